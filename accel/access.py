@@ -1,0 +1,203 @@
+"""Which elements of which memory an instruction reads and writes.
+
+The compiler places tokens by these sets, the token check proves them sufficient, and the tests
+compare them with the addresses that execution touches.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.config import Config
+from accel.faults import Cause, Fault, dram_element_bytes, dram_span, scratchpad
+from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, Transfer, UopArray, decode_uops
+
+Elements = slice | npt.NDArray[np.intp]
+"""Scratchpad elements: a contiguous range, or sorted indices."""
+
+
+class Touch(NamedTuple):
+    """Elements of one scratchpad that an instruction reads or writes."""
+
+    memory: str
+    write: bool
+    elements: Elements
+
+
+class DramRows(NamedTuple):
+    """``rows`` runs of ``row_bytes`` bytes, ``stride`` bytes apart."""
+
+    start: int
+    rows: int
+    row_bytes: int
+    stride: int
+
+
+class LoopShape(NamedTuple):
+    """The part of a GEMM or ALU instruction that its indices follow from, for caching."""
+
+    iter_out: int
+    iter_in: int
+    factors: tuple[int, int, int, int, int, int]
+    """dst out, dst in, src out, src in, wgt out, wgt in."""
+    checked: tuple[bool, bool, bool]
+    """Whether dst, src, wgt are used."""
+    depths: tuple[int, int, int]
+
+
+def loop_shape(instruction: Loops, config: Config) -> LoopShape:
+    """Iterations, factors and used operands of a GEMM or ALU instruction."""
+    src = wgt = False
+    src_out = src_in = wgt_out = wgt_in = 0
+    src_depth = config.acc_depth
+    if isinstance(instruction, Gemm):
+        src_out, src_in = instruction.src_factor_out, instruction.src_factor_in
+        wgt_out, wgt_in = instruction.wgt_factor_out, instruction.wgt_factor_in
+        src = wgt = not instruction.reset
+        src_depth = config.inp_depth
+    elif isinstance(instruction, Alu):
+        src_out, src_in = instruction.src_factor_out, instruction.src_factor_in
+        src = not instruction.use_imm
+    return LoopShape(
+        iter_out=instruction.iter_out,
+        iter_in=instruction.iter_in,
+        factors=(instruction.dst_factor_out, instruction.dst_factor_in, src_out, src_in, wgt_out, wgt_in),
+        checked=(True, src, wgt),
+        depths=(config.acc_depth, src_depth, config.wgt_depth),
+    )
+
+
+def reached(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np.intp]:
+    """Sorted distinct indices of one operand (0 dst, 1 src, 2 wgt) over all iterations.
+
+    Cost grows with the scratchpad's depth, not with the number of micro-ops executed. Indices beyond
+    the depth are represented by at least one such index.
+    """
+    depth = shape.depths[operand]
+    found = np.unique(uops[:, operand])
+    for count, factor in (
+        (shape.iter_out, shape.factors[2 * operand]),
+        (shape.iter_in, shape.factors[2 * operand + 1]),
+    ):
+        if factor and count > 1:
+            steps = np.arange(min(count, depth // factor + 2), dtype=np.int64) * factor
+            found = np.unique(found[:, None] + steps)
+            found = found[: np.searchsorted(found, depth) + 1]
+    return found.astype(np.intp)
+
+
+def index_fault(instruction: Loops, uops: UopArray, config: Config) -> tuple[int, Fault] | None:
+    """The first micro-op executed whose dst, src or wgt index is out of range.
+
+    Returns:
+        Its number in order of execution and the fault, or None. Operands that are not used are not
+        checked.
+    """
+    if not instruction.uop_count:
+        return None
+    shape = loop_shape(instruction, config)
+    best: tuple[int, int, int] | None = None
+    for operand in range(3):
+        depth = shape.depths[operand]
+        if not shape.checked[operand] or reached(uops, shape, operand)[-1] < depth:
+            continue
+        position, index = _first_beyond(uops[:, operand], shape, operand)
+        if best is None or position < best[0]:
+            best = (position, operand, index)
+    if best is None:
+        return None
+    position, operand, index = best
+    name = ("dst", "src", "wgt")[operand]
+    return position, Fault(
+        cause=(Cause.DST_INDEX, Cause.SRC_INDEX, Cause.WGT_INDEX)[operand],
+        message=f"{instruction.mnemonic} has {name} index {index} in micro-op {position} of its "
+        f"{instruction.uop_count}; that scratchpad has {shape.depths[operand]} elements",
+    )
+
+
+def _first_beyond(column: npt.NDArray[np.int64], shape: LoopShape, operand: int) -> tuple[int, int]:
+    """Number and index of the first micro-op beyond the depth; factors are not negative."""
+    depth = shape.depths[operand]
+    out, inner = shape.factors[2 * operand], shape.factors[2 * operand + 1]
+    peak = int(column.max())
+    reach_inner = peak + inner * (shape.iter_in - 1)
+    i = 0 if reach_inner >= depth else -(-(depth - reach_inner) // out)
+    base = peak + i * out
+    j = 0 if base >= depth else -(-(depth - base) // inner)
+    offset = i * out + j * inner
+    u = int(np.flatnonzero(column + offset >= depth)[0])
+    return (i * shape.iter_in + j) * len(column) + u, int(column[u]) + offset
+
+
+def as_elements(indices: npt.NDArray[np.intp]) -> Elements:
+    """A slice where the sorted ``indices`` are contiguous."""
+    if len(indices) and int(indices[-1]) - int(indices[0]) + 1 == len(indices):
+        return slice(int(indices[0]), int(indices[-1]) + 1)
+    return indices
+
+
+class LoopAccess(NamedTuple):
+    """What a GEMM or ALU instruction touches with the micro-ops it finds, and what is wrong with them."""
+
+    touches: tuple[Touch, ...]
+    fault: tuple[int, Fault] | None
+    """Number of the first bad micro-op in order of execution, and its fault; as :func:`index_fault`."""
+
+
+class AccessSets:
+    """Access sets of one configuration's instructions; equal GEMM and ALU patterns are computed once."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._cache: dict[tuple[object, ...], LoopAccess] = {}
+
+    def transfer(self, instruction: Transfer) -> tuple[Touch, ...]:
+        """Scratchpad elements that a LOAD writes or a STORE reads."""
+        if not instruction.sram_elements:
+            return ()
+        begin = instruction.sram_base
+        elements = slice(begin, begin + instruction.sram_elements)
+        return (Touch(scratchpad(instruction.memory), isinstance(instruction, Load), elements),)
+
+    def loops(self, instruction: Loops, words: npt.NDArray[np.uint32]) -> LoopAccess:
+        """Scratchpad elements that a GEMM or ALU instruction touches.
+
+        Args:
+            instruction: it must not be empty (``uop_count`` > 0).
+            words: the encoded micro-ops ``[uop_begin, uop_end)``.
+        """
+        shape = loop_shape(instruction, self.config)
+        gemm = isinstance(instruction, Gemm)
+        key = (gemm, instruction.uop_begin, shape, words.tobytes())
+        found = self._cache.get(key)
+        if found is None:
+            found = self._cache[key] = self._loops(instruction, decode_uops(words, self.config), shape)
+        return found
+
+    def _loops(self, instruction: Loops, uops: UopArray, shape: LoopShape) -> LoopAccess:
+        fault = index_fault(instruction, uops, self.config)
+        if fault is not None:
+            return LoopAccess((), fault)
+        gemm = isinstance(instruction, Gemm)
+        dst = as_elements(reached(uops, shape, 0))
+        found = [Touch("uop", False, slice(instruction.uop_begin, instruction.uop_end))]
+        if not (gemm and instruction.reset):
+            found.append(Touch("acc", False, dst))
+        if shape.checked[1]:
+            found.append(Touch("inp" if gemm else "acc", False, as_elements(reached(uops, shape, 1))))
+        if shape.checked[2]:
+            found.append(Touch("wgt", False, as_elements(reached(uops, shape, 2))))
+        found.append(Touch("acc", True, dst))
+        return LoopAccess(tuple(found), None)
+
+
+def dram_rows(instruction: Instruction, config: Config) -> DramRows | None:
+    """DRAM bytes that a transfer reads (LOAD) or writes (STORE); None if it touches none."""
+    if not isinstance(instruction, Load | Store):
+        return None
+    start, stop = dram_span(instruction, config)
+    if start == stop:
+        return None
+    element = dram_element_bytes(instruction.memory, config)
+    return DramRows(start, instruction.y_size, instruction.x_size * element, instruction.x_stride * element)

@@ -1,0 +1,402 @@
+"""The configuration of a machine: its geometry, its timing, and everything that follows from them.
+
+*Geometry* is bound when a program is compiled and stored in it; *timing* may differ from run to run.
+Each field is declared once, with its unit and the values it may take; the command line, the
+documentation and the file readers are driven by these declarations.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from accel.errors import ConfigError, nearest
+
+Kind = Literal["geometry", "timing"]
+
+DRAM_ADDRESS_BITS = 40
+PAGE_BYTES = 4096
+"""No burst crosses a boundary of this many bytes (AXI4)."""
+INSTRUCTION_BYTES = 16
+UOP_BYTES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """What one configuration field means and which values it takes."""
+
+    kind: Kind
+    unit: str
+    doc: str
+    low: int
+    high: int
+    power_of_two: bool = False
+
+
+def _field(
+    default: int, kind: Kind, unit: str, doc: str, low: int, high: int, *, power_of_two: bool = False
+) -> Any:
+    spec = Spec(kind=kind, unit=unit, doc=doc, low=low, high=high, power_of_two=power_of_two)
+    return field(default=default, metadata={"spec": spec})
+
+
+def _size(default: int, doc: str) -> Any:
+    return _field(default, "geometry", "elements", doc, 1, 256, power_of_two=True)
+
+
+def _memory(default: int, doc: str) -> Any:
+    return _field(default, "geometry", "bytes", doc, 1, 1 << 26, power_of_two=True)
+
+
+def _timing(default: int, unit: str, doc: str, low: int, high: int, *, power_of_two: bool = False) -> Any:
+    return _field(default, "timing", unit, doc, low, high, power_of_two=power_of_two)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """One machine. The defaults are the stock VTA's geometry; see :data:`NAMED` for the others."""
+
+    name: str = "custom"
+
+    batch: int = _size(1, "rows of an inp, acc and out element")
+    block_in: int = _size(16, "columns of an inp and of a wgt element: the GEMM core's reduce axis")
+    block_out: int = _size(16, "rows of a wgt element, columns of an acc and out element")
+    uop_bytes: int = _memory(32 << 10, "capacity of the micro-op memory")
+    inp_bytes: int = _memory(32 << 10, "capacity of the inp scratchpad")
+    wgt_bytes: int = _memory(256 << 10, "capacity of the wgt scratchpad")
+    acc_bytes: int = _memory(128 << 10, "capacity of the acc scratchpad; out holds as many elements")
+
+    bus_bits: int = _timing(64, "bits", "width of the AXI4 data bus", 64, 512, power_of_two=True)
+    read_latency: int = _timing(64, "cycles", "from the grant of a read burst to its first beat", 1, 65535)
+    write_latency: int = _timing(
+        16, "cycles", "from the last beat of a write burst to its response", 1, 65535
+    )
+    outstanding: int = _timing(32, "bursts", "bursts in flight at most, reads and writes each", 1, 256)
+    max_burst_beats: int = _timing(
+        256, "beats", "longest burst; a row is split at it and at 4 KiB boundaries", 2, 256, power_of_two=True
+    )
+    fetch_buffer: int = _timing(
+        64, "instructions", "fetched but not yet handed out", 1, 4096, power_of_two=True
+    )
+    fetch_chunk: int = _timing(16, "instructions", "asked for at once by fetch", 1, 256, power_of_two=True)
+    load_queue: int = _timing(32, "instructions", "depth of the load unit's queue", 1, 4096)
+    compute_queue: int = _timing(32, "instructions", "depth of the compute unit's queue", 1, 4096)
+    store_queue: int = _timing(32, "instructions", "depth of the store unit's queue", 1, 4096)
+    loads_in_flight: int = _timing(8, "instructions", "loads started and not yet retired, at most", 1, 64)
+    stores_in_flight: int = _timing(8, "instructions", "stores started and not yet retired, at most", 1, 64)
+    tree_stages: int = _timing(2, "cycles", "pipeline stages of the MAC array's adder tree", 0, 8)
+    token_bits: int = _timing(8, "bits", "width of a token counter", 1, 16)
+    mem_base: int = _timing(0, "bytes", "first byte of the DRAM window", 0, (1 << DRAM_ADDRESS_BITS) - 1)
+    mem_size: int = _timing(256 << 20, "bytes", "size of the DRAM window", 1, 1 << DRAM_ADDRESS_BITS)
+    serial: int = _timing(
+        0, "flag", "monolithic pipeline: an instruction is handed out when the one before has retired", 0, 1
+    )
+
+    def __post_init__(self) -> None:
+        for name, spec in SPECS.items():
+            _check_value(self, name, getattr(self, name), spec)
+        for memory, element in (
+            ("uop", UOP_BYTES),
+            ("inp", self.inp_element_bytes),
+            ("wgt", self.wgt_element_bytes),
+            ("acc", self.acc_element_bytes),
+        ):
+            capacity = getattr(self, f"{memory}_bytes")
+            if capacity < 2 * element:
+                raise ConfigError(
+                    f"{memory}_bytes is {capacity} in configuration {self.name!r}; "
+                    f"two elements of {element} bytes are the least"
+                )
+        if self.mem_base % PAGE_BYTES:
+            raise ConfigError(f"mem_base is {self.mem_base}; it must be a multiple of {PAGE_BYTES}")
+        if self.mem_base + self.mem_size > 1 << DRAM_ADDRESS_BITS:
+            raise ConfigError(
+                f"mem_base + mem_size is {self.mem_base + self.mem_size}; "
+                f"DRAM addresses have {DRAM_ADDRESS_BITS} bits"
+            )
+        if self.fetch_chunk > self.fetch_buffer:
+            raise ConfigError(
+                f"fetch_chunk is {self.fetch_chunk}; fetch_buffer holds only {self.fetch_buffer} instructions"
+            )
+
+    # --- elements and depths -------------------------------------------------------------------
+
+    @cached_property
+    def inp_element_bytes(self) -> int:
+        return self.batch * self.block_in
+
+    @cached_property
+    def wgt_element_bytes(self) -> int:
+        return self.block_out * self.block_in
+
+    @cached_property
+    def acc_element_bytes(self) -> int:
+        return self.batch * self.block_out * 4
+
+    @cached_property
+    def out_element_bytes(self) -> int:
+        return self.batch * self.block_out
+
+    @cached_property
+    def uop_depth(self) -> int:
+        return self.uop_bytes // UOP_BYTES
+
+    @cached_property
+    def inp_depth(self) -> int:
+        return self.inp_bytes // self.inp_element_bytes
+
+    @cached_property
+    def wgt_depth(self) -> int:
+        return self.wgt_bytes // self.wgt_element_bytes
+
+    @cached_property
+    def acc_depth(self) -> int:
+        return self.acc_bytes // self.acc_element_bytes
+
+    @cached_property
+    def uop_address_bits(self) -> int:
+        return (self.uop_depth - 1).bit_length()
+
+    @cached_property
+    def inp_address_bits(self) -> int:
+        return (self.inp_depth - 1).bit_length()
+
+    @cached_property
+    def wgt_address_bits(self) -> int:
+        return (self.wgt_depth - 1).bit_length()
+
+    @cached_property
+    def acc_address_bits(self) -> int:
+        return (self.acc_depth - 1).bit_length()
+
+    # --- rates ---------------------------------------------------------------------------------
+
+    @cached_property
+    def bus_bytes(self) -> int:
+        return self.bus_bits // 8
+
+    @cached_property
+    def macs_per_cycle(self) -> int:
+        return self.batch * self.block_in * self.block_out
+
+    @cached_property
+    def token_limit(self) -> int:
+        """Largest value of a token counter."""
+        return (1 << self.token_bits) - 1
+
+    @cached_property
+    def block_name(self) -> str:
+        """The geometry as intrinsic names carry it: ``8x8``, or ``1x16x16`` where the sizes differ."""
+        if self.batch == self.block_in == self.block_out:
+            return f"{self.batch}x{self.batch}"
+        return f"{self.batch}x{self.block_in}x{self.block_out}"
+
+    # --- variants and data ---------------------------------------------------------------------
+
+    def override(
+        self, values: Mapping[str, int | str], *, kinds: tuple[Kind, ...] = ("geometry", "timing")
+    ) -> "Config":
+        """This configuration with some fields replaced; sizes may be written ``64KiB``.
+
+        Raises:
+            ConfigError: for an unknown field, one of a kind not in ``kinds``, or a bad value.
+        """
+        parsed: dict[str, int] = {}
+        for name, value in values.items():
+            spec = SPECS.get(name)
+            if spec is None:
+                raise ConfigError(f"{name!r} is no configuration field; {nearest(name, SPECS)}")
+            if spec.kind not in kinds:
+                raise ConfigError(
+                    f"{name!r} is a {spec.kind} field, bound when the program was compiled; "
+                    f"only {' and '.join(kinds)} fields can be set here"
+                )
+            parsed[name] = parse_quantity(name, value)
+        return replace(self, **parsed)  # type: ignore[arg-type]
+
+    def with_geometry_of(self, other: "Config") -> "Config":
+        """This timing on ``other``'s geometry."""
+        return replace(self, **{n: getattr(other, n) for n, s in SPECS.items() if s.kind == "geometry"})
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain data, as :func:`from_dict` reads them."""
+        return {"name": self.name} | {name: getattr(self, name) for name in SPECS}
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.batch}x{self.block_in}x{self.block_out}, {self.bus_bits}-bit bus)"
+
+
+SPECS: dict[str, Spec] = {f.name: f.metadata["spec"] for f in fields(Config) if "spec" in f.metadata}
+"""Declaration of every field but the name, in order."""
+
+
+def _check_value(config: Config, name: str, value: object, spec: Spec) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ConfigError(f"{name} is {value!r} in configuration {config.name!r}; it must be an integer")
+    if not spec.low <= value <= spec.high:
+        raise ConfigError(
+            f"{name} is {value} in configuration {config.name!r}; "
+            f"it must be in {spec.low}..{spec.high} {spec.unit}"
+        )
+    if spec.power_of_two and value & (value - 1):
+        raise ConfigError(f"{name} is {value} in configuration {config.name!r}; it must be a power of two")
+
+
+_UNITS = {"": 1, "k": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mib": 1 << 20, "g": 1 << 30, "gib": 1 << 30}
+
+
+def parse_quantity(name: str, value: int | str | bool) -> int:
+    """An integer, written as one, in hexadecimal, with ``KiB``, ``MiB`` or ``GiB``, or as true/false."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int):
+        return value
+    text = str(value).strip().lower()
+    if text in ("true", "false"):
+        return int(text == "true")
+    if re.fullmatch(r"0x[0-9a-f]+", text):
+        return int(text, 16)
+    match = re.fullmatch(r"(-?\d+)\s*([a-z]*)", text)
+    if match is None or match[2] not in _UNITS:
+        raise ConfigError(f"{name} is {value!r}; it must be an integer, as 64, 0x40 or 64KiB")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+NAMED: dict[str, Config] = {
+    config.name: config
+    for config in (
+        Config(name="vta"),
+        Config(
+            name="gemm8x8",
+            batch=8,
+            block_in=8,
+            block_out=8,
+            uop_bytes=16 << 10,
+            inp_bytes=64 << 10,
+            wgt_bytes=64 << 10,
+            acc_bytes=128 << 10,
+            bus_bits=128,
+        ),
+        Config(
+            name="tiny",
+            batch=1,
+            block_in=4,
+            block_out=8,
+            uop_bytes=1 << 10,
+            inp_bytes=512,
+            wgt_bytes=4 << 10,
+            acc_bytes=4 << 10,
+            tree_stages=1,
+        ),
+        Config(
+            name="ecp5",
+            batch=1,
+            block_in=8,
+            block_out=8,
+            uop_bytes=8 << 10,
+            inp_bytes=8 << 10,
+            wgt_bytes=32 << 10,
+            acc_bytes=32 << 10,
+            outstanding=8,
+            fetch_buffer=32,
+            load_queue=16,
+            compute_queue=16,
+            store_queue=16,
+        ),
+    )
+}
+"""The named configurations: stock VTA, the classic 8x8x8 core, one for fuzzing, one for an ECP5-85F."""
+
+
+def load_config(name_or_path: str | Path) -> Config:
+    """A named configuration, or one read from a JSON file, ours or VTA's.
+
+    Raises:
+        ConfigError: unknown name, unreadable file, unknown key or bad value.
+    """
+    text = str(name_or_path)
+    if text in NAMED:
+        return NAMED[text]
+    path = Path(name_or_path)
+    if path.suffix != ".json" and not path.exists():
+        raise ConfigError(
+            f"{text!r} is no configuration; {nearest(text, NAMED)}; the path of a JSON file works too"
+        )
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"configuration {text!r} cannot be read: {error.strerror}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"configuration {text!r} is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"configuration {text!r} holds {type(data).__name__}; a JSON object is needed")
+    if any(key.startswith("LOG_") or key in _VTA_IGNORED for key in data):
+        return from_vta(data, name=path.stem)
+    return from_dict({"name": path.stem} | data)
+
+
+def from_dict(data: Mapping[str, Any]) -> Config:
+    """The inverse of :meth:`Config.to_dict`; fields that are missing take their defaults.
+
+    Raises:
+        ConfigError: for a key that is no field, or a bad value.
+    """
+    values = dict(data)
+    name = str(values.pop("name", "custom"))
+    for key in values:
+        if key not in SPECS:
+            raise ConfigError(f"{key!r} is no configuration field; {nearest(key, SPECS)}")
+    return Config(name=name, **{key: parse_quantity(key, value) for key, value in values.items()})
+
+
+_VTA_IGNORED = {"TARGET", "HW_VER"}
+_VTA_WIDTHS = {"LOG_INP_WIDTH": 3, "LOG_WGT_WIDTH": 3, "LOG_ACC_WIDTH": 5, "LOG_OUT_WIDTH": 3}
+_VTA_KEYS = {
+    "LOG_BATCH": ("batch",),
+    "LOG_BLOCK": ("block_in", "block_out"),
+    "LOG_BLOCK_IN": ("block_in",),
+    "LOG_BLOCK_OUT": ("block_out",),
+    "LOG_UOP_BUFF_SIZE": ("uop_bytes",),
+    "LOG_INP_BUFF_SIZE": ("inp_bytes",),
+    "LOG_WGT_BUFF_SIZE": ("wgt_bytes",),
+    "LOG_ACC_BUFF_SIZE": ("acc_bytes",),
+}
+
+
+def from_vta(data: Mapping[str, Any], *, name: str = "custom") -> Config:
+    """A configuration from the keys of VTA's ``vta_config.json``.
+
+    Keys that are missing are stock, ``TARGET`` and ``HW_VER`` are ignored, and timing takes our
+    defaults, since VTA's files hold none. ``LOG_BLOCK_IN`` and ``LOG_BLOCK_OUT`` win over ``LOG_BLOCK``.
+
+    Raises:
+        ConfigError: unknown key, or data widths other than int8 operands and results, int32 sums.
+    """
+    values: dict[str, int] = {}
+    known = _VTA_IGNORED | _VTA_WIDTHS.keys() | _VTA_KEYS.keys() | {"LOG_OUT_BUFF_SIZE"}
+    for key, value in data.items():
+        if key not in known:
+            raise ConfigError(f"{key!r} is no VTA configuration key; {nearest(key, known)}")
+        if key in _VTA_IGNORED:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 40:
+            raise ConfigError(f"{key} is {value!r}; it must be an integer logarithm in 0..40")
+        if key in _VTA_WIDTHS and value != _VTA_WIDTHS[key]:
+            raise ConfigError(
+                f"{key} is {value}; operands and results are int8 and sums int32 here, "
+                f"so it must be {_VTA_WIDTHS[key]}"
+            )
+    for key, names in _VTA_KEYS.items():  # in this order, so that IN and OUT win
+        if key in data:
+            values.update(dict.fromkeys(names, 1 << data[key]))
+    config = Config(name=name, **values)
+    out = data.get("LOG_OUT_BUFF_SIZE")
+    if out is not None and 1 << out != config.acc_depth * config.out_element_bytes:
+        raise ConfigError(
+            f"LOG_OUT_BUFF_SIZE is {out}; out holds as many elements as acc, so it must be "
+            f"{(config.acc_depth * config.out_element_bytes).bit_length() - 1}"
+        )
+    return config

@@ -1,0 +1,147 @@
+"""The DRAM window, held sparsely: only what is touched takes memory, all else reads as zero."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.access import DramRows
+from accel.config import PAGE_BYTES, Config
+from accel.errors import ProgramError
+
+Bytes = npt.NDArray[np.uint8]
+
+_GRAIN = 1 << 16
+"""Extents start and end at multiples of this many bytes."""
+_SPARSE_SPAN = 1 << 22
+"""Rows that span more bytes than this may be held apart from one another."""
+
+
+class Dram:
+    """Bytes ``[base, base + size)``.
+
+    Touched memory lives in *extents*, arrays that never overlap or adjoin; an access that lies in
+    one extent is a view of it. :meth:`reserve` makes them ahead, so that a run seldom merges any.
+    """
+
+    def __init__(self, base: int, size: int) -> None:
+        self.base = base
+        self.size = size
+        self._starts: list[int] = []
+        self._extents: list[Bytes] = []
+
+    @classmethod
+    def of(cls, config: Config) -> "Dram":
+        """An empty window as the configuration places it."""
+        return cls(config.mem_base, config.mem_size)
+
+    def reserve(self, spans: Iterable[tuple[int, int]]) -> None:
+        """Prepare byte ranges ``[start, stop)``, neighbouring ones as one extent."""
+        merged: list[list[int]] = []
+        for start, stop in sorted(spans):
+            if merged and start <= merged[-1][1] + _GRAIN:
+                merged[-1][1] = max(merged[-1][1], stop)
+            else:
+                merged.append([start, stop])
+        for start, stop in merged:
+            self._locate(start, stop)
+
+    def read(self, address: int, length: int) -> Bytes:
+        """A copy of ``length`` bytes."""
+        return self._view(address, length).copy()
+
+    def write(self, address: int, data: bytes | Bytes) -> None:
+        """Replace the bytes from ``address`` on."""
+        raw = (
+            np.frombuffer(data, dtype=np.uint8)
+            if isinstance(data, bytes)
+            else data.reshape(-1).view(np.uint8)
+        )
+        self._view(address, raw.size)[:] = raw
+
+    def read_rows(self, rows: DramRows) -> Bytes:
+        """The bytes of strided rows, uint8[rows, row_bytes]."""
+        if self._in_one_extent(rows):
+            return self._strided(rows).copy()
+        return np.stack([self.read(rows.start + y * rows.stride, rows.row_bytes) for y in range(rows.rows)])
+
+    def write_rows(self, rows: DramRows, data: Bytes) -> None:
+        """Write uint8[rows, row_bytes] to strided rows in order; where rows overlap, the last one stays."""
+        if self._in_one_extent(rows) and rows.stride >= rows.row_bytes:
+            self._strided(rows)[:] = data
+            return
+        for y in range(rows.rows):
+            self._view(rows.start + y * rows.stride, rows.row_bytes)[:] = data[y]
+
+    def pages(self) -> Iterator[tuple[int, Bytes]]:
+        """Address and content of every 4 KiB page that is not all zero, in order."""
+        for start, extent in zip(self._starts, self._extents, strict=True):
+            pages = extent.reshape(-1, PAGE_BYTES)
+            for index in np.flatnonzero(pages.any(axis=1)).tolist():
+                yield start + index * PAGE_BYTES, pages[index]
+
+    def copy(self) -> "Dram":
+        """An independent copy."""
+        twin = Dram(self.base, self.size)
+        twin._starts = list(self._starts)
+        twin._extents = [extent.copy() for extent in self._extents]
+        return twin
+
+    def __eq__(self, other: object) -> bool:
+        """Equal content; what was touched does not matter."""
+        if not isinstance(other, Dram):
+            return NotImplemented
+        mine, theirs = list(self.pages()), list(other.pages())
+        return len(mine) == len(theirs) and all(
+            a == b and np.array_equal(x, y) for (a, x), (b, y) in zip(mine, theirs, strict=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _view(self, address: int, length: int) -> Bytes:
+        extent, offset = self._locate(address, address + length)
+        return extent[offset : offset + length]
+
+    def _in_one_extent(self, rows: DramRows) -> bool:
+        span = (rows.rows - 1) * rows.stride + rows.row_bytes
+        return span <= _SPARSE_SPAN or span <= 8 * rows.rows * rows.row_bytes
+
+    def _strided(self, rows: DramRows) -> Bytes:
+        span = (rows.rows - 1) * rows.stride + rows.row_bytes
+        view = self._view(rows.start, span)
+        return np.lib.stride_tricks.as_strided(view, (rows.rows, rows.row_bytes), (rows.stride, 1))
+
+    def _locate(self, start: int, stop: int) -> tuple[Bytes, int]:
+        """The extent that holds ``[start, stop)`` whole, made or grown if need be, and the offset in it."""
+        if start < self.base or stop > self.base + self.size:
+            raise ProgramError(
+                f"DRAM bytes {start:#x}..{stop - 1:#x} are asked for; the window is "
+                f"{self.base:#x}..{self.base + self.size - 1:#x}"
+            )
+        position = bisect_right(self._starts, start) - 1
+        if position >= 0:
+            origin = self._starts[position]
+            extent = self._extents[position]
+            if stop <= origin + len(extent):
+                return extent, start - origin
+        return self._grow(start, stop)
+
+    def _grow(self, start: int, stop: int) -> tuple[Bytes, int]:
+        low = start // _GRAIN * _GRAIN
+        high = -(-stop // _GRAIN) * _GRAIN
+        first = bisect_right(self._starts, low)
+        while first and self._starts[first - 1] + len(self._extents[first - 1]) >= low:
+            first -= 1
+        last = first
+        while last < len(self._starts) and self._starts[last] <= high:
+            last += 1
+        if first < last:
+            low = min(low, self._starts[first])
+            high = max(high, self._starts[last - 1] + len(self._extents[last - 1]))
+        extent = np.zeros(high - low, dtype=np.uint8)
+        for old_start, old in zip(self._starts[first:last], self._extents[first:last], strict=True):
+            extent[old_start - low : old_start - low + len(old)] = old
+        self._starts[first:last] = [low]
+        self._extents[first:last] = [extent]
+        return extent, start - low

@@ -1,0 +1,91 @@
+"""Every error that accel raises on purpose.
+
+A message reads ``<subject> is <value>; <what holds or would be right>``. Bad input is the caller's
+(exit code 2 on the command line); :class:`ProgramFault` and its subclasses say that the program
+itself is at fault (exit code 1).
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class AccelError(Exception):
+    """Base of all errors raised on purpose."""
+
+    exit_code = 2
+
+
+class ConfigError(AccelError):
+    """A machine configuration that does not exist or does not hold together."""
+
+
+class ShapeError(AccelError):
+    """A tensor whose shape, dtype or presence does not fit, or a workload that no machine can hold."""
+
+
+class ScheduleError(AccelError):
+    """A schedule step that does not apply to the stage or axis it names."""
+
+
+class TensorizeError(ScheduleError):
+    """A loop nest that does not unify with the intrinsic it is to be replaced by."""
+
+
+class ProgramError(AccelError):
+    """Instructions or a program file that cannot be read, written or encoded."""
+
+
+class ProgramFault(AccelError):
+    """The program was understood and is wrong."""
+
+    exit_code = 1
+
+
+class MachineError(ProgramFault):
+    """The machine stopped on one of its error causes.
+
+    ``cause`` is the :class:`~accel.faults.Cause`, ``index`` the instruction's place in the program
+    and ``cycle`` when it was found (None where no time is simulated).
+    """
+
+    def __init__(
+        self, message: str, *, cause: object = None, index: int | None = None, cycle: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.index = index
+        self.cycle = cycle
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), str(self), self.cause, self.index, self.cycle)
+
+
+class DeadlockError(MachineError):
+    """Every unit that has work waits for a token that nobody will push."""
+
+
+class LimitExceeded(MachineError):
+    """The run needs more cycles or micro-ops than the caller allowed."""
+
+
+class RaceError(ProgramFault):
+    """Two units touch the same memory, one of them writes, and no token orders them."""
+
+
+class MismatchError(ProgramFault):
+    """Two results that must be equal are not."""
+
+
+def _rebuild(
+    kind: type[MachineError], message: str, cause: object, index: int | None, cycle: int | None
+) -> MachineError:
+    return kind(message, cause=cause, index=index, cycle=cycle)
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"`` for the closest of ``valid``, or a list of all where none is close."""
+    names = sorted(valid)
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return "valid are " + ", ".join(names)

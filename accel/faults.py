@@ -1,0 +1,187 @@
+"""The causes a machine stops for, and which of them show in an instruction by itself.
+
+Simulators, token check and hardware share this list. Fetch finds what concerns the program's shape;
+a unit finds the rest of :func:`instruction_fault` when the instruction is about to start, before
+anything moves, in the order written there. Micro-op indices are found at the micro-op that has them.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from accel.config import UOP_BYTES, Config
+from accel.isa import Alu, AluOp, Finish, Instruction, Load, Loops, Memory, Store, Transfer, Unknown
+
+
+class Cause(IntEnum):
+    """Why a run ended early; the numbers are those of the cause register."""
+
+    NONE = 0
+    OPCODE = 1
+    EARLY_FINISH = 2
+    NO_FINISH = 3
+    NEIGHBOUR = 4
+    MEMORY_ID = 5
+    STORE_PAD = 6
+    ALU_OP = 7
+    SRAM_RANGE = 8
+    DRAM_RANGE = 9
+    UOP_RANGE = 10
+    DST_INDEX = 11
+    SRC_INDEX = 12
+    WGT_INDEX = 13
+    TOKEN_OVERFLOW = 14
+    BUS = 15
+    LIMIT = 16
+    DEADLOCK = 17
+
+    @property
+    def label(self) -> str:
+        return self.name.lower().replace("_", "-")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """A cause, and what is wrong in words."""
+
+    cause: Cause
+    message: str
+
+
+_SRAM_OF = {
+    Memory.UOP: "uop",
+    Memory.WGT: "wgt",
+    Memory.INP: "inp",
+    Memory.ACC: "acc",
+    Memory.OUT: "acc",
+    Memory.ACC_8BIT: "acc",
+}
+
+
+def scratchpad(memory: int) -> str:
+    """Name of the scratchpad behind a memory id; out is acc's low bytes."""
+    return _SRAM_OF[Memory(memory)]
+
+
+def scratchpad_depth(memory: int, config: Config) -> int:
+    """Elements in the scratchpad behind a memory id."""
+    return int(getattr(config, f"{scratchpad(memory)}_depth"))
+
+
+def dram_element_bytes(memory: int, config: Config) -> int:
+    """Bytes of one element in DRAM, by which ``dram_base`` and ``x_stride`` count."""
+    if memory == Memory.UOP:
+        return UOP_BYTES
+    if memory == Memory.WGT:
+        return config.wgt_element_bytes
+    if memory == Memory.INP:
+        return config.inp_element_bytes
+    if memory == Memory.ACC:
+        return config.acc_element_bytes
+    return config.out_element_bytes
+
+
+def fetch_fault(instruction: Instruction, index: int, count: int) -> Fault | None:
+    """What fetch finds wrong when it decodes instruction ``index`` of ``count``."""
+    if isinstance(instruction, Unknown):
+        return Fault(
+            cause=Cause.OPCODE,
+            message=f"the opcode is {instruction.opcode}; LOAD 0, STORE 1, GEMM 2, FINISH 3 and ALU 4 exist",
+        )
+    finish = isinstance(instruction, Finish)
+    if finish and index != count - 1:
+        return Fault(
+            cause=Cause.EARLY_FINISH,
+            message=f"FINISH is instruction {index} of {count}; it must be the last",
+        )
+    if not finish and index == count - 1:
+        return Fault(
+            cause=Cause.NO_FINISH,
+            message=f"the last instruction is {instruction.mnemonic}; it must be FINISH",
+        )
+    return None
+
+
+def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
+    """What its unit finds wrong with an instruction before it starts, first in this order:
+    neighbours, then memory id, pads, scratchpad and DRAM range, or ALU operation and micro-op range."""
+    if (instruction.pop_prev or instruction.push_prev) and instruction.unit.previous is None:
+        return _no_neighbour(instruction, "previous")
+    if (instruction.pop_next or instruction.push_next) and instruction.unit.next is None:
+        return _no_neighbour(instruction, "next")
+    if isinstance(instruction, Transfer):
+        return _transfer_fault(instruction, config) if instruction.x_size else None
+    if isinstance(instruction, Loops):
+        return _loops_fault(instruction, config)
+    return None
+
+
+def _no_neighbour(instruction: Instruction, side: str) -> Fault:
+    return Fault(
+        cause=Cause.NEIGHBOUR,
+        message=f"{instruction.mnemonic} has a token flag toward the {side} unit; "
+        f"the {instruction.unit.label} unit has none",
+    )
+
+
+def _transfer_fault(instruction: Transfer, config: Config) -> Fault | None:
+    name = instruction.mnemonic
+    memory = instruction.memory
+    if isinstance(instruction, Load):
+        known = memory in _SRAM_OF and memory != Memory.OUT
+        wanted = "LOAD fills UOP, WGT, INP, ACC or ACC_8BIT"
+    else:
+        known = memory == Memory.OUT
+        wanted = "STORE writes OUT"
+    if not known:
+        return Fault(cause=Cause.MEMORY_ID, message=f"{name} has memory id {memory}; {wanted}")
+    if isinstance(instruction, Store) and (instruction.width, instruction.height) != (
+        instruction.x_size,
+        instruction.y_size,
+    ):
+        return Fault(cause=Cause.STORE_PAD, message=f"{name} has pads; only LOAD can pad")
+    end = instruction.sram_base + instruction.sram_elements
+    depth = scratchpad_depth(memory, config)
+    if end > depth:
+        return Fault(
+            cause=Cause.SRAM_RANGE,
+            message=f"{name} touches {scratchpad(memory)} elements {instruction.sram_base}..{end - 1}; "
+            f"the scratchpad has {depth}",
+        )
+    start, stop = dram_span(instruction, config)
+    if start < stop and (stop > config.mem_base + config.mem_size):
+        return Fault(
+            cause=Cause.DRAM_RANGE,
+            message=f"{name} touches DRAM bytes {start:#x}..{stop - 1:#x}; the window is "
+            f"{config.mem_base:#x}..{config.mem_base + config.mem_size - 1:#x}",
+        )
+    return None
+
+
+def dram_span(instruction: Transfer, config: Config) -> tuple[int, int]:
+    """First byte and the byte behind the last that a transfer touches; equal if it touches none."""
+    element = dram_element_bytes(instruction.memory, config)
+    start = config.mem_base + instruction.dram_base * element
+    if not (instruction.x_size and instruction.y_size):
+        return start, start
+    elements = (instruction.y_size - 1) * instruction.x_stride + instruction.x_size
+    return start, start + elements * element
+
+
+def _loops_fault(instruction: Loops, config: Config) -> Fault | None:
+    if isinstance(instruction, Alu) and instruction.alu_op not in _ALU_OPS:
+        return Fault(
+            cause=Cause.ALU_OP,
+            message=f"the ALU operation is {instruction.alu_op}; "
+            + ", ".join(f"{op.name} {op.value}" for op in AluOp)
+            + " exist",
+        )
+    if instruction.uop_count and instruction.uop_end > config.uop_depth:
+        return Fault(
+            cause=Cause.UOP_RANGE,
+            message=f"{instruction.mnemonic} runs micro-ops "
+            f"{instruction.uop_begin}..{instruction.uop_end - 1}; the micro-op memory has {config.uop_depth}",
+        )
+    return None
+
+
+_ALU_OPS = frozenset(op.value for op in AluOp)

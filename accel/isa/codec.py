@@ -1,0 +1,135 @@
+"""Instructions and micro-ops to bits and back, for whole programs at a time.
+
+Both directions walk the declared layout once per field, on arrays; their cost is linear in the
+number of instructions.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.config import INSTRUCTION_BYTES, Config
+from accel.errors import ProgramError
+from accel.isa.fields import WORD_BITS, Slot, class_slots
+from accel.isa.instructions import CLASSES, Instruction, MicroOp, Opcode, Unknown
+
+T = TypeVar("T", bound=Instruction)
+
+Words = npt.NDArray[np.uint64]
+UopArray = npt.NDArray[np.int64]
+"""Micro-ops as rows (dst, src, wgt)."""
+
+
+def encode(instructions: Sequence[Instruction], config: Config) -> bytes:
+    """128-bit little-endian words in order; unused bits are zero.
+
+    Raises:
+        ProgramError: a field holds a value that its bits cannot.
+    """
+    words = np.zeros((len(instructions), INSTRUCTION_BYTES * 8 // WORD_BITS), dtype=np.uint64)
+    groups: dict[type[Instruction], list[int]] = {}
+    for index, instruction in enumerate(instructions):
+        groups.setdefault(type(instruction), []).append(index)
+    for cls, members in groups.items():
+        rows = np.array(members, dtype=np.intp)
+        for slot in class_slots(cls, config):
+            values = _column(
+                [getattr(instructions[m], slot.name) for m in members], slot, cls, config, members
+            )
+            words[rows, slot.offset // WORD_BITS] |= values << np.uint64(slot.offset % WORD_BITS)
+    return words.astype("<u8").tobytes()
+
+
+def decode(data: bytes, config: Config) -> list[Instruction]:
+    """The inverse of :func:`encode`; bits that no field uses are ignored.
+
+    A word with an unknown opcode becomes :class:`Unknown`, for the machine to stop at.
+
+    Raises:
+        ProgramError: the length is no multiple of 16 bytes.
+    """
+    if len(data) % INSTRUCTION_BYTES:
+        raise ProgramError(
+            f"the instructions are {len(data)} bytes; they must be a multiple of {INSTRUCTION_BYTES}"
+        )
+    words = np.frombuffer(data, dtype="<u8").reshape(-1, INSTRUCTION_BYTES * 8 // WORD_BITS)
+    opcodes = (words[:, 0] & np.uint64(7)).astype(np.int64)
+    result: list[Instruction] = [Unknown(opcode=7)] * len(words)
+    for opcode in np.unique(opcodes).tolist():
+        rows = np.flatnonzero(opcodes == opcode)
+        cls = CLASSES.get(opcode, Unknown)
+        for row, instruction in zip(rows.tolist(), _decode_class(cls, words[rows], config), strict=True):
+            result[row] = instruction
+    return result
+
+
+def _decode_class(cls: type[T], words: Words, config: Config) -> Iterable[T]:
+    slots = class_slots(cls, config)
+    columns: list[list[Any]] = [_extract(words, slot).tolist() for slot in slots]
+    for position, slot in enumerate(slots):
+        if slot.spec.enum is None and slot.width == 1:
+            columns[position] = [bool(v) for v in columns[position]]
+    names = [slot.name for slot in slots]
+    return (cls(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True))
+
+
+def _extract(words: Words, slot: Slot) -> npt.NDArray[np.int64]:
+    word, shift = divmod(slot.offset, WORD_BITS)
+    raw = (words[:, word] >> np.uint64(shift)) & np.uint64((1 << slot.width) - 1)
+    values = raw.astype(np.int64)
+    if slot.spec.signed:
+        values -= (values >> (slot.width - 1)) << slot.width
+    return values
+
+
+def _column(
+    values: list[int], slot: Slot, cls: type[Any], config: Config, members: Sequence[int] | None = None
+) -> Words:
+    for position, value in enumerate(values):
+        if not slot.low <= value <= slot.high:
+            where = "" if members is None else f" (instruction {members[position]})"
+            raise ProgramError(
+                f"{cls.__name__}.{slot.name} is {value}{where}; it has {slot.width} bits "
+                f"({slot.low}..{slot.high}) in configuration {config.name!r}"
+            )
+    column = np.array(values, dtype=np.int64).astype(np.uint64)
+    return column & np.uint64((1 << slot.width) - 1)
+
+
+def encode_uops(uops: npt.ArrayLike, config: Config) -> npt.NDArray[np.uint32]:
+    """Rows (dst, src, wgt) to 32-bit micro-ops.
+
+    Raises:
+        ProgramError: an index does not fit its field.
+    """
+    rows = np.asarray(uops, dtype=np.int64).reshape(-1, 3)
+    result = np.zeros(len(rows), dtype=np.uint32)
+    for slot, column in zip(class_slots(MicroOp, config), rows.T, strict=True):
+        bad = np.flatnonzero((column < slot.low) | (column > slot.high))
+        if len(bad):
+            _column([int(column[bad[0]])], slot, MicroOp, config)
+        result |= column.astype(np.uint32) << np.uint32(slot.offset)
+    return result
+
+
+def decode_uops(words: npt.ArrayLike, config: Config) -> UopArray:
+    """32-bit micro-ops to rows (dst, src, wgt)."""
+    raw = np.asarray(words, dtype=np.uint32)
+    columns = [
+        (raw >> np.uint32(slot.offset)) & np.uint32((1 << slot.width) - 1)
+        for slot in class_slots(MicroOp, config)
+    ]
+    return np.stack(columns, axis=-1).astype(np.int64)
+
+
+def check_encodable(config: Config) -> None:
+    """Refuse a configuration whose instruction or micro-op fields do not fit their words.
+
+    Raises:
+        ConfigError: naming the instruction and the bits it would need.
+    """
+    for opcode in Opcode:
+        class_slots(CLASSES[opcode], config)
+    class_slots(MicroOp, config)

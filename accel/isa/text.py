@@ -1,0 +1,153 @@
+"""One instruction as one line of text, and back.
+
+    LOAD.INP    sram_base=0 dram_base=256 y_size=4 x_size=16 x_stride=64  <compute >compute
+
+Fields stand as ``name=value`` in the order of their bits; those at their default are left out.
+Tokens are arrows: ``<load`` waits for a token of the load unit, ``>store`` sends one to the store
+unit when done. Toward a neighbour that does not exist the arrow reads ``prev`` or ``next``.
+"""
+
+import re
+
+from accel.config import Config
+from accel.errors import ProgramError, nearest
+from accel.isa.fields import class_slots
+from accel.isa.instructions import (
+    CLASSES,
+    Alu,
+    AluOp,
+    Finish,
+    Gemm,
+    Instruction,
+    Load,
+    Memory,
+    Store,
+    Unknown,
+    field_specs,
+)
+
+_TOKENS = {"pop_prev": "<", "pop_next": "<", "push_prev": ">", "push_next": ">"}
+_IN_MNEMONIC = {"opcode", "memory", "alu_op"}
+
+
+def format_instruction(instruction: Instruction) -> str:
+    """The instruction as a line of text that :func:`parse_instruction` reads back."""
+    operands = []
+    for name, default in _defaults(type(instruction)).items():
+        value = getattr(instruction, name)
+        if name not in _IN_MNEMONIC and name not in _TOKENS and value != default:
+            operands.append(f"{name}={int(value)}")
+    parts = [f"{instruction.mnemonic:<13} " + " ".join(operands)]
+    arrows = [
+        arrow + _neighbour(instruction, flag) for flag, arrow in _TOKENS.items() if getattr(instruction, flag)
+    ]
+    return "  ".join(part for part in (parts[0].rstrip(), " ".join(arrows)) if part)
+
+
+def parse_instruction(text: str, config: Config) -> Instruction:
+    """The instruction that a line of text stands for.
+
+    Raises:
+        ProgramError: unknown mnemonic or field, or a value that does not fit.
+    """
+    words = text.split()
+    if not words:
+        raise ProgramError("the line is empty; an instruction starts with its mnemonic")
+    cls, values = _parse_mnemonic(words[0])
+    names = field_specs(cls)
+    slots = {slot.name: slot for slot in class_slots(cls, config)}
+    arrows = []
+    for word in words[1:]:
+        if word[0] in "<>":
+            arrows.append(word)
+            continue
+        name, equals, value = word.partition("=")
+        if not equals or name not in names or name in _IN_MNEMONIC or name in _TOKENS:
+            valid = [n for n in names if n not in _IN_MNEMONIC and n not in _TOKENS]
+            raise ProgramError(f"{word!r} is no operand of {words[0]}; {nearest(name, valid)}")
+        number = _integer(name, value)
+        slot = slots[name]
+        if not slot.low <= number <= slot.high:
+            raise ProgramError(
+                f"{name} is {number}; it has {slot.width} bits ({slot.low}..{slot.high}) "
+                f"in configuration {config.name!r}"
+            )
+        values[name] = bool(number) if isinstance(_defaults(cls)[name], bool) else number
+    instruction = cls(**values)  # type: ignore[arg-type]
+    flags: dict[str, bool] = {}
+    for arrow in arrows:
+        flag = {f: a + _neighbour(instruction, f) for f, a in _TOKENS.items()}
+        by_side = {f: a + f.split("_")[1] for f, a in _TOKENS.items()}
+        found = [f for f in _TOKENS if arrow in (flag[f], by_side[f])]
+        if not found:
+            raise ProgramError(f"{arrow!r} is no token of {words[0]}; {nearest(arrow, flag.values())}")
+        flags[found[0]] = True
+    return cls(**(values | flags))  # type: ignore[arg-type]
+
+
+def _parse_mnemonic(word: str) -> tuple[type[Instruction], dict[str, int]]:
+    name, _, detail = word.upper().partition(".")
+    if match := re.fullmatch(r"UNKNOWN([5-7])", name):
+        return Unknown, {"opcode": int(match[1])}
+    if name in ("LOAD", "STORE"):
+        memory = _enum_value(detail, {m.name: m.value for m in Memory}, "MEM", word)
+        return (Load if name == "LOAD" else Store), {"memory": memory}
+    if name == "ALU":
+        return Alu, {"alu_op": _enum_value(detail, {op.name: op.value for op in AluOp}, "OP", word)}
+    plain: dict[str, type[Instruction]] = {"GEMM": Gemm, "FINISH": Finish}
+    if name in plain and not detail:
+        return plain[name], {}
+    raise ProgramError(f"{word!r} is no mnemonic; {nearest(word.upper(), mnemonics())}")
+
+
+def _enum_value(detail: str, names: dict[str, int], unknown: str, word: str) -> int:
+    if detail in names:
+        return names[detail]
+    if match := re.fullmatch(unknown + "([0-7])", detail):
+        return int(match[1])
+    raise ProgramError(f"{word!r} is no mnemonic; {nearest(word.upper(), mnemonics())}")
+
+
+def mnemonics() -> list[str]:
+    """All mnemonics of the instruction set."""
+    return (
+        [f"LOAD.{m.name}" for m in Memory]
+        + [f"STORE.{Memory.OUT.name}", "GEMM"]
+        + [f"ALU.{op.name}" for op in AluOp]
+        + ["FINISH"]
+    )
+
+
+def _integer(name: str, text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise ProgramError(f"{name} is {text!r}; it must be an integer") from None
+
+
+def _defaults(cls: type[Instruction]) -> dict[str, object]:
+    return {
+        name: cls.__dataclass_fields__[name].default  # slots hide the class attribute
+        for name in field_specs(cls)
+    }
+
+
+def _neighbour(instruction: Instruction, flag: str) -> str:
+    side = flag.split("_")[1]
+    unit = instruction.unit.previous if side == "prev" else instruction.unit.next
+    return side if unit is None else unit.label
+
+
+def isa_table(config: Config) -> str:
+    """The instruction formats of ``config`` as Markdown tables, from the declarations."""
+    sections = []
+    for cls in CLASSES.values():
+        doc = (cls.__doc__ or "").strip().replace("\n    ", "\n")
+        rows = ["| bits | field | meaning |", "|---|---|---|"]
+        for slot in class_slots(cls, config):
+            high = slot.offset + slot.width - 1
+            bits = f"{slot.offset}" if slot.width == 1 else f"{high}:{slot.offset}"
+            sign = ", signed" if slot.spec.signed else ""
+            rows.append(f"| {bits} | `{slot.name}` | {slot.spec.doc}{sign} |")
+        sections.append(f"### {cls.OPCODE.name} ({cls.OPCODE.value})\n\n{doc}\n\n" + "\n".join(rows))
+    return "\n\n".join(sections) + "\n"

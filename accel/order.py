@@ -1,0 +1,213 @@
+"""In which orders a program's instructions may run: one step of the token machine at a time.
+
+Units are sequential processes that meet only in token counters and bounded queues, so whether a
+program deadlocks does not depend on timing: any one run decides it.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from accel.config import Config
+from accel.isa import Instruction, Unit
+
+WORKERS = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
+"""The units that execute what fetch hands out."""
+
+
+class Counter(IntEnum):
+    """The four token counters. Tokens toward store are RAW, tokens toward load are WAR."""
+
+    LOAD_TO_COMPUTE = 0
+    COMPUTE_TO_LOAD = 1
+    COMPUTE_TO_STORE = 2
+    STORE_TO_COMPUTE = 3
+
+    @property
+    def source(self) -> Unit:
+        return _ENDS[self][0]
+
+    @property
+    def target(self) -> Unit:
+        return _ENDS[self][1]
+
+    @property
+    def label(self) -> str:
+        return f"{self.source.label} to {self.target.label}"
+
+
+_ENDS = {
+    Counter.LOAD_TO_COMPUTE: (Unit.LOAD, Unit.COMPUTE),
+    Counter.COMPUTE_TO_LOAD: (Unit.COMPUTE, Unit.LOAD),
+    Counter.COMPUTE_TO_STORE: (Unit.COMPUTE, Unit.STORE),
+    Counter.STORE_TO_COMPUTE: (Unit.STORE, Unit.COMPUTE),
+}
+_COUNTERS = {ends: counter for counter, ends in _ENDS.items()}
+
+
+def _counters(unit: Unit, previous: bool, following: bool, *, push: bool) -> tuple[Counter, ...]:
+    """Counters that a unit pushes to or pops from; flags toward nobody count for nothing."""
+    neighbours = [
+        n for n, flag in ((unit.previous, previous), (unit.next, following)) if flag and n is not None
+    ]
+    return tuple(_COUNTERS[(unit, n) if push else (n, unit)] for n in neighbours)
+
+
+_POPS = {
+    (u, p, n): _counters(u, p, n, push=False) for u in Unit for p in (False, True) for n in (False, True)
+}
+_PUSHES = {
+    (u, p, n): _counters(u, p, n, push=True) for u in Unit for p in (False, True) for n in (False, True)
+}
+
+
+def pops(instruction: Instruction) -> tuple[Counter, ...]:
+    """Counters from which the instruction takes a token when it starts."""
+    return _POPS[instruction.unit, bool(instruction.pop_prev), bool(instruction.pop_next)]
+
+
+def pushes(instruction: Instruction) -> tuple[Counter, ...]:
+    """Counters to which the instruction adds a token when it retires."""
+    return _PUSHES[instruction.unit, bool(instruction.push_prev), bool(instruction.push_next)]
+
+
+def queue_depth(unit: Unit, config: Config) -> int:
+    """Depth of a unit's instruction queue."""
+    return int(getattr(config, f"{unit.label}_queue"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """A unit whose next instruction lacks tokens, and who could have pushed them."""
+
+    unit: Unit
+    index: int
+    counter: Counter
+    pusher: int | None
+    """First instruction not yet run that would push the token, or None if there is none."""
+
+    def __str__(self) -> str:
+        source = self.counter.source.label
+        if self.pusher is None:
+            rest = f"no instruction left in the {source} unit pushes one"
+        else:
+            rest = f"the next to push one is instruction {self.pusher}, which cannot run"
+        return f"{self.unit.label} waits at instruction {self.index} for a token from {source}; {rest}"
+
+
+class Stepper:
+    """A program between two instructions: what has run, and what may run next.
+
+    Args:
+        instructions: the program, in order.
+        config: queue depths and serial mode, if ``bounded``.
+        tokens: counters at the start, zero by default.
+        bounded: obey in-order fetch with the configured queue depths and serial mode. Otherwise queues
+            are endless, which admits every order that the tokens allow.
+    """
+
+    def __init__(
+        self,
+        instructions: Sequence[Instruction],
+        config: Config,
+        *,
+        tokens: Sequence[int] = (0, 0, 0, 0),
+        bounded: bool = True,
+    ) -> None:
+        self.units = [i.unit for i in instructions]
+        self.pops = [pops(i) for i in instructions]
+        self.pushes = [pushes(i) for i in instructions]
+        self.tokens = list(tokens)
+        self.executed = 0
+        self._serial = bounded and bool(config.serial)
+        self._room = {u: queue_depth(u, config) if bounded else len(instructions) + 1 for u in WORKERS}
+        self._queues: dict[Unit, deque[int]] = {u: deque() for u in WORKERS}
+        self._blocked: frozenset[Unit] = frozenset()
+        self._fetched = 0
+        self._fetch()
+
+    @property
+    def done(self) -> bool:
+        return self.executed == len(self.units)
+
+    def heads(self) -> list[int]:
+        """Program indices of the instructions that may run next, at most one per unit, in program order."""
+        return sorted(q[0] for q in self._queues.values() if q and self._may_run(q[0]))
+
+    def first(self) -> int | None:
+        """The earliest instruction in program order that may run next, or None."""
+        best: int | None = None
+        for queue in self._queues.values():
+            if queue and (best is None or queue[0] < best) and self._may_run(queue[0]):
+                best = queue[0]
+        return best
+
+    def run(self, index: int) -> None:
+        """Run the instruction ``index``, which must be one of :meth:`heads`, as a whole."""
+        for counter in self.pops[index]:
+            self.tokens[counter] -= 1
+        for counter in self.pushes[index]:
+            self.tokens[counter] += 1
+        unit = self.units[index]
+        self._queues[unit].popleft()
+        self._room[unit] += 1
+        self.executed += 1
+        self._fetch()
+
+    def block(self, unit: Unit) -> None:
+        """Let nothing more run in ``unit``: its head has failed and stays where it is."""
+        self._blocked = self._blocked | {unit}
+
+    def waiting(self) -> list[Waiting]:
+        """Who waits for which token, for a report when nothing can run."""
+        found = []
+        for unit, queue in self._queues.items():
+            if not queue:
+                continue
+            for counter in self.pops[queue[0]]:
+                if not self.tokens[counter]:
+                    found.append(
+                        Waiting(unit=unit, index=queue[0], counter=counter, pusher=self._pusher(counter))
+                    )
+        return found
+
+    def copy(self) -> "Stepper":
+        """An independent copy, for exploring several orders."""
+        twin = object.__new__(Stepper)
+        twin.__dict__.update(self.__dict__)
+        twin.tokens = list(self.tokens)
+        twin._room = dict(self._room)
+        twin._queues = {u: deque(q) for u, q in self._queues.items()}
+        return twin
+
+    def _may_run(self, index: int) -> bool:
+        for counter in self.pops[index]:
+            if not self.tokens[counter]:
+                return False
+        return self.units[index] not in self._blocked
+
+    def _fetch(self) -> None:
+        while self._fetched < len(self.units):
+            if self._serial and self._fetched > self.executed:
+                return
+            unit = self.units[self._fetched]
+            if not self._room.get(unit, 0):
+                return
+            self._room[unit] -= 1
+            self._queues[unit].append(self._fetched)
+            self._fetched += 1
+
+    def _pusher(self, counter: Counter) -> int | None:
+        pending: list[int] = [*self._queues[counter.source], *range(self._fetched, len(self.units))]
+        for index in pending:
+            if counter in self.pushes[index]:
+                return index
+        return None
+
+
+def explain_deadlock(waiting: Sequence[Waiting]) -> str:
+    """The deadlock in words, one clause per unit that waits."""
+    if not waiting:
+        return "deadlock: fetch cannot hand out the next instruction and no unit has work"
+    return "deadlock: " + "; ".join(str(w) for w in waiting)

@@ -1,0 +1,445 @@
+"""The proof, before a program runs, that its tokens neither deadlock nor race.
+
+A program is finite and straight-line, and its units meet only in token counters and bounded queues.
+One abstract run decides whether it deadlocks. Happens-before is the closure of order within a unit and
+of k-th push before (k + initial)-th pop of the same counter; it is kept as one vector clock per
+instruction. Two overlapping accesses by different units, at least one of them a write, that it does
+not order are a race. Order that only a full queue gives does not count.
+
+Cost is linear in instructions plus touched ranges.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.access import AccessSets, DramRows, Elements, dram_rows
+from accel.config import Config
+from accel.dram import Dram
+from accel.errors import DeadlockError, MachineError, ProgramFault, RaceError
+from accel.faults import Cause, Fault, fetch_fault, instruction_fault
+from accel.isa import Instruction, Load, Loops, Memory, Transfer, Unit
+from accel.order import WORKERS, Counter, Stepper, Waiting, explain_deadlock
+
+MOST_REPORTED = 16
+"""Races and faults named in a report; the rest are only counted."""
+
+_Clock = tuple[int, int, int]
+"""How many instructions of load, compute and store have retired before this one starts."""
+_PLACE = {unit: place for place, unit in enumerate(WORKERS)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Race:
+    """Two instructions of different units that touch the same memory in no fixed order."""
+
+    first: int
+    second: int
+    memory: str
+    where: tuple[int, int]
+    """First and last of the elements (scratchpad) or bytes (DRAM) concerned."""
+    write: tuple[bool, bool]
+
+    def __str__(self) -> str:
+        verbs = tuple("writes" if w else "reads" for w in self.write)
+        unit = "bytes" if self.memory == "dram" else "elements"
+        low, high = (f"{v:#x}" if self.memory == "dram" else str(v) for v in self.where)
+        if self.first < 0:
+            return f"instruction {self.second} writes dram bytes {low}..{high}, which hold the program"
+        return (
+            f"instruction {self.first} {verbs[0]} and instruction {self.second} {verbs[1]} "
+            f"{self.memory} {unit} {low}..{high}, and no token orders them"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenReport:
+    """What the token check found; ``ok`` says that the program is proven right."""
+
+    instructions: int
+    races: tuple[Race, ...]
+    race_count: int
+    deadlock: tuple[Waiting, ...] | None
+    faults: tuple[tuple[int, Fault], ...]
+    left_over: tuple[int, int, int, int]
+    """Tokens in each counter when the program has finished; legal."""
+    peak: tuple[int, int, int, int]
+    """Largest value of each counter over all legal orders."""
+    unknown_uops: tuple[int, ...]
+    """GEMM and ALU instructions whose micro-ops only the run can tell; they are not proven."""
+
+    @property
+    def ok(self) -> bool:
+        return not (self.race_count or self.deadlock is not None or self.faults or self.unknown_uops)
+
+    def raise_if_bad(self) -> None:
+        """Raise what was found.
+
+        Raises:
+            MachineError: an instruction is wrong by itself, or a counter may overflow.
+            DeadlockError: no order of execution reaches the end.
+            RaceError: two accesses are not ordered.
+            ProgramFault: micro-ops cannot be known before the run.
+        """
+        if self.faults:
+            index, fault = self.faults[0]
+            raise MachineError(f"instruction {index}: {fault.message}", cause=fault.cause, index=index)
+        if self.deadlock is not None:
+            index = min((w.index for w in self.deadlock), default=0)
+            raise DeadlockError(explain_deadlock(self.deadlock), cause=Cause.DEADLOCK, index=index)
+        if self.races:
+            more = f" ({self.race_count - 1} more)" if self.race_count > 1 else ""
+            raise RaceError(f"race: {self.races[0]}{more}")
+        if self.unknown_uops:
+            raise ProgramFault(
+                f"instruction {self.unknown_uops[0]} runs micro-ops that are not known before the run; "
+                f"nothing can be proven of it"
+            )
+
+
+def check_tokens(
+    instructions: Sequence[Instruction],
+    config: Config,
+    *,
+    memory: Dram,
+    program_span: tuple[int, int] | None = None,
+    tokens: Sequence[int] = (0, 0, 0, 0),
+) -> TokenReport:
+    """Prove or refute that a program's result does not depend on timing.
+
+    Args:
+        instructions: the decoded program.
+        config: scratchpad depths, queue depths, serial mode, width of the counters, DRAM window.
+        memory: DRAM before the run, from which micro-ops are read.
+        program_span: bytes ``[start, stop)`` that hold the instructions, if they lie in ``memory``.
+        tokens: the counters before the run.
+    """
+    faults = _static_faults(instructions, config)
+    if faults:
+        return _report(instructions, faults=faults, left_over=tokens, peak=tokens)
+    return _TokenCheck(instructions, config, memory, program_span, tokens).run()
+
+
+def _static_faults(instructions: Sequence[Instruction], config: Config) -> list[tuple[int, Fault]]:
+    found: list[tuple[int, Fault]] = []
+    count = len(instructions)
+    if not count:
+        message = "the program is empty; it must end with FINISH"
+        return [(0, Fault(cause=Cause.NO_FINISH, message=message))]
+    for index, instruction in enumerate(instructions):
+        fault = fetch_fault(instruction, index, count) or instruction_fault(instruction, config)
+        if fault is not None:
+            found.append((index, fault))
+            if len(found) == MOST_REPORTED:
+                break
+    return found
+
+
+def _report(
+    instructions: Sequence[Instruction],
+    *,
+    left_over: Sequence[int],
+    peak: Sequence[int],
+    races: Sequence[Race] = (),
+    race_count: int = 0,
+    deadlock: Sequence[Waiting] | None = None,
+    faults: Sequence[tuple[int, Fault]] = (),
+    unknown_uops: Sequence[int] = (),
+) -> TokenReport:
+    return TokenReport(
+        instructions=len(instructions),
+        races=tuple(races),
+        race_count=race_count,
+        deadlock=None if deadlock is None else tuple(deadlock),
+        faults=tuple(faults),
+        left_over=(left_over[0], left_over[1], left_over[2], left_over[3]),
+        peak=(peak[0], peak[1], peak[2], peak[3]),
+        unknown_uops=tuple(unknown_uops),
+    )
+
+
+class _History:
+    """Who touched each element of one memory last: for each worker and kind of access, its position."""
+
+    def __init__(self, size: int) -> None:
+        self.last = {
+            (unit, write): np.full(size, -1, dtype=np.int32) for unit in WORKERS for write in (False, True)
+        }
+        self.used: set[tuple[Unit, bool]] = set()
+
+    def conflicts(
+        self, unit: Unit, write: bool, elements: Elements, clock: _Clock
+    ) -> Iterable[tuple[Unit, bool, npt.NDArray[np.int32]]]:
+        """Accesses of other units that overlap ``elements`` and have not surely retired."""
+        for other, wrote in self.used:
+            if other is unit or not (write or wrote):
+                continue
+            positions = self.last[other, wrote][elements]
+            if int(positions.max()) >= clock[_PLACE[other]]:
+                yield other, wrote, positions
+
+    def record(self, unit: Unit, write: bool, elements: Elements, position: int) -> None:
+        self.last[unit, write][elements] = position
+        self.used.add((unit, write))
+
+
+class _SharedDram:
+    """The part of DRAM that is both written and read by the program, cut into segments.
+
+    Segment boundaries are all starts and ends of rows that touch the shared part, so that every
+    access is a set of whole segments and DRAM can be treated like a scratchpad.
+    """
+
+    def __init__(
+        self, instructions: Sequence[Instruction], config: Config, program_span: tuple[int, int] | None
+    ) -> None:
+        self._rows: dict[int, DramRows] = {}
+        reads: list[npt.NDArray[np.int64]] = []
+        writes: list[npt.NDArray[np.int64]] = []
+        for index, instruction in enumerate(instructions):
+            rows = dram_rows(instruction, config)
+            if rows is not None:
+                self._rows[index] = rows
+                (reads if isinstance(instruction, Load) else writes).append(_row_bounds(rows))
+        if program_span is not None:
+            reads.append(np.array([program_span], dtype=np.int64))
+        shared = _intersect(_union(reads), _union(writes))
+        self._bounds = np.zeros(0, dtype=np.int64)
+        if len(shared):
+            everything = np.concatenate([*reads, *writes])
+            near = everything[_overlapping(everything, shared)]
+            self._bounds = np.unique(near)
+        self.segments = max(0, len(self._bounds) - 1)
+        self.program = self._of_bounds(np.array([program_span])) if program_span and self.segments else None
+
+    def elements(self, index: int) -> npt.NDArray[np.intp] | None:
+        """Segments that instruction ``index`` touches, or None where it shares nothing."""
+        rows = self._rows.get(index)
+        if rows is None or not self.segments:
+            return None
+        found = self._of_bounds(_row_bounds(rows))
+        return found if len(found) else None
+
+    def span(self, segment: int) -> tuple[int, int]:
+        """First and last byte of a segment."""
+        return int(self._bounds[segment]), int(self._bounds[segment + 1]) - 1
+
+    def _of_bounds(self, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+        first = np.searchsorted(self._bounds, bounds[:, 0])
+        last = np.searchsorted(self._bounds, bounds[:, 1])
+        covered = np.zeros(self.segments + 1, dtype=np.int64)
+        inside = (first < last) & (first < self.segments)
+        np.add.at(covered, first[inside], 1)
+        np.add.at(covered, np.minimum(last[inside], self.segments), -1)
+        return np.flatnonzero(np.cumsum(covered)[:-1] > 0)
+
+
+def _row_bounds(rows: DramRows) -> npt.NDArray[np.int64]:
+    """Start and stop of each row, int64[rows, 2]; adjoining rows as one."""
+    if rows.stride == rows.row_bytes or rows.rows == 1:
+        return np.array([[rows.start, rows.start + rows.rows * rows.row_bytes]], dtype=np.int64)
+    starts = rows.start + np.arange(rows.rows, dtype=np.int64) * rows.stride
+    return np.stack([starts, starts + rows.row_bytes], axis=1)
+
+
+def _union(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """Sorted disjoint intervals that cover the same bytes."""
+    if not parts:
+        return np.zeros((0, 2), dtype=np.int64)
+    bounds = np.concatenate(parts)
+    bounds = bounds[np.argsort(bounds[:, 0], kind="stable")]
+    reach = np.maximum.accumulate(bounds[:, 1])
+    fresh = np.flatnonzero(np.concatenate([[True], bounds[1:, 0] > reach[:-1]]))
+    ends = np.concatenate([fresh[1:] - 1, [len(bounds) - 1]])
+    return np.stack([bounds[fresh, 0], reach[ends]], axis=1)
+
+
+def _intersect(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The intervals of ``a`` that overlap one of ``b``; both sorted and disjoint."""
+    return a[_overlapping(a, b)] if len(a) and len(b) else a[:0]
+
+
+def _overlapping(bounds: npt.NDArray[np.int64], disjoint: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    behind = np.searchsorted(disjoint[:, 1], bounds[:, 0], side="right")
+    clipped = np.minimum(behind, len(disjoint) - 1)
+    hit: npt.NDArray[np.bool_] = (behind < len(disjoint)) & (disjoint[clipped, 0] < bounds[:, 1])
+    return hit
+
+
+class _TokenCheck:
+    """One abstract run with vector clocks."""
+
+    def __init__(
+        self,
+        instructions: Sequence[Instruction],
+        config: Config,
+        memory: Dram,
+        program_span: tuple[int, int] | None,
+        tokens: Sequence[int],
+    ) -> None:
+        self.instructions = instructions
+        self.config = config
+        self.memory = memory
+        self.tokens = tokens
+        self.stepper = Stepper(instructions, config, tokens=tokens)
+        self.sets = AccessSets(config)
+        self.shared = _SharedDram(instructions, config, program_span)
+        self.histories = {
+            name: _History(getattr(config, f"{name}_depth")) for name in ("inp", "wgt", "acc", "uop")
+        }
+        self.dram_history = _History(self.shared.segments)
+        self.uops = np.zeros(config.uop_depth, dtype=np.uint32)
+        self.uops_known = np.zeros(config.uop_depth, dtype=bool)
+        self.members: dict[Unit, list[int]] = {unit: [] for unit in WORKERS}
+        self.unit_clock: dict[Unit, _Clock] = dict.fromkeys(WORKERS, (0, 0, 0))
+        self.in_flight: list[deque[_Clock]] = [deque([(0, 0, 0)] * tokens[c]) for c in Counter]
+        self.pushed = list(tokens)
+        self.peak = list(tokens)
+        self.pop_positions = self._pop_positions()
+        self.races: list[Race] = []
+        self.race_count = 0
+        self.faults: list[tuple[int, Fault]] = []
+        self.unknown: list[int] = []
+
+    def run(self) -> TokenReport:
+        stepper = self.stepper
+        while (index := stepper.first()) is not None:
+            self._step(index)
+            stepper.run(index)
+            if self.faults:
+                break
+        limit = self.config.token_limit
+        for counter in Counter:
+            if self.peak[counter] > limit and not self.faults:
+                self._overflow(counter)
+        return _report(
+            self.instructions,
+            races=self.races,
+            race_count=self.race_count,
+            deadlock=None if stepper.done or self.faults else stepper.waiting(),
+            faults=self.faults,
+            left_over=stepper.tokens,
+            peak=self.peak,
+            unknown_uops=self.unknown[:MOST_REPORTED],
+        )
+
+    def _pop_positions(self) -> list[list[int]]:
+        """For each counter, the positions in the target unit's sequence of the instructions that pop it."""
+        seen = dict.fromkeys(WORKERS, 0)
+        positions: list[list[int]] = [[] for _ in Counter]
+        for unit, popped in zip(self.stepper.units, self.stepper.pops, strict=True):
+            for counter in popped:
+                positions[counter].append(seen[unit])
+            seen[unit] += 1
+        return positions
+
+    def _step(self, index: int) -> None:
+        unit = self.stepper.units[index]
+        a, b, c = self.unit_clock[unit]
+        for counter in self.stepper.pops[index]:
+            x, y, z = self.in_flight[counter].popleft()
+            a, b, c = max(a, x), max(b, y), max(c, z)
+        clock = (a, b, c)
+        position = len(self.members[unit])
+        self._touch(index, unit, clock, position)
+        self.members[unit].append(index)
+        done = (position + 1, b, c) if unit is Unit.LOAD else (a, position + 1, c)
+        if unit is Unit.STORE:
+            done = (a, b, position + 1)
+        self.unit_clock[unit] = done
+        for counter in self.stepper.pushes[index]:
+            self.in_flight[counter].append(done)
+            self.pushed[counter] += 1
+            popped = bisect_left(self.pop_positions[counter], done[_PLACE[counter.target]])
+            self.peak[counter] = max(self.peak[counter], self.pushed[counter] - popped)
+
+    def _touch(self, index: int, unit: Unit, clock: _Clock, position: int) -> None:
+        instruction = self.instructions[index]
+        if isinstance(instruction, Transfer):
+            for memory, write, elements in self.sets.transfer(instruction):
+                self._access(memory, self.histories[memory], index, unit, write, elements, clock, position)
+            self._touch_dram(index, instruction, unit, clock, position)
+            if isinstance(instruction, Load) and instruction.memory == Memory.UOP and instruction.x_size:
+                self._load_uops(index, instruction)
+        elif isinstance(instruction, Loops) and instruction.uop_count:
+            begin, end = instruction.uop_begin, instruction.uop_end
+            if not self.uops_known[begin:end].all():
+                self.unknown.append(index)
+                return
+            access = self.sets.loops(instruction, self.uops[begin:end])
+            if access.fault is not None:
+                self.faults.append((index, access.fault[1]))
+            for memory, write, elements in access.touches:
+                if memory != "uop":
+                    self._access(
+                        memory, self.histories[memory], index, unit, write, elements, clock, position
+                    )
+
+    def _touch_dram(
+        self, index: int, instruction: Transfer, unit: Unit, clock: _Clock, position: int
+    ) -> None:
+        segments = self.shared.elements(index)
+        if segments is None:
+            return
+        write = unit is Unit.STORE
+        if write and self.shared.program is not None:
+            hit = np.intersect1d(segments, self.shared.program)
+            if len(hit):
+                where = (self.shared.span(hit[0])[0], self.shared.span(hit[-1])[1])
+                self._add_race(Race(first=-1, second=index, memory="dram", where=where, write=(False, True)))
+        self._access("dram", self.dram_history, index, unit, write, segments, clock, position)
+
+    def _access(
+        self,
+        memory: str,
+        history: _History,
+        index: int,
+        unit: Unit,
+        write: bool,
+        elements: Elements,
+        clock: _Clock,
+        position: int,
+    ) -> None:
+        for other, wrote, positions in history.conflicts(unit, write, elements, clock):
+            hit = np.flatnonzero(positions >= clock[_PLACE[other]])
+            ids = np.arange(elements.start, elements.stop) if isinstance(elements, slice) else elements
+            where = (int(ids[hit[0]]), int(ids[hit[-1]]))
+            if memory == "dram":
+                where = (self.shared.span(where[0])[0], self.shared.span(where[1])[1])
+            first = self.members[other][int(positions[hit[0]])]
+            self._add_race(Race(first=first, second=index, memory=memory, where=where, write=(wrote, write)))
+        history.record(unit, write, elements, position)
+
+    def _add_race(self, race: Race) -> None:
+        self.race_count += 1
+        if len(self.races) < MOST_REPORTED:
+            self.races.append(race)
+
+    def _load_uops(self, index: int, instruction: Load) -> None:
+        begin = instruction.sram_base
+        box = np.zeros((instruction.height, instruction.width), dtype=np.uint32)
+        known = np.ones(box.shape, dtype=bool)
+        rows = dram_rows(instruction, self.config)
+        if rows is not None:
+            inner = (
+                slice(instruction.y_pad_0, instruction.y_pad_0 + instruction.y_size),
+                slice(instruction.x_pad_0, instruction.x_pad_0 + instruction.x_size),
+            )
+            box[inner] = self.memory.read_rows(rows).view("<u4")
+            segments = self.shared.elements(index)
+            if segments is not None and (self.dram_history.last[Unit.STORE, True][segments] >= 0).any():
+                known[inner] = False
+        self.uops[begin : begin + box.size] = box.ravel()
+        self.uops_known[begin : begin + box.size] = known.ravel()
+
+    def _overflow(self, counter: Counter) -> None:
+        index = next(i for i, pushed in enumerate(self.stepper.pushes) if counter in pushed)
+        message = (
+            f"up to {self.peak[counter]} tokens from {counter.label} may be waiting at once; "
+            f"a counter of token_bits={self.config.token_bits} holds {self.config.token_limit}"
+        )
+        self.faults.append((index, Fault(cause=Cause.TOKEN_OVERFLOW, message=message)))

@@ -1,0 +1,230 @@
+"""The living definition of the instruction set: what each instruction does to scratchpads and DRAM.
+
+Timing plays no part; instructions run one at a time, in program order where the tokens allow it, or in
+any other order that they allow.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.access import LoopShape, as_elements, index_fault, loop_shape, reached
+from accel.config import Config
+from accel.dram import Dram
+from accel.errors import AccelError, DeadlockError, LimitExceeded, MachineError
+from accel.faults import Cause, Fault, fetch_fault, instruction_fault
+from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
+from accel.order import Counter, Stepper, Waiting, explain_deadlock
+from accel.sim.functional.alu import alu_immediate, alu_tensor
+from accel.sim.functional.gemm import gemm_box, gemm_general
+from accel.sim.functional.patterns import Box, affine_box, all_indices
+from accel.sim.functional.scratchpads import Scratchpads
+from accel.sim.functional.transfers import execute_load, execute_store
+
+DEFAULT_MAX_UOPS = 10**10
+"""Micro-ops that a run may execute unless the caller says otherwise."""
+
+Order = Literal["program", "random"]
+
+
+class _Pattern(NamedTuple):
+    """What is worth computing once for equal GEMM or ALU instructions."""
+
+    uops: UopArray
+    shape: LoopShape
+    box: Box | None
+    dst: slice | npt.NDArray[np.intp]
+    fault: tuple[int, Fault] | None
+
+
+class Executor:
+    """Runs single instructions on scratchpads and DRAM."""
+
+    def __init__(self, config: Config, dram: Dram, pads: Scratchpads) -> None:
+        self.config = config
+        self.dram = dram
+        self.pads = pads
+        self._patterns: dict[tuple[object, ...], _Pattern] = {}
+
+    def execute(self, instruction: Instruction) -> tuple[int, Fault] | None:
+        """Run one instruction as a whole.
+
+        Returns:
+            None, or the fault that stopped it and the micro-ops executed before; of a fault that is not
+            in a micro-op nothing has moved.
+        """
+        fault = instruction_fault(instruction, self.config)
+        if fault is not None:
+            return 0, fault
+        if isinstance(instruction, Load):
+            execute_load(instruction, self.config, self.dram, self.pads)
+        elif isinstance(instruction, Store):
+            execute_store(instruction, self.config, self.dram, self.pads)
+        elif isinstance(instruction, Loops) and instruction.uop_count:
+            pattern = self._pattern(instruction)
+            count = instruction.uop_count if pattern.fault is None else pattern.fault[0]
+            if count:
+                self._execute_loops(instruction, pattern, count)
+            return pattern.fault
+        return None
+
+    def _pattern(self, instruction: Loops) -> _Pattern:
+        words = self.pads.uop[instruction.uop_begin : instruction.uop_end]
+        shape = loop_shape(instruction, self.config)
+        key = (isinstance(instruction, Gemm), shape, words.tobytes())
+        found = self._patterns.get(key)
+        if found is None:
+            uops = decode_uops(words, self.config)
+            fault = index_fault(instruction, uops, self.config)
+            if fault is None:
+                dst = as_elements(reached(uops, shape, 0))
+                found = _Pattern(uops, shape, affine_box(uops, shape), dst, None)
+            else:
+                reset = np.unique(all_indices(uops, shape, 0, fault[0])[:, 0])
+                found = _Pattern(uops, shape, None, reset, fault)
+            self._patterns[key] = found
+        return found
+
+    def _execute_loops(self, instruction: Loops, pattern: _Pattern, count: int) -> None:
+        pads, box = self.pads, pattern.box
+        if isinstance(instruction, Gemm):
+            if instruction.reset:
+                pads.acc[pattern.dst] = 0
+            elif box is None or not gemm_box(pads, box):
+                gemm_general(pads, pattern.uops, pattern.shape, count)
+        elif isinstance(instruction, Alu):
+            arguments = (pattern.uops, pattern.shape, box, count)
+            if instruction.use_imm:
+                alu_immediate(pads.acc, instruction.alu_op, instruction.imm, *arguments)
+            else:
+                alu_tensor(pads.acc, instruction.alu_op, *arguments)
+
+
+@dataclass(kw_only=True)
+class FunctionalRun:
+    """What a functional execution did."""
+
+    order: list[int] = field(default_factory=list)
+    """Program indices in the order in which they ran."""
+    uops: int = 0
+    """Micro-ops executed."""
+    faults: dict[int, tuple[int, Fault]] = field(default_factory=dict)
+    """By instruction: micro-ops executed before the fault, and the fault. Units other than the one at
+    fault have run on."""
+    deadlock: list[Waiting] | None = None
+    tokens: tuple[int, int, int, int] = (0, 0, 0, 0)
+    """The counters at the end."""
+
+    def raise_if_bad(self) -> None:
+        """Raise the fault that is first in program order, or the deadlock.
+
+        Raises:
+            LimitExceeded, MachineError, DeadlockError: with the instruction's index.
+        """
+        if self.faults:
+            index = min(self.faults)
+            raise fault_error(self.faults[index][1], index)
+        if self.deadlock is not None:
+            index = min((w.index for w in self.deadlock), default=0)
+            raise DeadlockError(explain_deadlock(self.deadlock), cause=Cause.DEADLOCK, index=index)
+
+
+def fault_error(fault: Fault, index: int, cycle: int | None = None) -> MachineError:
+    """The exception for a fault at an instruction."""
+    kind = LimitExceeded if fault.cause is Cause.LIMIT else MachineError
+    when = "" if cycle is None else f" (cycle {cycle})"
+    return kind(f"instruction {index}{when}: {fault.message}", cause=fault.cause, index=index, cycle=cycle)
+
+
+def run_functional(
+    instructions: Sequence[Instruction],
+    executor: Executor,
+    *,
+    order: Order = "program",
+    seed: int = 0,
+    max_uops: int = DEFAULT_MAX_UOPS,
+    tokens: Sequence[int] = (0, 0, 0, 0),
+    bounded: bool = True,
+) -> FunctionalRun:
+    """Execute a program on ``executor``'s scratchpads and DRAM.
+
+    Args:
+        instructions: the decoded program.
+        executor: it is changed.
+        order: ``program``: always the earliest instruction that may run. ``random``: any that may.
+        seed: of the random order.
+        max_uops: the run ends with the fault ``limit`` before an instruction that would pass it.
+        tokens: counters at the start.
+        bounded: obey the configured queue depths; otherwise every order that the tokens allow may occur.
+    """
+    if order not in ("program", "random"):
+        raise AccelError(f"order is {order!r}; it must be 'program' or 'random'")
+    run = FunctionalRun()
+    known = _runnable(instructions, run)
+    stepper = Stepper(instructions[:known], executor.config, tokens=tokens, bounded=bounded)
+    choose = random.Random(seed).choice
+    while True:
+        if order == "program":
+            index = stepper.first()
+        else:
+            heads = stepper.heads()
+            index = choose(heads) if heads else None
+        if index is None:
+            break
+        instruction = instructions[index]
+        fault = _limit_fault(instruction, run.uops, max_uops) or executor.execute(instruction)
+        if fault is None:
+            stepper.run(index)
+            fault = _overflow_fault(stepper, index, executor.config)
+        if fault is not None:
+            run.faults[index] = fault
+            stepper.block(instruction.unit)
+            continue
+        run.order.append(index)
+        if isinstance(instruction, Loops):
+            run.uops += instruction.uop_count
+    run.tokens = (stepper.tokens[0], stepper.tokens[1], stepper.tokens[2], stepper.tokens[3])
+    if not stepper.done and not run.faults:
+        run.deadlock = stepper.waiting()
+    return run
+
+
+def _runnable(instructions: Sequence[Instruction], run: FunctionalRun) -> int:
+    """How many instructions fetch hands out before it stops; what stops it goes into the run's faults."""
+    count = len(instructions)
+    if not count:
+        run.faults[0] = (
+            0,
+            Fault(cause=Cause.NO_FINISH, message="the program is empty; it must end with FINISH"),
+        )
+    for index, instruction in enumerate(instructions):
+        fault = fetch_fault(instruction, index, count)
+        if fault is not None:
+            run.faults[index] = (0, fault)
+            return index
+    return count
+
+
+def _limit_fault(instruction: Instruction, executed: int, max_uops: int) -> tuple[int, Fault] | None:
+    if not isinstance(instruction, Loops) or executed + instruction.uop_count <= max_uops:
+        return None
+    message = (
+        f"{instruction.mnemonic} runs {instruction.uop_count} micro-ops after {executed} before it; "
+        f"at most {max_uops} are allowed (max_uops)"
+    )
+    return 0, Fault(cause=Cause.LIMIT, message=message)
+
+
+def _overflow_fault(stepper: Stepper, index: int, config: Config) -> tuple[int, Fault] | None:
+    for counter in stepper.pushes[index]:
+        if stepper.tokens[counter] > config.token_limit:
+            message = (
+                f"the counter of tokens from {Counter(counter).label} overflows; "
+                f"token_bits={config.token_bits} holds {config.token_limit}"
+            )
+            return 0, Fault(cause=Cause.TOKEN_OVERFLOW, message=message)
+    return None

@@ -1,0 +1,101 @@
+"""The iteration space of a GEMM or ALU instruction as a box of axes.
+
+Two hardware loops around a list of micro-ops are, for the micro-ops that compilers emit, an affine box:
+each operand's index is a base plus the sum of axis number times stride. Where that holds, a whole
+instruction is a few array operations on strided views, whatever its number of micro-ops.
+"""
+
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.access import LoopShape
+from accel.isa import UopArray
+
+Triple = tuple[int, int, int]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+class Axis(NamedTuple):
+    """``extent`` steps; ``strides`` are those of dst, src and wgt, in elements."""
+
+    extent: int
+    strides: Triple
+
+
+class Box(NamedTuple):
+    """All micro-ops of an instruction in order, outermost axis first, and the first one's indices."""
+
+    base: Triple
+    axes: tuple[Axis, ...]
+
+
+def affine_box(uops: UopArray, shape: LoopShape) -> Box | None:
+    """The box that enumerates the same indices in the same order, or None if there is none.
+
+    Operands that the instruction does not use are left out: their strides are zero.
+    """
+    columns = np.where(np.array(shape.checked), uops, 0)
+    inner = _factor(columns)
+    if inner is None:
+        return None
+    used = shape.checked
+    factors = shape.factors
+    loops = [
+        Axis(shape.iter_out, _masked((factors[0], factors[2], factors[4]), used)),
+        Axis(shape.iter_in, _masked((factors[1], factors[3], factors[5]), used)),
+    ]
+    axes = tuple(axis for axis in [*loops, *inner] if axis.extent > 1)
+    first = columns[0]
+    return Box((int(first[0]), int(first[1]), int(first[2])), axes)
+
+
+def _masked(strides: Triple, used: tuple[bool, bool, bool]) -> Triple:
+    return (strides[0] * used[0], strides[1] * used[1], strides[2] * used[2])
+
+
+def _factor(rows: UopArray) -> list[Axis] | None:
+    """Axes, outermost first, whose box enumerates ``rows`` in order; None if they are not affine."""
+    axes: list[Axis] = []
+    while len(rows) > 1:
+        step = rows[1] - rows[0]
+        steady = (np.diff(rows, axis=0) == step).all(axis=1)
+        breaks = np.flatnonzero(~steady)
+        extent = int(breaks[0]) + 1 if len(breaks) else len(rows)
+        if len(rows) % extent:
+            return None
+        heads = rows[::extent]
+        offsets = np.arange(extent)[:, None] * step
+        if not np.array_equal((heads[:, None] + offsets).reshape(-1, 3), rows):
+            return None
+        axes.append(Axis(extent, (int(step[0]), int(step[1]), int(step[2]))))
+        rows = heads
+    return axes[::-1]
+
+
+def all_indices(uops: UopArray, shape: LoopShape, begin: int, end: int) -> UopArray:
+    """Indices (dst, src, wgt) of micro-ops ``[begin, end)`` in order of execution."""
+    number = np.arange(begin, end, dtype=np.int64)
+    loop, u = np.divmod(number, len(uops))
+    i, j = np.divmod(loop, shape.iter_in)
+    factors = np.array(shape.factors, dtype=np.int64).reshape(3, 2)
+    offsets = i[:, None] * factors[:, 0] + j[:, None] * factors[:, 1]
+    return np.asarray(uops[u] + offsets, dtype=np.int64)
+
+
+def strided(array: npt.NDArray[Scalar], base: int, axes: list[tuple[int, int]]) -> npt.NDArray[Scalar]:
+    """A view of ``array``'s elements (its first axis) at ``base`` plus the box of (extent, stride)."""
+    extents = tuple(extent for extent, _ in axes)
+    steps = tuple(stride * array.strides[0] for _, stride in axes)
+    return np.lib.stride_tricks.as_strided(array[base:], extents + array.shape[1:], steps + array.strides[1:])
+
+
+def is_injective(axes: list[tuple[int, int]]) -> bool:
+    """Whether no two points of the box (extent, stride) fall on the same element. May say no wrongly."""
+    reach = 0
+    for extent, stride in sorted(axes, key=lambda axis: abs(axis[1])):
+        if abs(stride) <= reach:
+            return False
+        reach += abs(stride) * (extent - 1)
+    return True

@@ -1,0 +1,181 @@
+"""The cycle-level simulation of a program: four units, two bus halves, one event loop."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from accel.config import Config
+from accel.events import Event, EventKind, UnitCycles
+from accel.faults import Cause, Fault
+from accel.isa import Instruction, Unit
+from accel.order import Stepper, explain_deadlock
+from accel.sim.timing.compute import ComputeUnit
+from accel.sim.timing.engine import NEVER, Engine, Stop
+from accel.sim.timing.fetch import Fetch
+from accel.sim.timing.intervals import Interval, covered
+from accel.sim.timing.load import LoadUnit
+from accel.sim.timing.plan import Step, plan_steps
+from accel.sim.timing.port import BurstRecord, ReadPort
+from accel.sim.timing.store import StoreUnit
+
+DEFAULT_MAX_CYCLES = 10**10
+"""Cycles that a run may take unless the caller says otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimingRun:
+    """When everything happened, up to the end or the first error.
+
+    Attributes:
+        cycles: length of the run: up to and including the last cycle in which anything happens, or the
+            cycle of the error.
+        steps: the instructions, with the cycles of hand-out, start and retirement; those that lie
+            behind an error are not to be looked at (:meth:`events` leaves them out).
+        bursts: all bursts in order of their grant within each unit.
+        writes: per unit, when it writes: data and pad words into a scratchpad, beats to the bus.
+        stop: the error that ended the run, or None.
+    """
+
+    config: Config
+    cycles: int
+    steps: list[Step]
+    bursts: list[BurstRecord]
+    writes: dict[Unit, list[Interval]]
+    stop: Stop | None
+
+    def events(self) -> list[Event]:
+        """All events, sorted; none behind an error."""
+        found: list[Event] = []
+        for step in self.steps:
+            _step_events(step, found)
+        for burst in self.bursts:
+            beats = burst.last - burst.first + 1
+            found.append(Event(burst.grant, burst.unit, EventKind.BURST_GRANT, burst.instruction, beats))
+            found.append(Event(burst.last, burst.unit, EventKind.BURST_LAST, burst.instruction, beats))
+        if self.stop is not None:
+            found = [event for event in found if event.cycle <= self.stop.cycle]
+        return sorted(found)
+
+    @cached_property
+    def unit_cycles(self) -> dict[Unit, UnitCycles]:
+        """Where each unit's cycles went."""
+        return {unit: _unit_cycles(self, unit) for unit in Unit}
+
+
+def _step_events(step: Step, found: list[Event]) -> None:
+    index, unit = step.index, step.unit
+    if step.dispatch is not None:
+        found.append(Event(step.dispatch, Unit.FETCH, EventKind.QUEUE_PUSH, index, unit))
+    if step.start is not None:
+        found.append(Event(step.start, unit, EventKind.QUEUE_POP, index, unit))
+        found.extend(Event(step.start, unit, EventKind.TOKEN_POP, index, c) for c in step.pops)
+        found.append(Event(step.start, unit, EventKind.START, index, 0))
+    if step.retire is not None:
+        found.append(Event(step.retire, unit, EventKind.RETIRE, index, 0))
+        found.extend(Event(step.retire, unit, EventKind.TOKEN_PUSH, index, c) for c in step.pushes)
+
+
+def simulate_timing(
+    instructions: Sequence[Instruction],
+    config: Config,
+    *,
+    address: int,
+    faults: Mapping[int, tuple[int, Fault]] | None = None,
+    max_cycles: int = DEFAULT_MAX_CYCLES,
+    tokens: tuple[int, int, int, int] = (0, 0, 0, 0),
+) -> TimingRun:
+    """Simulate a program's timing, which does not depend on tensor data.
+
+    Args:
+        instructions: the decoded program.
+        config: geometry and timing.
+        address: of the first instruction in DRAM, a multiple of 16.
+        faults: what functional execution found wrong with micro-ops, by instruction.
+        max_cycles: a longer run ends with the cause ``limit``.
+        tokens: counters at the start.
+
+    Cost is linear in instructions and bursts.
+    """
+    steps = plan_steps(instructions, config, faults or {})
+    engine = Engine(config, tokens)
+    bursts: list[BurstRecord] = []
+    fetch = Fetch(engine, steps, address, bursts)
+    load = LoadUnit(engine, fetch.queues[Unit.LOAD], bursts)
+    compute = ComputeUnit(engine, fetch.queues[Unit.COMPUTE], bursts)
+    StoreUnit(engine, fetch.queues[Unit.STORE], bursts)
+    port = ReadPort(engine, (compute, load, fetch))
+    for requester in (compute, load, fetch):
+        requester.attach(port)
+    engine.run(max_cycles)
+    last = max((step.retire for step in steps if step.retire is not None), default=-1)
+    complete = all(step.retire is not None for step in steps)
+    stop = engine.stop
+    if stop is None and not complete and engine.next_cycle == NEVER:
+        stop = _deadlock(instructions, config, tokens, engine)
+    cycles = stop.cycle if stop is not None else last + 1
+    if cycles > max_cycles or (stop is None and not complete):
+        message = f"the run takes more than {max_cycles} cycles (max_cycles)"
+        index = min(step.index for step in steps if step.retire is None or step.retire >= max_cycles)
+        stop = Stop(max_cycles, Unit.FETCH, index, Fault(cause=Cause.LIMIT, message=message))
+        cycles = max_cycles
+    if stop is not None:
+        bursts = [burst for burst in bursts if burst.grant <= stop.cycle]
+    writes: dict[Unit, list[Interval]] = {
+        Unit.FETCH: [],
+        Unit.LOAD: load.pads.writes(cycles),
+        Unit.COMPUTE: compute.pads.writes(cycles),
+        Unit.STORE: [(b.first, b.last + 1) for b in bursts if b.unit is Unit.STORE],
+    }
+    return TimingRun(config=config, cycles=cycles, steps=steps, bursts=bursts, writes=writes, stop=stop)
+
+
+def _deadlock(
+    instructions: Sequence[Instruction], config: Config, tokens: tuple[int, int, int, int], engine: Engine
+) -> Stop:
+    """The deadlock in words, found again by the token machine, which knows who could push."""
+    stepper = Stepper(instructions, config, tokens=tokens)
+    while (index := stepper.first()) is not None:
+        stepper.run(index)
+    waiting = stepper.waiting()
+    first = min(waiting, key=lambda w: w.unit, default=None)
+    fault = Fault(cause=Cause.DEADLOCK, message=explain_deadlock(waiting))
+    unit, index = (first.unit, first.index) if first else (Unit.FETCH, 0)
+    return Stop(engine.last_cycle + 1, unit, index, fault)
+
+
+def _unit_cycles(run: TimingRun, unit: Unit) -> UnitCycles:
+    """Classify each cycle: busy, else in flight, else waiting, else idle."""
+    busy = list(run.writes[unit])
+    flight: list[Interval] = []
+    waits: list[Interval] = []
+    if unit is Unit.FETCH:
+        free = 0
+        for step in run.steps:
+            if step.arrival is None:
+                flight.append((free, run.cycles))
+                break
+            handed = run.cycles if step.dispatch is None else step.dispatch
+            flight.append((free, step.arrival))
+            waits.append((max(free, step.arrival), handed))
+            busy.append((handed, handed + 1))
+            if step.dispatch is None:
+                break
+            free = handed + 1
+    else:
+        for step in run.steps:
+            if step.unit is not unit or step.ready is None:
+                continue
+            waits.append((step.ready, run.cycles if step.start is None else step.start))
+            if step.start is not None and step.pipelined:
+                busy.append((step.start, step.start + step.uops))
+            elif step.start is not None:
+                flight.append((step.start, run.cycles if step.retire is None else step.retire + 1))
+    at_work = covered([busy], run.cycles)
+    with_flight = covered([busy, flight], run.cycles)
+    with_waits = covered([busy, flight, waits], run.cycles)
+    return UnitCycles(
+        busy=at_work,
+        memory_stall=with_flight - at_work,
+        token_stall=with_waits - with_flight,
+        idle=run.cycles - with_waits,
+    )
