@@ -1,0 +1,125 @@
+"""How a tensor lies in DRAM: an affine map from packed to logical indices.
+
+VTA's DMA moves whole elements, so the host packs a plain array into elements before a run and unpacks the
+result after it. Where the tensor's size is no multiple of the element's, the packed array holds zeros.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.errors import ProgramError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackedLayout:
+    """``logical[d] = sum over k of coefficients[d][k] * packed[k]``.
+
+    Attributes:
+        shape: of the plain array.
+        packed: shape of the packed one, the element's own dimensions last; stored row-major.
+        element_dims: how many of the last packed dimensions make one element.
+        coefficients: one row per logical dimension, one column per packed one, none negative. A packed
+            dimension with zeros only repeats the data.
+    """
+
+    shape: tuple[int, ...]
+    packed: tuple[int, ...]
+    element_dims: int
+    coefficients: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if len(self.coefficients) != len(self.shape) or any(
+            len(row) != len(self.packed) for row in self.coefficients
+        ):
+            raise ProgramError(
+                f"a layout of {len(self.shape)} by {len(self.packed)} dimensions has other coefficients"
+            )
+        if min((*self.shape, *self.packed), default=1) < 1 or any(
+            c < 0 for row in self.coefficients for c in row
+        ):
+            raise ProgramError("a layout has a size below one or a negative coefficient")
+
+    @property
+    def elements(self) -> int:
+        """Elements of the packed tensor."""
+        outer = self.packed[: len(self.packed) - self.element_dims]
+        return int(np.prod(outer, dtype=np.int64))
+
+    @property
+    def repeats(self) -> bool:
+        """Whether some packed dimension repeats the data; such a tensor can only be read."""
+        columns = zip(*self.coefficients, strict=True)
+        return any(size > 1 and not any(c) for size, c in zip(self.packed, columns, strict=True))
+
+    def pack(self, plain: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The packed array of a plain one; zeros where the plain one ends."""
+        padded = np.zeros(self._extents(), dtype=plain.dtype)
+        padded[tuple(slice(0, n) for n in plain.shape)] = plain
+        return np.ascontiguousarray(self._view(padded))
+
+    def unpack(self, packed: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The plain array of a packed one of shape :attr:`packed`.
+
+        Raises:
+            ProgramError: the layout repeats data.
+        """
+        if self.repeats:
+            raise ProgramError("a tensor whose layout repeats data cannot be unpacked")
+        padded = np.zeros(self._extents(), dtype=packed.dtype)
+        self._view(padded)[...] = packed
+        return np.ascontiguousarray(padded[tuple(slice(0, n) for n in self.shape)])
+
+    def _extents(self) -> tuple[int, ...]:
+        """Shape of the plain array with all that the packed one holds."""
+        reach = (
+            1 + sum(c * (n - 1) for c, n in zip(row, self.packed, strict=True)) for row in self.coefficients
+        )
+        return tuple(max(n, r) for n, r in zip(self.shape, reach, strict=True))
+
+    def _view(self, padded: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        strides = [
+            sum(row[k] * step for row, step in zip(self.coefficients, padded.strides, strict=True))
+            for k in range(len(self.packed))
+        ]
+        return np.lib.stride_tricks.as_strided(padded, self.packed, strides)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data; :meth:`from_dict` reads it back."""
+        return {
+            "shape": list(self.shape),
+            "packed": list(self.packed),
+            "element_dims": self.element_dims,
+            "coefficients": [list(row) for row in self.coefficients],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "PackedLayout":
+        """The inverse of :meth:`to_dict`."""
+        return cls(
+            shape=tuple(int(n) for n in data["shape"]),
+            packed=tuple(int(n) for n in data["packed"]),
+            element_dims=int(data["element_dims"]),
+            coefficients=tuple(tuple(int(c) for c in row) for row in data["coefficients"]),
+        )
+
+
+def blocked(shape: tuple[int, ...], element: tuple[tuple[int | None, int], ...]) -> PackedLayout:
+    """The layout of elements that are blocks of the tensor, in row-major order of the blocks.
+
+    Args:
+        shape: of the tensor.
+        element: for each dimension of an element, the tensor's dimension and the block's size along it;
+            None where the data repeats.
+    """
+    widths = {d: size for d, size in element if d is not None}
+    outer = tuple(-(-n // widths.get(d, 1)) for d, n in enumerate(shape))
+    rows = []
+    for d in range(len(shape)):
+        of_blocks = [widths.get(d, 1) if k == d else 0 for k in range(len(shape))]
+        of_element = [1 if dim == d else 0 for dim, _ in element]
+        rows.append(tuple(of_blocks + of_element))
+    packed = outer + tuple(size for _, size in element)
+    return PackedLayout(shape=shape, packed=packed, element_dims=len(element), coefficients=tuple(rows))

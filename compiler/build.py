@@ -1,0 +1,115 @@
+"""The whole path from a schedule to a program image."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.compiler.data import expression_to_data
+from accel.compiler.dependence import insert_tokens
+from accel.compiler.emit import Emission
+from accel.compiler.memory import DramMap, DramTensor
+from accel.compiler.nest import Nest
+from accel.compiler.schedule import Schedule
+from accel.compiler.tensorize import tensorize
+from accel.compiler.uops import at_offset, place_uops
+from accel.config import INSTRUCTION_BYTES, Config
+from accel.errors import ShapeError, nearest
+from accel.image import Image, ImageTensor, Role, array_bytes
+from accel.isa import Finish, Instruction, check_encodable, encode
+
+
+def compile_schedule(
+    schedule: Schedule,
+    config: Config,
+    *,
+    constants: Mapping[str, npt.NDArray[Any]] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Image:
+    """Compile a schedule to a program.
+
+    Args:
+        schedule: with all stages in scratchpads tensorized or copies.
+        config: the machine.
+        constants: values of inputs that are known now; they are packed into the program.
+        options: how the schedule came about, to be kept in the program.
+
+    Raises:
+        ConfigError, ScheduleError, TensorizeError: the schedule does not fit the machine.
+        ShapeError: a constant of an unknown name, another shape or dtype.
+    """
+    begin = time.perf_counter()
+    check_encodable(config)
+    nest = tensorize(schedule)
+    emission = Emission(nest, config)
+    placed = place_uops(emission.emitted, config)
+    instructions = insert_tokens(placed.instructions, config, placed.words)
+    uop_offset = emission.dram.reserve(placed.words.nbytes)
+    program: list[Instruction] = [at_offset(i, uop_offset) for i in instructions]
+    program.append(Finish())
+    code = encode(program, config)
+    code_offset = emission.dram.reserve(len(code), alignment=INSTRUCTION_BYTES)
+    tensors, packed = _tensors(nest, emission.dram, dict(constants or {}))
+    source = {
+        "expression": expression_to_data(schedule.outputs),
+        "schedule": schedule.steps,
+        "options": dict(options or {}),
+    }
+    return Image(
+        config=config,
+        code=code,
+        code_offset=code_offset,
+        segments=((uop_offset, array_bytes(placed.words).tobytes()), *packed),
+        tensors=tensors,
+        source=source,
+        compile_seconds=time.perf_counter() - begin,
+    )
+
+
+def _tensors(
+    nest: Nest, dram: DramMap, constants: dict[str, npt.NDArray[Any]]
+) -> tuple[tuple[ImageTensor, ...], list[tuple[int, bytes]]]:
+    """The image's tensors, and the segments that hold the constants among them."""
+    names = [buffer.name for buffer in nest.inputs]
+    for name in constants:
+        if name not in names:
+            raise ShapeError(f"the constant {name!r} is no input; {nearest(name, names)}")
+    tensors = []
+    segments = []
+    for (buffer, _), place in dram.tensors.items():
+        role: Role = "output" if buffer in nest.outputs else "input"
+        if buffer.name in constants:
+            role = "constant"
+            value = constants[buffer.name]
+            check_array(buffer.name, value, buffer.shape, buffer.dtype)
+            segments.append((place.offset, array_bytes(place.layout.pack(value)).tobytes()))
+        tensors.append(_image_tensor(place, role))
+    return tuple(tensors), segments
+
+
+def _image_tensor(place: DramTensor, role: Role) -> ImageTensor:
+    return ImageTensor(
+        name=place.buffer.name,
+        role=role,
+        dtype=place.buffer.dtype,
+        offset=place.offset,
+        layout=place.layout,
+    )
+
+
+def check_array(name: str, value: object, shape: tuple[int, ...], dtype: str) -> None:
+    """Refuse an array that is not what the program expects.
+
+    Raises:
+        ShapeError: another type, dtype or shape.
+    """
+    if not isinstance(value, np.ndarray):
+        raise ShapeError(
+            f"{name} is a {type(value).__name__}; it must be a numpy array of {dtype}{list(shape)}"
+        )
+    if value.dtype != np.dtype(dtype):
+        raise ShapeError(f"{name} has dtype {value.dtype}; it must be {dtype}")
+    if value.shape != shape:
+        raise ShapeError(f"{name} has shape {list(value.shape)}; it must be {list(shape)}")

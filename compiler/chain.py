@@ -1,0 +1,148 @@
+"""Elementwise expressions as chains of in-place ALU operations.
+
+``clip((S[y, x] + bias[x]) >> 8, -128, 127)`` is S, then ADD bias, SHR 8, MAX -128, MIN 127: every step
+is one pass over the accumulators. Steps that cannot change anything are left out, and neighbours that do
+the same kind of thing are merged.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from accel.compiler.expr import Binary, Const, Expr, Read, format_expr
+from accel.errors import TensorizeError
+
+IMMEDIATE_LOW, IMMEDIATE_HIGH = -(1 << 15), (1 << 15) - 1
+
+_NAMES = {"+": "add", "*": "mul", ">>": "shr", "min": "min", "max": "max"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """``acc = op(acc, operand)``; the operand is an immediate or an element of another accumulator."""
+
+    op: str
+    operand: int | Read
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The accumulator that is changed in place, and the steps in order."""
+
+    root: Read
+    steps: tuple[Step, ...]
+
+
+def chain_of(name: str, body: Expr, in_place: Callable[[Read], bool]) -> Chain:
+    """The chain that computes ``body``.
+
+    Args:
+        name: of the computation, for messages.
+        body: the expression.
+        in_place: whether an accumulator may be the one that is changed; the first such one is.
+
+    Raises:
+        TensorizeError: there is none: both operands of an operation are compound, or it is one that the
+            ALU does not have.
+    """
+    steps: list[Step] = []
+    while not isinstance(body, Read):
+        if not isinstance(body, Binary):
+            raise TensorizeError(
+                f"{name} has {format_expr(body)}; the ALU changes one accumulator in place, "
+                f"by steps with an immediate or another accumulator"
+            )
+        step, body = _last_step(name, body, in_place)
+        steps.append(step)
+    if not in_place(body):
+        raise TensorizeError(
+            f"{name} would change {format_expr(body)} in place; it must start from sums that are computed "
+            f"in acc_buffer inside the same loop, element by element, and that nobody else reads"
+        )
+    return Chain(body, tuple(_merge(steps[::-1])))
+
+
+def _last_step(name: str, body: Binary, in_place: Callable[[Read], bool]) -> tuple[Step, Expr]:
+    op, a, b = body.op, body.a, body.b
+    if op in ("+", "*", "min", "max") and _is_leaf(a):
+        settled = isinstance(a, Read) and _is_leaf(b) and (in_place(a) or not isinstance(b, Read))
+        if not settled:
+            a, b = b, a
+    if not _is_leaf(b):
+        raise TensorizeError(
+            f"{name} combines {format_expr(a)} with {format_expr(b)}; one of the two must be a constant "
+            f"or a tensor: make the other a computation of its own"
+        )
+    if isinstance(b, Const):
+        value = b.value
+        if op == "-":
+            op, value = "+", -value
+        elif op == "<<":
+            op, value = ">>", -value
+        if op in _NAMES:
+            if not IMMEDIATE_LOW <= value <= IMMEDIATE_HIGH:
+                raise TensorizeError(
+                    f"{name} has the constant {b.value}; an immediate is in {IMMEDIATE_LOW}..{IMMEDIATE_HIGH}"
+                )
+            return Step(_NAMES[op], value), a
+    elif op in _NAMES:
+        assert isinstance(b, Read)
+        return Step(_NAMES[op], b), a
+    raise TensorizeError(
+        f"{name} uses {op!r} on tensors; the ALU has + * >> min max, and - and << by constants"
+    )
+
+
+def _is_leaf(expr: Expr) -> bool:
+    return isinstance(expr, Const | Read)
+
+
+def _merge(steps: list[Step]) -> list[Step]:
+    """The same function in fewer steps."""
+    merged: list[Step] = []
+    for step in steps:
+        previous = merged[-1] if merged else None
+        if isinstance(step.operand, int):
+            if (step.op in ("add", "shr") and step.operand == 0) or (step.op == "mul" and step.operand == 1):
+                continue
+            if previous is not None and previous.op == step.op and isinstance(previous.operand, int):
+                combined = _combined(step.op, previous.operand, step.operand)
+                if combined is not None:
+                    merged[-1] = Step(step.op, combined)
+                    continue
+            if _is_implied(merged, step):
+                continue
+        merged.append(step)
+    return merged
+
+
+def _combined(op: str, first: int, second: int) -> int | None:
+    """One immediate for two steps of the same operation, if there is one."""
+    if op == "min":
+        return min(first, second)
+    if op == "max":
+        return max(first, second)
+    if op == "add" and IMMEDIATE_LOW <= first + second <= IMMEDIATE_HIGH:
+        return first + second
+    if op == "shr" and first >= 0 and second >= 0:
+        return min(31, first + second)
+    return None
+
+
+def _is_implied(before: list[Step], step: Step) -> bool:
+    """Whether a bound already holds after the bounds that directly precede it."""
+    low, high = None, None
+    for earlier in reversed(before):
+        if earlier.op == "max" and isinstance(earlier.operand, int):
+            low = earlier.operand if low is None else low
+        elif earlier.op == "min" and isinstance(earlier.operand, int):
+            high = earlier.operand if high is None else high
+        else:
+            break
+        if low is not None and high is not None:
+            break
+    assert isinstance(step.operand, int)
+    if step.op == "max":
+        return low is not None and step.operand <= low and (high is None or high >= low)
+    if step.op == "min":
+        return high is not None and step.operand >= high and (low is None or low <= high)
+    return False

@@ -1,0 +1,111 @@
+"""Tensor expressions as plain data and back; as data they travel in program files, never as code."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from accel.compiler.expr import (
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    IterVar,
+    Read,
+    Sum,
+    as_expr,
+    check_dtype,
+)
+from accel.compiler.tensor import (
+    Compute,
+    Tensor,
+    check_compute,
+    check_name,
+    placeholder,
+    producers,
+)
+from accel.errors import AccelError, ProgramError
+
+
+def expression_to_data(outputs: Sequence[Tensor]) -> dict[str, Any]:
+    """All tensors that ``outputs`` depend on, each after what it reads."""
+    tensors: list[dict[str, Any]] = []
+    for tensor in producers(outputs):
+        op = tensor.op
+        entry: dict[str, Any] = {"name": op.name, "shape": list(op.shape), "dtype": op.dtype}
+        if isinstance(op, Compute):
+            entry["axes"] = [axis.name for axis in op.axis]
+            entry["reduce"] = [[axis.name, axis.extent] for axis in op.reduce_axis]
+            entry["body"] = _to_data(op.body, {v: _key(op, v) for v in (*op.axis, *op.reduce_axis)})
+        tensors.append(entry)
+    return {"tensors": tensors, "outputs": [t.name for t in outputs]}
+
+
+def _key(op: Compute, v: IterVar) -> str:
+    """A variable's place: axes and reduce axes by number, so that equal names do no harm."""
+    if v in op.axis:
+        return f"s{op.axis.index(v)}"
+    return f"r{op.reduce_axis.index(v)}"
+
+
+def _to_data(expr: Expr, keys: dict[IterVar, str]) -> Any:
+    if isinstance(expr, Const):
+        return expr.value
+    if isinstance(expr, IterVar):
+        return keys[expr]
+    if isinstance(expr, Binary):
+        return [expr.op, _to_data(expr.a, keys), _to_data(expr.b, keys)]
+    if isinstance(expr, Cast):
+        return ["cast", expr.to, _to_data(expr.value, keys)]
+    if isinstance(expr, Read):
+        return ["read", expr.tensor.name, *(_to_data(i, keys) for i in expr.indices)]
+    assert isinstance(expr, Sum)
+    return ["sum", _to_data(expr.body, keys)]
+
+
+def expression_from_data(data: Any) -> tuple[Tensor, ...]:
+    """The output tensors, built anew.
+
+    Raises:
+        ProgramError: the data describes no tensor expression.
+    """
+    try:
+        known: dict[str, Tensor] = {}
+        for entry in data["tensors"]:
+            name = check_name(entry["name"])
+            if "body" in entry:
+                known[name] = _compute(entry, known)
+            else:
+                known[name] = placeholder(entry["shape"], entry["dtype"], name=name)
+        return tuple(known[name] for name in data["outputs"])
+    except AccelError as error:
+        raise ProgramError(f"the tensor expression is damaged: {error}") from None
+    except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+        raise ProgramError(f"the tensor expression is damaged: {type(error).__name__} at {error}") from None
+
+
+def _compute(entry: Any, known: dict[str, Tensor]) -> Tensor:
+    shape = tuple(int(n) for n in entry["shape"])
+    axes = tuple(IterVar(check_name(n), size) for n, size in zip(entry["axes"], shape, strict=True))
+    reduce = tuple(IterVar(check_name(n), int(size), "reduce") for n, size in entry["reduce"])
+    variables = {f"s{i}": v for i, v in enumerate(axes)} | {f"r{i}": v for i, v in enumerate(reduce)}
+    body = _from_data(entry["body"], known, variables, reduce)
+    op = Compute(entry["name"], shape, check_dtype(entry["dtype"]), axes, body)
+    check_compute(op)
+    return op.tensor
+
+
+def _from_data(
+    data: Any, known: dict[str, Tensor], variables: dict[str, IterVar], reduce: tuple[IterVar, ...]
+) -> Expr:
+    if isinstance(data, int):
+        return as_expr(data)
+    if isinstance(data, str):
+        return variables[data]
+    kind, *rest = data
+    if kind == "cast":
+        return Cast(_from_data(rest[1], known, variables, reduce), check_dtype(rest[0]))
+    if kind == "read":
+        return known[rest[0]][tuple(_from_data(i, known, variables, reduce) for i in rest[1:])]
+    if kind == "sum":
+        return Sum(_from_data(rest[0], known, variables, reduce), reduce)
+    a, b = (_from_data(part, known, variables, reduce) for part in rest)
+    return Binary(kind, a, b)

@@ -1,0 +1,264 @@
+"""From a tensorized nest to instructions: the loops run once, at compile time.
+
+A perfect nest of loops around one call, whose extents do not depend on one another, is a box that becomes
+as few instructions as the hardware can express; all other loops are unrolled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from accel.compiler.emitters import alu, dma_copy2d
+from accel.compiler.expr import Expr, IterVar
+from accel.compiler.linear import Linear, evaluate, linear, variables
+from accel.compiler.memory import DramMap, DramTensor, place_buffers, transfer_memory
+from accel.compiler.nest import (
+    Alu,
+    Buffer,
+    Call,
+    Copy,
+    For,
+    Guard,
+    Nest,
+    Node,
+    Region,
+    format_region,
+)
+from accel.compiler.packing import Element, buffer_elements, widths
+from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
+from accel.config import Config
+from accel.errors import TensorizeError
+
+Env = dict[IterVar, int]
+
+
+class _Dimension(NamedTuple):
+    """One dimension of a region: where it starts, in blocks of ``width``."""
+
+    start: Linear
+    extent: Expr
+    width: int
+
+
+class Emission:
+    """The instructions of a nest, in program order, and the map of its memories."""
+
+    def __init__(self, nest: Nest, config: Config) -> None:
+        self.nest = nest
+        self.config = config
+        self.elements = buffer_elements(nest)
+        self.bases = place_buffers(nest.locals, self.elements)
+        self.dram = DramMap(config)
+        self.emitted: list[Emitted] = []
+        self._dimensions: dict[int, list[_Dimension]] = {}
+        self._boxes: dict[int, tuple[list[For], Node] | None] = {}
+        self._known: dict[tuple[object, ...], Sequence[Emitted]] = {}
+        self._keep: list[object] = []
+        """What the caches above know by its id."""
+        self._run(nest.body, {})
+
+    # --- loops -----------------------------------------------------------------------------------
+
+    def _run(self, nodes: Sequence[Node], env: Env) -> None:
+        for node in nodes:
+            if isinstance(node, For):
+                self._run_loop(node, env)
+            elif isinstance(node, Guard):
+                if all(evaluate(a, env) < evaluate(b, env) for a, b in node.conditions):
+                    self._run(node.body, env)
+            else:
+                self._emit(node, [], env)
+
+    def _run_loop(self, node: For, env: Env) -> None:
+        box = self._box(node)
+        if box is not None:
+            self._run_box(*box, env)
+            return
+        for value in range(evaluate(node.extent, env)):
+            env[node.var] = value
+            self._run(node.body, env)
+
+    def _box(self, node: For) -> tuple[list[For], Node] | None:
+        """The loops of a perfect nest around one call, or None."""
+        key = id(node)
+        if key not in self._boxes:
+            self._keep.append(node)
+            loops: list[For] = []
+            inner: Node = node
+            while isinstance(inner, For) and len(inner.body) == 1:
+                loops.append(inner)
+                inner = inner.body[0]
+            self._boxes[key] = (loops, inner) if isinstance(inner, Call | Alu) else None
+        return self._boxes[key]
+
+    def _run_box(self, loops: list[For], leaf: Node, env: Env) -> None:
+        """Run outer loops that inner ones depend on one by one, the others as a box."""
+        single = 0
+        for position, loop in enumerate(loops):
+            if set(variables(loop.extent)) & {other.var for other in loops[:position]}:
+                single = max(
+                    single,
+                    1
+                    + max(
+                        n for n, other in enumerate(loops[:position]) if other.var in variables(loop.extent)
+                    ),
+                )
+            if not self._is_linear_in(leaf, loop.var):
+                single = max(single, position + 1)
+        self._run_singly(loops, single, leaf, env)
+
+    def _run_singly(self, loops: list[For], single: int, leaf: Node, env: Env) -> None:
+        if not single:
+            self._emit(leaf, loops, env)
+            return
+        for value in range(evaluate(loops[0].extent, env)):
+            env[loops[0].var] = value
+            self._run_singly(loops[1:], single - 1, leaf, env)
+
+    def _is_linear_in(self, leaf: Node, var: IterVar) -> bool:
+        return not any(
+            var in variables(atom) and atom is not var
+            for region in _regions(leaf)
+            for dimension in self._region(region)
+            for atom, _ in dimension.start.terms
+        )
+
+    # --- one call --------------------------------------------------------------------------------
+
+    def _emit(self, node: Node, loops: list[For], env: Env) -> None:
+        if isinstance(node, Copy):
+            self._emit_copy(node, env)
+            return
+        extents = tuple(evaluate(loop.extent, env) for loop in loops)
+        if min(extents, default=1) <= 0:
+            return
+        box = [loop.var for loop in loops]
+        for var in box:
+            env[var] = 0
+        pointers = tuple(self._pointer(region, box, env) for region in _regions(node))
+        key = (id(node), extents, pointers)
+        known = self._known.get(key)
+        if known is None:
+            self._keep.append(node)
+            target = Target(config=self.config, extents=extents)
+            known = self._known[key] = self._call(node, target, pointers)
+        self.emitted.extend(known)
+
+    def _call(self, node: Node, target: Target, pointers: tuple[AccessPtr, ...]) -> Sequence[Emitted]:
+        if isinstance(node, Alu):
+            return alu(
+                target, node.op, pointers[0], node.operand if isinstance(node.operand, int) else pointers[1]
+            )
+        assert isinstance(node, Call)
+        of_tensor = dict(zip([node.intrin.op.tensor, *node.intrin.inputs], pointers, strict=False))
+        emitted: list[Emitted] = []
+        for call in node.intrin.calls(node.form):
+            emitter = find_emitter(call.name, self.config)
+            emitted.extend(emitter.emit(target, *(of_tensor[p.tensor] for p in call.pointers)))
+        return emitted
+
+    def _emit_copy(self, node: Copy, env: Env) -> None:
+        store = node.target.buffer.scope is None
+        dram, local = (node.target, node.source) if store else (node.source, node.target)
+        tensor = self._dram_tensor(dram.buffer, local.buffer, store)
+        dimensions = self._region(local)
+        extents = tuple(-(-evaluate(d.extent, env) // d.width) for d in dimensions)
+        if min(extents) <= 0:
+            return
+        local_ptr = AccessPtr(
+            local.buffer.scope.name if local.buffer.scope is not None else "",
+            self._base(local, dimensions, self._strides(local.buffer, env), self.bases[local.buffer], env),
+            self._strides(local.buffer, env),
+        )
+        element = self.elements[local.buffer]
+        outer = tensor.layout.packed[: len(dimensions)]
+        dram_dimensions = self._dram_region(dram, element)
+        dram_ptr = AccessPtr(
+            "dram", self._base(dram, dram_dimensions, _row_major(outer), tensor.base, env), _row_major(outer)
+        )
+        target = Target(
+            config=self.config,
+            extents=extents,
+            memory=transfer_memory(dram.buffer, local.buffer, store=store),
+        )
+        pointers = (dram_ptr, local_ptr) if store else (local_ptr, dram_ptr)
+        self.emitted.extend(dma_copy2d(target, *pointers))
+
+    def _dram_tensor(self, dram: Buffer, local: Buffer, store: bool) -> DramTensor:
+        return self.dram.place(dram, self.elements[local], transfer_memory(dram, local, store=store))
+
+    # --- addresses -------------------------------------------------------------------------------
+
+    def _pointer(self, region: Region, box: list[IterVar], env: Env) -> AccessPtr:
+        dimensions = self._region(region)
+        steps = self._strides(region.buffer, env)
+        base = self._base(region, dimensions, steps, self.bases[region.buffer], env)
+        strides = []
+        for var in box:
+            stride = 0
+            for dimension, step in zip(dimensions, steps, strict=True):
+                factor = dimension.start.factor(var)
+                if factor:
+                    if factor % dimension.width:
+                        raise _inside_element(region, dimension)
+                    stride += factor // dimension.width * step
+            strides.append(stride)
+        assert region.buffer.scope is not None
+        return AccessPtr(region.buffer.scope.name, base, tuple(strides))
+
+    def _base(
+        self, region: Region, dimensions: list[_Dimension], steps: Sequence[int], base: int, env: Env
+    ) -> int:
+        for dimension, step in zip(dimensions, steps, strict=True):
+            start = dimension.start.constant
+            for atom, factor in dimension.start.terms:
+                start += factor * (env[atom] if isinstance(atom, IterVar) else evaluate(atom, env))
+            if start % dimension.width:
+                raise _inside_element(region, dimension)
+            base += start // dimension.width * step
+        return base
+
+    def _strides(self, buffer: Buffer, env: Env) -> tuple[int, ...]:
+        """Elements from block to block along each dimension of what a buffer holds now."""
+        sizes = widths(self.elements[buffer], len(buffer.shape))
+        held = [-(-evaluate(e, env) // w) for e, w in zip(self.nest.held[buffer], sizes, strict=True)]
+        return _row_major(held)
+
+    def _region(self, region: Region) -> list[_Dimension]:
+        return self._dram_region(region, self.elements[region.buffer])
+
+    def _dram_region(self, region: Region, element: Element) -> list[_Dimension]:
+        key = id(region)
+        found = self._dimensions.get(key)
+        if found is None:
+            self._keep.append(region)
+            sizes = widths(element, len(region.ranges))
+            found = [
+                _Dimension(linear(r.start), r.extent, w) for r, w in zip(region.ranges, sizes, strict=True)
+            ]
+            self._dimensions[key] = found
+        return found
+
+
+def _regions(node: Node) -> tuple[Region, ...]:
+    if isinstance(node, Call):
+        return (node.output, *node.inputs)
+    assert isinstance(node, Alu)
+    return (node.target,) if isinstance(node.operand, int) else (node.target, node.operand)
+
+
+def _row_major(sizes: Sequence[int]) -> tuple[int, ...]:
+    strides = []
+    step = 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
+def _inside_element(region: Region, dimension: _Dimension) -> TensorizeError:
+    return TensorizeError(
+        f"{format_region(region)} starts inside an element of {dimension.width}; "
+        f"tiles must be multiples of the intrinsic's block"
+    )

@@ -1,0 +1,209 @@
+"""The built-in emitters: GEMM, ALU and DMA instructions from access pointers.
+
+All are pure functions of the machine, the box of blocks and the pointers. A box becomes as few
+instructions as the two hardware loops and the micro-ops can express.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from accel.compiler.registry import AccessPtr, Emitted, Target, register_emitter
+from accel.config import Config
+from accel.errors import TensorizeError
+from accel.isa import Alu, AluOp, Gemm, Load, Loops, Memory, Store, UopArray, class_slots
+
+_OPS = {"min": AluOp.MIN, "max": AluOp.MAX, "add": AluOp.ADD, "shr": AluOp.SHR, "mul": AluOp.MUL}
+
+
+@register_emitter("fill_zero", ("acc_buffer",))
+def fill_zero(target: Target, acc: AccessPtr) -> list[Emitted]:
+    """``acc = 0``: GEMM with the reset flag."""
+    return emit_loops(Gemm(reset=True), target, acc)
+
+
+@register_emitter("fused_gemm_add", ("inp_buffer", "wgt_buffer", "acc_buffer"))
+def fused_gemm_add(target: Target, inp: AccessPtr, wgt: AccessPtr, acc: AccessPtr) -> list[Emitted]:
+    """``acc += inp @ wgt.T``."""
+    return emit_loops(Gemm(), target, acc, inp, wgt)
+
+
+@register_emitter("gemm", ("inp_buffer", "wgt_buffer", "acc_buffer"))
+def gemm(target: Target, inp: AccessPtr, wgt: AccessPtr, acc: AccessPtr) -> list[Emitted]:
+    """``acc = inp @ wgt.T``: reset, then update."""
+    return fill_zero(target, acc) + fused_gemm_add(target, inp, wgt, acc)
+
+
+def alu(target: Target, op: str, acc: AccessPtr, operand: AccessPtr | int) -> list[Emitted]:
+    """``acc = op(acc, operand)`` with an immediate or another accumulator."""
+    if isinstance(operand, int):
+        instruction = Alu(alu_op=_OPS[op], use_imm=True, imm=operand)
+        return emit_loops(instruction, target, acc)
+    return emit_loops(Alu(alu_op=_OPS[op]), target, acc, operand)
+
+
+class _Axis(NamedTuple):
+    extent: int
+    strides: tuple[int, int, int]
+
+
+def emit_loops(
+    template: Loops,
+    target: Target,
+    dst: AccessPtr,
+    src: AccessPtr | None = None,
+    wgt: AccessPtr | None = None,
+) -> list[Emitted]:
+    """GEMM or ALU instructions that run ``template`` over a box of blocks."""
+    pointers = (dst, src, wgt)
+    base = tuple(p.base if p is not None else 0 for p in pointers)
+    axes = []
+    for number, extent in enumerate(target.extents):
+        strides = tuple(p.strides[number] if p is not None else 0 for p in pointers)
+        axes.append(_Axis(extent, strides))  # type: ignore[arg-type]
+    if any(axis.extent == 0 for axis in axes):
+        return []
+    return _emit_box(template, target.config, base, _merged(axes))  # type: ignore[arg-type]
+
+
+def _merged(axes: Sequence[_Axis]) -> list[_Axis]:
+    """The same box with as few axes as possible: one step of an outer axis may be the end of an inner one."""
+    merged: list[_Axis] = []
+    for axis in axes:
+        if axis.extent == 1:
+            continue
+        if merged and merged[-1].strides == tuple(s * axis.extent for s in axis.strides):
+            merged[-1] = _Axis(merged[-1].extent * axis.extent, axis.strides)
+        else:
+            merged.append(axis)
+    return merged
+
+
+def _emit_box(
+    template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis]
+) -> list[Emitted]:
+    limit = _most_iterations(config)
+    for number, axis in enumerate(axes):
+        if axis.extent > limit:
+            return _halves(template, config, base, axes, number)
+    loops = sorted(
+        (n for n, axis in enumerate(axes) if min(axis.strides) >= 0), key=lambda n: -axes[n].extent
+    )[:2]
+    loops.sort()
+    listed = [axis for number, axis in enumerate(axes) if number not in loops]
+    count = int(np.prod([axis.extent for axis in listed], dtype=np.int64))
+    if count > config.uop_depth:
+        widest = max((n for n in range(len(axes)) if n not in loops), key=lambda n: axes[n].extent)
+        return _halves(template, config, base, axes, widest)
+    outer, inner = ([axes[n] for n in loops] + [_Axis(1, (0, 0, 0))] * 2)[:2]
+    values: dict[str, int] = {"iter_out": outer.extent, "iter_in": inner.extent, "uop_end": count}
+    for operand, name in enumerate(("dst", "src", "wgt")):
+        if name == "wgt" and isinstance(template, Alu):
+            continue
+        values[f"{name}_factor_out"] = outer.strides[operand]
+        values[f"{name}_factor_in"] = inner.strides[operand]
+    return [Emitted(_with(template, values), _listed_uops(base, listed))]
+
+
+def _with(template: Loops, values: dict[str, int]) -> Loops:
+    fields = {
+        name: getattr(template, name)
+        for name in ("reset", "alu_op", "use_imm", "imm")
+        if hasattr(template, name)
+    }
+    return type(template)(**(fields | values))
+
+
+def _most_iterations(config: Config) -> int:
+    return next(slot.high for slot in class_slots(Gemm, config) if slot.name == "iter_out")
+
+
+def _halves(
+    template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis], number: int
+) -> list[Emitted]:
+    """The box cut in two along an axis that is too long."""
+    axis = axes[number]
+    first = axis.extent // 2
+    emitted = []
+    for begin, extent in ((0, first), (first, axis.extent - first)):
+        part = [*axes[:number], _Axis(extent, axis.strides), *axes[number + 1 :]]
+        start = tuple(b + begin * s for b, s in zip(base, axis.strides, strict=True))
+        emitted.extend(_emit_box(template, config, start, _merged(part)))  # type: ignore[arg-type]
+    return emitted
+
+
+def _listed_uops(base: tuple[int, int, int], axes: list[_Axis]) -> UopArray:
+    """Micro-ops for the axes that are no hardware loop, outermost first."""
+    rows = np.array([base], dtype=np.int64)
+    for axis in axes:
+        steps = np.arange(axis.extent, dtype=np.int64)[:, None] * np.array(axis.strides, dtype=np.int64)
+        rows = (rows[:, None] + steps).reshape(-1, 3)
+    return rows
+
+
+class _Dim(NamedTuple):
+    extent: int
+    dram: int
+    sram: int
+
+
+@register_emitter("dma_copy2d", (None, None))
+def dma_copy2d(target: Target, to: AccessPtr, source: AccessPtr) -> list[Emitted]:
+    """LOAD or STORE a box, by the scopes; the scratchpad side is contiguous.
+
+    Raises:
+        TensorizeError: both or neither of the sides are in DRAM, or the scratchpad's elements do not
+            follow one another.
+    """
+    if (to.scope == "dram") == (source.scope == "dram"):
+        raise TensorizeError(f"dma_copy2d goes from {source.scope} to {to.scope}; one side must be dram")
+    dram, sram = (to, source) if to.scope == "dram" else (source, to)
+    dims = _merged_dims([_Dim(*d) for d in zip(target.extents, dram.strides, sram.strides, strict=True)])
+    if not all(d.extent for d in dims):
+        return []
+    kind = Store if to.scope == "dram" else Load
+    return list(_transfers(kind, target, dram.base, sram.base, dims))
+
+
+_LONGEST = (1 << 16) - 1
+"""Largest x_size, y_size and x_stride."""
+
+
+def _transfers(
+    kind: type[Load] | type[Store], target: Target, dram: int, sram: int, dims: list[_Dim]
+) -> list[Emitted]:
+    """One instruction if the box is rows of elements, else one per step of its outermost dimension."""
+    row = dims[-1] if dims and dims[-1].dram == 1 else _Dim(1, 1, 1)
+    outer = dims[:-1] if dims and dims[-1].dram == 1 else dims
+    rows = outer[-1] if outer else _Dim(1, row.extent, row.extent)
+    if len(outer) > 1 or max(row.extent, rows.extent, rows.dram) > _LONGEST:
+        emitted = []
+        for n in range(dims[0].extent):
+            emitted += _transfers(kind, target, dram + n * dims[0].dram, sram + n * dims[0].sram, dims[1:])
+        return emitted
+    if row.sram != 1 or rows.sram != row.extent:
+        raise TensorizeError("dma_copy2d fills a scratchpad in order; its elements must follow one another")
+    instruction = kind(
+        memory=Memory.OUT if kind is Store else target.memory,
+        sram_base=sram,
+        dram_base=dram,
+        y_size=rows.extent,
+        x_size=row.extent,
+        x_stride=rows.dram,
+    )
+    return [Emitted(instruction)]
+
+
+def _merged_dims(dims: list[_Dim]) -> list[_Dim]:
+    merged: list[_Dim] = []
+    for dim in dims:
+        if dim.extent == 1:
+            continue
+        if merged:
+            outer = merged[-1]
+            if outer.dram == dim.dram * dim.extent and outer.sram == dim.sram * dim.extent:
+                merged[-1] = _Dim(outer.extent * dim.extent, dim.dram, dim.sram)
+                continue
+        merged.append(dim)
+    return merged

@@ -1,0 +1,274 @@
+"""Scalar expressions: what a tensor expression computes per element, and the indices it reads at.
+
+Nodes are immutable and compare by structure; iteration variables compare by identity. All arithmetic is
+int32 and wraps; ``cast`` to int8 wraps too, ``clip`` saturates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from accel.errors import ShapeError
+
+Dtype = Literal["int8", "int32"]
+AxisKind = Literal["space", "reduce"]
+
+INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
+
+
+class Operand(Protocol):
+    """What can be read from: a tensor, or a buffer that stands for one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> Dtype: ...
+
+
+class Expr:
+    """Base of all nodes; Python's operators build new ones."""
+
+    dtype: Dtype = "int32"
+
+    def __add__(self, other: Expr | int) -> Expr:
+        return Binary("+", self, as_expr(other))
+
+    def __radd__(self, other: int) -> Expr:
+        return Binary("+", as_expr(other), self)
+
+    def __sub__(self, other: Expr | int) -> Expr:
+        return Binary("-", self, as_expr(other))
+
+    def __rsub__(self, other: int) -> Expr:
+        return Binary("-", as_expr(other), self)
+
+    def __mul__(self, other: Expr | int) -> Expr:
+        return Binary("*", self, as_expr(other))
+
+    def __rmul__(self, other: int) -> Expr:
+        return Binary("*", as_expr(other), self)
+
+    def __neg__(self) -> Expr:
+        return Binary("*", self, Const(-1))
+
+    def __floordiv__(self, other: Expr | int) -> Expr:
+        return Binary("//", self, as_expr(other))
+
+    def __mod__(self, other: Expr | int) -> Expr:
+        return Binary("%", self, as_expr(other))
+
+    def __rshift__(self, other: Expr | int) -> Expr:
+        return Binary(">>", self, as_expr(other))
+
+    def __lshift__(self, other: Expr | int) -> Expr:
+        return Binary("<<", self, as_expr(other))
+
+    def astype(self, dtype: str) -> Expr:
+        """The value in another type: see :func:`cast`."""
+        return cast(self, dtype)
+
+    def __bool__(self) -> bool:
+        raise ShapeError("an expression has no truth value; it stands for all elements at once")
+
+
+@dataclass(frozen=True)
+class Const(Expr):
+    """An integer."""
+
+    value: int
+
+
+@dataclass(frozen=True, eq=False)
+class IterVar(Expr):
+    """A loop's variable, counting from 0 to ``extent - 1``."""
+
+    name: str
+    extent: int
+    kind: AxisKind = "space"
+
+    def __repr__(self) -> str:
+        return f"IterVar({self.name}, {self.extent}, {self.kind})"
+
+
+@dataclass(frozen=True)
+class Binary(Expr):
+    """``a op b``; division and remainder round toward minus infinity, ``>>`` is arithmetic."""
+
+    op: str
+    a: Expr
+    b: Expr
+
+    def __post_init__(self) -> None:
+        if self.op not in PRECEDENCE:
+            raise ShapeError(f"{self.op!r} is no operation on expressions; valid are {' '.join(PRECEDENCE)}")
+
+
+@dataclass(frozen=True)
+class Cast(Expr):
+    """The value modulo the range of ``to``."""
+
+    value: Expr
+    to: Dtype
+
+    @property
+    def dtype(self) -> Dtype:  # type: ignore[override]
+        return self.to
+
+
+@dataclass(frozen=True)
+class Read(Expr):
+    """An element of a tensor."""
+
+    tensor: Operand
+    indices: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> Dtype:  # type: ignore[override]
+        return self.tensor.dtype
+
+
+@dataclass(frozen=True)
+class Sum(Expr):
+    """The sum of ``body`` over all values of ``axes``; only the outermost node of a computation."""
+
+    body: Expr
+    axes: tuple[IterVar, ...]
+
+
+PRECEDENCE = {"min": 0, "max": 0, "<<": 1, ">>": 1, "+": 2, "-": 2, "*": 3, "//": 3, "%": 3}
+"""Binary operations, and how strongly they bind."""
+
+
+def as_expr(value: Expr | int) -> Expr:
+    """An expression, or an integer as one.
+
+    Raises:
+        ShapeError: it is neither, or no int32.
+    """
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ShapeError(f"{value!r} is a {type(value).__name__}; expressions hold integers only")
+    number = int(value)
+    if not INT32_MIN <= number <= INT32_MAX:
+        raise ShapeError(f"the constant is {number}; it must fit int32")
+    return Const(number)
+
+
+def minimum(a: Expr | int, b: Expr | int) -> Expr:
+    """The smaller of two values."""
+    return Binary("min", as_expr(a), as_expr(b))
+
+
+def maximum(a: Expr | int, b: Expr | int) -> Expr:
+    """The larger of two values."""
+    return Binary("max", as_expr(a), as_expr(b))
+
+
+def clip(value: Expr | int, low: int, high: int) -> Expr:
+    """``value`` saturated to ``low..high``.
+
+    Raises:
+        ShapeError: ``low`` is above ``high``.
+    """
+    if low > high:
+        raise ShapeError(f"clip has the range {low}..{high}; it must not be empty")
+    return minimum(maximum(value, low), high)
+
+
+def cast(value: Expr | int, dtype: str) -> Expr:
+    """``value`` as ``int8`` (its low 8 bits, sign-extended: it wraps) or ``int32``."""
+    checked = check_dtype(dtype)
+    expr = as_expr(value)
+    return expr if expr.dtype == checked else Cast(expr, checked)
+
+
+def check_dtype(dtype: str) -> Dtype:
+    """``dtype`` if the machine knows it.
+
+    Raises:
+        ShapeError: it is neither int8 nor int32.
+    """
+    if dtype == "int8":
+        return "int8"
+    if dtype == "int32":
+        return "int32"
+    raise ShapeError(f"the dtype is {dtype!r}; it must be 'int8' or 'int32'")
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The operands of a node."""
+    if isinstance(expr, Binary):
+        return (expr.a, expr.b)
+    if isinstance(expr, Cast):
+        return (expr.value,)
+    if isinstance(expr, Read):
+        return expr.indices
+    if isinstance(expr, Sum):
+        return (expr.body,)
+    return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """A node and all below it, operands in order."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def rewrite(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """``expr`` with every node for which ``change`` gives another replaced by that one, from the top down."""
+    changed = change(expr)
+    if changed is not None:
+        return changed
+    if isinstance(expr, Binary):
+        return Binary(expr.op, rewrite(expr.a, change), rewrite(expr.b, change))
+    if isinstance(expr, Cast):
+        return Cast(rewrite(expr.value, change), expr.to)
+    if isinstance(expr, Read):
+        return Read(expr.tensor, tuple(rewrite(index, change) for index in expr.indices))
+    if isinstance(expr, Sum):
+        return Sum(rewrite(expr.body, change), expr.axes)
+    return expr
+
+
+def substitute(expr: Expr, values: dict[IterVar, Expr]) -> Expr:
+    """``expr`` with iteration variables replaced."""
+    return rewrite(expr, lambda node: values.get(node) if isinstance(node, IterVar) else None)
+
+
+def reads(expr: Expr) -> list[Read]:
+    """All tensor elements that ``expr`` reads, left to right; indices are not searched."""
+    if isinstance(expr, Read):
+        return [expr]
+    return [read for child in children(expr) for read in reads(child)]
+
+
+def format_expr(expr: Expr, brackets: int = -1) -> str:
+    """``expr`` as loop nests show it: ``A[ko*8+ki][yo*8+yi] * B[ko*8+ki][xo*8+xi]``."""
+    if isinstance(expr, Const):
+        return str(expr.value)
+    if isinstance(expr, IterVar):
+        return expr.name
+    if isinstance(expr, Cast):
+        return f"{expr.to}({format_expr(expr.value)})"
+    if isinstance(expr, Read):
+        return expr.tensor.name + "".join(f"[{format_expr(i)}]" for i in expr.indices)
+    if isinstance(expr, Sum):
+        axes = ", ".join(axis.name for axis in expr.axes)
+        return f"sum({format_expr(expr.body)}, axis=[{axes}])"
+    assert isinstance(expr, Binary)
+    if expr.op in ("min", "max"):
+        return f"{expr.op}({format_expr(expr.a)}, {format_expr(expr.b)})"
+    level = PRECEDENCE[expr.op]
+    left = format_expr(expr.a, level)
+    right = format_expr(expr.b, level + (expr.op not in ("+", "*")))
+    spaced = any(isinstance(node, Read) for node in walk(expr)) or expr.op in ("<<", ">>")
+    text = f"{left} {expr.op} {right}" if spaced else f"{left}{expr.op}{right}"
+    return f"({text})" if level < brackets else text

@@ -1,0 +1,199 @@
+"""Index expressions as sums of integer multiples of variables, their ranges, and their normal form."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from accel.compiler.expr import Binary, Const, Expr, IterVar, rewrite, walk
+from accel.errors import ShapeError
+
+
+class Linear(NamedTuple):
+    """``constant + sum(factor * atom)``; atoms are variables, or what is not linear, in order of
+    appearance. No factor is zero."""
+
+    constant: int
+    terms: tuple[tuple[Expr, int], ...]
+
+    def factor(self, atom: Expr) -> int:
+        return next((f for a, f in self.terms if a == atom), 0)
+
+    def expr(self) -> Expr:
+        """The expression, written as people do: ``yo*8+yi``."""
+        result: Expr | None = None
+        for atom, factor in self.terms:
+            term: Expr = atom if abs(factor) == 1 else Binary("*", atom, Const(abs(factor)))
+            if result is None:
+                result = term if factor > 0 else Binary("*", atom, Const(factor))
+            else:
+                result = Binary("+" if factor > 0 else "-", result, term)
+        if result is None:
+            return Const(self.constant)
+        if not self.constant:
+            return result
+        if self.terms[0][1] < 0 or all(f < 0 for _, f in self.terms):
+            rest = Linear(0, self.terms)
+            return _subtract(self.constant, rest)
+        return Binary("+" if self.constant > 0 else "-", result, Const(abs(self.constant)))
+
+
+def _subtract(constant: int, rest: Linear) -> Expr:
+    result: Expr = Const(constant)
+    for atom, factor in rest.terms:
+        term: Expr = atom if abs(factor) == 1 else Binary("*", atom, Const(abs(factor)))
+        result = Binary("+" if factor > 0 else "-", result, term)
+    return result
+
+
+def linear(expr: Expr) -> Linear:
+    """The linear form; ``//``, ``%``, ``min``, ``max`` and products of variables become atoms."""
+    if isinstance(expr, Const):
+        return Linear(expr.value, ())
+    if isinstance(expr, Binary):
+        if expr.op in ("+", "-"):
+            return _add(linear(expr.a), linear(expr.b), 1 if expr.op == "+" else -1)
+        if expr.op == "*":
+            a, b = linear(expr.a), linear(expr.b)
+            if not a.terms:
+                return _scale(b, a.constant)
+            if not b.terms:
+                return _scale(a, b.constant)
+        simple = simplify(expr)
+        if simple != expr:
+            return linear(simple)
+        return Linear(0, ((simple, 1),))
+    return Linear(0, ((expr, 1),))
+
+
+def _add(a: Linear, b: Linear, sign: int) -> Linear:
+    terms = dict(a.terms)
+    for atom, factor in b.terms:
+        terms[atom] = terms.get(atom, 0) + sign * factor
+    return Linear(a.constant + sign * b.constant, tuple((t, f) for t, f in terms.items() if f))
+
+
+def _scale(a: Linear, factor: int) -> Linear:
+    if not factor:
+        return Linear(0, ())
+    return Linear(a.constant * factor, tuple((t, f * factor) for t, f in a.terms))
+
+
+def simplify(expr: Expr) -> Expr:
+    """An equal index expression in normal form, as short as ranges of variables allow."""
+    if not isinstance(expr, Binary):
+        return expr
+    if expr.op in ("+", "-", "*"):
+        form = linear(expr) if expr.op != "*" else _product(expr)
+        return form.expr()
+    a, b = simplify(expr.a), simplify(expr.b)
+    if isinstance(a, Const) and isinstance(b, Const):
+        return Const(evaluate(Binary(expr.op, a, b), {}))
+    if expr.op in ("min", "max"):
+        return _simplify_choice(expr.op, a, b)
+    if expr.op in ("//", "%") and isinstance(b, Const) and b.value > 0:
+        return _simplify_division(expr.op, a, b.value)
+    return Binary(expr.op, a, b)
+
+
+def _product(expr: Binary) -> Linear:
+    a, b = linear(expr.a), linear(expr.b)
+    if not a.terms:
+        return _scale(b, a.constant)
+    if not b.terms:
+        return _scale(a, b.constant)
+    return Linear(0, ((Binary("*", a.expr(), b.expr()), 1),))
+
+
+def _simplify_choice(op: str, a: Expr, b: Expr) -> Expr:
+    low, high = bounds(Binary("-", a, b))
+    if high <= 0:
+        return a if op == "min" else b
+    if low >= 0:
+        return b if op == "min" else a
+    return Binary(op, a, b)
+
+
+def _simplify_division(op: str, a: Expr, divisor: int) -> Expr:
+    form = linear(a)
+    whole = Linear(
+        form.constant // divisor, tuple((t, f // divisor) for t, f in form.terms if f % divisor == 0)
+    )
+    rest = Linear(form.constant % divisor, tuple((t, f) for t, f in form.terms if f % divisor))
+    low, high = bounds(rest.expr())
+    if low >= 0 and high < divisor:
+        return whole.expr() if op == "//" else rest.expr()
+    if op == "//" and isinstance(a, Binary) and a.op == "min":
+        return simplify(Binary("min", Binary("//", a.a, Const(divisor)), Binary("//", a.b, Const(divisor))))
+    if op == "//":
+        return _add(whole, Linear(0, ((Binary("//", rest.expr(), Const(divisor)), 1),)), 1).expr()
+    return Binary("%", rest.expr(), Const(divisor))
+
+
+def bounds(expr: Expr) -> tuple[int, int]:
+    """Smallest and largest value, by the extents of its variables (each taken by itself)."""
+    if isinstance(expr, Const):
+        return expr.value, expr.value
+    if isinstance(expr, IterVar):
+        return 0, expr.extent - 1
+    if isinstance(expr, Binary):
+        if expr.op in ("+", "-"):
+            return _linear_bounds(linear(expr))
+        (a, b), (c, d) = bounds(expr.a), bounds(expr.b)
+        if expr.op == "min":
+            return min(a, c), min(b, d)
+        if expr.op == "max":
+            return max(a, c), max(b, d)
+        if expr.op == "*":
+            corners = (a * c, a * d, b * c, b * d)
+            return min(corners), max(corners)
+        if expr.op == "//" and c == d and c > 0:
+            return a // c, b // c
+        if expr.op == "%" and c == d and c > 0:
+            return (a % c, b % c) if a // c == b // c else (0, c - 1)
+    raise ShapeError(f"the index expression uses {type(expr).__name__}; it may use + - * // % min max only")
+
+
+def _linear_bounds(form: Linear) -> tuple[int, int]:
+    low = high = form.constant
+    for atom, factor in form.terms:
+        a, b = bounds(atom)
+        low += min(factor * a, factor * b)
+        high += max(factor * a, factor * b)
+    return low, high
+
+
+def variables(expr: Expr) -> list[IterVar]:
+    """The distinct variables of an expression, in order of appearance."""
+    return list(dict.fromkeys(node for node in walk(expr) if isinstance(node, IterVar)))
+
+
+def evaluate(expr: Expr, values: Mapping[IterVar, int]) -> int:
+    """The value of an index expression."""
+    if isinstance(expr, Const):
+        return expr.value
+    if isinstance(expr, IterVar):
+        return values[expr]
+    assert isinstance(expr, Binary)
+    a, b = evaluate(expr.a, values), evaluate(expr.b, values)
+    if expr.op == "+":
+        return a + b
+    if expr.op == "-":
+        return a - b
+    if expr.op == "*":
+        return a * b
+    if expr.op == "//":
+        return a // b
+    if expr.op == "%":
+        return a % b
+    return min(a, b) if expr.op == "min" else max(a, b)
+
+
+def ceil_div(expr: Expr, divisor: int) -> Expr:
+    """``expr`` over ``divisor``, rounded up."""
+    return simplify(Binary("//", Binary("+", expr, Const(divisor - 1)), Const(divisor)))
+
+
+def at_zero(expr: Expr, inner: set[IterVar]) -> Expr:
+    """``expr`` where the variables ``inner`` are zero."""
+    return simplify(
+        rewrite(expr, lambda node: Const(0) if isinstance(node, IterVar) and node in inner else None)
+    )

@@ -1,0 +1,482 @@
+"""From a schedule to its loop nest.
+
+Stages are visited consumers first: the loops around a stage decide which part of its tensor is needed
+there, and with it the extents of its own loops. Shorter last tiles show as extents like
+``min(8, 100-yo*8)``; a loop whose extent would depend on a loop inside it runs to its largest extent
+behind a guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from accel.compiler.expr import Binary, Cast, Const, Expr, IterVar, Read, Sum, reads, rewrite, substitute
+from accel.compiler.linear import at_zero, bounds, ceil_div, linear, simplify, variables
+from accel.compiler.nest import Alu, Assign, Buffer, Call, Copy, Fill, For, Guard, Nest, Node, Range, Region
+from accel.compiler.schedule import Fuse, Schedule, Split, Stage
+from accel.compiler.tensor import Tensor
+from accel.errors import ScheduleError
+
+
+@dataclass(eq=False)
+class StageNest:
+    """One stage's loops, once the part that it computes is known.
+
+    Attributes:
+        domain: the part of the tensor, per dimension.
+        outer: loop variables around the place where the stage is attached, outermost first.
+        buffer: where the part goes.
+        values: every variable of the stage (axes, loops) in terms of loop variables; axes count from the
+            start of the domain.
+        extents: of every variable, as the enclosing loops let it run.
+        loops: per leaf, its loop variable, or None where it runs only once outside of a tensorized block.
+        conditions: values that guards must keep below limits.
+    """
+
+    stage: Stage
+    domain: tuple[Range, ...]
+    outer: tuple[IterVar, ...]
+    buffer: Buffer
+    values: dict[IterVar, Expr] = field(default_factory=dict)
+    extents: dict[IterVar, Expr] = field(default_factory=dict)
+    loops: dict[IterVar, IterVar | None] = field(default_factory=dict)
+    conditions: list[tuple[Expr, Expr]] = field(default_factory=list)
+
+    def inside(self, position: int) -> set[IterVar]:
+        """Loop variables of the leaves from ``position`` inward."""
+        found = (self.loops[leaf] for leaf in self.stage.leaves[position:])
+        return {v for v in found if v is not None}
+
+    def outside(self, position: int) -> tuple[IterVar, ...]:
+        """All loop variables around the leaf at ``position``, outermost first."""
+        found = (self.loops[leaf] for leaf in self.stage.leaves[:position])
+        return self.outer + tuple(v for v in found if v is not None)
+
+    def index(self, dimension: int) -> Expr:
+        """The tensor's index in a dimension, counted from the start of the tensor."""
+        relative = self.values[self.stage.axis[dimension]]
+        return simplify(Binary("+", self.domain[dimension].start, relative))
+
+
+class Lowering:
+    """The state of one lowering: the stages' nests, and how reads turn into buffer accesses."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.buffers: dict[Tensor, Buffer] = {}
+        self.starts: dict[Tensor, tuple[Expr, ...]] = {}
+        self.nests: dict[Stage, StageNest] = {}
+        self.places: dict[Stage, tuple[Stage, IterVar]] = {}
+        for tensor in schedule.inputs:
+            self._add_buffer(
+                tensor, tensor.shape, tuple(Range(Const(0), Const(n)) for n in tensor.shape), None
+            )
+        for stage in reversed(schedule.stages):
+            self._place(stage)
+
+    def root_stages(self) -> list[Stage]:
+        """The stages outside of all loops, producers first."""
+        return [stage for stage in self.schedule.stages if stage not in self.places]
+
+    def attached_at(self, stage: Stage, leaf: IterVar) -> list[Stage]:
+        """The stages computed inside a loop of ``stage``, producers first."""
+        return [s for s in self.schedule.stages if self.places.get(s) == (stage, leaf)]
+
+    def lowered(self, expr: Expr, nest: StageNest) -> Expr:
+        """An expression of a stage's body, with buffer accesses in terms of loop variables."""
+
+        def change(node: Expr) -> Expr | None:
+            if isinstance(node, Read) and isinstance(node.tensor, Tensor):
+                return Read(self.buffers[node.tensor], self._relative(node, nest))
+            if isinstance(node, IterVar):
+                return self._absolute(node, nest)
+            return None
+
+        return rewrite(expr, change)
+
+    def _relative(self, read: Read, nest: StageNest) -> tuple[Expr, ...]:
+        assert isinstance(read.tensor, Tensor)
+        starts = self.starts[read.tensor]
+        return tuple(
+            simplify(Binary("-", self.tensor_index(index, nest), start))
+            for index, start in zip(read.indices, starts, strict=True)
+        )
+
+    def tensor_index(self, index: Expr, nest: StageNest) -> Expr:
+        """An index expression of a stage's body in terms of loop variables."""
+        values = {v: self._absolute(v, nest) for v in variables(index)}
+        return simplify(substitute(index, values))
+
+    def _absolute(self, v: IterVar, nest: StageNest) -> Expr:
+        if v in nest.stage.axis:
+            return nest.index(nest.stage.axis.index(v))
+        return nest.values[v]
+
+    # --- placing a stage -------------------------------------------------------------------------
+
+    def _place(self, stage: Stage) -> None:
+        attach = stage.attach or self._automatic(stage)
+        outer: tuple[IterVar, ...] = ()
+        if attach is None:
+            domain = tuple(Range(Const(0), Const(n)) for n in stage.tensor.shape)
+        else:
+            consumer, leaf = attach
+            around = self.nests[consumer]
+            outer = around.outside(consumer.leaves.index(leaf) + 1)
+            self._check_readers(stage, consumer, leaf)
+            domain = self._needed(stage.tensor, outer)
+            self.places[stage] = attach
+        buffer = self._add_buffer(stage.tensor, tuple(r.largest for r in domain), domain, stage)
+        nest = StageNest(stage, domain, outer, buffer)
+        _make_loops(nest)
+        self.nests[stage] = nest
+
+    def _add_buffer(
+        self, tensor: Tensor, shape: tuple[int, ...], domain: tuple[Range, ...], stage: Stage | None
+    ) -> Buffer:
+        buffer = Buffer(tensor.name, shape, tensor.dtype, stage.scope if stage is not None else None)
+        self.buffers[tensor] = buffer
+        self.starts[tensor] = tuple(r.start for r in domain)
+        return buffer
+
+    def _automatic(self, stage: Stage) -> tuple[Stage, IterVar] | None:
+        """Where a cache stage without ``compute_at`` goes: the innermost loop outside the tensorized block
+        at which it holds exactly that intrinsic's operand."""
+        readers = self.schedule.readers(stage.tensor)
+        if stage.scope is None or len(readers) != 1:
+            return None
+        reader = readers[0]
+        nest = self.nests[reader]
+        if reader.tensorized is not None:
+            block = reader.leaves.index(reader.tensorized[0])
+            return (reader, reader.leaves[block - 1]) if block else None
+        if stage.tensorized is None:
+            return None
+        held = _block_shape(stage)
+        for position in range(len(reader.leaves) - 1, -1, -1):
+            needed = self._needed(stage.tensor, nest.outside(position + 1))
+            if tuple(r.largest for r in needed) == held:
+                return reader, reader.leaves[position]
+        return None
+
+    def _check_readers(self, stage: Stage, consumer: Stage, leaf: IterVar) -> None:
+        for reader in self.schedule.readers(stage.tensor):
+            if not self._is_inside(reader, consumer, leaf):
+                raise ScheduleError(
+                    f"{stage.name} is computed inside loop {leaf.name} of {consumer.name}; "
+                    f"{reader.name}, which reads it, is outside of that loop"
+                )
+
+    def _is_inside(self, stage: Stage, consumer: Stage, leaf: IterVar) -> bool:
+        """Whether ``stage`` is computed within a loop of ``consumer``."""
+        if stage is consumer:
+            return True
+        if stage not in self.places:
+            return False
+        around, at = self.places[stage]
+        if around is consumer:
+            return consumer.leaves.index(at) >= consumer.leaves.index(leaf)
+        return self._is_inside(around, consumer, leaf)
+
+    def _needed(self, tensor: Tensor, outer: tuple[IterVar, ...]) -> tuple[Range, ...]:
+        """The part of a tensor that its readers read inside the loops ``outer``."""
+        dimensions: list[Range | None] = [None] * len(tensor.shape)
+        for reader in self.schedule.readers(tensor):
+            nest = self.nests[reader]
+            for read in reads(reader.body):
+                if read.tensor is not tensor:
+                    continue
+                for d, index in enumerate(read.indices):
+                    part = _range_of(self.tensor_index(index, nest), outer, tensor.shape[d])
+                    known = dimensions[d]
+                    dimensions[d] = part if known is None else _hull(known, part, tensor.shape[d])
+        return tuple(
+            Range(Const(0), Const(n)) if r is None else r
+            for r, n in zip(dimensions, tensor.shape, strict=True)
+        )
+
+
+def _range_of(index: Expr, outer: tuple[IterVar, ...], size: int) -> Range:
+    """The values of an index while the variables not in ``outer`` run, clipped to the tensor."""
+    inner = {v for v in variables(index) if v not in outer}
+    start = at_zero(index, inner)
+    low, high = bounds(simplify(Binary("-", index, start)))
+    if low < 0:
+        start = simplify(Binary("+", start, Const(low)))
+        high -= low
+    if any(isinstance(atom, Binary) for atom, _ in linear(index).terms if set(variables(atom)) & inner):
+        low, high = bounds(index)  # not linear in what runs: all that may occur
+        start, high = Const(low), high - low
+    return clip_range(start, Const(high + 1), Const(size))
+
+
+def clip_range(start: Expr, extent: Expr, size: Expr) -> Range:
+    """``[start, start + extent)``, ending at ``size`` at the latest."""
+    rest = simplify(Binary("-", size, start))
+    return Range(start, simplify(Binary("min", extent, rest)))
+
+
+def _hull(a: Range, b: Range, size: int) -> Range:
+    distance = simplify(Binary("-", b.start, a.start))
+    if not isinstance(distance, Const):
+        return Range(Const(0), Const(size))
+    first = a if distance.value >= 0 else b
+    extent = max(a.largest, distance.value + b.largest) - min(0, distance.value)
+    return clip_range(first.start, Const(extent), Const(size))
+
+
+def _block_shape(stage: Stage) -> tuple[int, ...]:
+    """The part of a tensor that the tensorized block covers, by the loops' own extents."""
+    assert stage.tensorized is not None
+    block = set(stage.leaves[stage.leaves.index(stage.tensorized[0]) :])
+    sizes: dict[IterVar, int] = {}
+    for leaf in stage.leaves:
+        sizes[leaf] = leaf.extent if leaf in block else 1
+    for relation in reversed(stage.relations):
+        if isinstance(relation, Split):
+            outer, inner = sizes.get(relation.outer, 1), sizes.get(relation.inner, 1)
+            sizes[relation.parent] = (outer - 1) * relation.factor + inner
+        else:
+            sizes[relation.outer] = relation.outer.extent if sizes.get(relation.fused, 1) > 1 else 1
+            sizes[relation.inner] = min(relation.inner.extent, sizes.get(relation.fused, 1))
+    return tuple(sizes.get(axis, 1) for axis in stage.axis)
+
+
+# --- a stage's own loops -----------------------------------------------------------------------------
+
+
+def _make_loops(nest: StageNest) -> None:
+    """Extents and values of all variables of a stage, from its domain and its splits and fuses."""
+    stage = nest.stage
+    largest: dict[IterVar, int] = {}
+    exact: dict[IterVar, Expr] = {}
+    for axis, part in zip(stage.axis, nest.domain, strict=True):
+        largest[axis], exact[axis] = part.largest, part.extent
+    for axis in stage.reduce_axis:
+        largest[axis], exact[axis] = axis.extent, Const(axis.extent)
+    for relation in stage.relations:
+        if isinstance(relation, Split):
+            largest[relation.outer] = -(-largest[relation.parent] // relation.factor)
+            largest[relation.inner] = min(relation.factor, largest[relation.parent])
+        else:
+            largest[relation.fused] = largest[relation.outer] * largest[relation.inner]
+    block = stage.tensorized[0] if stage.tensorized is not None else None
+    in_block = False
+    for leaf in stage.leaves:
+        in_block = in_block or leaf is block
+        loop = IterVar(leaf.name, largest[leaf], leaf.kind) if in_block or largest[leaf] > 1 else None
+        nest.loops[leaf] = loop
+        nest.values[leaf] = loop if loop is not None else Const(0)
+    for relation in reversed(stage.relations):
+        if isinstance(relation, Split):
+            scaled = Binary("*", nest.values[relation.outer], Const(relation.factor))
+            nest.values[relation.parent] = simplify(Binary("+", scaled, nest.values[relation.inner]))
+        else:
+            width = Const(largest[relation.inner])
+            nest.values[relation.outer] = simplify(Binary("//", nest.values[relation.fused], width))
+            nest.values[relation.inner] = simplify(Binary("%", nest.values[relation.fused], width))
+    for relation in stage.relations:
+        if isinstance(relation, Split):
+            _split_extents(nest, relation, exact)
+        else:
+            _fuse_extents(nest, relation, exact, largest)
+    known = set(nest.outer)
+    for leaf in stage.leaves:
+        extent = exact[leaf]
+        if not set(variables(extent)) <= known:
+            nest.conditions.append((nest.values[leaf], extent))
+            extent = Const(largest[leaf])
+        nest.extents[leaf] = extent
+        loop = nest.loops[leaf]
+        if loop is not None:
+            known.add(loop)
+
+
+def _split_extents(nest: StageNest, relation: Split, exact: dict[IterVar, Expr]) -> None:
+    parent = exact[relation.parent]
+    exact[relation.outer] = ceil_div(parent, relation.factor)
+    done = simplify(Binary("*", nest.values[relation.outer], Const(relation.factor)))
+    exact[relation.inner] = shorter(parent, done, Const(relation.factor))
+
+
+def shorter(whole: Expr, done: Expr, most: Expr) -> Expr:
+    """``min(most, whole - done)``, also where ``whole`` is itself a minimum."""
+    if isinstance(whole, Binary) and whole.op == "min":
+        return simplify(Binary("min", shorter(whole.a, done, most), shorter(whole.b, done, most)))
+    return simplify(Binary("min", most, simplify(Binary("-", whole, done))))
+
+
+def _fuse_extents(
+    nest: StageNest, relation: Fuse, exact: dict[IterVar, Expr], largest: dict[IterVar, int]
+) -> None:
+    inner, outer = exact[relation.inner], exact[relation.outer]
+    width = largest[relation.inner]
+    if inner != Const(width):
+        nest.conditions.append((nest.values[relation.inner], inner))
+    exact[relation.fused] = simplify(Binary("*", outer, Const(width)))
+
+
+# --- statements ----------------------------------------------------------------------------------------
+
+
+def lower(schedule: Schedule) -> Nest:
+    """The loop nest of a schedule, with scalar statements; intrinsics and copies are not applied yet.
+
+    Raises:
+        ScheduleError: a stage is computed where not all of its readers can see it.
+    """
+    lowering = Lowering(schedule)
+    body: list[Node] = []
+    for stage in lowering.root_stages():
+        body.extend(_emit(lowering, lowering.nests[stage], 0))
+    return finish(lowering, body)
+
+
+def finish(lowering: Lowering, body: Sequence[Node]) -> Nest:
+    """A nest of ``body`` with the buffers of a lowering declared."""
+    schedule = lowering.schedule
+    local = [s for s in schedule.stages if s.tensor not in schedule.outputs]
+    held = {lowering.buffers[s.tensor]: tuple(r.extent for r in lowering.nests[s].domain) for s in local}
+    return Nest(
+        inputs=tuple(lowering.buffers[t] for t in schedule.inputs),
+        outputs=tuple(lowering.buffers[t] for t in schedule.outputs),
+        locals=tuple(held),
+        body=tuple(body),
+        held=held,
+    )
+
+
+def _emit(lowering: Lowering, nest: StageNest, position: int) -> list[Node]:
+    """The loops of a stage from a leaf inward."""
+    stage = nest.stage
+    if position == len(stage.leaves):
+        return guarded(nest, [_statement(lowering, nest)])
+    nodes: list[Node] = []
+    if position == first_reduce(nest):
+        nodes.extend(initial(lowering, nest, position))
+    leaf = stage.leaves[position]
+    inner: list[Node] = []
+    for producer in lowering.attached_at(stage, leaf):
+        inner.extend(_emit(lowering, lowering.nests[producer], 0))
+    inner.extend(_emit(lowering, nest, position + 1))
+    nodes.extend(wrap_loop(nest, leaf, inner))
+    return nodes
+
+
+def first_reduce(nest: StageNest) -> int:
+    """Position of the outermost reduce loop among the leaves; past the end if there is none."""
+    leaves = nest.stage.leaves
+    return next((i for i, leaf in enumerate(leaves) if leaf.kind == "reduce"), len(leaves) + 1)
+
+
+def wrap_loop(nest: StageNest, leaf: IterVar, inner: Sequence[Node]) -> list[Node]:
+    """``inner`` inside the loop of a leaf: bare if it runs once, written out if it is unrolled."""
+    loop = nest.loops[leaf]
+    if loop is None:
+        return list(inner)
+    if loop.extent == 1:
+        return [replace_vars(node, {loop: Const(0)}) for node in inner]
+    extent = nest.extents[leaf]
+    if leaf in nest.stage.unrolled:
+        unrolled: list[Node] = []
+        for number in range(loop.extent):
+            copies = [replace_vars(node, {loop: Const(number)}) for node in inner]
+            if isinstance(extent, Const):
+                unrolled.extend(copies)
+            else:
+                unrolled.append(Guard(((Const(number), extent),), tuple(copies)))
+        return unrolled
+    return [For(loop, extent, tuple(inner))]
+
+
+def guarded(nest: StageNest, nodes: list[Node]) -> list[Node]:
+    """``nodes`` behind the conditions of a stage, if it has any."""
+    return [Guard(tuple(nest.conditions), tuple(nodes))] if nest.conditions else nodes
+
+
+def _statement(lowering: Lowering, nest: StageNest) -> Node:
+    stage = nest.stage
+    target = Read(nest.buffer, tuple(nest.values[axis] for axis in stage.axis))
+    body = stage.body
+    if isinstance(body, Cast) and isinstance(body.value, Sum):
+        body = body.value  # the buffer's dtype wraps each partial sum alike
+    if isinstance(body, Sum):
+        return Assign(target, lowering.lowered(body.body, nest), accumulate=True)
+    if isinstance(body, Cast) and body.to == nest.buffer.dtype:
+        body = body.value
+    return Assign(target, lowering.lowered(body, nest))
+
+
+def initial(lowering: Lowering, nest: StageNest, position: int) -> list[Node]:
+    """Zero for what the loops from ``position`` inward sum up: one region if they cover one."""
+    region = inner_region(nest, position)
+    if region is not None:
+        return [Fill(region)]
+    stage = nest.stage
+    target = Read(nest.buffer, tuple(nest.values[axis] for axis in stage.axis))
+    nodes = guarded(nest, [Assign(target, Const(0))])
+    for leaf in reversed(stage.leaves[position:]):
+        if leaf.kind == "space":
+            nodes = wrap_loop(nest, leaf, nodes)
+    return nodes
+
+
+def inner_region(nest: StageNest, position: int) -> Region | None:
+    """The box of the buffer that the loops from ``position`` inward cover; None if it is no box."""
+    inner = nest.inside(position)
+    ranges = []
+    for axis, part in zip(nest.stage.axis, nest.domain, strict=True):
+        form = linear(nest.values[axis])
+        running = [(v, f) for v, f in form.terms if set(variables(v)) & inner]
+        reach = 1
+        for v, factor in sorted(running, key=lambda term: term[1]):
+            if not isinstance(v, IterVar) or factor > reach:
+                return None
+            reach += factor * (v.extent - 1)
+        start = at_zero(nest.values[axis], inner)
+        ranges.append(Range(start, shorter(part.extent, start, Const(reach))))
+    if any(set(variables(value)) & inner and not _covers(nest, value, inner) for value, _ in nest.conditions):
+        return None
+    return Region(nest.buffer, tuple(ranges))
+
+
+def _covers(nest: StageNest, value: Expr, inner: set[IterVar]) -> bool:
+    """Whether a condition on ``value`` only cuts off what lies behind the domain's end."""
+    return isinstance(value, IterVar) and value in inner
+
+
+def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
+    """A node with loop variables replaced."""
+
+    def change(expr: Expr) -> Expr:
+        return simplify(rewrite(expr, lambda n: _replaced(n, values)))
+
+    def change_region(region: Region) -> Region:
+        return Region(region.buffer, tuple(Range(change(r.start), change(r.extent)) for r in region.ranges))
+
+    if isinstance(node, For):
+        return For(node.var, change(node.extent), tuple(replace_vars(n, values) for n in node.body))
+    if isinstance(node, Guard):
+        conditions = tuple((change(a), change(b)) for a, b in node.conditions)
+        return Guard(conditions, tuple(replace_vars(n, values) for n in node.body))
+    if isinstance(node, Assign):
+        target = rewrite(node.target, lambda n: _replaced(n, values))
+        assert isinstance(target, Read)
+        return replace(node, target=target, value=rewrite(node.value, lambda n: _replaced(n, values)))
+    if isinstance(node, Fill):
+        return Fill(change_region(node.region))
+    if isinstance(node, Copy):
+        return Copy(change_region(node.target), change_region(node.source))
+    if isinstance(node, Call):
+        inputs = tuple(change_region(region) for region in node.inputs)
+        return replace(node, output=change_region(node.output), inputs=inputs)
+    assert isinstance(node, Alu)
+    operand = node.operand if isinstance(node.operand, int) else change_region(node.operand)
+    return replace(node, target=change_region(node.target), operand=operand)
+
+
+def _replaced(node: Expr, values: dict[IterVar, Expr]) -> Expr | None:
+    if isinstance(node, Read):
+        return Read(node.tensor, tuple(simplify(substitute(i, values)) for i in node.indices))
+    return values.get(node) if isinstance(node, IterVar) else None

@@ -1,0 +1,113 @@
+"""Where everything lies: scratchpad buffers, and tensors, micro-ops and instructions in DRAM."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from accel.compiler.nest import Buffer
+from accel.compiler.packing import Element, widths
+from accel.config import PAGE_BYTES, Config
+from accel.errors import ScheduleError
+from accel.faults import dram_element_bytes
+from accel.isa import Memory
+from accel.layout import PackedLayout, blocked
+
+
+@dataclass(frozen=True, kw_only=True)
+class DramTensor:
+    """One packed copy of a tensor.
+
+    Attributes:
+        offset: of its first byte from the start of the window.
+        memory: the memory id by whose elements it is addressed.
+    """
+
+    buffer: Buffer
+    layout: PackedLayout
+    offset: int
+    memory: Memory
+    element_bytes: int
+
+    @property
+    def base(self) -> int:
+        """Its first element, as ``dram_base`` counts."""
+        return self.offset // self.element_bytes
+
+
+@dataclass
+class DramMap:
+    """Hands out DRAM from the second page on, page by page."""
+
+    config: Config
+    next_offset: int = PAGE_BYTES
+    tensors: dict[tuple[Buffer, Element], DramTensor] = field(default_factory=dict)
+
+    def reserve(self, size: int, *, alignment: int = PAGE_BYTES) -> int:
+        """The offset of ``size`` fresh bytes.
+
+        Raises:
+            ScheduleError: the window is too small.
+        """
+        step = max(alignment, PAGE_BYTES)
+        offset = -(-self.next_offset // step) * step
+        self.next_offset = offset + size
+        if self.next_offset > self.config.mem_size:
+            raise ScheduleError(
+                f"the program's tensors need {self.next_offset} bytes of DRAM; the window has "
+                f"mem_size={self.config.mem_size}"
+            )
+        return offset
+
+    def place(self, buffer: Buffer, element: Element, memory: Memory) -> DramTensor:
+        """Reserve room for a tensor in one layout, once."""
+        key = (buffer, element)
+        if key not in self.tensors:
+            layout = blocked(buffer.shape, element)
+            size = dram_element_bytes(memory, self.config)
+            offset = self.reserve(layout.elements * size, alignment=size)
+            self.tensors[key] = DramTensor(
+                buffer=buffer, layout=layout, offset=offset, memory=memory, element_bytes=size
+            )
+        return self.tensors[key]
+
+
+def transfer_memory(dram: Buffer, local: Buffer, *, store: bool) -> Memory:
+    """The memory id of a transfer between a tensor and a scratchpad buffer."""
+    if store:
+        return Memory.OUT
+    assert local.scope is not None
+    memory = local.scope.memory
+    return Memory.ACC_8BIT if memory is Memory.ACC and dram.dtype == "int8" else memory
+
+
+def place_buffers(locals_: Iterable[Buffer], elements: dict[Buffer, Element]) -> dict[Buffer, int]:
+    """First element of every scratchpad buffer.
+
+    Raises:
+        ScheduleError: a scratchpad is too small for all that the schedule keeps in it.
+    """
+    used: dict[str, int] = {}
+    bases: dict[Buffer, int] = {}
+    for buffer in locals_:
+        if buffer.scope is None:
+            raise ScheduleError(
+                f"{buffer.name} is kept in DRAM between two stages; one program holds it in a scratchpad: "
+                f"use set_scope"
+            )
+        name = buffer.scope.name
+        bases[buffer] = used.get(name, 0)
+        used[name] = bases[buffer] + block_count(buffer, elements[buffer])
+        if used[name] > buffer.scope.depth:
+            raise ScheduleError(
+                f"{name} would hold {used[name]} elements with {buffer.name}{list(buffer.shape)}; "
+                f"configuration {buffer.scope.config.name!r} has {buffer.scope.depth}: "
+                f"use smaller tiles, or compute_at an inner loop"
+            )
+    return bases
+
+
+def block_count(buffer: Buffer, element: Element) -> int:
+    """Elements that a buffer takes at its largest."""
+    count = 1
+    for size, width in zip(buffer.shape, widths(element, len(buffer.shape)), strict=True):
+        count *= -(-size // width)
+    return count

@@ -1,0 +1,231 @@
+"""Loop nests: what a schedule means, and what the passes of the compiler transform.
+
+A nest can be printed (:func:`format_nest`) and executed (:mod:`accel.compiler.interpret`) at every stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from accel.compiler.expr import Binary, Const, Dtype, Expr, IterVar, Read, format_expr
+from accel.compiler.linear import bounds, simplify
+from accel.compiler.scope import Scope
+
+if TYPE_CHECKING:
+    from accel.compiler.intrin import TensorIntrin
+
+PREFIX = "vdla."
+"""What names of intrinsics are written with in nests."""
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """An array: a tensor in DRAM, or the part of one that a scratchpad holds.
+
+    Attributes:
+        name: the tensor's.
+        shape: of the largest part that is held at any time.
+        scope: the scratchpad, or None for DRAM.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Dtype
+    scope: Scope | None
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.name}, {self.shape}, {self.scope or 'dram'})"
+
+
+@dataclass(frozen=True)
+class Range:
+    """Indices ``[start, start + extent)`` of one dimension."""
+
+    start: Expr
+    extent: Expr
+
+    @property
+    def largest(self) -> int:
+        return bounds(self.extent)[1]
+
+
+@dataclass(frozen=True)
+class Region:
+    """A box of a buffer."""
+
+    buffer: Buffer
+    ranges: tuple[Range, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of the buffer, at its largest."""
+        return all(
+            r.start == Const(0) and r.largest == size
+            for r, size in zip(self.ranges, self.buffer.shape, strict=True)
+        )
+
+
+class Node:
+    """Base of what a nest consists of."""
+
+
+@dataclass(frozen=True)
+class For(Node):
+    """``for var in range(extent)``; the extent may depend on outer variables."""
+
+    var: IterVar
+    extent: Expr
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Guard(Node):
+    """Run the body if each value is below its limit."""
+
+    conditions: tuple[tuple[Expr, Expr], ...]
+    body: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Assign(Node):
+    """``target = value``, or ``target += value``; the result wraps to the buffer's dtype."""
+
+    target: Read
+    value: Expr
+    accumulate: bool = False
+
+
+@dataclass(frozen=True)
+class Fill(Node):
+    """Set a region to zero."""
+
+    region: Region
+
+
+@dataclass(frozen=True)
+class Call(Node):
+    """A declared intrinsic applied to blocks.
+
+    Attributes:
+        form: ``compute``, ``reset`` or ``update``.
+        output: the block that is written.
+        inputs: the blocks that are read, in order of the declaration; none for ``reset``.
+        dims: per operand (output first), the region's dimension behind each dimension of the
+            intrinsic's operand, or None where the operand repeats along it.
+    """
+
+    intrin: TensorIntrin
+    form: str
+    output: Region
+    inputs: tuple[Region, ...]
+    dims: tuple[tuple[int | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class Copy(Node):
+    """``dma_copy2d``: a box between DRAM and a scratchpad, of equal shape on both sides."""
+
+    target: Region
+    source: Region
+
+
+@dataclass(frozen=True)
+class Alu(Node):
+    """An in-place vector operation on accumulators: ``target = op(target, operand)``."""
+
+    op: str
+    target: Region
+    operand: Region | int
+    dims: tuple[tuple[int | None, ...], tuple[int | None, ...]]
+    """As in :class:`Call`, for target and operand."""
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A whole computation: scratchpad buffers, then statements.
+
+    Attributes:
+        inputs: the tensors that are given.
+        outputs: the tensors that are computed.
+        locals: all other buffers.
+        held: per local buffer, the extents of the part that it holds, as the loops around it decide.
+    """
+
+    inputs: tuple[Buffer, ...]
+    outputs: tuple[Buffer, ...]
+    locals: tuple[Buffer, ...]
+    body: tuple[Node, ...]
+    held: dict[Buffer, tuple[Expr, ...]] = field(default_factory=dict)
+
+
+def walk_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
+    """All nodes of a nest, outer before inner."""
+    for node in nodes:
+        yield node
+        if isinstance(node, For | Guard):
+            yield from walk_nodes(node.body)
+
+
+def format_nest(nest: Nest) -> str:
+    """The nest as indented text, scratchpad declarations first."""
+    lines = []
+    for buffer in nest.locals:
+        place = buffer.scope.name if buffer.scope is not None else buffer.dtype
+        lines.append(f"{place} {buffer.name}" + "".join(f"[{n}]" for n in buffer.shape))
+    for node in nest.body:
+        lines.extend(format_node(node))
+    return "\n".join(lines) + "\n"
+
+
+def format_node(node: Node, indent: int = 0) -> list[str]:
+    """The lines of one node."""
+    pad = "    " * indent
+    if isinstance(node, For):
+        lines = [f"{pad}for {node.var.name} in range({format_expr(node.extent)}):"]
+        return lines + [line for child in node.body for line in format_node(child, indent + 1)]
+    if isinstance(node, Guard):
+        tests = " and ".join(f"{format_expr(a)} < {format_expr(b)}" for a, b in node.conditions)
+        return [f"{pad}if {tests}:"] + [
+            line for child in node.body for line in format_node(child, indent + 1)
+        ]
+    return [pad + _format_leaf(node)]
+
+
+def _format_leaf(node: Node) -> str:
+    if isinstance(node, Assign):
+        sign = "+=" if node.accumulate else "="
+        return f"{format_expr(node.target)} {sign} {format_expr(node.value)}"
+    if isinstance(node, Fill):
+        return f"{format_region(node.region)} = 0"
+    if isinstance(node, Call):
+        operands = [node.output, *node.inputs]
+        name = node.intrin.form_name(node.form)
+        return f"{PREFIX}{name}({', '.join(format_region(o) for o in operands)})"
+    if isinstance(node, Copy):
+        return f"{PREFIX}dma_copy2d({format_region(node.target)}, {format_region(node.source)})"
+    assert isinstance(node, Alu)
+    operand = str(node.operand) if isinstance(node.operand, int) else format_region(node.operand)
+    return f"{PREFIX}{node.op}({format_region(node.target)}, {operand})"
+
+
+def format_region(region: Region) -> str:
+    """``A[ko*8:ko*8+8][yo*8:yo*8+8]``; a whole scratchpad buffer is just its name."""
+    if region.whole and region.buffer.scope is not None:
+        return region.buffer.name
+    return region.buffer.name + "".join(f"[{_format_range(r)}]" for r in region.ranges)
+
+
+def _format_range(r: Range) -> str:
+    if r.extent == Const(1):
+        return format_expr(r.start)
+    stop = add(r.start, r.extent)
+    return f"{format_expr(r.start)}:{format_expr(stop)}"
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    """The sum in normal form; a minimum stays outermost."""
+    if isinstance(b, Binary) and b.op == "min":
+        return Binary("min", add(a, b.a), add(a, b.b))
+    return simplify(Binary("+", a, b))

@@ -1,0 +1,78 @@
+"""Which elements tensors and buffers are made of, as the intrinsics that touch them want it."""
+
+from accel.compiler.nest import Alu, Buffer, Call, Copy, Nest, Region, format_region, walk_nodes
+from accel.errors import TensorizeError
+
+Element = tuple[tuple[int | None, int], ...]
+"""For each dimension of a hardware element: the buffer's dimension and the size along it, or None."""
+
+
+def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
+    """The element of every scratchpad buffer.
+
+    Raises:
+        TensorizeError: two uses of a buffer disagree, or nothing but copies uses it.
+    """
+    found: dict[Buffer, tuple[Element, str]] = {}
+
+    def settle(region: Region, element: Element, user: str) -> None:
+        known = found.setdefault(region.buffer, (element, user))
+        if known[0] != element:
+            raise TensorizeError(
+                f"{format_region(region)} is used by {user} with elements {_words(region.buffer, element)}, "
+                f"and by {known[1]} with elements {_words(region.buffer, known[0])}; "
+                f"one buffer has one layout: cache the tensor twice"
+            )
+
+    for node in walk_nodes(nest.body):
+        if isinstance(node, Call):
+            tensors = [node.intrin.op.tensor, *node.intrin.inputs]
+            operands = [node.output, *node.inputs]
+            for region, tensor, dims in zip(operands, tensors, node.dims, strict=False):
+                settle(region, tuple(zip(dims, tensor.shape, strict=True)), node.intrin.form_name(node.form))
+        elif isinstance(node, Alu):
+            scope = node.target.buffer.scope
+            assert scope is not None
+            settle(node.target, tuple(zip(node.dims[0], scope.element, strict=True)), node.op)
+            if isinstance(node.operand, Region):
+                settle(node.operand, tuple(zip(node.dims[1], scope.element, strict=True)), node.op)
+    for buffer in nest.locals:
+        if buffer not in found:
+            raise TensorizeError(f"{buffer.name} is only copied; no intrinsic says what its elements are")
+        _check_scope(buffer, found[buffer][0])
+    return {buffer: element for buffer, (element, _) in found.items()}
+
+
+def _check_scope(buffer: Buffer, element: Element) -> None:
+    if buffer.scope is None:
+        return
+    sizes = tuple(size for _, size in element)
+    expected = buffer.scope.element
+    if sizes != expected:
+        raise TensorizeError(
+            f"{buffer.name} has elements of {sizes}; those of {buffer.scope} are {expected} "
+            f"in configuration {buffer.scope.config.name!r}"
+        )
+
+
+def dram_elements(nest: Nest, elements: dict[Buffer, Element]) -> dict[tuple[Buffer, Element], None]:
+    """Every layout in which a DRAM tensor is copied, in order of first use."""
+    found: dict[tuple[Buffer, Element], None] = {}
+    for node in walk_nodes(nest.body):
+        if isinstance(node, Copy):
+            dram, local = (
+                (node.source, node.target) if node.source.buffer.scope is None else (node.target, node.source)
+            )
+            found[dram.buffer, elements[local.buffer]] = None
+    return found
+
+
+def widths(element: Element, dimensions: int) -> tuple[int, ...]:
+    """The block's size along each dimension of a buffer."""
+    sizes = {d: size for d, size in element if d is not None}
+    return tuple(sizes.get(d, 1) for d in range(dimensions))
+
+
+def _words(buffer: Buffer, element: Element) -> str:
+    names = ["-" if d is None else f"dim {d}" for d, _ in element]
+    return "[" + ", ".join(f"{name}: {size}" for name, (_, size) in zip(names, element, strict=True)) + "]"

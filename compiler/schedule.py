@@ -1,0 +1,494 @@
+"""Schedules: how the loops of a computation are transformed, without changing what it computes.
+
+Every operator's effect is a change of the loop nest, shown in its docstring, and one entry in
+:attr:`Schedule.steps`, from which the schedule can be built again (:mod:`accel.compiler.steps`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from accel.compiler.expr import Cast, Expr, IterVar, Read, Sum, reads, rewrite
+from accel.compiler.scope import Scope
+from accel.compiler.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
+from accel.errors import ScheduleError, nearest
+
+if TYPE_CHECKING:
+    from accel.compiler.intrin import Intrinsic
+
+Step = dict[str, Any]
+"""One operator call as plain data: ``op`` and its arguments, axes and stages by name."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """``parent = outer * factor + inner``."""
+
+    parent: IterVar
+    outer: IterVar
+    inner: IterVar
+    factor: int
+
+
+@dataclass(frozen=True)
+class Fuse:
+    """``fused = outer * inner's extent + inner``."""
+
+    outer: IterVar
+    inner: IterVar
+    fused: IterVar
+
+
+@dataclass(eq=False)
+class Stage:
+    """The loop nest that computes one tensor; reached as ``schedule[tensor]``.
+
+    Attributes:
+        tensor: what it computes.
+        axis: a variable per dimension of the tensor.
+        body: the element's value, in terms of ``axis`` and the reduce axes.
+        leaves: the loops, outermost first.
+        relations: splits and fuses, in order of their making.
+        scope: the scratchpad that holds the result, or None for DRAM.
+        attach: the stage and loop inside which it is computed; None: outside of all loops.
+        is_cache: made by cache_read or cache_write.
+    """
+
+    schedule: Schedule
+    tensor: Tensor
+    axis: tuple[IterVar, ...]
+    body: Expr
+    leaves: list[IterVar]
+    relations: list[Split | Fuse] = field(default_factory=list)
+    scope: Scope | None = None
+    attach: tuple[Stage, IterVar] | None = None
+    is_cache: bool = False
+    tensorized: tuple[IterVar, Intrinsic] | None = None
+    unrolled: set[IterVar] = field(default_factory=set)
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
+
+    @property
+    def op(self) -> Stage:
+        """Itself, so that ``s[C].op.axis`` reads as in TVM."""
+        return self
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        found = reduction(self.body)
+        return found.axes if found is not None else ()
+
+    def __repr__(self) -> str:
+        return f"Stage({self.name}: {', '.join(v.name for v in self.leaves)})"
+
+    # --- operators -------------------------------------------------------------------------------
+
+    def split(
+        self, axis: IterVar | str, factor: int, *, names: tuple[str, str] | None = None
+    ) -> tuple[IterVar, IterVar]:
+        """Split a loop in two, the inner one of ``factor`` iterations; a last shorter one if need be.
+
+            for x in range(10):         for xo in range(3):
+                ...                         for xi in range(min(4, 10-xo*4)):
+                                                ...
+
+        Raises:
+            ScheduleError: the axis is no loop of this stage, or the factor is not positive.
+        """
+        parent = self._leaf(axis)
+        outer, inner = self._split(parent, factor, names)
+        self._record("split", axis=parent.name, factor=factor, names=[outer.name, inner.name])
+        return outer, inner
+
+    def tile(self, *axes_and_factors: IterVar | str | int) -> tuple[IterVar, ...]:
+        """Split several loops and put all outer ones outside of all inner ones.
+
+        ``tile(y, x, 8, 8)`` gives ``yo, xo, yi, xi``; any number of axes, then as many factors.
+
+            for y in range(64):         for yo in range(8):
+                for x in range(64):         for xo in range(8):
+                    ...                         for yi in range(8):
+                                                    for xi in range(8):
+                                                        ...
+
+        Raises:
+            ScheduleError: the numbers of axes and factors differ, or :meth:`split` would refuse one.
+        """
+        count = len(axes_and_factors) // 2
+        axes, factors = axes_and_factors[:count], axes_and_factors[count:]
+        if not count or len(factors) != count or not all(isinstance(f, int) for f in factors):
+            raise ScheduleError(
+                f"tile of {self.name} is given {len(axes_and_factors)} arguments; "
+                f"it takes axes and then as many integer factors"
+            )
+        parents = [self._leaf(a) for a in axes]  # type: ignore[arg-type]
+        pairs = [self._split(p, int(f), None) for p, f in zip(parents, factors, strict=True)]  # type: ignore[arg-type]
+        tiled = (*(outer for outer, _ in pairs), *(inner for _, inner in pairs))
+        self._reorder(tiled)
+        self._record(
+            "tile", axes=[p.name for p in parents], factors=list(factors), names=[v.name for v in tiled]
+        )
+        return tiled
+
+    def fuse(self, outer: IterVar | str, inner: IterVar | str, *, name: str | None = None) -> IterVar:
+        """Make one loop of two that follow one another directly.
+
+            for y in range(4):          for yx in range(32):
+                for x in range(8):          ... with y = yx//8, x = yx%8
+                    ...
+
+        Raises:
+            ScheduleError: they do not follow one another, or one is a reduce axis and the other is not.
+        """
+        a, b = self._leaf(outer), self._leaf(inner)
+        position = self.leaves.index(a)
+        if self.leaves[position + 1 : position + 2] != [b]:
+            raise ScheduleError(
+                f"{a.name} and {b.name} of {self.name} do not follow one another; reorder them first"
+            )
+        if a.kind != b.kind:
+            raise ScheduleError(
+                f"{a.name} is a {a.kind} axis and {b.name} a {b.kind} axis; only like ones fuse"
+            )
+        fused = IterVar(self._fresh(name or a.name + b.name), a.extent * b.extent, a.kind)
+        self.relations.append(Fuse(a, b, fused))
+        self.leaves[position : position + 2] = [fused]
+        self._record("fuse", outer=a.name, inner=b.name, name=fused.name)
+        return fused
+
+    def reorder(self, *axes: IterVar | str) -> None:
+        """Put loops in the order given, in the places that they take together.
+
+            for y in range(4):          for x in range(8):
+                for x in range(8):          for y in range(4):
+                    ...                         ...
+
+        Raises:
+            ScheduleError: an axis is no loop of this stage or stands twice.
+        """
+        loops = tuple(self._leaf(axis) for axis in axes)
+        if len(set(loops)) != len(loops):
+            raise ScheduleError(f"reorder of {self.name} names an axis twice")
+        self._reorder(loops)
+        self._record("reorder", axes=[v.name for v in loops])
+
+    def unroll(self, axis: IterVar | str) -> None:
+        """Write a loop's body out once per iteration.
+
+            for x in range(2):          ... with x = 0
+                ...                     ... with x = 1
+
+        Raises:
+            ScheduleError: the axis is no loop of this stage.
+        """
+        loop = self._leaf(axis)
+        self.unrolled.add(loop)
+        self._record("unroll", axis=loop.name)
+
+    def compute_at(self, consumer: Stage | Tensor, axis: IterVar | str) -> None:
+        """Compute, inside a loop of ``consumer``, just what that loop's body needs.
+
+            for y in range(64):         for yo in range(8):
+                B[y] = A[y]                 for y in range(8):
+            for yo in range(8):                 B[y] = A[yo*8+y]
+                for yi in range(8):         for yi in range(8):
+                    C[yo*8+yi] = B[yo*8+yi]     C[yo*8+yi] = B[yi]
+
+        Raises:
+            ScheduleError: the axis is no loop of the consumer, or the consumer does not need this stage.
+        """
+        stage = consumer if isinstance(consumer, Stage) else self.schedule[consumer]
+        if stage is self or not self.schedule.depends(stage, self.tensor):
+            raise ScheduleError(f"{self.name} cannot be computed at {stage.name}, which does not need it")
+        if self.tensor in self.schedule.outputs:
+            raise ScheduleError(f"{self.name} is an output; it is computed outside of all loops")
+        loop = stage._leaf(axis)
+        self.attach = (stage, loop)
+        self._record("compute_at", consumer=stage.name, axis=loop.name)
+
+    def set_scope(self, scope: Scope) -> None:
+        """Keep the result in a scratchpad instead of DRAM.
+
+        Raises:
+            ScheduleError: it is an output, which must be in DRAM.
+        """
+        if self.tensor in self.schedule.outputs:
+            raise ScheduleError(f"{self.name} is an output; it must be in DRAM: use cache_write")
+        self.scope = scope
+        self._record("set_scope", scope=scope.name)
+
+    def tensorize(self, axis: IterVar | str, intrin: Intrinsic) -> None:
+        """Replace the loops from ``axis`` inward by an intrinsic that computes the same.
+
+            for yi in range(8):                     vdla.fused_gemm8x8_add(CL, AL, BL)
+                for xi in range(8):
+                    for ki in range(8):
+                        CL[yi][xi] += AL[ki][yi] * BL[ki][xi]
+
+        Whether the block unifies with the intrinsic shows when the nest is tensorized.
+
+        Raises:
+            ScheduleError: the axis is no loop of this stage.
+        """
+        loop = self._leaf(axis)
+        self.tensorized = (loop, intrin)
+        self._record("tensorize", axis=loop.name, intrin=intrin.name)
+
+    # --- helpers ---------------------------------------------------------------------------------
+
+    def _split(self, parent: IterVar, factor: int, names: tuple[str, str] | None) -> tuple[IterVar, IterVar]:
+        if isinstance(factor, bool) or not isinstance(factor, int) or factor < 1:
+            raise ScheduleError(
+                f"the factor for {parent.name} of {self.name} is {factor!r}; it must be positive"
+            )
+        first, second = names or (parent.name + "o", parent.name + "i")
+        outer = IterVar(self._fresh(first), -(-parent.extent // factor), parent.kind)
+        inner = IterVar(self._fresh(second, outer.name), min(factor, parent.extent), parent.kind)
+        self.relations.append(Split(parent, outer, inner, factor))
+        position = self.leaves.index(parent)
+        self.leaves[position : position + 1] = [outer, inner]
+        return outer, inner
+
+    def _reorder(self, loops: Sequence[IterVar]) -> None:
+        places = sorted(self.leaves.index(loop) for loop in loops)
+        for place, loop in zip(places, loops, strict=True):
+            self.leaves[place] = loop
+
+    def _leaf(self, axis: IterVar | str) -> IterVar:
+        """The loop itself, or the loop of that name: a cache stage's loops bear the originals' names."""
+        if isinstance(axis, IterVar) and axis in self.leaves:
+            return axis
+        if not isinstance(axis, IterVar | str):
+            raise ScheduleError(f"{axis!r} is no axis; give a loop of {self.name} or its name")
+        name = axis if isinstance(axis, str) else axis.name
+        for loop in self.leaves:
+            if loop.name == name:
+                return loop
+        raise ScheduleError(
+            f"{name!r} is no loop of {self.name}; {nearest(name, [v.name for v in self.leaves])}"
+        )
+
+    def _fresh(self, name: str, *taken: str) -> str:
+        check_name(name)
+        used = {v.name for v in [*self.axis, *self.reduce_axis, *self.leaves]} | set(taken)
+        for relation in self.relations:
+            made = (relation.outer, relation.inner) if isinstance(relation, Split) else (relation.fused,)
+            used.update(v.name for v in made)
+        candidate, number = name, 1
+        while candidate in used:
+            number += 1
+            candidate = f"{name}{number}"
+        return candidate
+
+    def _record(self, op: str, **arguments: Any) -> None:
+        self.schedule.steps.append({"op": op, "stage": self.name, **arguments})
+
+
+class Schedule:
+    """The stages of a computation; ``schedule[tensor]`` is the stage of a tensor.
+
+    Attributes:
+        outputs: the tensors that are to be computed.
+        stages: in an order in which each comes after all that it reads.
+        steps: the operators applied so far, as plain data.
+    """
+
+    def __init__(self, outputs: Sequence[Tensor]) -> None:
+        self.outputs = tuple(outputs)
+        self.steps: list[Step] = []
+        self.stages: list[Stage] = []
+        self.inputs: list[Tensor] = []
+        for tensor in producers(outputs):
+            if isinstance(tensor.op, Placeholder):
+                self.inputs.append(tensor)
+            else:
+                op = tensor.op
+                leaves = [*op.axis, *op.reduce_axis]
+                self.stages.append(Stage(self, tensor, op.axis, op.body, leaves))
+        names = [t.name for t in [*self.inputs, *(s.tensor for s in self.stages)]]
+        for name in names:
+            if names.count(name) > 1:
+                raise ScheduleError(f"two tensors are named {name!r}; give each its own name")
+
+    def __getitem__(self, tensor: Tensor | Compute | str) -> Stage:
+        for stage in self.stages:
+            if tensor in (stage.tensor, stage.tensor.op, stage.name):
+                return stage
+        name = tensor if isinstance(tensor, str) else tensor.name
+        raise ScheduleError(
+            f"{name!r} is no stage of this schedule; {nearest(name, [s.name for s in self.stages])}"
+        )
+
+    def tensor(self, name: str) -> Tensor:
+        """The input or stage tensor of a name."""
+        every = {t.name: t for t in [*self.inputs, *(s.tensor for s in self.stages)]}
+        if name not in every:
+            raise ScheduleError(f"{name!r} is no tensor of this schedule; {nearest(name, every)}")
+        return every[name]
+
+    def readers(self, tensor: Tensor) -> list[Stage]:
+        """The stages that read a tensor."""
+        return [s for s in self.stages if any(read.tensor is tensor for read in reads(s.body))]
+
+    def depends(self, stage: Stage, tensor: Tensor) -> bool:
+        """Whether ``stage`` reads ``tensor``, directly or through others."""
+        direct = {read.tensor for read in reads(stage.body)}
+        return tensor in direct or any(self.depends(s, tensor) for s in self.stages if s.tensor in direct)
+
+    def cache_read(
+        self,
+        tensor: Tensor,
+        scope: Scope,
+        readers: Sequence[Tensor | Stage] | None = None,
+        *,
+        name: str | None = None,
+    ) -> Tensor:
+        """Have the readers of a tensor read a copy in a scratchpad.
+
+            C[y] = A[y] + 1             AL[y] = A[y]
+                                        C[y] = AL[y] + 1
+
+        Args:
+            tensor: what is copied.
+            scope: where to.
+            readers: the stages that shall use the copy; all that read the tensor if not given.
+            name: of the copy; the tensor's with an L behind it if not given.
+
+        Raises:
+            ScheduleError: nobody reads the tensor, or one of ``readers`` does not.
+        """
+        users = self.readers(tensor)
+        if readers is not None:
+            chosen = [r if isinstance(r, Stage) else self[r] for r in readers]
+            for stage in chosen:
+                if stage not in users:
+                    raise ScheduleError(
+                        f"{stage.name} does not read {tensor.name}; readers are {_names(users)}"
+                    )
+            users = chosen
+        if not users:
+            raise ScheduleError(f"nobody reads {tensor.name}; there is nothing to cache")
+        axis = self._copy_axes(tensor)
+        copy = _new_tensor(self._fresh(name or tensor.name + "L"), tensor, axis, tensor.dtype, tensor[axis])
+        for stage in users:
+            stage.body = _redirect(stage.body, tensor, copy)
+        self._insert(Stage(self, copy, axis, tensor[axis], list(axis), scope=scope, is_cache=True), users[0])
+        named = None if readers is None else [s.name for s in users]
+        self._record_cache("cache_read", tensor, scope, copy, readers=named)
+        return copy
+
+    def cache_write(self, tensor: Tensor, scope: Scope, *, name: str | None = None) -> Tensor:
+        """Compute a tensor in a scratchpad and copy it out when it is done.
+
+            for y in range(64):         for y in range(64):
+                C[y] = A[y] + 1             CL[y] = A[y] + 1
+                                        for y in range(64):
+                                            C[y] = CL[y]
+
+        The loops made so far go to the copy's computation, and the tensor gets new ones of the same names
+        for its space axes. A cast to the tensor's dtype stays with the tensor: the scratchpad holds sums.
+
+        Raises:
+            ScheduleError: the tensor is not computed here.
+        """
+        stage = self[tensor]
+        outer = stage.body.to if isinstance(stage.body, Cast) else None
+        body = stage.body.value if isinstance(stage.body, Cast) else stage.body
+        dtype = "int32" if isinstance(body, Sum) else body.dtype
+        cached = _new_tensor(self._fresh(name or tensor.name + "L"), tensor, stage.axis, dtype, body)
+        inner = Stage(
+            self,
+            cached,
+            stage.axis,
+            body,
+            stage.leaves,
+            stage.relations,
+            scope=scope,
+            is_cache=True,
+            tensorized=stage.tensorized,
+            unrolled=stage.unrolled,
+        )
+        for other in self.stages:
+            if other.attach is not None and other.attach[0] is stage:
+                other.attach = (inner, other.attach[1])
+        self._renew(stage)
+        read: Expr = cached[stage.axis]
+        stage.body = read if outer is None else Cast(read, outer)
+        stage.tensorized = None
+        self._insert(inner, stage)
+        self._record_cache("cache_write", tensor, scope, cached)
+        return cached
+
+    def _renew(self, stage: Stage) -> None:
+        """Give ``stage`` new axes and the space part of its loops anew, under the same names."""
+        twins: dict[IterVar, IterVar] = {}
+
+        def twin(v: IterVar) -> IterVar:
+            return twins.setdefault(v, IterVar(v.name, v.extent, v.kind))
+
+        leaves, relations = stage.leaves, stage.relations
+        stage.axis = tuple(twin(v) for v in stage.axis)
+        stage.relations = []
+        for relation in relations:
+            if relation.outer.kind == "reduce":
+                continue
+            if isinstance(relation, Split):
+                made: Split | Fuse = Split(
+                    twin(relation.parent), twin(relation.outer), twin(relation.inner), relation.factor
+                )
+            else:
+                made = Fuse(twin(relation.outer), twin(relation.inner), twin(relation.fused))
+            stage.relations.append(made)
+        stage.leaves = [twin(v) for v in leaves if v.kind == "space"]
+        stage.unrolled = {twin(v) for v in stage.unrolled if v.kind == "space"}
+
+    def _copy_axes(self, tensor: Tensor) -> tuple[IterVar, ...]:
+        if isinstance(tensor.op, Compute):
+            return tuple(IterVar(v.name, v.extent) for v in tensor.op.axis)
+        return tuple(IterVar(f"i{n}", extent) for n, extent in enumerate(tensor.shape))
+
+    def _fresh(self, name: str) -> str:
+        taken = {t.name for t in [*self.inputs, *(s.tensor for s in self.stages)]}
+        candidate, number = name, 1
+        while candidate in taken:
+            number += 1
+            candidate = f"{name}{number}"
+        return candidate
+
+    def _insert(self, stage: Stage, before: Stage) -> None:
+        self.stages.insert(self.stages.index(before), stage)
+
+    def _record_cache(self, op: str, tensor: Tensor, scope: Scope, made: Tensor, **arguments: Any) -> None:
+        self.steps.append(
+            {"op": op, "tensor": tensor.name, "scope": scope.name, "name": made.name, **arguments}
+        )
+
+
+def create_schedule(outputs: Tensor | Compute | Stage | Sequence[Tensor | Compute]) -> Schedule:
+    """The naive schedule: every stage in DRAM, its loops in the order of its axes.
+
+    Raises:
+        ScheduleError: an output is not computed, or names collide.
+    """
+    every = outputs if isinstance(outputs, Sequence) else [outputs]
+    tensors = [o if isinstance(o, Tensor) else o.tensor for o in every]
+    for tensor in tensors:
+        if not isinstance(tensor.op, Compute):
+            raise ScheduleError(f"{tensor.name} is a placeholder; only what is computed can be scheduled")
+    return Schedule(tensors)
+
+
+def _new_tensor(name: str, like: Tensor, axis: tuple[IterVar, ...], dtype: Any, body: Expr) -> Tensor:
+    return Compute(name, like.shape, dtype, axis, body).tensor
+
+
+def _redirect(body: Expr, old: Tensor, new: Tensor) -> Expr:
+    return rewrite(body, lambda n: Read(new, n.indices) if isinstance(n, Read) and n.tensor is old else None)
+
+
+def _names(stages: Sequence[Stage]) -> str:
+    return ", ".join(s.name for s in stages) or "none"

@@ -1,0 +1,258 @@
+"""Tensor expressions: placeholders and computations, element by element.
+
+A = placeholder((64, 32), name="A")
+B = placeholder((32, 48), name="B")
+k = reduce_axis((0, 32), name="k")
+C = compute((64, 48), lambda y, x: sum(A[y, k] * B[k, x], axis=k), name="C", dtype="int8")
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from accel.compiler.expr import (
+    Cast,
+    Dtype,
+    Expr,
+    IterVar,
+    Read,
+    Sum,
+    as_expr,
+    cast,
+    check_dtype,
+    reads,
+    walk,
+)
+from accel.errors import ShapeError
+
+LONGEST_REDUCTION = (1 << 31) // (1 << 14) - 1
+"""Products of two int8 values that an int32 sum is sure to hold."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """The result of an operation. ``T[i, j]`` in an expression reads an element."""
+
+    op: Placeholder | Compute
+
+    @property
+    def name(self) -> str:
+        return self.op.name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.op.shape
+
+    @property
+    def dtype(self) -> Dtype:
+        return self.op.dtype
+
+    def __getitem__(self, indices: Expr | int | tuple[Expr | int, ...]) -> Read:
+        index = indices if isinstance(indices, tuple) else (indices,)
+        if len(index) != len(self.shape):
+            raise ShapeError(
+                f"{self.name} is read with {len(index)} indices; it has {len(self.shape)} dimensions"
+            )
+        return Read(self, tuple(as_expr(i) for i in index))
+
+    def __call__(self, *indices: Expr | int) -> Read:
+        return self[indices]
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.name}, {self.shape}, {self.dtype})"
+
+
+@dataclass(frozen=True, eq=False)
+class Placeholder:
+    """A tensor that is given."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Dtype
+    tensor: Tensor = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tensor", Tensor(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Compute:
+    """A tensor of which each element is an expression.
+
+    Attributes:
+        axis: one variable per dimension.
+        body: the element's value; a :class:`Sum` stands outermost or below one cast.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Dtype
+    axis: tuple[IterVar, ...]
+    body: Expr
+    tensor: Tensor = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tensor", Tensor(self))
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """The variables that the outermost sum runs over."""
+        found = reduction(self.body)
+        return found.axes if found is not None else ()
+
+
+def reduction(body: Expr) -> Sum | None:
+    """The sum that a computation's body is, or is the cast of."""
+    if isinstance(body, Cast):
+        body = body.value
+    return body if isinstance(body, Sum) else None
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def check_name(name: str) -> str:
+    """``name`` if it is an identifier.
+
+    Raises:
+        ShapeError: otherwise.
+    """
+    if not _NAME.fullmatch(name):
+        raise ShapeError(f"the name is {name!r}; it must be an identifier")
+    return name
+
+
+def _check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    sizes = tuple(shape)
+    if not sizes or any(isinstance(n, bool) or not hasattr(n, "__index__") or int(n) < 1 for n in sizes):
+        raise ShapeError(f"the shape of {name} is {sizes}; it must be one or more positive integers")
+    return tuple(int(n) for n in sizes)
+
+
+def placeholder(shape: Sequence[int], dtype: str = "int8", *, name: str = "placeholder") -> Tensor:
+    """A tensor that is given when the program runs.
+
+    Raises:
+        ShapeError: a size that is not positive, or an unknown dtype.
+    """
+    return Placeholder(check_name(name), _check_shape(name, shape), check_dtype(dtype)).tensor
+
+
+def reduce_axis(bounds: tuple[int, int], *, name: str = "k") -> IterVar:
+    """A variable to sum over, from ``bounds[0]`` = 0 up to but not including ``bounds[1]``.
+
+    Raises:
+        ShapeError: the bounds do not start at 0 or hold nothing.
+    """
+    low, high = bounds
+    if low != 0 or high < 1:
+        raise ShapeError(
+            f"the reduce axis {name!r} runs over {low}..{high}; it must start at 0 and not be empty"
+        )
+    return IterVar(check_name(name), int(high), "reduce")
+
+
+def sum(value: Expr, axis: IterVar | Sequence[IterVar]) -> Expr:
+    """The sum of ``value`` over one or several reduce axes, in int32.
+
+    Raises:
+        ShapeError: an axis is no reduce axis.
+    """
+    axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)
+    for one in axes:
+        if not isinstance(one, IterVar) or one.kind != "reduce":
+            raise ShapeError(f"sum runs over {one!r}; it must be made by reduce_axis")
+    return Sum(value, axes)
+
+
+def compute(
+    shape: Sequence[int],
+    body: Callable[..., Expr | int],
+    *,
+    name: str = "compute",
+    dtype: str | None = None,
+) -> Tensor:
+    """A tensor of which each element is ``body(*indices)``.
+
+    Args:
+        shape: sizes of the dimensions.
+        body: gives the element's expression; its parameters name the axes.
+        name: of the tensor.
+        dtype: of the elements; the expression is cast to it (int8 wraps). Default: the expression's own.
+
+    Raises:
+        ShapeError: a sum inside another expression, an axis that is not bound, a sum of int8 products too
+            long for int32.
+    """
+    sizes = _check_shape(name, shape)
+    axis = tuple(IterVar(n, size) for n, size in zip(_axis_names(body, len(sizes)), sizes, strict=True))
+    expr = as_expr(body(*axis))
+    if dtype is not None:
+        expr = cast(expr, dtype)
+    op = Compute(check_name(name), sizes, expr.dtype, axis, expr)
+    check_compute(op)
+    return op.tensor
+
+
+def _axis_names(body: Callable[..., object], count: int) -> list[str]:
+    parameters = list(inspect.signature(body).parameters.values())
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return [f"i{n}" for n in range(count)]
+    if len(parameters) != count:
+        raise ShapeError(f"the computation takes {len(parameters)} indices; its shape has {count} dimensions")
+    return [p.name for p in parameters]
+
+
+def check_compute(op: Compute) -> None:
+    """Refuse what no stage of the compiler could give a meaning.
+
+    Raises:
+        ShapeError: see :func:`compute`.
+    """
+    outer = reduction(op.body)
+    bound = {*op.axis, *(outer.axes if outer is not None else ())}
+    for node in walk(op.body):
+        if isinstance(node, Sum) and node is not outer:
+            raise ShapeError(
+                f"{op.name} has a sum inside another expression; make the sum a computation of its own"
+            )
+        if isinstance(node, IterVar) and node not in bound:
+            raise ShapeError(
+                f"{op.name} uses the axis {node.name!r}, which neither its shape nor a sum binds"
+            )
+    for read in reads(op.body):
+        if any(reads(index) for index in read.indices):
+            raise ShapeError(
+                f"{op.name} reads {read.tensor.name} at an index that is itself read from a tensor"
+            )
+    if outer is not None:
+        length = 1
+        for axis in outer.axes:
+            length *= axis.extent
+        if length > LONGEST_REDUCTION and all(read.dtype == "int8" for read in reads(outer.body)):
+            raise ShapeError(
+                f"{op.name} sums {length} products of int8 values; int32 is sure to hold {LONGEST_REDUCTION}"
+            )
+
+
+def producers(outputs: Sequence[Tensor]) -> list[Tensor]:
+    """The outputs and all they depend on, each after what it reads."""
+    found: list[Tensor] = []
+    seen: set[Tensor] = set()
+
+    def visit(tensor: Tensor) -> None:
+        if tensor in seen:
+            return
+        seen.add(tensor)
+        if isinstance(tensor.op, Compute):
+            for read in reads(tensor.op.body):
+                assert isinstance(read.tensor, Tensor)
+                visit(read.tensor)
+        found.append(tensor)
+
+    for output in outputs:
+        visit(output)
+    return found

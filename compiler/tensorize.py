@@ -1,0 +1,316 @@
+"""From a schedule to its tensorized nest: blocks become intrinsic calls, copies become DMA.
+
+A stage with ``tensorize`` has the loops from the named one inward replaced. Stages that copy between DRAM
+and a scratchpad become ``dma_copy2d`` of all that they hold inside the innermost loop that something is
+computed at.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from accel.compiler.chain import Chain, chain_of
+from accel.compiler.expr import Cast, Expr, IterVar, Read, format_expr, reads
+from accel.compiler.intrin import AluIntrin, CopyIntrin, TensorIntrin
+from accel.compiler.linear import at_zero, simplify
+from accel.compiler.lower import (
+    Lowering,
+    StageNest,
+    finish,
+    first_reduce,
+    inner_region,
+    wrap_loop,
+)
+from accel.compiler.nest import Alu, Buffer, Call, Copy, Nest, Node, Range, Region
+from accel.compiler.registry import operand_scopes
+from accel.compiler.schedule import Schedule, Split, Stage
+from accel.compiler.tensor import Compute, Tensor, reduction
+from accel.compiler.unify import Access, BlockLoop, Operand, map_axes, match
+from accel.errors import TensorizeError
+
+
+def tensorize(schedule: Schedule) -> Nest:
+    """The nest of a schedule with its intrinsics in place.
+
+    Raises:
+        ScheduleError: see :func:`accel.compiler.lower.lower`.
+        TensorizeError: a block does not unify with its intrinsic, or a stage in a scratchpad is neither
+            tensorized nor a copy.
+    """
+    lowering = Lowering(schedule)
+    chains = _alias_chains(lowering)
+    emitter = _Emitter(lowering, chains)
+    body: list[Node] = []
+    for stage in lowering.root_stages():
+        body.extend(emitter.stage(stage))
+    return finish(lowering, body)
+
+
+def _alias_chains(lowering: Lowering) -> dict[Stage, Chain]:
+    """The chains of ALU stages, each of which takes over the buffer that it changes in place."""
+    chains: dict[Stage, Chain] = {}
+    for stage in lowering.schedule.stages:
+        if stage.tensorized is None or not isinstance(stage.tensorized[1], AluIntrin):
+            continue
+        chain = chain_of(stage.name, stage.body, partial(_in_place, lowering, stage))
+        chains[stage] = chain
+        assert isinstance(chain.root.tensor, Tensor)
+        source = lowering.buffers[chain.root.tensor]
+        lowering.buffers[stage.tensor] = source
+        lowering.nests[stage].buffer = source
+    return chains
+
+
+def _in_place(lowering: Lowering, stage: Stage, read: Read) -> bool:
+    """Whether an ALU stage may change what it reads: nobody else needs it, element by element."""
+    assert isinstance(read.tensor, Tensor)
+    buffer = lowering.buffers[read.tensor]
+    same_loop = any(s.tensor is read.tensor for s in lowering.schedule.stages) and (
+        lowering.places.get(lowering.schedule[read.tensor]) == lowering.places.get(stage)
+    )
+    return (
+        buffer.scope is not None
+        and buffer.dtype == "int32"
+        and read.indices == stage.axis
+        and same_loop
+        and lowering.schedule.readers(read.tensor) == [stage]
+    )
+
+
+class _Emitter:
+    """Walks the stages' loops and writes intrinsic calls where blocks and copies are."""
+
+    def __init__(self, lowering: Lowering, chains: dict[Stage, Chain]) -> None:
+        self.lowering = lowering
+        self.chains = chains
+
+    def stage(self, stage: Stage) -> list[Node]:
+        """All nodes of a stage."""
+        nest = self.lowering.nests[stage]
+        if stage.tensorized is not None and not isinstance(stage.tensorized[1], CopyIntrin):
+            block = stage.leaves.index(stage.tensorized[0])
+            self._check_block(nest, block)
+            if isinstance(stage.tensorized[1], AluIntrin):
+                return self._alu(nest, block)
+            return self._loops(nest, 0, block, self._block_nodes(nest, block), self._reset_nodes(nest, block))
+        block = self._copy_position(nest)
+        return self._loops(nest, 0, block, [self._copy(nest, block)], [])
+
+    def _loops(
+        self, nest: StageNest, position: int, block: int, inner: list[Node], reset: list[Node]
+    ) -> list[Node]:
+        """The loops of a stage outside its block, with the stages attached there."""
+        nodes = list(reset) if position == min(first_reduce(nest), block) else []
+        if position == block:
+            return nodes + inner
+        leaf = nest.stage.leaves[position]
+        body = self._attached(nest, leaf) + self._loops(nest, position + 1, block, inner, reset)
+        return nodes + wrap_loop(nest, leaf, body)
+
+    def _attached(self, nest: StageNest, leaf: IterVar) -> list[Node]:
+        return [n for producer in self.lowering.attached_at(nest.stage, leaf) for n in self.stage(producer)]
+
+    def _check_block(self, nest: StageNest, block: int) -> None:
+        stage = nest.stage
+        for leaf in stage.leaves[block:]:
+            for producer in self.lowering.attached_at(stage, leaf):
+                raise TensorizeError(
+                    f"{producer.name} is computed at {leaf.name} of {stage.name}, inside the tensorized block"
+                )
+        inner = nest.inside(block)
+        for value, extent in nest.conditions:
+            if value not in inner:
+                raise TensorizeError(
+                    f"{stage.name} is guarded by {format_expr(value)} < {format_expr(extent)}; a tensorized "
+                    f"stage needs splits that cut evenly, or only the outermost tile shorter"
+                )
+
+    # --- copies ----------------------------------------------------------------------------------
+
+    def _copy_position(self, nest: StageNest) -> int:
+        """How many outer loops of a copy stage stay loops."""
+        stage = nest.stage
+        if stage.tensorized is not None:
+            return stage.leaves.index(stage.tensorized[0])
+        attached = [i for i, leaf in enumerate(stage.leaves) if self.lowering.attached_at(stage, leaf)]
+        return attached[-1] + 1 if attached else 0
+
+    def _copy(self, nest: StageNest, block: int) -> Node:
+        stage = nest.stage
+        body = stage.body.value if isinstance(stage.body, Cast) else stage.body
+        where = stage.scope.name if stage.scope is not None else "DRAM"
+        if not isinstance(body, Read) or body.indices != stage.axis:
+            raise TensorizeError(
+                f"{stage.name} in {where} is neither tensorized nor a plain copy; tensorize it, "
+                f"or compute it in acc_buffer (cache_write) and tensorize that with the machine's alu"
+            )
+        assert isinstance(body.tensor, Tensor)
+        source = self.lowering.buffers[body.tensor]
+        target = inner_region(nest, block)
+        if target is None:
+            raise TensorizeError(f"the inner loops of {stage.name} cover no box; it cannot be copied as one")
+        if (target.buffer.scope is None) == (source.scope is None):
+            raise TensorizeError(
+                f"{stage.name} copies from {source.scope or 'DRAM'} to {where}; "
+                f"dma_copy2d goes between DRAM and a scratchpad"
+            )
+        starts = self.lowering.starts[body.tensor]
+        ranges = []
+        for d, r in enumerate(target.ranges):
+            absolute = at_zero(nest.index(d), nest.inside(block))
+            ranges.append(Range(simplify(absolute - starts[d]), r.extent))
+        _check_dtypes(stage, source, target.buffer)
+        return Copy(target, Region(source, tuple(ranges)))
+
+    # --- declared intrinsics -----------------------------------------------------------------------
+
+    def _block_nodes(self, nest: StageNest, block: int) -> list[Node]:
+        intrin, output, inputs = self._unified(nest, block)
+        form = "compute"
+        if reduction(nest.stage.body) is not None and self._reduces_outside(nest, block):
+            form = "update"
+        dims = (output.dims, *(operand.dims for operand in inputs))
+        return [Call(intrin, form, output.region, tuple(o.region for o in inputs), dims)]
+
+    def _reset_nodes(self, nest: StageNest, block: int) -> list[Node]:
+        """The reset form for all that the reduce loops outside the block sum up."""
+        if reduction(nest.stage.body) is None or not self._reduces_outside(nest, block):
+            return []
+        intrin, output, _ = self._unified(nest, block)
+        nodes: list[Node] = [Call(intrin, "reset", output.region, (), (output.dims,))]
+        for leaf in reversed(nest.stage.leaves[first_reduce(nest) : block]):
+            if leaf.kind == "space":
+                nodes = wrap_loop(nest, leaf, nodes)
+        return nodes
+
+    @staticmethod
+    def _reduces_outside(nest: StageNest, block: int) -> bool:
+        return first_reduce(nest) < block
+
+    def _unified(self, nest: StageNest, block: int) -> tuple[TensorIntrin, Operand, list[Operand]]:
+        stage = nest.stage
+        assert stage.tensorized is not None
+        intrin = stage.tensorized[1]
+        assert isinstance(intrin, TensorIntrin)
+        op = intrin.op
+        if stage.scope is None:
+            raise TensorizeError(
+                f"{stage.name} is in DRAM; {intrin.name} writes to a scratchpad: use cache_write first"
+            )
+        scopes = operand_scopes(intrin, stage.scope.config)
+        body = stage.body.value if isinstance(stage.body, Cast) else stage.body
+        loops = block_loops(nest, block)
+        axes = [*op.axis, *op.reduce_axis]
+        problem: TensorizeError | None = None
+        for binding in match(op.body, body):
+            try:
+                accesses = [self._output_access(nest, op)]
+                accesses += [self._input_access(nest, binding, tensor, op.body) for tensor in intrin.inputs]
+                for access, tensor in zip(accesses, [op.tensor, *intrin.inputs], strict=True):
+                    _check_scope(intrin, access, scopes.get(tensor))
+                found = map_axes(intrin.name, loops, axes, accesses)
+            except TensorizeError as error:
+                problem = problem or error
+                continue
+            return intrin, found[0], found[1:]
+        raise problem or TensorizeError(
+            f"{stage.name} computes {format_expr(body)}; {intrin.name} computes {format_expr(op.body)}, "
+            f"which has another form"
+        )
+
+    @staticmethod
+    def _output_access(nest: StageNest, pattern: Compute) -> Access:
+        indices = tuple(nest.values[axis] for axis in nest.stage.axis)
+        label = pattern.name + "".join(f"[{axis.name}]" for axis in pattern.axis)
+        return Access(nest.buffer, indices, pattern.axis, label, output=True)
+
+    def _input_access(
+        self, nest: StageNest, binding: dict[Tensor, Read], tensor: Tensor, body: Expr
+    ) -> Access:
+        read = binding[tensor]
+        lowered = self.lowering.lowered(read, nest)
+        assert isinstance(lowered, Read)
+        assert isinstance(lowered.tensor, Buffer)
+        pattern = next(r for r in reads(body) if r.tensor is tensor)
+        axes = tuple(i for i in pattern.indices if isinstance(i, IterVar))
+        return Access(lowered.tensor, lowered.indices, axes, format_expr(pattern))
+
+    # --- the ALU -----------------------------------------------------------------------------------
+
+    def _alu(self, nest: StageNest, block: int) -> list[Node]:
+        """One set of loops per step of the chain, inside the loops that something is computed at."""
+        stage = nest.stage
+        kept = max(
+            (i + 1 for i, leaf in enumerate(stage.leaves) if self.lowering.attached_at(stage, leaf)),
+            default=0,
+        )
+        nodes: list[Node] = []
+        for step in self._alu_steps(nest, block):
+            inner: list[Node] = [step]
+            for leaf in reversed(stage.leaves[kept:block]):
+                inner = wrap_loop(nest, leaf, inner)
+            nodes.extend(inner)
+        return self._loops(nest, 0, kept, nodes, [])
+
+    def _alu_steps(self, nest: StageNest, block: int) -> list[Node]:
+        stage = nest.stage
+        assert stage.tensorized is not None
+        intrin = stage.tensorized[1]
+        assert isinstance(intrin, AluIntrin)
+        rows, columns = IterVar("i", intrin.block[0]), IterVar("j", intrin.block[1])
+        loops = block_loops(nest, block)
+        indices = tuple(nest.values[axis] for axis in stage.axis)
+        target = Access(nest.buffer, indices, (rows, columns), "acc[i][j]", output=True)
+        steps: list[Node] = []
+        for step in self.chains[stage].steps:
+            accesses = [target]
+            if isinstance(step.operand, Read):
+                lowered = self.lowering.lowered(step.operand, nest)
+                assert isinstance(lowered, Read)
+                assert isinstance(lowered.tensor, Buffer)
+                if lowered.tensor.scope is None or lowered.tensor.dtype != "int32":
+                    raise TensorizeError(
+                        f"{stage.name} reads {format_expr(lowered)} from "
+                        f"{lowered.tensor.scope or 'DRAM'}; the ALU reads acc_buffer: use cache_read"
+                    )
+                accesses.append(Access(lowered.tensor, lowered.indices, (rows, columns), "acc[i][j]"))
+            found = map_axes(intrin.name, loops, (rows, columns), accesses)
+            operand = step.operand if isinstance(step.operand, int) else found[1].region
+            dims = (found[0].dims, found[-1].dims)
+            steps.append(Alu(step.op, found[0].region, operand, dims))
+        return steps
+
+
+def block_loops(nest: StageNest, block: int) -> list[BlockLoop]:
+    """The loops of a stage's tensorized block."""
+    stage = nest.stage
+    widths = {r.inner: r.factor for r in stage.relations if isinstance(r, Split)}
+    roots = {*stage.axis, *stage.reduce_axis}
+    found = []
+    for leaf in stage.leaves[block:]:
+        var = nest.loops[leaf]
+        assert var is not None
+        found.append(BlockLoop(var, nest.extents[leaf], widths.get(leaf, leaf.extent), leaf in roots))
+    return found
+
+
+def _check_scope(intrin: TensorIntrin, access: Access, expected: str | None) -> None:
+    scope = access.buffer.scope
+    if expected is not None and (scope is None or scope.name != expected):
+        raise TensorizeError(
+            f"{access} is in {scope.name if scope is not None else 'DRAM'}; "
+            f"{access.label} of {intrin.name} is in {expected}"
+        )
+
+
+def _check_dtypes(stage: Stage, source: Buffer, target: Buffer) -> None:
+    """DMA moves int8 to inp and wgt, int32 or int8 to acc, and the low bytes of acc to int8."""
+    if source.scope is not None:
+        fits = source.scope.name == "acc_buffer" and target.dtype == "int8"
+        wanted = "STORE writes the low bytes of acc_buffer as int8: give the output dtype='int8', or clip it"
+    else:
+        assert target.scope is not None
+        fits = target.scope.name == "acc_buffer" or source.dtype == "int8"
+        wanted = f"{target.scope.name} holds int8"
+    if not fits:
+        raise TensorizeError(f"{stage.name} copies {source.dtype} to {target.dtype}; {wanted}")

@@ -1,0 +1,174 @@
+"""Unification of a block of loops with what an intrinsic computes.
+
+A mapping of the block's loops onto the intrinsic's axes is sought under which all accesses agree; + and
+* commute, and which operand is which is settled by memory scope. The order of an operand's indices under
+that mapping becomes the order inside its packed element.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from accel.compiler.expr import Binary, Cast, Const, Expr, IterVar, Read, Sum, format_expr
+from accel.compiler.linear import at_zero, linear, variables
+from accel.compiler.nest import Buffer, Range, Region
+from accel.compiler.tensor import Tensor
+from accel.errors import TensorizeError
+
+COMMUTATIVE = ("+", "*", "min", "max")
+
+
+@dataclass(frozen=True)
+class BlockLoop:
+    """A loop of the block: its variable, how far it runs, and the width that it stands for."""
+
+    var: IterVar
+    extent: Expr
+    span: int
+    """The factor of the split that made it, also where the last tile is shorter."""
+    whole: bool
+    """It is an axis that was not split, so that it may be padded to the intrinsic's width."""
+
+    def fits(self, axis: IterVar) -> bool:
+        """Whether it can stand for an axis of the intrinsic."""
+        if self.var.kind != axis.kind:
+            return False
+        return self.span == axis.extent or (self.whole and self.span < axis.extent)
+
+
+@dataclass(frozen=True)
+class Access:
+    """One operand of the block, and what the intrinsic has in its place.
+
+    Attributes:
+        buffer, indices: the block's access.
+        pattern: the intrinsic's axis behind each dimension of its operand.
+        label: the intrinsic's access in words.
+        output: whether it is written; an input may repeat along an axis that it does not depend on.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    pattern: tuple[IterVar, ...]
+    label: str
+    output: bool = False
+
+    def __str__(self) -> str:
+        return self.buffer.name + "".join(f"[{format_expr(i)}]" for i in self.indices)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An access under a mapping: its block, and the region's dimension behind each of the intrinsic's."""
+
+    region: Region
+    dims: tuple[int | None, ...]
+
+
+def match(pattern: Expr, found: Expr) -> Iterator[dict[Tensor, Read]]:
+    """All ways in which ``found`` has the form of ``pattern``: which access stands for which operand."""
+    if isinstance(pattern, Sum) or isinstance(found, Sum):
+        if isinstance(pattern, Sum) and isinstance(found, Sum):
+            yield from match(pattern.body, found.body)
+    elif isinstance(pattern, Read):
+        if isinstance(found, Read) and isinstance(pattern.tensor, Tensor):
+            yield {pattern.tensor: found}
+    elif isinstance(pattern, Binary):
+        if isinstance(found, Binary) and found.op == pattern.op:
+            yield from _match_pair(pattern, found.a, found.b)
+            if pattern.op in COMMUTATIVE:
+                yield from _match_pair(pattern, found.b, found.a)
+    elif isinstance(pattern, Cast):
+        if isinstance(found, Cast) and found.to == pattern.to:
+            yield from match(pattern.value, found.value)
+    elif pattern == found:
+        yield {}
+
+
+def _match_pair(pattern: Binary, a: Expr, b: Expr) -> Iterator[dict[Tensor, Read]]:
+    for left in match(pattern.a, a):
+        for right in match(pattern.b, b):
+            if all(left[t] == right[t] for t in left.keys() & right.keys()):
+                yield left | right
+
+
+def map_axes(
+    name: str, block: Sequence[BlockLoop], axes: Sequence[IterVar], accesses: Sequence[Access]
+) -> list[Operand]:
+    """Operands under the first mapping of the block's loops onto ``axes`` that all accesses agree with.
+
+    Raises:
+        TensorizeError: there is none; it names the access that the most natural mapping fails at.
+    """
+    if len(block) > len(axes):
+        raise TensorizeError(
+            f"the block for {name} has {len(block)} loops ({_loops(block)}); {name} has {len(axes)} axes "
+            f"({_axes(axes)}): tensorize an inner loop"
+        )
+    slots: list[BlockLoop | None] = [*block, *[None] * (len(axes) - len(block))]
+    reason: TensorizeError | None = None
+    for arrangement in _distinct(slots):
+        mapping = dict(zip(axes, arrangement, strict=True))
+        if not all(_admissible(axis, loop) for axis, loop in mapping.items()):
+            continue
+        try:
+            return [_operand(access, mapping) for access in accesses]
+        except TensorizeError as error:
+            reason = reason or TensorizeError(f"the block for {name}: {error}")
+    if reason is not None:
+        raise reason
+    raise TensorizeError(
+        f"the block for {name} has the loops {_loops(block)}; {name} needs {_axes(axes)}: "
+        f"split by these factors and tensorize at the outermost of the inner loops"
+    )
+
+
+def _distinct(slots: list[BlockLoop | None]) -> Iterator[tuple[BlockLoop | None, ...]]:
+    seen = set()
+    for arrangement in permutations(slots):
+        if arrangement not in seen:
+            seen.add(arrangement)
+            yield arrangement
+
+
+def _admissible(axis: IterVar, loop: BlockLoop | None) -> bool:
+    return axis.extent == 1 if loop is None else loop.fits(axis)
+
+
+def _operand(access: Access, mapping: dict[IterVar, BlockLoop | None]) -> Operand:
+    by_var = {loop.var: (axis, loop) for axis, loop in mapping.items() if loop is not None}
+    inner = set(by_var)
+    dimension_of: dict[IterVar, int] = {}
+    ranges = []
+    for d, index in enumerate(access.indices):
+        running = [(v, f) for v, f in linear(index).terms if set(variables(v)) & inner]
+        if not running:
+            ranges.append(Range(index, Const(1)))
+            continue
+        var, factor = running[0]
+        if len(running) > 1 or factor != 1 or not isinstance(var, IterVar):
+            raise TensorizeError(
+                f"{access} is indexed by {format_expr(index)} in dimension {d}; "
+                f"{access.label} needs one loop of the block there, with step 1"
+            )
+        axis, loop = by_var[var]
+        if axis not in access.pattern or axis in dimension_of:
+            raise TensorizeError(f"{access} depends on {var.name}; {access.label} does not in its place")
+        dimension_of[axis] = d
+        ranges.append(Range(at_zero(index, inner), loop.extent))
+    for axis in access.pattern:
+        mapped = mapping[axis]
+        if axis not in dimension_of and axis.extent > 1 and access.output:
+            expected = mapped.var.name if mapped is not None else axis.name
+            raise TensorizeError(f"{access} does not depend on {expected}; {access.label} does in its place")
+    return Operand(
+        Region(access.buffer, tuple(ranges)), tuple(dimension_of.get(axis) for axis in access.pattern)
+    )
+
+
+def _loops(block: Sequence[BlockLoop]) -> str:
+    return ", ".join(f"{b.var.name}({b.span}{', reduce' if b.var.kind == 'reduce' else ''})" for b in block)
+
+
+def _axes(axes: Sequence[IterVar]) -> str:
+    return ", ".join(f"{a.name}({a.extent}{', reduce' if a.kind == 'reduce' else ''})" for a in axes)
