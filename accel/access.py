@@ -172,7 +172,9 @@ class AccessSets:
         key = (gemm, instruction.uop_begin, shape, words.tobytes())
         found = self._cache.get(key)
         if found is None:
-            found = self._cache[key] = self._loops(instruction, decode_uops(words, self.config), shape)
+            found = self._loops(instruction, decode_uops(words, self.config), shape)
+            if found.fault is None:  # a fault names the instruction
+                self._cache[key] = found
         return found
 
     def _loops(self, instruction: Loops, uops: UopArray, shape: LoopShape) -> LoopAccess:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from accel.access import LoopShape
 from accel.isa import AluOp, UopArray
-from accel.sim.functional.patterns import Axis, Box, all_indices, is_injective, strided
+from accel.sim.functional.patterns import Axis, Box, index_chunks, is_injective, strided
 
 Acc = npt.NDArray[np.int32]
 Operation = Callable[[Acc, Acc | np.int32], Acc]
@@ -55,9 +55,10 @@ def alu_immediate(
             return
     operation = OPERATIONS[op]
     operand = np.int32(imm)
-    dst = all_indices(uops, shape, 0, count)[:, 0]
-    for level in _occurrences(dst):
-        acc[dst[level]] = operation(acc[dst[level]], operand)
+    for indices in index_chunks(uops, shape, count):
+        dst = indices[:, 0]
+        for level in _occurrences(dst):
+            acc[dst[level]] = operation(acc[dst[level]], operand)
 
 
 def _repeated(op: int, values: Acc, imm: int, times: int) -> Acc:
@@ -80,10 +81,10 @@ def alu_tensor(acc: Acc, op: int, uops: UopArray, shape: LoopShape, box: Box | N
     operation = OPERATIONS[op]
     if box is not None and _tensor_box(acc, op, box):
         return
-    indices = all_indices(uops, shape, 0, count)
-    dst, src = indices[:, 0], indices[:, 1]
-    for level in _levels(dst, src):
-        acc[dst[level]] = operation(acc[dst[level]], acc[src[level]])
+    for indices in index_chunks(uops, shape, count):
+        dst, src = indices[:, 0], indices[:, 1]
+        for level in _levels(dst, src):
+            acc[dst[level]] = operation(acc[dst[level]], acc[src[level]])
 
 
 def _tensor_box(acc: Acc, op: int, box: Box) -> bool:

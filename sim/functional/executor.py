@@ -21,7 +21,7 @@ from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, deco
 from accel.order import Counter, Stepper, Waiting, explain_deadlock
 from accel.sim.functional.alu import alu_immediate, alu_tensor
 from accel.sim.functional.gemm import gemm_box, gemm_general
-from accel.sim.functional.patterns import Box, affine_box, all_indices
+from accel.sim.functional.patterns import Box, affine_box, index_chunks
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.functional.transfers import execute_load, execute_store
 
@@ -37,7 +37,8 @@ class _Pattern(NamedTuple):
     uops: UopArray
     shape: LoopShape
     box: Box | None
-    dst: slice | npt.NDArray[np.intp]
+    dst: slice | npt.NDArray[np.intp] | None
+    """All accumulators written, if there is no fault."""
     fault: tuple[int, Fault] | None
 
 
@@ -80,20 +81,20 @@ class Executor:
         if found is None:
             uops = decode_uops(words, self.config)
             fault = index_fault(instruction, uops, self.config)
-            if fault is None:
-                dst = as_elements(reached(uops, shape, 0))
-                found = _Pattern(uops, shape, affine_box(uops, shape), dst, None)
-            else:
-                reset = np.unique(all_indices(uops, shape, 0, fault[0])[:, 0])
-                found = _Pattern(uops, shape, None, reset, fault)
-            self._patterns[key] = found
+            if fault is not None:  # not kept, since it names the instruction
+                return _Pattern(uops, shape, None, None, fault)
+            dst = as_elements(reached(uops, shape, 0))
+            found = self._patterns[key] = _Pattern(uops, shape, affine_box(uops, shape), dst, None)
         return found
 
     def _execute_loops(self, instruction: Loops, pattern: _Pattern, count: int) -> None:
         pads, box = self.pads, pattern.box
         if isinstance(instruction, Gemm):
-            if instruction.reset:
+            if instruction.reset and pattern.dst is not None:
                 pads.acc[pattern.dst] = 0
+            elif instruction.reset:
+                for indices in index_chunks(pattern.uops, pattern.shape, count):
+                    pads.acc[indices[:, 0]] = 0
             elif box is None or not gemm_box(pads, box):
                 gemm_general(pads, pattern.uops, pattern.shape, count)
         elif isinstance(instruction, Alu):

@@ -12,20 +12,13 @@ import numpy.typing as npt
 
 from accel.access import LoopShape
 from accel.isa import UopArray
-from accel.sim.functional.patterns import Box, Scalar, all_indices, is_injective, strided
+from accel.sim.functional.patterns import Box, Scalar, index_chunks, is_injective, strided
 from accel.sim.functional.scratchpads import Scratchpads
 
 _LARGEST_PRODUCT = 1 << 14
 """|int8 * int8| at most."""
-_CHUNK = 1 << 15
-"""Micro-ops whose products are held at once where no box is found."""
 _LARGEST_VIEW = 1 << 26
 """Operand values gathered at once."""
-
-
-def gemm_reset(pads: Scratchpads, dst: slice | npt.NDArray[np.intp]) -> None:
-    """Write zero to the accumulators ``dst``."""
-    pads.acc[dst] = 0
 
 
 def gemm_box(pads: Scratchpads, box: Box) -> bool:
@@ -92,8 +85,8 @@ def gemm_box(pads: Scratchpads, box: Box) -> bool:
 
 def gemm_general(pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int) -> None:
     """Run the first ``count`` micro-ops of any instruction; cost is linear in them."""
-    for begin in range(0, count, _CHUNK):
-        _accumulate(pads, all_indices(uops, shape, begin, min(count, begin + _CHUNK)))
+    for indices in index_chunks(uops, shape, count):
+        _accumulate(pads, indices)
 
 
 def _accumulate(pads: Scratchpads, indices: UopArray) -> None:

@@ -5,6 +5,7 @@ each operand's index is a base plus the sum of axis number times stride. Where t
 instruction is a few array operations on strided views, whatever its number of micro-ops.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -15,6 +16,9 @@ from accel.isa import UopArray
 
 Triple = tuple[int, int, int]
 Scalar = TypeVar("Scalar", bound=np.generic)
+
+_CHUNK = 1 << 15
+"""Micro-ops whose indices are held at once where no box is found."""
 
 
 class Axis(NamedTuple):
@@ -82,6 +86,12 @@ def all_indices(uops: UopArray, shape: LoopShape, begin: int, end: int) -> UopAr
     factors = np.array(shape.factors, dtype=np.int64).reshape(3, 2)
     offsets = i[:, None] * factors[:, 0] + j[:, None] * factors[:, 1]
     return np.asarray(uops[u] + offsets, dtype=np.int64)
+
+
+def index_chunks(uops: UopArray, shape: LoopShape, count: int) -> Iterator[UopArray]:
+    """The first ``count`` rows of :func:`all_indices`, some at a time."""
+    for begin in range(0, count, _CHUNK):
+        yield all_indices(uops, shape, begin, min(count, begin + _CHUNK))
 
 
 def strided(array: npt.NDArray[Scalar], base: int, axes: list[tuple[int, int]]) -> npt.NDArray[Scalar]:
