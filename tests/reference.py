@@ -1,0 +1,276 @@
+"""The instruction set as plain Python loops over single bytes and integers, straight from its prose.
+
+Slow, and independent of the simulators on purpose: it shares no code with them. It notes every element
+that it touches.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from accel.config import Config
+from accel.dram import Dram
+from accel.isa import Alu, Finish, Gemm, Instruction, Load, Loops, Store, Transfer, Unknown
+from accel.sim.functional.executor import Executor
+from accel.sim.functional.scratchpads import Scratchpads
+
+UOP, WGT, INP, ACC, OUT, ACC_8BIT = range(6)
+MIN, MAX, ADD, SHR, MUL = range(5)
+NAMES = {UOP: "uop", WGT: "wgt", INP: "inp", ACC: "acc", OUT: "acc", ACC_8BIT: "acc"}
+
+Access = tuple[str, bool, int]
+"""Memory, whether it is written, and the element, or the address for ``dram``."""
+
+
+def signed(value: int, bits: int) -> int:
+    """The low ``bits`` bits as a two's complement number."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def operate(op: int, x: int, y: int) -> int:
+    if op == MIN:
+        return min(x, y)
+    if op == MAX:
+        return max(x, y)
+    if op == ADD:
+        return signed(x + y, 32)
+    if op == MUL:
+        return signed(x * y, 32)
+    if y >= 0:
+        return x >> min(y, 31)
+    return signed(x << -y, 32) if -y < 32 else 0
+
+
+class Reference:
+    """Scratchpads and DRAM as lists and dictionaries.
+
+    Attributes:
+        seen: all accesses so far.
+    """
+
+    def __init__(self, config: Config, pads: Scratchpads, dram: Dram) -> None:
+        self.config = config
+        self.uop: list[int] = pads.uop.tolist()
+        self.inp: list[list[list[int]]] = pads.inp.tolist()
+        self.wgt: list[list[list[int]]] = pads.wgt.tolist()
+        self.acc: list[list[list[int]]] = pads.acc.tolist()
+        self.dram = {
+            address + offset: byte
+            for address, page in dram.pages()
+            for offset, byte in enumerate(page.tolist())
+            if byte
+        }
+        self.seen: set[Access] = set()
+
+    def pads(self) -> Scratchpads:
+        return Scratchpads(
+            uop=np.array(self.uop, dtype=np.uint32),
+            inp=np.array(self.inp, dtype=np.int8),
+            wgt=np.array(self.wgt, dtype=np.int8),
+            acc=np.array(self.acc, dtype=np.int32),
+        )
+
+    def memory(self) -> Dram:
+        dram = Dram.of(self.config)
+        for address, byte in self.dram.items():
+            dram.write(address, bytes([byte]))
+        return dram
+
+    def execute(self, instruction: Instruction) -> tuple[int, str] | None:
+        """None, or the micro-ops executed before an error, and its cause."""
+        cause = self.fault(instruction)
+        if cause is not None:
+            return 0, cause
+        if isinstance(instruction, Load) and instruction.x_size:
+            self.load(instruction)
+        elif isinstance(instruction, Store) and instruction.x_size:
+            self.store(instruction)
+        elif isinstance(instruction, Loops):
+            for number, (dst, src, wgt) in enumerate(self.indices(instruction)):
+                cause = self.step(instruction, dst, src, wgt)
+                if cause is not None:
+                    return number, cause
+        return None
+
+    # --- errors ----------------------------------------------------------------------------------
+
+    def fault(self, i: Instruction) -> str | None:
+        """What is wrong with an instruction before it starts."""
+        loads = isinstance(i, Load) and i.memory in (INP, WGT)
+        if (loads and (i.pop_prev or i.push_prev)) or (isinstance(i, Store) and (i.pop_next or i.push_next)):
+            return "neighbour"
+        if isinstance(i, Transfer) and i.x_size:
+            return self.transfer_fault(i)
+        if isinstance(i, Alu) and i.alu_op > MUL:
+            return "alu-op"
+        if isinstance(i, Loops) and i.iter_out and i.iter_in and i.uop_begin < i.uop_end:
+            return "uop-range" if i.uop_end > len(self.uop) else None
+        return None
+
+    def transfer_fault(self, i: Transfer) -> str | None:
+        allowed = (UOP, WGT, INP, ACC, ACC_8BIT) if isinstance(i, Load) else (OUT,)
+        if i.memory not in allowed:
+            return "memory-id"
+        if isinstance(i, Store) and (i.y_pad_0 or i.y_pad_1 or i.x_pad_0 or i.x_pad_1):
+            return "store-pad"
+        depth = len(getattr(self, NAMES[i.memory]))
+        box = (i.x_pad_0 + i.x_size + i.x_pad_1) * (i.y_pad_0 + i.y_size + i.y_pad_1)
+        if i.sram_base + box > depth:
+            return "sram-range"
+        low, size = self.config.mem_base, self.config.mem_size
+        if any(not low <= address < low + size for row in self.rows(i) for address in (row[0], row[-1])):
+            return "dram-range"
+        return None
+
+    # --- transfers -------------------------------------------------------------------------------
+
+    def element_bytes(self, memory: int) -> int:
+        c = self.config
+        return {
+            UOP: 4,
+            WGT: c.block_out * c.block_in,
+            INP: c.batch * c.block_in,
+            ACC: c.batch * c.block_out * 4,
+            OUT: c.batch * c.block_out,
+            ACC_8BIT: c.batch * c.block_out,
+        }[memory]
+
+    def rows(self, i: Transfer) -> Iterator[range]:
+        """The addresses of each row."""
+        size = self.element_bytes(i.memory)
+        for y in range(i.y_size):
+            start = self.config.mem_base + (i.dram_base + y * i.x_stride) * size
+            yield range(start, start + i.x_size * size)
+
+    def load(self, i: Load) -> None:
+        size = self.element_bytes(i.memory)
+        addresses = list(self.rows(i))
+        element = i.sram_base
+        for y in range(-i.y_pad_0, i.y_size + i.y_pad_1):
+            for x in range(-i.x_pad_0, i.x_size + i.x_pad_1):
+                data = [0] * size
+                if 0 <= y < i.y_size and 0 <= x < i.x_size:
+                    data = [self.read_byte(a) for a in addresses[y][x * size : (x + 1) * size]]
+                self.fill(i.memory, element, data)
+                element += 1
+
+    def fill(self, memory: int, element: int, data: list[int]) -> None:
+        name = NAMES[memory]
+        self.seen.add((name, True, element))
+        if memory == UOP:
+            self.uop[element] = int.from_bytes(bytes(data), "little")
+            return
+        width = 4 if memory == ACC else 1
+        values = [
+            int.from_bytes(bytes(data[n : n + width]), "little", signed=True)
+            for n in range(0, len(data), width)
+        ]
+        rows = getattr(self, name)[element]
+        for row in rows:
+            row[:] = values[: len(row)]
+            del values[: len(row)]
+
+    def store(self, i: Store) -> None:
+        element = i.sram_base
+        for row in self.rows(i):
+            addresses = iter(row)
+            for _ in range(i.x_size):
+                self.seen.add(("acc", False, element))
+                for values in self.acc[element]:
+                    for value in values:
+                        self.write_byte(next(addresses), value & 255)
+                element += 1
+
+    def read_byte(self, address: int) -> int:
+        self.seen.add(("dram", False, address))
+        return self.dram.get(address, 0)
+
+    def write_byte(self, address: int, value: int) -> None:
+        self.seen.add(("dram", True, address))
+        self.dram[address] = value
+
+    # --- micro-ops -------------------------------------------------------------------------------
+
+    def indices(self, i: Loops) -> Iterator[tuple[int, int, int]]:
+        """dst, src and wgt of each micro-op, in order."""
+        c = self.config
+        dst_bits = (c.acc_depth - 1).bit_length()
+        src_bits = max(dst_bits, (c.inp_depth - 1).bit_length())
+        wgt_bits = (c.wgt_depth - 1).bit_length()
+        wgt_out, wgt_in = (i.wgt_factor_out, i.wgt_factor_in) if isinstance(i, Gemm) else (0, 0)
+        assert isinstance(i, Gemm | Alu)
+        for outer in range(i.iter_out):
+            for inner in range(i.iter_in):
+                for number in range(i.uop_begin, i.uop_end):
+                    self.seen.add(("uop", False, number))
+                    word = self.uop[number]
+                    dst = word % (1 << dst_bits)
+                    src = (word >> dst_bits) % (1 << src_bits)
+                    wgt = (word >> (dst_bits + src_bits)) % (1 << wgt_bits)
+                    yield (
+                        dst + outer * i.dst_factor_out + inner * i.dst_factor_in,
+                        src + outer * i.src_factor_out + inner * i.src_factor_in,
+                        wgt + outer * wgt_out + inner * wgt_in,
+                    )
+
+    def step(self, i: Loops, dst: int, src: int, wgt: int) -> str | None:
+        """One micro-op; the cause if an index that it uses is out of range."""
+        gemm = isinstance(i, Gemm)
+        uses_src = not i.reset if isinstance(i, Gemm) else isinstance(i, Alu) and not i.use_imm
+        if dst >= len(self.acc):
+            return "dst-index"
+        if uses_src and src >= len(self.inp if gemm else self.acc):
+            return "src-index"
+        if gemm and uses_src and wgt >= len(self.wgt):
+            return "wgt-index"
+        if uses_src:
+            self.seen.add(("inp" if gemm else "acc", False, src))
+        if gemm and uses_src:
+            self.seen.add(("wgt", False, wgt))
+        if not (gemm and i.reset):
+            self.seen.add(("acc", False, dst))
+        self.seen.add(("acc", True, dst))
+        for b, row in enumerate(self.acc[dst]):
+            for o, value in enumerate(row):
+                if isinstance(i, Alu):
+                    row[o] = operate(i.alu_op, value, i.imm if i.use_imm else self.acc[src][b][o])
+                elif i.reset:
+                    row[o] = 0
+                else:
+                    products = zip(self.inp[src][b], self.wgt[wgt][o], strict=True)
+                    row[o] = signed(value + sum(x * w for x, w in products), 32)
+        return None
+
+
+def unit_of(i: Instruction) -> str:
+    """The unit that executes an instruction."""
+    if isinstance(i, Unknown):
+        return "fetch"
+    if isinstance(i, Store):
+        return "store"
+    if isinstance(i, Load) and i.memory in (INP, WGT):
+        return "load"
+    assert isinstance(i, Load | Loops | Finish)
+    return "compute"
+
+
+def assert_same_effect(
+    config: Config, pads: Scratchpads, instruction: Instruction, dram: Dram | None = None
+) -> None:
+    """The executor and this interpreter agree on memory and on the error after one instruction.
+
+    ``pads`` and ``dram`` hold the executor's result afterwards.
+    """
+    dram = Dram.of(config) if dram is None else dram
+    reference = Reference(config, pads, dram)
+    expected = reference.execute(instruction)
+    found = Executor(config, dram, pads).execute(instruction)
+    assert (None if found is None else (found[0], found[1].cause.label)) == expected
+    assert_same_pads(pads, reference.pads())
+    assert dram == reference.memory()
+
+
+def assert_same_pads(found: Scratchpads, expected: Scratchpads) -> None:
+    for name in ("uop", "inp", "wgt", "acc"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)

@@ -1,0 +1,43 @@
+"""Instructions whose micro-ops enumerate a box of axes, for the vectorised paths."""
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from accel.config import Config
+from accel.isa import Gemm, Loops, UopArray, encode_uops
+from accel.sim.functional.patterns import Axis
+from accel.sim.functional.scratchpads import Scratchpads
+
+MACHINE = Config(
+    batch=2, block_in=4, block_out=2, uop_bytes=512, inp_bytes=512, wgt_bytes=512, acc_bytes=1024
+)
+"""64 elements in each scratchpad, 128 micro-ops."""
+
+
+def rows_of(axes: list[Axis], lowest: tuple[int, int, int] = (0, 0, 0)) -> UopArray:
+    """Rows (dst, src, wgt) of a box in order, outermost axis first; ``lowest`` are the least indices."""
+    steps = np.array(list(product(*[range(axis.extent) for axis in axes])), dtype=np.int64)
+    strides = np.array([axis.strides for axis in axes], dtype=np.int64).reshape(-1, 3)
+    rows = steps.reshape(math.prod(axis.extent for axis in axes), len(axes)) @ strides
+    return np.asarray(rows - rows.min(axis=0) + np.array(lowest), dtype=np.int64)
+
+
+def box_instruction(cls: type[Loops], axes: list[Axis], rows: UopArray, **fields: Any) -> Loops:
+    """A GEMM or ALU that runs ``rows`` within the two loops ``axes``, whose strides are not negative."""
+    factors = {}
+    for operand, name in enumerate(("dst", "src", "wgt") if cls is Gemm else ("dst", "src")):
+        for axis, loop in zip(axes, ("out", "in"), strict=True):
+            factors[f"{name}_factor_{loop}"] = axis.strides[operand]
+    return cls(uop_end=len(rows), iter_out=axes[0].extent, iter_in=axes[1].extent, **factors, **fields)
+
+
+def random_pads(rows: UopArray, seed: int = 0) -> Scratchpads:
+    """Random contents, with micro-ops ``rows`` at 0 and half of the accumulators fit to shift by."""
+    pads = Scratchpads.random(MACHINE, seed)
+    pads.acc[::2] %= 67
+    pads.acc[::2] -= 33
+    pads.uop[: len(rows)] = encode_uops(rows, MACHINE)
+    return pads

@@ -1,0 +1,99 @@
+"""GEMM against the scalar interpreter: any micro-ops, then each vectorised path by name."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel.access import loop_shape
+from accel.config import Config
+from accel.dram import Dram
+from accel.isa import Gemm
+from accel.sim.functional import gemm
+from accel.sim.functional.executor import Executor
+from accel.sim.functional.gemm import gemm_box
+from accel.sim.functional.patterns import Axis, affine_box
+from accel.sim.functional.scratchpads import Scratchpads
+from tests.reference import Reference, assert_same_effect, assert_same_pads, signed
+from tests.sim.functional.boxes import MACHINE, box_instruction, random_pads, rows_of
+from tests.strategies import examples, loops, micro_ops, small_machines
+
+KINDS = list(product((0, 1), repeat=3))
+"""Which of dst, src and wgt an axis moves."""
+
+
+@examples(300)
+@given(st.data())
+def test_gemm_does_what_the_scalar_interpreter_does(data: st.DataObject) -> None:
+    config = data.draw(small_machines)
+    instruction = data.draw(loops(config, gemm=True))
+    pads = Scratchpads.random(config, data.draw(st.integers(0, 99)))
+    pads.uop[:] = data.draw(micro_ops(config))
+    assert_same_effect(config, pads, instruction)
+
+
+@pytest.mark.parametrize("kinds", list(product(KINDS, repeat=2)), ids=str)
+def test_a_box_of_any_kinds_of_axes_runs_vectorised(kinds: tuple[tuple[int, int, int], ...]) -> None:
+    """Three axes: the first kind as an outer loop, the second as an inner loop and, backwards, again as
+    an axis of the micro-ops."""
+    (d0, s0, w0), (d1, s1, w1) = kinds
+    around = [Axis(2, (16 * d0, 2 * s0, w0)), Axis(3, (4 * d1, 3 * s1, 2 * w1))]
+    rows = rows_of([Axis(4, (-d1, 2 * s1, -4 * w1))])
+    instruction = box_instruction(Gemm, around, rows)
+    box = affine_box(rows, loop_shape(instruction, MACHINE))
+    assert box is not None
+    pads = random_pads(rows)
+    reference = Reference(MACHINE, pads, Dram.of(MACHINE))
+    assert reference.execute(instruction) is None
+    assert gemm_box(pads, box)
+    assert_same_pads(pads, reference.pads())
+
+
+axis = st.builds(
+    Axis, st.integers(1, 3), st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.integers(-3, 3))
+)
+loop = st.builds(Axis, st.integers(1, 3), st.tuples(st.integers(0, 9), st.integers(0, 3), st.integers(0, 3)))
+
+
+@examples(200)
+@given(st.lists(loop, min_size=2, max_size=2), st.lists(axis, max_size=3), st.booleans(), st.integers(0, 9))
+def test_boxes_whose_points_meet_or_run_backwards(
+    around: list[Axis], inner: list[Axis], reset: bool, seed: int
+) -> None:
+    rows = rows_of(inner)
+    assert_same_effect(MACHINE, random_pads(rows, seed), box_instruction(Gemm, around, rows, reset=reset))
+
+
+def test_points_that_meet_in_one_accumulator_are_left_to_the_general_path() -> None:
+    rows = rows_of([Axis(3, (2, 1, 0)), Axis(3, (2, 0, 1))])
+    box = affine_box(rows, loop_shape(Gemm(uop_end=9), MACHINE))
+    pads = random_pads(rows)
+    before = pads.copy()
+    assert box is not None
+    assert not gemm_box(pads, box)
+    assert_same_pads(pads, before)
+
+
+def test_operands_gathered_too_often_are_left_to_the_general_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = rows_of([Axis(2, (1, 1, 0)), Axis(2, (2, 0, 1))])
+    box = affine_box(rows, loop_shape(Gemm(uop_end=4), MACHINE))
+    assert box is not None
+    assert gemm_box(random_pads(rows), box)
+    monkeypatch.setattr(gemm, "_LARGEST_VIEW", 15)
+    assert not gemm_box(random_pads(rows), box)
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(1, 1), (1, 2), (3, 1), (3, 64), (1 << 13, 1 << 13)])
+def test_sums_are_exact_beyond_the_precision_of_float32_and_int32(outer: int, inner: int) -> None:
+    """All micro-ops meet in one accumulator: 512 products each time, odd ones."""
+    config = Config(batch=1, block_in=256, block_out=1, inp_bytes=512, wgt_bytes=512, acc_bytes=8)
+    pads = Scratchpads.zeros(config)
+    pads.inp[...] = -127
+    pads.wgt[...] = -127
+    pads.inp[1, 0, 0] = -126
+    pads.uop[:2] = 0, 1 << config.acc_address_bits
+    instruction = Gemm(uop_end=2, iter_out=outer, iter_in=inner)
+    assert Executor(config, Dram.of(config), pads).execute(instruction) is None
+    total = outer * inner * (511 * 127 * 127 + 126 * 127)
+    assert pads.acc.ravel().tolist() == [signed(total, 32), 0]
