@@ -64,7 +64,8 @@ def parse_instruction(text: str, config: Config) -> Instruction:
         name, equals, value = word.partition("=")
         if not equals or name not in names or name in _IN_MNEMONIC or name in _TOKENS:
             valid = [n for n in names if n not in _IN_MNEMONIC and n not in _TOKENS]
-            raise ProgramError(f"{word!r} is no operand of {words[0]}; {nearest(name, valid)}")
+            hint = nearest(name, valid) if valid else "it takes none"
+            raise ProgramError(f"{word!r} is no operand of {words[0]}; {hint}")
         number = _integer(name, value)
         slot = slots[name]
         if not slot.low <= number <= slot.high:

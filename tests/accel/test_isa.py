@@ -1,0 +1,375 @@
+"""The instruction set: VTA's bits, round trips through bits and text, and what is refused."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel.config import NAMED, Config
+from accel.errors import ConfigError, ProgramError
+from accel.isa import (
+    CLASSES,
+    Alu,
+    AluOp,
+    Finish,
+    Gemm,
+    Instruction,
+    Load,
+    Memory,
+    MicroOp,
+    Opcode,
+    Store,
+    Unit,
+    Unknown,
+    check_encodable,
+    class_slots,
+    decode,
+    decode_uops,
+    encode,
+    encode_uops,
+    field_specs,
+    format_instruction,
+    isa_table,
+    mnemonics,
+    parse_instruction,
+)
+from tests.expect import refused
+from tests.strategies import any_instructions, examples, machines
+
+VTA = NAMED["vta"]
+
+COMMON = {"opcode": (0, 3), "pop_prev": (3, 1), "pop_next": (4, 1), "push_prev": (5, 1), "push_next": (6, 1)}
+TRANSFER = COMMON | {
+    "memory": (7, 3),
+    "sram_base": (10, 16),
+    "dram_base": (26, 32),
+    "y_size": (64, 16),
+    "x_size": (80, 16),
+    "x_stride": (96, 16),
+    "y_pad_0": (112, 4),
+    "y_pad_1": (116, 4),
+    "x_pad_0": (120, 4),
+    "x_pad_1": (124, 4),
+}
+LOOPS = COMMON | {
+    "reset": (7, 1),
+    "uop_begin": (8, 13),
+    "uop_end": (21, 14),
+    "iter_out": (35, 14),
+    "iter_in": (49, 14),
+    "dst_factor_out": (64, 11),
+    "dst_factor_in": (75, 11),
+    "src_factor_out": (86, 11),
+    "src_factor_in": (97, 11),
+}
+STOCK = {
+    Load: TRANSFER,
+    Store: TRANSFER,
+    Finish: COMMON,
+    Gemm: LOOPS | {"wgt_factor_out": (108, 10), "wgt_factor_in": (118, 10)},
+    Alu: LOOPS | {"alu_op": (108, 3), "use_imm": (111, 1), "imm": (112, 16)},
+    MicroOp: {"dst": (0, 11), "src": (11, 11), "wgt": (22, 10)},
+}
+"""First bit and width of each field in the stock configuration, by hand."""
+
+
+# --- bits ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", STOCK, ids=lambda cls: cls.__name__)
+def test_stock_bit_positions(cls: type[Any]) -> None:
+    assert {slot.name: (slot.offset, slot.width) for slot in class_slots(cls, VTA)} == STOCK[cls]
+
+
+@pytest.mark.parametrize("cls", CLASSES.values(), ids=lambda cls: cls.__name__)
+def test_each_field_lands_in_its_bits(cls: type[Instruction]) -> None:
+    for name, (offset, width) in STOCK[cls].items():
+        if name == "opcode":
+            continue
+        one = cls(
+            **{n: 0 for n in STOCK[cls] if n != "opcode"} | {name: -1 if name == "imm" else (1 << width) - 1}
+        )
+        word = int.from_bytes(encode([one], VTA), "little")
+        assert word == cls.OPCODE | ((1 << width) - 1) << offset
+
+
+def test_numbers_of_opcodes_memories_and_operations() -> None:
+    assert {op.name: op.value for op in Opcode} == {"LOAD": 0, "STORE": 1, "GEMM": 2, "FINISH": 3, "ALU": 4}
+    memories = {"UOP": 0, "WGT": 1, "INP": 2, "ACC": 3, "OUT": 4, "ACC_8BIT": 5}
+    assert {memory.name: memory.value for memory in Memory} == memories
+    assert {op.name: op.value for op in AluOp} == {"MIN": 0, "MAX": 1, "ADD": 2, "SHR": 3, "MUL": 4}
+
+
+def test_a_word_written_by_hand() -> None:
+    load = Load(
+        memory=Memory.INP, sram_base=5, dram_base=0x123, y_size=2, x_size=3, x_stride=4, pop_next=True
+    )
+    low = 0 | 1 << 4 | 2 << 7 | 5 << 10 | 0x123 << 26
+    high = 2 | 3 << 16 | 4 << 32
+    assert encode([load], VTA) == low.to_bytes(8, "little") + high.to_bytes(8, "little")
+
+
+def test_factors_are_as_wide_as_their_scratchpads_addresses() -> None:
+    tiny = NAMED["tiny"].override({"inp_bytes": 128, "wgt_bytes": 2048})
+    widths = {slot.name: slot.width for slot in class_slots(Gemm, tiny)}
+    assert [widths[name] for name in ("dst_factor_in", "src_factor_in", "wgt_factor_in")] == [7, 5, 6]
+    assert {slot.name: slot.width for slot in class_slots(Alu, tiny)}["src_factor_in"] == 7
+    assert [slot.width for slot in class_slots(MicroOp, tiny)] == [7, 7, 6]
+    assert [slot.width for slot in class_slots(MicroOp, NAMED["gemm8x8"])] == [9, 10, 10]
+
+
+def _layout(config: Config, cls: type[Any]) -> Iterator[tuple[str, int, int]]:
+    """Fields packed upward from bit 0; one that would cross a 64-bit boundary starts at it."""
+    position = 0
+    for name, spec in field_specs(cls).items():
+        width = spec.width_in(config)
+        if position < 64 < position + width:
+            position = 64
+        yield name, position, width
+        position += width
+
+
+@given(machines)
+def test_fields_are_packed_upward_and_cross_no_word(config: Config) -> None:
+    for cls in (*CLASSES.values(), MicroOp):
+        slots = class_slots(cls, config)
+        assert [(slot.name, slot.offset, slot.width) for slot in slots] == list(_layout(config, cls))
+        assert slots[-1].offset + slots[-1].width <= cls.BITS
+
+
+# --- round trips ---------------------------------------------------------------------------------
+
+
+@examples(200)
+@given(st.data())
+def test_instructions_round_trip_through_bits(data: st.DataObject) -> None:
+    config = data.draw(machines)
+    program = data.draw(st.lists(any_instructions(config), max_size=4))
+    assert decode(encode(program, config), config) == program
+
+
+@examples(200)
+@given(st.data())
+def test_instructions_round_trip_through_text(data: st.DataObject) -> None:
+    config = data.draw(machines)
+    instruction = data.draw(any_instructions(config))
+    text = format_instruction(instruction)
+    assert "\n" not in text
+    assert parse_instruction(text, config) == instruction
+    assert parse_instruction(text.lower(), config) == instruction
+
+
+@examples(100)
+@given(machines, st.integers(0, (1 << 128) - 1))
+def test_unused_bits_are_ignored_and_written_as_zero(config: Config, word: int) -> None:
+    [instruction] = decode(word.to_bytes(16, "little"), config)
+    used = 0
+    for slot in class_slots(type(instruction), config):
+        used |= ((1 << slot.width) - 1) << slot.offset
+    assert int.from_bytes(encode([instruction], config), "little") == word & used
+
+
+@examples(100)
+@given(st.data())
+def test_micro_ops_round_trip(data: st.DataObject) -> None:
+    config = data.draw(machines)
+    widths = [slot.width for slot in class_slots(MicroOp, config)]
+    row = st.tuples(*[st.integers(0, (1 << width) - 1) for width in widths])
+    rows = data.draw(st.lists(row, max_size=5))
+    words = encode_uops(rows, config)
+    assert decode_uops(words, config).tolist() == [list(row) for row in rows]
+    assert words.tolist() == [
+        dst | src << widths[0] | wgt << (widths[0] + widths[1]) for dst, src, wgt in rows
+    ]
+    assert decode_uops(words | np.uint32(_unused_bits(widths)), config).tolist() == [
+        list(row) for row in rows
+    ]
+
+
+def _unused_bits(widths: list[int]) -> int:
+    return (1 << 32) - (1 << sum(widths))
+
+
+def test_decoded_flags_are_booleans_and_numbers_plain_integers() -> None:
+    [alu] = decode(encode([Alu(use_imm=True, imm=-3, pop_prev=True)], VTA), VTA)
+    assert isinstance(alu, Alu)
+    assert [type(v) for v in (alu.use_imm, alu.pop_prev, alu.reset, alu.imm, alu.opcode)] == [bool] * 3 + [
+        int
+    ] * 2
+
+
+def test_unknown_opcodes_decode() -> None:
+    [found] = decode(b"\xff" * 16, VTA)
+    assert found == Unknown(opcode=7, pop_prev=True, pop_next=True, push_prev=True, push_next=True)
+    assert (found.unit, found.mnemonic) == (Unit.FETCH, "UNKNOWN7")
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+@examples(200)
+@given(st.data())
+def test_values_beyond_a_field_are_refused(data: st.DataObject) -> None:
+    config = data.draw(machines)
+    instruction = data.draw(any_instructions(config))
+    slot = data.draw(st.sampled_from(class_slots(type(instruction), config)[1:]))
+    value = data.draw(st.sampled_from([slot.low - 1, slot.high + 1]))
+    wrong = replace(instruction, **{slot.name: value})
+    with refused(
+        ProgramError,
+        f"{type(wrong).__name__}.{slot.name} is {value} (instruction 1); it has {slot.width} bits "
+        f"({slot.low}..{slot.high}) in configuration {config.name!r}",
+    ):
+        encode([instruction, wrong], config)
+
+
+def test_an_error_text_of_encoding() -> None:
+    with refused(
+        ProgramError,
+        "Gemm.uop_begin is 9000 (instruction 0); it has 13 bits (0..8191) in configuration 'vta'",
+    ):
+        encode([Gemm(uop_begin=9000)], VTA)
+    with refused(
+        ProgramError,
+        "Alu.imm is 32768 (instruction 0); it has 16 bits (-32768..32767) in configuration 'vta'",
+    ):
+        encode([Alu(imm=32768)], VTA)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ((2048, 0, 0), "MicroOp.dst is 2048; it has 11 bits (0..2047) in configuration 'vta'"),
+        ((0, -1, 0), "MicroOp.src is -1; it has 11 bits (0..2047) in configuration 'vta'"),
+        ((0, 0, 1024), "MicroOp.wgt is 1024; it has 10 bits (0..1023) in configuration 'vta'"),
+    ],
+)
+def test_micro_ops_beyond_a_field_are_refused(row: tuple[int, int, int], message: str) -> None:
+    with refused(ProgramError, message):
+        encode_uops([(0, 0, 0), row], VTA)
+
+
+def test_broken_words_are_refused() -> None:
+    with refused(ProgramError, "the instructions are 17 bytes; they must be a multiple of 16"):
+        decode(bytes(17), VTA)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_named_configurations_are_encodable(name: str) -> None:
+    check_encodable(NAMED[name])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"acc_bytes": "256KiB"}, "needs 138 bits for Gemm; there are 128"),
+        ({"wgt_bytes": "512KiB"}, "needs 139 bits for Gemm; there are 128"),
+        ({"uop_bytes": "64KiB"}, "needs 148 bits for Gemm; there are 128"),
+        ({"acc_bytes": "256KiB", "wgt_bytes": "128KiB"}, "needs 144 bits for Alu; there are 128"),
+        ({"wgt_bytes": "512KiB", "inp_bytes": "16KiB"}, "needs 33 bits for MicroOp; there are 32"),
+    ],
+)
+def test_configurations_whose_fields_do_not_fit_are_refused(changes: dict[str, str], message: str) -> None:
+    advice = ": make a scratchpad or the micro-op memory smaller"
+    with refused(ConfigError, f"configuration 'vta' {message}{advice}"):
+        check_encodable(VTA.override(changes))
+
+
+# --- text ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("instruction", "text"),
+    [
+        (
+            Load(memory=Memory.INP, dram_base=256, y_size=4, x_size=16, pop_next=True, push_next=True),
+            "LOAD.INP      dram_base=256 y_size=4 x_size=16  <compute >compute",
+        ),
+        (Load(memory=6, x_pad_1=15), "LOAD.MEM6     x_pad_1=15"),
+        (Store(pop_prev=True, push_prev=True), "STORE.OUT  <compute >compute"),
+        (Store(memory=0), "STORE.UOP"),
+        (Gemm(reset=True, uop_end=4, iter_out=0), "GEMM          reset=1 uop_end=4 iter_out=0"),
+        (
+            Alu(alu_op=AluOp.SHR, use_imm=True, imm=-8, pop_prev=True, push_next=True),
+            "ALU.SHR       use_imm=1 imm=-8  <load >store",
+        ),
+        (Alu(alu_op=6), "ALU.OP6"),
+        (Finish(pop_next=True), "FINISH  <store"),
+        (Load(memory=Memory.WGT, pop_prev=True), "LOAD.WGT  <prev"),
+        (Store(push_next=True), "STORE.OUT  >next"),
+        (Unknown(opcode=5), "UNKNOWN5"),
+    ],
+)
+def test_text_of_instructions(instruction: Instruction, text: str) -> None:
+    assert format_instruction(instruction) == text
+    assert parse_instruction(text, VTA) == instruction
+
+
+def test_text_may_name_the_side_and_use_any_base() -> None:
+    expected = Load(memory=Memory.INP, sram_base=16, push_next=True)
+    assert parse_instruction("load.inp >next sram_base=0x10", VTA) == expected
+
+
+TRANSFER_OPERANDS = "dram_base, sram_base, x_pad_0, x_pad_1, x_size, x_stride, y_pad_0, y_pad_1, y_size"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("  ", "the line is empty; an instruction starts with its mnemonic"),
+        ("LOAD.IMP", "'LOAD.IMP' is no mnemonic; did you mean 'LOAD.INP'?"),
+        ("LOAD", "'LOAD' is no mnemonic; did you mean 'LOAD.WGT'?"),
+        ("GEM", "'GEM' is no mnemonic; did you mean 'GEMM'?"),
+        ("GEMM.ADD", "'GEMM.ADD' is no mnemonic; did you mean 'GEMM'?"),
+        ("ALU.OP8", "'ALU.OP8' is no mnemonic; valid are " + ", ".join(sorted(mnemonics()))),
+        ("UNKNOWN4", "'UNKNOWN4' is no mnemonic; valid are " + ", ".join(sorted(mnemonics()))),
+        ("GEMM uop_ed=3", "'uop_ed=3' is no operand of GEMM; did you mean 'uop_end'?"),
+        ("GEMM uop_end", "'uop_end' is no operand of GEMM; did you mean 'uop_end'?"),
+        ("FINISH imm=3", "'imm=3' is no operand of FINISH; it takes none"),
+        ("STORE.OUT iter_in=3", "'iter_in=3' is no operand of STORE.OUT; valid are " + TRANSFER_OPERANDS),
+        ("LOAD.INP memory=3", "'memory=3' is no operand of LOAD.INP; valid are " + TRANSFER_OPERANDS),
+        ("GEMM uop_end=x", "uop_end is 'x'; it must be an integer"),
+        ("GEMM reset=2", "reset is 2; it has 1 bits (0..1) in configuration 'vta'"),
+        ("ALU.ADD imm=40000", "imm is 40000; it has 16 bits (-32768..32767) in configuration 'vta'"),
+        ("LOAD.INP <store", "'<store' is no token of LOAD.INP; valid are <compute, <prev, >compute, >prev"),
+    ],
+)
+def test_text_that_is_no_instruction(text: str, message: str) -> None:
+    with refused(ProgramError, message):
+        parse_instruction(text, VTA)
+
+
+@pytest.mark.parametrize("mnemonic", mnemonics())
+def test_every_mnemonic_parses(mnemonic: str) -> None:
+    assert parse_instruction(mnemonic, VTA).mnemonic == mnemonic
+
+
+# --- units and documentation ---------------------------------------------------------------------
+
+
+def test_who_executes_what() -> None:
+    loads = {memory: Load(memory=memory).unit for memory in range(8)}
+    assert [m for m, unit in loads.items() if unit is Unit.LOAD] == [Memory.WGT, Memory.INP]
+    assert [m for m, unit in loads.items() if unit is Unit.COMPUTE] == [0, 3, 4, 5, 6, 7]
+    assert {Store(memory=memory).unit for memory in range(8)} == {Unit.STORE}
+    assert {cls().unit for cls in (Gemm, Alu, Finish)} == {Unit.COMPUTE}
+
+
+def test_neighbours_in_the_token_chain() -> None:
+    assert [unit.previous for unit in Unit] == [None, None, Unit.LOAD, Unit.COMPUTE]
+    assert [unit.next for unit in Unit] == [None, Unit.COMPUTE, Unit.STORE, None]
+
+
+def test_the_documentation_table_has_a_row_for_every_field() -> None:
+    table = isa_table(VTA)
+    for cls, fields in STOCK.items():
+        if cls is MicroOp:
+            continue
+        for name, (offset, width) in fields.items():
+            bits = str(offset) if width == 1 else f"{offset + width - 1}:{offset}"
+            assert f"| {bits} | `{name}` |" in table
+    assert "| 127:112 | `imm` | immediate operand, signed |" in table
