@@ -139,12 +139,13 @@ def _transfer_fault(instruction: Transfer, config: Config) -> Fault | None:
         instruction.y_size,
     ):
         return Fault(cause=Cause.STORE_PAD, message=f"{name} has pads; only LOAD can pad")
-    end = instruction.sram_base + instruction.sram_elements
+    begin = instruction.sram_base
+    end = begin + instruction.sram_elements
     depth = scratchpad_depth(memory, config)
     if end > depth:
         return Fault(
             cause=Cause.SRAM_RANGE,
-            message=f"{name} touches {scratchpad(memory)} elements {instruction.sram_base}..{end - 1}; "
+            message=f"{name} touches {scratchpad(memory)} elements {begin}..{max(begin, end - 1)}; "
             f"the scratchpad has {depth}",
         )
     start, stop = dram_span(instruction, config)

@@ -1,0 +1,243 @@
+"""The error causes that show in an instruction, in words, and the order in which they are found."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel.access import index_fault
+from accel.config import NAMED, PAGE_BYTES
+from accel.dram import Dram
+from accel.faults import Cause, fetch_fault, instruction_fault
+from accel.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, Unknown, decode_uops, encode_uops
+from accel.sim.functional.scratchpads import Scratchpads
+from tests.reference import Reference
+from tests.strategies import any_instructions, examples, small_machines
+
+TINY = NAMED["tiny"].override({"mem_base": PAGE_BYTES, "mem_size": 1 << 16})
+
+
+def test_causes_are_numbered_as_in_the_cause_register() -> None:
+    names = (
+        "none opcode early-finish no-finish neighbour memory-id store-pad alu-op sram-range dram-range "
+        "uop-range dst-index src-index wgt-index token-overflow bus limit deadlock"
+    )
+    assert [cause.label for cause in Cause] == names.split()
+    assert [cause.value for cause in Cause] == list(range(18))
+
+
+@pytest.mark.parametrize(
+    ("instruction", "index", "cause", "message"),
+    [
+        (
+            Unknown(opcode=5),
+            1,
+            Cause.OPCODE,
+            "the opcode is 5; LOAD 0, STORE 1, GEMM 2, FINISH 3 and ALU 4 exist",
+        ),
+        (Finish(), 1, Cause.EARLY_FINISH, "FINISH is instruction 1 of 3; it must be the last"),
+        (Store(), 2, Cause.NO_FINISH, "the last instruction is STORE.OUT; it must be FINISH"),
+        (
+            Unknown(opcode=5),
+            2,
+            Cause.OPCODE,
+            "the opcode is 5; LOAD 0, STORE 1, GEMM 2, FINISH 3 and ALU 4 exist",
+        ),
+    ],
+)
+def test_what_fetch_finds(instruction: Instruction, index: int, cause: Cause, message: str) -> None:
+    fault = fetch_fault(instruction, index, 3)
+    assert fault is not None
+    assert (fault.cause, fault.message) == (cause, message)
+
+
+def test_what_fetch_lets_pass() -> None:
+    assert fetch_fault(Finish(), 2, 3) is None
+    assert fetch_fault(Gemm(), 1, 3) is None
+    assert fetch_fault(Load(memory=7, x_size=1), 0, 3) is None
+
+
+FAULTS = [
+    (
+        Load(memory=Memory.INP, pop_prev=True),
+        Cause.NEIGHBOUR,
+        "LOAD.INP has a token flag toward the previous unit; the load unit has none",
+    ),
+    (
+        Load(memory=Memory.WGT, push_prev=True),
+        Cause.NEIGHBOUR,
+        "LOAD.WGT has a token flag toward the previous unit; the load unit has none",
+    ),
+    (
+        Store(pop_next=True),
+        Cause.NEIGHBOUR,
+        "STORE.OUT has a token flag toward the next unit; the store unit has none",
+    ),
+    (
+        Store(push_next=True),
+        Cause.NEIGHBOUR,
+        "STORE.OUT has a token flag toward the next unit; the store unit has none",
+    ),
+    (
+        Load(memory=Memory.OUT, x_size=1),
+        Cause.MEMORY_ID,
+        "LOAD.OUT has memory id 4; LOAD fills UOP, WGT, INP, ACC or ACC_8BIT",
+    ),
+    (
+        Load(memory=6, x_size=1),
+        Cause.MEMORY_ID,
+        "LOAD.MEM6 has memory id 6; LOAD fills UOP, WGT, INP, ACC or ACC_8BIT",
+    ),
+    (
+        Store(memory=Memory.ACC, x_size=1),
+        Cause.MEMORY_ID,
+        "STORE.ACC has memory id 3; STORE writes OUT",
+    ),
+    (Store(x_size=1, y_pad_1=1), Cause.STORE_PAD, "STORE.OUT has pads; only LOAD can pad"),
+    (Store(x_size=1, x_pad_0=1), Cause.STORE_PAD, "STORE.OUT has pads; only LOAD can pad"),
+    (
+        Load(memory=Memory.INP, sram_base=120, x_size=2, y_size=2, x_pad_1=1, y_pad_0=1),
+        Cause.SRAM_RANGE,
+        "LOAD.INP touches inp elements 120..128; the scratchpad has 128",
+    ),
+    (
+        Load(memory=Memory.UOP, sram_base=256, x_size=1, y_size=1),
+        Cause.SRAM_RANGE,
+        "LOAD.UOP touches uop elements 256..256; the scratchpad has 256",
+    ),
+    (
+        Store(sram_base=127, x_size=2, y_size=1),
+        Cause.SRAM_RANGE,
+        "STORE.OUT touches acc elements 127..128; the scratchpad has 128",
+    ),
+    (
+        Load(memory=Memory.WGT, sram_base=200, x_size=3),
+        Cause.SRAM_RANGE,
+        "LOAD.WGT touches wgt elements 200..200; the scratchpad has 128",
+    ),
+    (
+        Load(memory=Memory.ACC, dram_base=2047, x_size=2, y_size=1),
+        Cause.DRAM_RANGE,
+        "LOAD.ACC touches DRAM bytes 0x10fe0..0x1101f; the window is 0x1000..0x10fff",
+    ),
+    (
+        Store(dram_base=8190, x_size=1, y_size=3, x_stride=1),
+        Cause.DRAM_RANGE,
+        "STORE.OUT touches DRAM bytes 0x10ff0..0x11007; the window is 0x1000..0x10fff",
+    ),
+    (
+        Alu(alu_op=5),
+        Cause.ALU_OP,
+        "the ALU operation is 5; MIN 0, MAX 1, ADD 2, SHR 3, MUL 4 exist",
+    ),
+    (
+        Gemm(uop_begin=255, uop_end=257),
+        Cause.UOP_RANGE,
+        "GEMM runs micro-ops 255..256; the micro-op memory has 256",
+    ),
+    (
+        Alu(alu_op=2, uop_end=511),
+        Cause.UOP_RANGE,
+        "ALU.ADD runs micro-ops 0..510; the micro-op memory has 256",
+    ),
+]
+
+
+@pytest.mark.parametrize(("instruction", "cause", "message"), FAULTS)
+def test_what_a_unit_finds(instruction: Instruction, cause: Cause, message: str) -> None:
+    fault = instruction_fault(instruction, TINY)
+    assert fault is not None
+    assert (fault.cause, fault.message) == (cause, message)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        Load(memory=Memory.INP, sram_base=126, x_size=2, y_size=1),
+        Load(memory=Memory.ACC, dram_base=2047, x_size=1, y_size=1),
+        Store(dram_base=8189, x_size=1, y_size=3, x_stride=1),
+        Load(memory=7, sram_base=999, dram_base=1 << 31, y_size=9, y_pad_0=9),
+        Store(memory=0, y_pad_0=1, x_pad_1=1, sram_base=9999),
+        Load(memory=Memory.ACC, sram_base=128, dram_base=1 << 31, x_size=9),
+        Gemm(uop_begin=255, uop_end=256),
+        Gemm(uop_end=511, iter_in=0),
+        Alu(uop_begin=255, uop_end=3),
+        Gemm(pop_prev=True, pop_next=True, push_prev=True, push_next=True),
+        Finish(pop_prev=True, push_next=True),
+        Load(memory=Memory.UOP, pop_prev=True, push_next=True),
+    ],
+)
+def test_what_a_unit_lets_pass(instruction: Instruction) -> None:
+    assert instruction_fault(instruction, TINY) is None
+
+
+def test_which_of_several_faults_counts() -> None:
+    """Neighbour, memory id, pads, scratchpad, DRAM; ALU operation, micro-ops."""
+    wrong = {"x_size": 9, "y_size": 99, "dram_base": 1 << 31, "sram_base": 9999}
+    found = [
+        instruction_fault(instruction, TINY)
+        for instruction in (
+            Store(memory=1, push_next=True, y_pad_0=1, **wrong),
+            Store(memory=1, y_pad_0=1, **wrong),
+            Store(y_pad_0=1, **wrong),
+            Store(**wrong),
+            Store(**wrong | {"sram_base": 0, "y_size": 9}),
+            Alu(alu_op=7, uop_end=511),
+        )
+    ]
+    causes = ["neighbour", "memory-id", "store-pad", "sram-range", "dram-range", "alu-op"]
+    assert [fault.cause.label for fault in found if fault is not None] == causes
+
+
+@examples(300)
+@given(st.data())
+def test_any_instruction_is_at_fault_when_the_scalar_interpreter_says_so(data: st.DataObject) -> None:
+    config = data.draw(small_machines).override({"mem_size": 1 << 16})
+    instruction = data.draw(any_instructions(config))
+    if isinstance(instruction, Unknown):
+        return
+    expected = Reference(config, Scratchpads.zeros(config), Dram.of(config)).fault(instruction)
+    fault = instruction_fault(instruction, config)
+    assert (None if fault is None else fault.cause.label) == expected
+
+
+@pytest.mark.parametrize(
+    ("instruction", "cause", "position", "message"),
+    [
+        (
+            Gemm(uop_end=2, iter_out=3, dst_factor_out=62),
+            Cause.DST_INDEX,
+            5,
+            "GEMM has dst index 128 in micro-op 5 of its 6; that scratchpad has 128 elements",
+        ),
+        (
+            Gemm(uop_end=2, iter_in=9, src_factor_in=127),
+            Cause.SRC_INDEX,
+            2,
+            "GEMM has src index 128 in micro-op 2 of its 18; that scratchpad has 128 elements",
+        ),
+        (
+            Gemm(uop_end=2, iter_out=3, iter_in=2, wgt_factor_out=125, wgt_factor_in=1),
+            Cause.WGT_INDEX,
+            6,
+            "GEMM has wgt index 128 in micro-op 6 of its 12; that scratchpad has 128 elements",
+        ),
+        (
+            Alu(uop_end=2, iter_in=9, src_factor_in=127, alu_op=1),
+            Cause.SRC_INDEX,
+            2,
+            "ALU.MAX has src index 128 in micro-op 2 of its 18; that scratchpad has 128 elements",
+        ),
+    ],
+)
+def test_indices_out_of_range(instruction: Gemm | Alu, cause: Cause, position: int, message: str) -> None:
+    uops = decode_uops(encode_uops([(0, 1, 2), (4, 0, 0)], TINY), TINY)
+    found = index_fault(instruction, uops, TINY)
+    assert found is not None
+    assert (found[0], found[1].cause, found[1].message) == (position, cause, message)
+
+
+def test_indices_that_are_not_used_are_not_checked() -> None:
+    uops = decode_uops(encode_uops([(0, 1, 2)], TINY), TINY)
+    far = {"src_factor_in": 127, "iter_in": 9, "uop_end": 1}
+    assert index_fault(Alu(use_imm=True, **far), uops, TINY) is None
+    assert index_fault(Gemm(reset=True, wgt_factor_in=127, **far), uops, TINY) is None
