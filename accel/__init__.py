@@ -1,0 +1,54 @@
+"""accel: an open tensor accelerator. Compile loop nests onto it, check, simulate, measure."""
+
+from accel import te
+from accel.compiler.workload import Workload, gemm
+from accel.config import Config
+from accel.errors import (
+    AccelError,
+    ConfigError,
+    DeadlockError,
+    LimitExceeded,
+    MachineError,
+    MismatchError,
+    ProgramError,
+    ProgramFault,
+    RaceError,
+    ScheduleError,
+    ShapeError,
+    TensorizeError,
+)
+from accel.events import Event, EventKind, UnitCycles
+from accel.machines import Machine, machine
+from accel.program import Program, build
+from accel.result import Result
+from accel.tokens import TokenReport
+from accel.version import __version__
+
+__all__ = [
+    "AccelError",
+    "Config",
+    "ConfigError",
+    "DeadlockError",
+    "Event",
+    "EventKind",
+    "LimitExceeded",
+    "Machine",
+    "MachineError",
+    "MismatchError",
+    "Program",
+    "ProgramError",
+    "ProgramFault",
+    "RaceError",
+    "Result",
+    "ScheduleError",
+    "ShapeError",
+    "TensorizeError",
+    "TokenReport",
+    "UnitCycles",
+    "Workload",
+    "__version__",
+    "build",
+    "gemm",
+    "machine",
+    "te",
+]

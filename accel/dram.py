@@ -88,6 +88,11 @@ class Dram:
         twin._extents = [extent.copy() for extent in self._extents]
         return twin
 
+    def assign(self, other: "Dram") -> None:
+        """Take over the content of another window of the same place and size."""
+        self._starts = list(other._starts)
+        self._extents = [extent.copy() for extent in other._extents]
+
     def __eq__(self, other: object) -> bool:
         """Equal content; what was touched does not matter."""
         if not isinstance(other, Dram):

@@ -189,6 +189,8 @@ def evaluate(expr: Expr, values: Mapping[IterVar, int]) -> int:
 
 def ceil_div(expr: Expr, divisor: int) -> Expr:
     """``expr`` over ``divisor``, rounded up."""
+    if isinstance(expr, Binary) and expr.op == "min":
+        return simplify(Binary("min", ceil_div(expr.a, divisor), ceil_div(expr.b, divisor)))
     return simplify(Binary("//", Binary("+", expr, Const(divisor - 1)), Const(divisor)))
 
 

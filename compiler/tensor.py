@@ -23,9 +23,11 @@ from accel.compiler.expr import (
     as_expr,
     cast,
     check_dtype,
+    format_expr,
     reads,
     walk,
 )
+from accel.compiler.linear import bounds
 from accel.errors import ShapeError
 
 LONGEST_REDUCTION = (1 << 31) // (1 << 14) - 1
@@ -228,6 +230,7 @@ def check_compute(op: Compute) -> None:
             raise ShapeError(
                 f"{op.name} reads {read.tensor.name} at an index that is itself read from a tensor"
             )
+        _check_bounds(op, read)
     if outer is not None:
         length = 1
         for axis in outer.axes:
@@ -235,6 +238,16 @@ def check_compute(op: Compute) -> None:
         if length > LONGEST_REDUCTION and all(read.dtype == "int8" for read in reads(outer.body)):
             raise ShapeError(
                 f"{op.name} sums {length} products of int8 values; int32 is sure to hold {LONGEST_REDUCTION}"
+            )
+
+
+def _check_bounds(op: Compute, read: Read) -> None:
+    for d, (index, size) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
+        low, high = bounds(index)
+        if low < 0 or high >= size:
+            raise ShapeError(
+                f"{op.name} reads {read.tensor.name} at {format_expr(index)} in dimension {d}, which runs over "
+                f"{low}..{high}; the tensor has {size} there"
             )
 
 

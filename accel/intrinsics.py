@@ -1,0 +1,81 @@
+"""The machine's intrinsics, declared: what each computes, where its operands live, how it lowers."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from accel.compiler import emitters
+from accel.compiler.expr import Const
+from accel.compiler.intrin import (
+    AluIntrin,
+    CopyIntrin,
+    HardwareCall,
+    IntrinOperand,
+    TensorIntrin,
+    decl_tensor_intrin,
+    hardware_intrin,
+)
+from accel.compiler.tensor import compute, placeholder, reduce_axis, sum
+from accel.config import Config
+
+__all__ = ["alu", "dma_copy2d", "emitters", "fill_zero", "gemm"]
+
+_Operands = Sequence[IntrinOperand]
+
+
+@lru_cache(maxsize=64)
+def gemm(config: Config) -> TensorIntrin:
+    """``acc[i][j] = sum over k of inp[i][k] * wgt[j][k]``; its update form adds to acc."""
+    block = config.block_name
+    w = placeholder((config.batch, config.block_in), name="w")
+    x = placeholder((config.block_out, config.block_in), name="x")
+    k = reduce_axis((0, config.block_in), name="k")
+    y = compute((config.batch, config.block_out), lambda i, j: sum(w[i, k] * x[j, k], axis=k), name="y")
+
+    def lower(inputs: _Operands, outputs: _Operands) -> tuple[HardwareCall, HardwareCall, HardwareCall]:
+        ww, xx = inputs[0].access_ptr("r"), inputs[1].access_ptr("r")
+        zz = outputs[0].access_ptr("w")
+        whole = hardware_intrin(f"gemm{block}", ww, xx, zz)
+        reset = hardware_intrin("fill_zero", zz)
+        update = hardware_intrin(f"fused_gemm{block}_add", ww, xx, zz)
+        return whole, reset, update
+
+    scopes = {w: "inp_buffer", x: "wgt_buffer", y: "acc_buffer"}
+    return decl_tensor_intrin(y, lower, scopes=scopes)
+
+
+@lru_cache(maxsize=64)
+def fill_zero(config: Config) -> TensorIntrin:
+    """``acc[i][j] = 0``."""
+    y = compute((config.batch, config.block_out), lambda i, j: Const(0), name="y")
+
+    def lower(inputs: _Operands, outputs: _Operands) -> HardwareCall:
+        return hardware_intrin("fill_zero", outputs[0].access_ptr("w"))
+
+    return decl_tensor_intrin(y, lower, scopes={y: "acc_buffer"})
+
+
+@lru_cache(maxsize=64)
+def dma_copy2d(config: Config) -> CopyIntrin:
+    """``y[i][j] = x[i][j]``, between DRAM and a scratchpad, in boxes of any size."""
+    x = placeholder((config.batch, config.block_out), name="x")
+    y = compute((config.batch, config.block_out), lambda i, j: x[i, j], name="y")
+
+    def lower(inputs: _Operands, outputs: _Operands) -> HardwareCall:
+        return hardware_intrin("dma_copy2d", outputs[0].access_ptr("w"), inputs[0].access_ptr("r"))
+
+    declared = decl_tensor_intrin(y, lower)
+    return CopyIntrin(
+        name=declared.name,
+        op=declared.op,
+        inputs=declared.inputs,
+        compute=declared.compute,
+        reset=(),
+        update=(),
+        scopes={},
+    )
+
+
+@lru_cache(maxsize=64)
+def alu(config: Config) -> AluIntrin:
+    """Chains of in-place operations on accumulators."""
+    return AluIntrin(name="alu", block=(config.batch, config.block_out))

@@ -1,0 +1,101 @@
+"""A machine as schedules see it: its configuration, its memory scopes and its intrinsics."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from accel import intrinsics
+from accel.compiler.intrin import AluIntrin, CopyIntrin, Intrinsic, TensorIntrin
+from accel.compiler.scope import Scope, scopes
+from accel.config import Config, load_config
+from accel.errors import ScheduleError, nearest
+from accel.isa import check_encodable
+
+
+@dataclass(frozen=True)
+class Machine:
+    """``m.gemm`` and the others are what ``tensorize`` takes, ``m.inp_buffer`` and the others what the
+    cache operators take."""
+
+    config: Config
+
+    @property
+    def inp_buffer(self) -> Scope:
+        """Scratchpad of GEMM's first operand, int8[batch][block_in] elements."""
+        return scopes(self.config)["inp_buffer"]
+
+    @property
+    def wgt_buffer(self) -> Scope:
+        """Scratchpad of GEMM's second operand, int8[block_out][block_in] elements."""
+        return scopes(self.config)["wgt_buffer"]
+
+    @property
+    def acc_buffer(self) -> Scope:
+        """Scratchpad of sums, int32[batch][block_out] elements."""
+        return scopes(self.config)["acc_buffer"]
+
+    @property
+    def gemm(self) -> TensorIntrin:
+        """Matrix product of one block; also known by its size, as ``m.gemm8x8``."""
+        return intrinsics.gemm(self.config)
+
+    @property
+    def fill_zero(self) -> TensorIntrin:
+        """Zero in one accumulator."""
+        return intrinsics.fill_zero(self.config)
+
+    @property
+    def dma_copy2d(self) -> CopyIntrin:
+        """Copy between DRAM and a scratchpad."""
+        return intrinsics.dma_copy2d(self.config)
+
+    @property
+    def alu(self) -> AluIntrin:
+        """Elementwise operations on accumulators, in place."""
+        return intrinsics.alu(self.config)
+
+    def __getattr__(self, name: str) -> TensorIntrin:
+        if not name.startswith("__") and name == f"gemm{self.config.block_name}":
+            return self.gemm
+        raise AttributeError(f"machine {self.config.name!r} has no attribute {name!r}")
+
+    def intrinsic(self, name: str) -> Intrinsic:
+        """An intrinsic by the name that schedules record.
+
+        Raises:
+            ScheduleError: there is none; it may be the user's own.
+        """
+        own = {i.name: i for i in (self.gemm, self.fill_zero, self.dma_copy2d, self.alu)}
+        if name not in own:
+            raise ScheduleError(
+                f"machine {self.config.name!r} has no intrinsic {name!r}; {nearest(name, own)}"
+            )
+        return own[name]
+
+    def scope(self, name: str) -> Scope:
+        """A memory scope by name.
+
+        Raises:
+            ScheduleError: there is none.
+        """
+        named = scopes(self.config)
+        if name not in named:
+            raise ScheduleError(f"machine {self.config.name!r} has no scope {name!r}; {nearest(name, named)}")
+        return named[name]
+
+
+def machine(name_or_path: str | Path | Config = "vta", **overrides: int | str) -> Machine:
+    """A machine by configuration name, configuration file (ours or VTA's) or :class:`Config`.
+
+    Args:
+        name_or_path: ``vta``, ``gemm8x8``, ``tiny``, ``ecp5``, or the path of a JSON file.
+        overrides: configuration fields to replace, as ``read_latency=100`` or ``inp_bytes="64KiB"``.
+
+    Raises:
+        ConfigError: unknown name or field, bad value, or a configuration that does not fit the
+            instruction format.
+    """
+    config = name_or_path if isinstance(name_or_path, Config) else load_config(name_or_path)
+    if overrides:
+        config = config.override(overrides)
+    check_encodable(config)
+    return Machine(config)

@@ -1,0 +1,254 @@
+"""Programs as users handle them: build, save, load, show, check and run."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.compiler.build import check_array, compile_schedule
+from accel.compiler.data import expression_from_data
+from accel.compiler.default import default_schedule
+from accel.compiler.inputs import random_inputs
+from accel.compiler.metrics import Compulsory, compulsory
+from accel.compiler.reference import evaluate
+from accel.compiler.schedule import Schedule, create_schedule
+from accel.compiler.steps import apply_steps
+from accel.compiler.tensor import Tensor
+from accel.compiler.workload import Workload
+from accel.config import Config
+from accel.dram import Dram
+from accel.errors import AccelError, ProgramError, ShapeError, nearest
+from accel.image import Image, array_bytes
+from accel.machines import Machine, machine
+from accel.result import Result
+from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
+from accel.sim.functional.scratchpads import Scratchpads
+from accel.sim.simulator import Simulation, simulate
+from accel.sim.timing.model import DEFAULT_MAX_CYCLES
+from accel.tokens import TokenReport, check_tokens
+
+BACKENDS = ("sim", "functional")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program(Image):
+    """A compiled program; see :class:`accel.image.Image` for its parts."""
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Program":
+        """Read a program file.
+
+        Raises:
+            ProgramError: it cannot be read, is damaged, no program file, or from a newer version.
+        """
+        image = Image.load(path)
+        return cls(**{name: getattr(image, name) for name in image.__dataclass_fields__})
+
+    # --- where it came from ------------------------------------------------------------------------
+
+    @cached_property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """The tensor expression's outputs, rebuilt from the file.
+
+        Raises:
+            ProgramError: the program holds no tensor expression, or a damaged one.
+        """
+        if self.source is None or "expression" not in self.source:
+            raise ProgramError("the program holds no tensor expression; it can be run and disassembled only")
+        return expression_from_data(self.source["expression"])
+
+    def schedule(self) -> Schedule:
+        """The schedule it was compiled with, rebuilt from the file.
+
+        Raises:
+            ProgramError: the program holds none.
+            ScheduleError: it uses intrinsics that are not the machine's own.
+        """
+        schedule = create_schedule(self.outputs)
+        steps = (self.source or {}).get("schedule")
+        if not isinstance(steps, list):
+            raise ProgramError("the program holds no schedule; it can be run and disassembled only")
+        target = Machine(self.config)
+        apply_steps(schedule, steps, target.intrinsic, target.scope)
+        return schedule
+
+    @cached_property
+    def compulsory(self) -> Compulsory | None:
+        """What the computation takes at least; None if it is not known."""
+        return compulsory(self.outputs) if self.source is not None else None
+
+    def random_inputs(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
+        """A value for every input, drawn so that the result seldom saturates.
+
+        Raises:
+            ProgramError: the program holds no tensor expression.
+        """
+        constants = {t.name for t in self.tensors if t.role == "constant"}
+        drawn = random_inputs(self.outputs, seed)
+        return {name: value for name, value in drawn.items() if name not in constants}
+
+    def reference(self, inputs: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+        """The outputs as numpy computes them from the tensor expression.
+
+        Raises:
+            ProgramError: the program holds no tensor expression.
+            ShapeError: an input is missing.
+        """
+        return evaluate(self.outputs, {**inputs, **self._constants()})
+
+    def _constants(self) -> dict[str, npt.NDArray[Any]]:
+        segments = dict(self.segments)
+        found = {}
+        for tensor in self.tensors:
+            if tensor.role == "constant":
+                raw = np.frombuffer(segments[tensor.offset], dtype=np.dtype(tensor.dtype).newbyteorder("<"))
+                found[tensor.name] = tensor.layout.unpack(raw.reshape(tensor.layout.packed))
+        return found
+
+    # --- checking and running ------------------------------------------------------------------------
+
+    def check(self) -> TokenReport:
+        """Prove or refute that the program neither deadlocks nor races, before it runs."""
+        base = self.config.mem_base
+        span = (base + self.code_offset, base + self.code_offset + len(self.code))
+        return check_tokens(self.instructions, self.config, memory=self.dram(), program_span=span)
+
+    def run(
+        self,
+        inputs: Mapping[str, npt.NDArray[Any]] | None = None,
+        *,
+        backend: str = "sim",
+        seed: int = 0,
+        check: bool = True,
+        order: Order = "program",
+        max_cycles: int = DEFAULT_MAX_CYCLES,
+        max_uops: int = DEFAULT_MAX_UOPS,
+        **timing: int | str,
+    ) -> Result:
+        """Run the program.
+
+        Args:
+            inputs: arrays by name; those not given are random, see :meth:`random_inputs`.
+            backend: ``sim`` (function and cycles) or ``functional`` (function only).
+            seed: of random inputs, of what is in the scratchpads at the start, and of a random order.
+            check: compare the outputs with :meth:`reference`.
+            order: of functional execution, ``program`` or ``random``.
+            max_cycles, max_uops: limits.
+            timing: configuration fields to replace for this run, as ``read_latency=100``.
+
+        Raises:
+            ShapeError: an input that the program does not have, or of another shape or dtype.
+            MachineError, DeadlockError, LimitExceeded: the machine stopped early.
+        """
+        if backend not in BACKENDS:
+            raise AccelError(f"the backend is {backend!r}; {nearest(backend, BACKENDS)}")
+        program = self.with_timing(self.config.override(timing, kinds=("timing",))) if timing else self
+        given = dict(inputs or {})
+        program._check_inputs(given)
+        values = (program.random_inputs(seed) if program._missing(given) else {}) | given
+        start = time.perf_counter()
+        dram = program.dram()
+        program._pack(dram, values)
+        packed = time.perf_counter()
+        simulation = program._simulate(dram, backend, seed, order, max_cycles, max_uops)
+        simulated = time.perf_counter()
+        simulation.raise_if_bad()
+        outputs = program._unpack(dram)
+        unpacked = time.perf_counter()
+        mismatches = None
+        if check and program.source is not None:
+            expected = program.reference(values)
+            mismatches = sum(int((outputs[name] != expected[name]).sum()) for name in outputs)
+        return Result(
+            outputs=outputs,
+            mismatches=mismatches,
+            backend=backend,
+            config=program.config,
+            instructions=program.instructions,
+            simulation=simulation,
+            compulsory=program.compulsory,
+            compile_seconds=program.compile_seconds,
+            pack_seconds=packed - start + unpacked - simulated,
+            simulate_seconds=simulated - packed,
+        )
+
+    def _simulate(
+        self, dram: Dram, backend: str, seed: int, order: Order, max_cycles: int, max_uops: int
+    ) -> Simulation:
+        return simulate(
+            self.instructions,
+            self.config,
+            dram,
+            Scratchpads.random(self.config, seed),
+            address=self.config.mem_base + self.code_offset,
+            timed=backend == "sim",
+            order=order,
+            seed=seed,
+            max_cycles=max_cycles,
+            max_uops=max_uops,
+        )
+
+    def _inputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        return {t.name: (t.layout.shape, t.dtype) for t in self.tensors if t.role == "input"}
+
+    def _missing(self, given: Mapping[str, object]) -> list[str]:
+        return [name for name in self._inputs() if name not in given]
+
+    def _check_inputs(self, given: Mapping[str, object]) -> None:
+        known = self._inputs()
+        for name, value in given.items():
+            if name not in known:
+                raise ShapeError(f"{name!r} is no input of the program; {nearest(name, known)}")
+            check_array(name, value, *known[name])
+
+    def _pack(self, dram: Dram, values: Mapping[str, npt.NDArray[Any]]) -> None:
+        for tensor in self.tensors:
+            if tensor.role == "input":
+                packed = tensor.layout.pack(values[tensor.name])
+                dram.write(self.config.mem_base + tensor.offset, array_bytes(packed))
+
+    def _unpack(self, dram: Dram) -> dict[str, npt.NDArray[Any]]:
+        outputs = {}
+        for tensor in self.tensors:
+            if tensor.role == "output":
+                raw = dram.read(self.config.mem_base + tensor.offset, tensor.nbytes)
+                values = raw.view(np.dtype(tensor.dtype).newbyteorder("<"))
+                outputs[tensor.name] = tensor.layout.unpack(values.reshape(tensor.layout.packed))
+        return outputs
+
+
+def build(
+    target: Schedule | Workload,
+    on: Machine | Config | str,
+    *,
+    constants: Mapping[str, npt.NDArray[Any]] | None = None,
+) -> Program:
+    """Compile a schedule, or a workload with the default schedule, for a machine.
+
+    Args:
+        target: what to compile.
+        on: the machine, its configuration or the configuration's name.
+        constants: inputs whose values are known now.
+
+    Raises:
+        ConfigError, ScheduleError, TensorizeError, ShapeError: it does not fit the machine.
+        RaceError, DeadlockError, MachineError: the compiler's own output failed the token check.
+    """
+    chosen = on if isinstance(on, Machine) else machine(on)
+    begin = time.perf_counter()
+    options: dict[str, Any] = {}
+    if isinstance(target, Workload):
+        options = {"workload": target.name, **target.parameters}
+        schedule = default_schedule(target, chosen)
+    else:
+        schedule = target
+    image = compile_schedule(schedule, chosen.config, constants=constants, options=options)
+    values = {name: getattr(image, name) for name in image.__dataclass_fields__}
+    program = Program(**(values | {"compile_seconds": time.perf_counter() - begin}))
+    program.check().raise_if_bad()
+    return program

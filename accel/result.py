@@ -1,0 +1,142 @@
+"""What a run gave: outputs, cycles, and the figures that tell how good it was."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy.typing as npt
+
+from accel.access import dram_rows
+from accel.compiler.metrics import Compulsory
+from accel.config import INSTRUCTION_BYTES, Config
+from accel.errors import MismatchError
+from accel.events import Event, UnitCycles
+from accel.isa import Instruction, Memory, Transfer
+from accel.sim.simulator import Simulation
+
+SCHEMA_VERSION = 1
+"""Of the JSON objects that commands print."""
+
+_KINDS = tuple(memory.name.lower() for memory in Memory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """A finished run.
+
+    Attributes:
+        outputs: arrays by name.
+        mismatches: elements that differ from the numpy reference, or None if they were not compared.
+        compulsory: what the computation takes at least, or None if it is not known.
+        pack_seconds: packing of inputs and unpacking of outputs, which the host does; not in ``cycles``.
+        simulate_seconds: from a loaded program with its inputs in memory to outputs and cycles in memory.
+    """
+
+    outputs: dict[str, npt.NDArray[Any]]
+    mismatches: int | None
+    backend: str
+    config: Config
+    instructions: Sequence[Instruction]
+    simulation: Simulation
+    compulsory: Compulsory | None
+    compile_seconds: float | None
+    pack_seconds: float
+    simulate_seconds: float
+
+    @property
+    def cycles(self) -> int | None:
+        """Length of the run; None if time was not simulated."""
+        return self.simulation.timing.cycles if self.simulation.timing is not None else None
+
+    @cached_property
+    def stalls(self) -> dict[str, UnitCycles] | None:
+        """Where each unit's cycles went, by the unit's name; None if time was not simulated."""
+        timing = self.simulation.timing
+        return None if timing is None else {u.label: c for u, c in timing.unit_cycles.items()}
+
+    @cached_property
+    def events(self) -> list[Event] | None:
+        """Everything that happened, sorted; None if time was not simulated."""
+        return self.simulation.timing.events() if self.simulation.timing is not None else None
+
+    @property
+    def utilization(self) -> float | None:
+        """Cycles that the multiply-accumulates need at least, over cycles taken."""
+        if self.cycles is None or self.compulsory is None:
+            return None
+        return self.compulsory.ideal_cycles(self.config) / self.cycles
+
+    @property
+    def roofline_fraction(self) -> float | None:
+        """Cycles that GEMM core and bus need at least, over cycles taken; at most 1."""
+        if self.cycles is None or self.compulsory is None:
+            return None
+        fraction = self.compulsory.roofline_cycles(self.config) / self.cycles
+        if fraction > 1:
+            raise MismatchError(
+                f"the run took {self.cycles} cycles, less than the {fraction * self.cycles:.0f} "
+                f"that the roofline allows; one of the two is wrong"
+            )
+        return fraction
+
+    @cached_property
+    def bytes_by_kind(self) -> dict[str, int]:
+        """Bytes that the instructions move, by memory, and those of the instructions themselves."""
+        moved: Counter[str] = Counter()
+        for instruction in self.instructions:
+            rows = dram_rows(instruction, self.config)
+            if rows is not None and isinstance(instruction, Transfer):
+                moved[_KINDS[instruction.memory]] += rows.rows * rows.row_bytes
+        return {kind: moved[kind] for kind in _KINDS} | {
+            "instructions": len(self.instructions) * INSTRUCTION_BYTES
+        }
+
+    @property
+    def load_bytes(self) -> int:
+        """Bytes that LOADs read."""
+        return sum(n for kind, n in self.bytes_by_kind.items() if kind not in ("out", "instructions"))
+
+    @property
+    def store_bytes(self) -> int:
+        """Bytes that STOREs write."""
+        return self.bytes_by_kind["out"]
+
+    def raise_if_wrong(self) -> None:
+        """Raise if the outputs differ from the reference.
+
+        Raises:
+            MismatchError: they do.
+        """
+        if self.mismatches:
+            total = sum(array.size for array in self.outputs.values())
+            raise MismatchError(
+                f"{self.mismatches} of {total} output elements differ from the numpy reference"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data; what does not apply is None."""
+        least = self.compulsory
+        stalls = self.stalls
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "backend": self.backend,
+            "config": self.config.name,
+            "cycles": self.cycles,
+            "macs": None if least is None else least.macs,
+            "ideal_cycles": None if least is None else least.ideal_cycles(self.config),
+            "roofline_cycles": None if least is None else least.roofline_cycles(self.config),
+            "utilization": self.utilization,
+            "roofline_fraction": self.roofline_fraction,
+            "load_bytes": self.load_bytes,
+            "store_bytes": self.store_bytes,
+            "bytes_by_kind": self.bytes_by_kind,
+            "instructions": len(self.instructions),
+            "uops": self.simulation.functional.uops,
+            "mismatches": self.mismatches,
+            "stalls": None if stalls is None else {unit: c.to_dict() for unit, c in stalls.items()},
+            "compile_seconds": self.compile_seconds,
+            "pack_seconds": self.pack_seconds,
+            "simulate_seconds": self.simulate_seconds,
+        }

@@ -1,0 +1,43 @@
+"""Tensor expressions, schedules and intrinsic declarations, under the names that TVM's users know."""
+
+from accel.compiler.expr import IterVar, cast, clip
+from accel.compiler.expr import maximum as max
+from accel.compiler.expr import minimum as min
+from accel.compiler.interpret import interpret
+from accel.compiler.intrin import TensorIntrin, decl_tensor_intrin, hardware_intrin
+from accel.compiler.lower import lower
+from accel.compiler.nest import Nest, format_nest
+from accel.compiler.reference import evaluate
+from accel.compiler.registry import AccessPtr, Emitted, Target, register_emitter
+from accel.compiler.schedule import Schedule, Stage, create_schedule
+from accel.compiler.tensor import Tensor, compute, placeholder, reduce_axis, sum
+from accel.compiler.tensorize import tensorize
+
+__all__ = [
+    "AccessPtr",
+    "Emitted",
+    "IterVar",
+    "Nest",
+    "Schedule",
+    "Stage",
+    "Target",
+    "Tensor",
+    "TensorIntrin",
+    "cast",
+    "clip",
+    "compute",
+    "create_schedule",
+    "decl_tensor_intrin",
+    "evaluate",
+    "format_nest",
+    "hardware_intrin",
+    "interpret",
+    "lower",
+    "max",
+    "min",
+    "placeholder",
+    "reduce_axis",
+    "register_emitter",
+    "sum",
+    "tensorize",
+]

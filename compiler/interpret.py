@@ -1,0 +1,220 @@
+"""Executes loop nests with numpy, at every stage of the compiler.
+
+Perfect nests around one scalar statement are run for all iterations at once; everything else loop by loop.
+An intrinsic's call computes what its declaration says, on blocks that are filled up with zeros where the
+tensor ends.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.compiler.expr import Binary, Cast, Const, Expr, IterVar, Read
+from accel.compiler.linear import evaluate as evaluate_index
+from accel.compiler.linear import variables
+from accel.compiler.nest import Alu, Assign, Buffer, Call, Copy, Fill, For, Guard, Nest, Node, Region
+from accel.compiler.reference import apply, evaluate
+from accel.errors import ShapeError
+
+Array = npt.NDArray[Any]
+Env = dict[IterVar, int]
+
+_ALU_OPS = {"add": "+", "mul": "*", "shr": ">>", "min": "min", "max": "max"}
+_LARGEST_GRID = 1 << 22
+"""Iterations that are run at once."""
+
+
+def interpret(nest: Nest, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Execute a nest.
+
+    Args:
+        nest: at any stage.
+        inputs: the values of its inputs by name.
+
+    Returns:
+        The values of its outputs by name.
+    """
+    state = _State(nest, inputs)
+    state.run(nest.body, {})
+    return {buffer.name: state.arrays[buffer] for buffer in nest.outputs}
+
+
+class _State:
+    def __init__(self, nest: Nest, inputs: Mapping[str, Array]) -> None:
+        self.arrays: dict[Buffer, Array] = {}
+        for buffer in nest.inputs:
+            if buffer.name not in inputs:
+                raise ShapeError(f"the input {buffer.name} is missing")
+            self.arrays[buffer] = np.array(inputs[buffer.name], dtype=buffer.dtype)
+        for buffer in (*nest.outputs, *nest.locals):
+            self.arrays[buffer] = np.full(buffer.shape, 77, dtype=buffer.dtype)
+
+    def run(self, nodes: Sequence[Node], env: Env) -> None:
+        for node in nodes:
+            if isinstance(node, For):
+                self._loop(node, env)
+            elif isinstance(node, Guard):
+                if all(evaluate_index(a, env) < evaluate_index(b, env) for a, b in node.conditions):
+                    self.run(node.body, env)
+            elif isinstance(node, Assign):
+                self._assign(node, (), [], env)
+            elif isinstance(node, Fill):
+                self.arrays[node.region.buffer][self._slices(node.region, env)] = 0
+            elif isinstance(node, Copy):
+                source = self.arrays[node.source.buffer][self._slices(node.source, env)]
+                target = self.arrays[node.target.buffer]
+                target[self._slices(node.target, env)] = source.astype(target.dtype)
+            elif isinstance(node, Call):
+                self._call(node, env)
+            else:
+                assert isinstance(node, Alu)
+                self._alu(node, env)
+
+    # --- scalar statements -------------------------------------------------------------------------
+
+    def _loop(self, node: For, env: Env) -> None:
+        loops: list[For] = []
+        conditions: list[tuple[Expr, Expr]] = []
+        inner: Node = node
+        while isinstance(inner, For | Guard) and len(inner.body) == 1:
+            if isinstance(inner, For):
+                loops.append(inner)
+            else:
+                conditions.extend(inner.conditions)
+            inner = inner.body[0]
+        own = {loop.var for loop in loops}
+        independent = not any(set(variables(loop.extent)) & own for loop in loops)
+        if isinstance(inner, Assign) and independent:
+            extents = [max(0, evaluate_index(loop.extent, env)) for loop in loops]
+            if int(np.prod(extents, dtype=np.int64)) <= _LARGEST_GRID:
+                grid = [(loop.var, extent) for loop, extent in zip(loops, extents, strict=True)]
+                self._assign(inner, grid, conditions, env)
+                return
+        for value in range(evaluate_index(node.extent, env)):
+            env[node.var] = value
+            self.run(node.body, env)
+
+    def _assign(
+        self,
+        node: Assign,
+        grid: Sequence[tuple[IterVar, int]],
+        conditions: Sequence[tuple[Expr, Expr]],
+        env: Env,
+    ) -> None:
+        shape = tuple(extent for _, extent in grid)
+        values: dict[IterVar, Array] = {v: np.array(n) for v, n in env.items()}
+        for position, (v, extent) in enumerate(grid):
+            along = [extent if n == position else 1 for n in range(len(grid))]
+            values[v] = np.arange(extent).reshape(along)
+        mask = np.ones(shape, dtype=bool)
+        for a, b in conditions:
+            mask &= _index(a, values) < _index(b, values)
+        if not mask.any():
+            return
+        values = {v: np.broadcast_to(a, shape)[mask] for v, a in values.items()}
+        assert isinstance(node.target.tensor, Buffer)
+        target = self.arrays[node.target.tensor]
+        index = tuple(np.broadcast_to(_index(i, values), (int(mask.sum()),)) for i in node.target.indices)
+        result = self._scalar(node.value, values)
+        if node.accumulate:
+            np.add.at(target, index, np.broadcast_to(result, index[0].shape).astype(target.dtype))
+        else:
+            target[index] = result.astype(target.dtype)
+
+    def _scalar(self, expr: Expr, values: dict[IterVar, Array]) -> Array:
+        if isinstance(expr, Const):
+            return np.array(expr.value, dtype=np.int32)
+        if isinstance(expr, IterVar):
+            return values[expr].astype(np.int32)
+        if isinstance(expr, Cast):
+            return self._scalar(expr.value, values).astype(expr.to)
+        if isinstance(expr, Read):
+            assert isinstance(expr.tensor, Buffer)
+            found = self.arrays[expr.tensor][tuple(_index(i, values) for i in expr.indices)]
+            return np.asarray(found).astype(np.int32)
+        assert isinstance(expr, Binary)
+        return apply(expr.op, self._scalar(expr.a, values), self._scalar(expr.b, values))
+
+    # --- intrinsics --------------------------------------------------------------------------------
+
+    def _slices(self, region: Region, env: Env) -> tuple[slice, ...]:
+        slices = []
+        for r in region.ranges:
+            start, extent = evaluate_index(r.start, env), evaluate_index(r.extent, env)
+            slices.append(slice(start, start + max(0, extent)))
+        return tuple(slices)
+
+    def _block(self, region: Region, dims: tuple[int | None, ...], shape: tuple[int, ...], env: Env) -> Array:
+        """A region as an operand: its dimensions in the operand's order, zeros where it ends early."""
+        part = self.arrays[region.buffer][self._slices(region, env)]
+        order = [d for d in dims if d is not None]
+        rest = [d for d in range(part.ndim) if d not in order]
+        part = part.transpose(rest + order).reshape([part.shape[d] for d in order])
+        expanded = part.reshape([1 if d is None else part.shape[order.index(d)] for d in dims])
+        block = np.zeros(shape, dtype=part.dtype)
+        sizes = tuple(
+            slice(0, full if d is None else expanded.shape[k])
+            for k, (d, full) in enumerate(zip(dims, shape, strict=True))
+        )
+        block[sizes] = expanded
+        return block
+
+    def _write_block(
+        self, region: Region, dims: tuple[int | None, ...], block: Array, env: Env, *, add: bool
+    ) -> None:
+        target = self.arrays[region.buffer]
+        slices = self._slices(region, env)
+        part = target[slices]
+        order = [d for d in dims if d is not None]
+        cut = block[tuple(0 if d is None else slice(0, part.shape[d]) for d in dims)]
+        sizes = dict(zip(order, cut.shape, strict=True))
+        ascending = sorted(order)
+        cut = cut.transpose([order.index(d) for d in ascending])
+        cut = cut.reshape([sizes.get(d, 1) for d in range(part.ndim)])
+        if add:
+            part += cut.astype(target.dtype)
+        else:
+            part[...] = cut.astype(target.dtype)
+
+    def _call(self, node: Call, env: Env) -> None:
+        op = node.intrin.op
+        if node.form == "reset":
+            block: Array = np.zeros(op.shape, dtype=np.int32)
+        else:
+            inputs = {
+                tensor.name: self._block(region, dims, tensor.shape, env).astype(tensor.dtype)
+                for tensor, region, dims in zip(node.intrin.inputs, node.inputs, node.dims[1:], strict=True)
+            }
+            block = evaluate([op.tensor], inputs)[op.name]
+        self._write_block(node.output, node.dims[0], block, env, add=node.form == "update")
+
+    def _alu(self, node: Alu, env: Env) -> None:
+        scope = node.target.buffer.scope
+        assert scope is not None
+        block = self._block(node.target, node.dims[0], scope.element, env)
+        if isinstance(node.operand, int):
+            operand: Array = np.array(node.operand, dtype=np.int32)
+        else:
+            operand = self._block(node.operand, node.dims[1], scope.element, env)
+        self._write_block(node.target, node.dims[0], apply(_ALU_OPS[node.op], block, operand), env, add=False)
+
+
+def _index(expr: Expr, values: dict[IterVar, Array]) -> Array:
+    if isinstance(expr, Const):
+        return np.array(expr.value)
+    if isinstance(expr, IterVar):
+        return values[expr]
+    assert isinstance(expr, Binary)
+    a, b = _index(expr.a, values), _index(expr.b, values)
+    operations = {
+        "+": np.add,
+        "-": np.subtract,
+        "*": np.multiply,
+        "//": np.floor_divide,
+        "%": np.remainder,
+        "min": np.minimum,
+        "max": np.maximum,
+    }
+    return np.asarray(operations[expr.op](a, b))

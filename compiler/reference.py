@@ -1,0 +1,192 @@
+"""What a tensor expression means, evaluated with numpy; shares no code with the lowering.
+
+Every node is evaluated for all elements at once, in int32. Sums of products go through float64 matrix
+products, which are exact below 2**53.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.compiler.expr import Binary, Cast, Const, Expr, IterVar, Read, Sum
+from accel.compiler.tensor import Compute, Tensor, producers, reduction
+from accel.errors import ShapeError
+
+Array = npt.NDArray[Any]
+_Fixed = dict[IterVar, int]
+
+
+def evaluate(outputs: Sequence[Tensor], inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The values of ``outputs`` by name.
+
+    Args:
+        outputs: tensors to compute.
+        inputs: the value of every placeholder, by name, of its shape and dtype.
+
+    Raises:
+        ShapeError: an input is missing.
+    """
+    values: dict[Tensor, Array] = {}
+    for tensor in producers(outputs):
+        if isinstance(tensor.op, Compute):
+            values[tensor] = _compute(tensor.op, values)
+        elif tensor.name in inputs:
+            values[tensor] = np.asarray(inputs[tensor.name])
+        else:
+            raise ShapeError(f"the input {tensor.name} is missing; it is {tensor.dtype}{list(tensor.shape)}")
+    return {tensor.name: values[tensor] for tensor in outputs}
+
+
+def _compute(op: Compute, values: dict[Tensor, Array]) -> Array:
+    total = reduction(op.body)
+    if total is None:
+        result = _value(op.body, op.axis, {}, values)
+    else:
+        result = _sum(op, total, values)
+    return np.broadcast_to(result, op.shape).astype(op.dtype)
+
+
+def _sum(op: Compute, total: Sum, values: dict[Tensor, Array]) -> Array:
+    factors = _product_of_reads(total.body)
+    if factors is not None:
+        contracted = _contract(op.axis, total.axes, factors, values)
+        if contracted is not None:
+            return contracted
+    result = np.zeros(op.shape, dtype=np.int32)
+    for numbers in product(*(range(axis.extent) for axis in total.axes)):
+        result += _value(total.body, op.axis, dict(zip(total.axes, numbers, strict=True)), values)
+    return result
+
+
+def _product_of_reads(body: Expr) -> list[Read] | None:
+    """The tensors that ``body`` multiplies, if it is such a product."""
+    if isinstance(body, Read):
+        return [body]
+    if isinstance(body, Binary) and body.op == "*":
+        a, b = _product_of_reads(body.a), _product_of_reads(body.b)
+        if a is not None and b is not None and len(a) + len(b) <= 2:
+            return a + b
+    return None
+
+
+def _contract(
+    axes: Sequence[IterVar], reduce: Sequence[IterVar], factors: list[Read], values: dict[Tensor, Array]
+) -> Array | None:
+    """The sum of a product as matrix products; None if an index mixes axes in a way that views cannot.
+
+    Reduce axes that share an index with another variable (the taps of a convolution) are run through one
+    by one; for each, every operand is a strided view.
+    """
+    stepped = [axis for axis in reduce if any(_shares(index, axis) for r in factors for index in r.indices)]
+    letters = {v: chr(ord("a") + n) for n, v in enumerate([*axes, *reduce])}
+    shape = tuple(axis.extent for axis in axes)
+    result = np.zeros(shape, dtype=np.int64)
+    for numbers in product(*(range(axis.extent) for axis in stepped)):
+        fixed = dict(zip(stepped, numbers, strict=True))
+        views, labels = [], []
+        for read in factors:
+            view = _view(read, fixed, values)
+            if view is None:
+                return None
+            views.append(view[0].astype(np.float64))
+            labels.append("".join(letters[v] for v in view[1]))
+        named = [v for v in axes if any(letters[v] in label for label in labels)]
+        missing = [v for v in reduce if v not in stepped and not any(letters[v] in label for label in labels)]
+        out = "".join(letters[v] for v in named)
+        part = np.einsum(",".join(labels) + "->" + out, *views, optimize=True)
+        part = part * float(np.prod([v.extent for v in missing], dtype=np.int64))
+        expanded = part.reshape([v.extent if v in named else 1 for v in axes])
+        result += expanded.astype(np.int64)
+    return result.astype(np.int32)
+
+
+def _affine(index: Expr, fixed: _Fixed) -> tuple[int, dict[IterVar, int]] | None:
+    """``index`` as constant and factors of variables; None if it is not of that form."""
+    if isinstance(index, Const):
+        return index.value, {}
+    if isinstance(index, IterVar):
+        return (fixed[index], {}) if index in fixed else (0, {index: 1})
+    if not isinstance(index, Binary) or index.op not in ("+", "-", "*"):
+        return None
+    a, b = _affine(index.a, fixed), _affine(index.b, fixed)
+    if a is None or b is None:
+        return None
+    if index.op == "*":
+        if b[1]:
+            a, b = b, a
+        return None if b[1] else (a[0] * b[0], {v: f * b[0] for v, f in a[1].items()})
+    sign = 1 if index.op == "+" else -1
+    factors = dict(a[1])
+    for v, f in b[1].items():
+        factors[v] = factors.get(v, 0) + sign * f
+    return a[0] + sign * b[0], {v: f for v, f in factors.items() if f}
+
+
+def _shares(index: Expr, axis: IterVar) -> bool:
+    """Whether ``axis`` appears in an index together with anything else."""
+    form = _affine(index, {})
+    return form is not None and axis in form[1] and form != (0, {axis: 1})
+
+
+def _view(read: Read, fixed: _Fixed, values: dict[Tensor, Array]) -> tuple[Array, list[IterVar]] | None:
+    """What is read as a view with one dimension per variable, in order of ``read``'s indices."""
+    assert isinstance(read.tensor, Tensor)
+    slices: list[int | slice] = []
+    order: list[IterVar] = []
+    for index in read.indices:
+        form = _affine(index, fixed)
+        if form is None or len(form[1]) > 1:
+            return None
+        start, factors = form
+        if not factors:
+            slices.append(start)
+            continue
+        ((v, step),) = factors.items()
+        if v in order or step < 1:
+            return None
+        order.append(v)
+        slices.append(slice(start, start + step * (v.extent - 1) + 1, step))
+    return values[read.tensor][tuple(slices)], order
+
+
+def _value(expr: Expr, axes: Sequence[IterVar], fixed: _Fixed, values: dict[Tensor, Array]) -> Array:
+    """``expr`` for all values of ``axes``, one array dimension each."""
+    if isinstance(expr, Const):
+        return np.array(expr.value, dtype=np.int32)
+    if isinstance(expr, IterVar):
+        if expr in fixed:
+            return np.array(fixed[expr], dtype=np.int32)
+        shape = [axis.extent if axis is expr else 1 for axis in axes]
+        return np.arange(expr.extent, dtype=np.int32).reshape(shape)
+    if isinstance(expr, Cast):
+        return _value(expr.value, axes, fixed, values).astype(expr.to)
+    if isinstance(expr, Read):
+        assert isinstance(expr.tensor, Tensor)
+        index = tuple(_value(i, axes, fixed, values) for i in expr.indices)
+        return values[expr.tensor][index].astype(np.int32)
+    assert isinstance(expr, Binary)
+    return apply(expr.op, _value(expr.a, axes, fixed, values), _value(expr.b, axes, fixed, values))
+
+
+def index_values(index: Expr, axes: Sequence[IterVar]) -> Array:
+    """The values of an index expression for all values of ``axes``, one array dimension each."""
+    return _value(index, axes, {}, {})
+
+
+def apply(op: str, a: Array, b: Array) -> Array:
+    """A binary operation on int32 arrays. A shift by a negative amount shifts the other way."""
+    x, y = np.broadcast_arrays(a.astype(np.int32), b.astype(np.int32))
+    if op in ("<<", ">>"):
+        right = y.astype(np.int64) if op == ">>" else -y.astype(np.int64)
+        wide = x.astype(np.int64)
+        shifted = np.where(right >= 0, wide >> right.clip(0, 63), wide << (-right).clip(0, 32))
+        return shifted.astype(np.int32)
+    if op in ("//", "%"):
+        if (y == 0).any():
+            raise ShapeError("a tensor expression divides by zero")
+        return np.asarray(x // y if op == "//" else x % y)
+    simple = {"+": np.add, "-": np.subtract, "*": np.multiply, "min": np.minimum, "max": np.maximum}
+    return np.asarray(simple[op](x, y))
