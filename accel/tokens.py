@@ -299,6 +299,8 @@ class _TokenCheck:
         self.in_flight: list[deque[_Clock]] = [deque([(0, 0, 0)] * tokens[c]) for c in Counter]
         self.pushed = list(tokens)
         self.peak = list(tokens)
+        self.overflows: dict[Counter, int] = {}
+        """The first instruction whose push may find its counter full."""
         self.pop_positions = self._pop_positions()
         self.races: list[Race] = []
         self.race_count = 0
@@ -312,10 +314,8 @@ class _TokenCheck:
             stepper.run(index)
             if self.faults:
                 break
-        limit = self.config.token_limit
-        for counter in Counter:
-            if self.peak[counter] > limit and not self.faults:
-                self._overflow(counter)
+        if self.overflows and not self.faults:
+            self._overflow(min(self.overflows))
         return _report(
             self.instructions,
             races=self.races,
@@ -355,7 +355,10 @@ class _TokenCheck:
             self.in_flight[counter].append(done)
             self.pushed[counter] += 1
             popped = bisect_left(self.pop_positions[counter], done[_PLACE[counter.target]])
-            self.peak[counter] = max(self.peak[counter], self.pushed[counter] - popped)
+            most = self.pushed[counter] - popped
+            self.peak[counter] = max(self.peak[counter], most)
+            if most > self.config.token_limit:
+                self.overflows.setdefault(counter, index)
 
     def _touch(self, index: int, unit: Unit, clock: _Clock, position: int) -> None:
         instruction = self.instructions[index]
@@ -437,9 +440,9 @@ class _TokenCheck:
         self.uops_known[begin : begin + box.size] = known.ravel()
 
     def _overflow(self, counter: Counter) -> None:
-        index = next(i for i, pushed in enumerate(self.stepper.pushes) if counter in pushed)
         message = (
             f"up to {self.peak[counter]} tokens from {counter.label} may be waiting at once; "
             f"a counter of token_bits={self.config.token_bits} holds {self.config.token_limit}"
         )
-        self.faults.append((index, Fault(cause=Cause.TOKEN_OVERFLOW, message=message)))
+        fault = Fault(cause=Cause.TOKEN_OVERFLOW, message=message)
+        self.faults.append((self.overflows[counter], fault))

@@ -63,6 +63,23 @@ class Reference:
         }
         self.seen: set[Access] = set()
 
+    def copy(self) -> "Reference":
+        """An independent copy with nothing seen."""
+        twin = object.__new__(Reference)
+        twin.config = self.config
+        twin.uop = list(self.uop)
+        twin.inp, twin.wgt, twin.acc = (
+            [[list(row) for row in element] for element in pad] for pad in (self.inp, self.wgt, self.acc)
+        )
+        twin.dram = dict(self.dram)
+        twin.seen = set()
+        return twin
+
+    def state(self) -> str:
+        """All memory, to compare."""
+        dram = sorted((address, byte) for address, byte in self.dram.items() if byte)
+        return repr((self.uop, self.inp, self.wgt, self.acc, dram))
+
     def pads(self) -> Scratchpads:
         return Scratchpads(
             uop=np.array(self.uop, dtype=np.uint32),

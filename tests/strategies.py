@@ -1,8 +1,14 @@
-"""Random machines, instructions and programs for Hypothesis, drawn from the declarations."""
+"""Random machines, instructions and programs, drawn from the declarations.
 
-from collections.abc import Sequence
+Single values are drawn so that Hypothesis sees every choice and shrinks it. Programs and timings are
+built from a seed, since many choices at once come out more varied that way; of a program, Hypothesis
+chooses and shrinks which instructions stay.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from random import Random
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +28,6 @@ from accel.isa import (
     Load,
     Loops,
     Memory,
-    Slot,
     Store,
     Transfer,
     Unknown,
@@ -31,10 +36,22 @@ from accel.isa import (
 )
 from accel.order import pops, pushes
 
+T = TypeVar("T")
+
 
 def examples(count: int) -> settings:
     """``count`` examples in the default profile, in others as many times more as the profile asks for."""
     return settings(max_examples=max(1, count * settings.default.max_examples // 100))
+
+
+def drawn(build: Callable[..., T], *args: Any, **options: Any) -> SearchStrategy[T]:
+    """``build(rng, ...)`` with every choice made by Hypothesis."""
+    return st.randoms(use_true_random=False).map(lambda rng: build(rng, *args, **options))
+
+
+def seeded(build: Callable[..., T], *args: Any, **options: Any) -> SearchStrategy[T]:
+    """``build(rng, ...)`` with a generator of which Hypothesis chooses the seed only."""
+    return st.randoms(use_true_random=True).map(lambda rng: build(rng, *args, **options))
 
 
 # --- machines ------------------------------------------------------------------------------------
@@ -69,90 +86,105 @@ small_machines = geometries(blocks=4, depth_bits=5)
 machines = st.sampled_from([NAMED[name] for name in sorted(NAMED)]) | geometries()
 
 
-@st.composite
-def timings(draw: DrawFn, base: Config) -> Config:
-    """``base`` with any timing that makes queues, buffers and counters run full now and then."""
-    few = st.integers(1, 4)
-    latency = st.integers(1, 24)
-    fetch_buffer = draw(st.sampled_from([1, 2, 4, 64]))
+def _timing(rng: Random, base: Config) -> Config:
+    few = (1, 1, 2, 3, 4)
+    fetch_buffer = rng.choice((1, 2, 4, 64))
     return replace(
         base,
-        bus_bits=draw(st.sampled_from([64, 128, 256, 512])),
-        read_latency=draw(latency),
-        write_latency=draw(latency),
-        outstanding=draw(few | st.just(32)),
-        max_burst_beats=draw(st.sampled_from([2, 4, 8, 64, 256])),
+        bus_bits=rng.choice((64, 128, 256, 512)),
+        read_latency=rng.randint(1, rng.choice((3, 24))),
+        write_latency=rng.randint(1, rng.choice((3, 24))),
+        outstanding=rng.choice((*few, 32)),
+        max_burst_beats=rng.choice((2, 4, 8, 64, 256)),
         fetch_buffer=fetch_buffer,
-        fetch_chunk=draw(st.sampled_from([n for n in (1, 2, 4, 16) if n <= fetch_buffer])),
-        load_queue=draw(few),
-        compute_queue=draw(few),
-        store_queue=draw(few),
-        loads_in_flight=draw(few),
-        stores_in_flight=draw(few),
-        tree_stages=draw(st.integers(0, 3)),
-        token_bits=draw(st.sampled_from([8, 8, 8, 2, 1])),
-        serial=int(draw(st.integers(0, 5)) == 0),
+        fetch_chunk=rng.choice([n for n in (1, 2, 4, 16) if n <= fetch_buffer]),
+        load_queue=rng.choice(few),
+        compute_queue=rng.choice(few),
+        store_queue=rng.choice(few),
+        loads_in_flight=rng.choice(few),
+        stores_in_flight=rng.choice(few),
+        tree_stages=rng.randint(0, 3),
+        token_bits=rng.choice((8, 8, 8, 2, 1)),
+        serial=rng.choice((0, 0, 0, 0, 1)),
     )
+
+
+def timings(base: Config) -> SearchStrategy[Config]:
+    """``base`` with any timing that makes queues, buffers and counters run full now and then."""
+    return seeded(_timing, base)
 
 
 # --- instructions --------------------------------------------------------------------------------
 
 
-def slot_values(slot: Slot) -> SearchStrategy[Any]:
-    """Everything that a field's bits can hold."""
-    if slot.width == 1 and slot.spec.enum is None:
-        return st.booleans()
-    return st.integers(slot.low, slot.high)
+def _any_instruction(rng: Random, config: Config) -> Instruction:
+    cls = rng.choice([*CLASSES.values(), Unknown])
+    values: dict[str, Any] = {}
+    for slot in class_slots(cls, config):
+        value = rng.randint(slot.low, slot.high)
+        values[slot.name] = bool(value) if slot.width == 1 and slot.spec.enum is None else value
+    values["opcode"] = rng.randint(5, 7) if cls is Unknown else int(cls.OPCODE)
+    return cls(**values)
 
 
-@st.composite
-def any_instructions(draw: DrawFn, config: Config) -> Instruction:
+def any_instructions(config: Config) -> SearchStrategy[Instruction]:
     """Any instruction that decoding can yield: each declared field with any value."""
-    cls = draw(st.sampled_from([*CLASSES.values(), Unknown]))
-    values = {slot.name: draw(slot_values(slot)) for slot in class_slots(cls, config)[1:]}
-    opcode = draw(st.integers(5, 7)) if cls is Unknown else int(cls.OPCODE)
-    return cls(opcode=opcode, **values)
+    return drawn(_any_instruction, config)
 
 
-def _few(high: int) -> SearchStrategy[int]:
-    """Mostly small numbers, zero and one often, all up to ``high`` (included)."""
-    small = st.integers(0, min(3, high))
-    return st.one_of(small, small, st.integers(0, high))
+def _seldom(rng: Random, value: int, low: int, high: int) -> int:
+    """``value`` now and then, else a number in ``low..high``."""
+    return value if rng.randint(0, 9) == 9 else rng.randint(low, high)
 
 
-@st.composite
-def loops(
-    draw: DrawFn, config: Config, *, gemm: bool | None = None, iterations: int = 4, uops: int = 8
+def _loops(
+    rng: Random,
+    config: Config,
+    *,
+    gemm: bool | None = None,
+    iterations: int = 4,
+    uops: int = 8,
+    factor: int = 3,
 ) -> Loops:
-    """A GEMM or ALU instruction whose indices are often, but not always, in range."""
-    cls = draw(st.sampled_from([Gemm, Alu]) if gemm is None else st.just(Gemm if gemm else Alu))
+    cls: type[Loops] = rng.choice((Gemm, Alu)) if gemm is None else Gemm if gemm else Alu
     slots = {slot.name: slot for slot in class_slots(cls, config)}
-    begin = draw(st.integers(0, config.uop_depth - 1))
+    begin = rng.randint(0, config.uop_depth - 1)
     values: dict[str, Any] = {
-        name: draw(_few(slot.high)) for name, slot in slots.items() if "_factor_" in name
+        name: _seldom(rng, rng.randint(0, slot.high), 0, min(factor, slot.high))
+        for name, slot in slots.items()
+        if "_factor_" in name
     }
     if cls is Alu:
+        imm = slots["imm"]
         values |= {
-            "alu_op": draw(st.sampled_from(AluOp)).value,
-            "use_imm": draw(st.booleans()),
-            "imm": draw(st.integers(-40, 40) | slot_values(slots["imm"])),
+            "alu_op": rng.choice([int(op) for op in AluOp]),
+            "use_imm": rng.choice((False, True)),
+            "imm": rng.randint(*rng.choice(((-40, 40), (imm.low, imm.high)))),
         }
     return cls(
-        reset=draw(st.integers(0, 3)) == 0,
+        reset=rng.choice((False, False, True)),
         uop_begin=begin,
-        uop_end=draw(st.integers(max(0, begin - 1), min(begin + uops, config.uop_depth))),
-        iter_out=draw(st.integers(0, iterations)),
-        iter_in=draw(st.integers(0, iterations)),
+        uop_end=_seldom(rng, max(0, begin - 1), begin + 1, min(begin + uops, config.uop_depth)),
+        iter_out=_seldom(rng, 0, 1, iterations),
+        iter_in=_seldom(rng, 0, 1, iterations),
         **values,
     )
 
 
-@st.composite
-def transfers(
-    draw: DrawFn, config: Config, *, x_size: int = 5, y_size: int = 4, pad: int = 3, dram_bytes: int = 4096
+def loops(config: Config, **options: Any) -> SearchStrategy[Any]:
+    """GEMM or ALU instructions whose indices are often, but not always, in range.
+
+    Args:
+        config: the machine.
+        options: ``gemm``: only these, or only ALU; ``iterations``, ``uops``, ``factor``: at most as many
+            iterations, micro-ops and, as a rule, elements per iteration.
+    """
+    return drawn(_loops, config, **options)
+
+
+def _transfer(
+    rng: Random, config: Config, *, x_size: int = 5, y_size: int = 4, pad: int = 3, dram_bytes: int = 4096
 ) -> Transfer:
-    """A LOAD or STORE that stays within its scratchpad and the first ``dram_bytes`` of DRAM, unless
-    there is no room even for the smallest."""
     element = {
         Memory.UOP: 4,
         Memory.WGT: config.wgt_element_bytes,
@@ -161,36 +193,45 @@ def transfers(
         Memory.OUT: config.out_element_bytes,
         Memory.ACC_8BIT: config.out_element_bytes,
     }
-    memory = draw(st.sampled_from(Memory))
+    memory = rng.choice((*Memory, Memory.OUT))
     name = {Memory.OUT: "acc", Memory.ACC_8BIT: "acc"}.get(memory, memory.name.lower())
     depth = int(getattr(config, f"{name}_depth"))
-    pads = [0, 0, 0, 0]
-    if memory != Memory.OUT and draw(st.booleans()):
-        pads = [draw(st.integers(0, pad)) for _ in range(4)]
-    width = draw(st.integers(1, max(1, min(x_size, depth - pads[2] - pads[3]))))
-    height = draw(
-        st.integers(0, max(0, min(y_size, depth // (pads[2] + width + pads[3]) - pads[0] - pads[1])))
-    )
-    room = depth - (pads[2] + width + pads[3]) * (pads[0] + height + pads[1])
+    padded = memory != Memory.OUT and rng.choice((False, True))
+    top, bottom, left, right = (rng.randint(0, pad) if padded else 0 for _ in range(4))
+    width = rng.randint(1, max(1, min(x_size, depth - left - right)))
+    most = max(0, min(y_size, depth // (left + width + right) - top - bottom))
+    height = _seldom(rng, 0, min(1, most), most)
+    room = depth - (left + width + right) * (top + height + bottom)
     elements = dram_bytes // element[memory]
-    stride = draw(st.integers(0, max(0, min(2 * width, (elements - width) // max(1, height)))))
+    stride = rng.randint(0, max(0, min(2 * width, (elements - width) // max(1, height))))
     span = max(0, height - 1) * stride + width
     cls = Store if memory == Memory.OUT else Load
     return cls(
         memory=int(memory),
-        sram_base=draw(st.integers(0, max(0, room))),
-        dram_base=draw(st.integers(0, max(0, elements - span))),
+        sram_base=rng.randint(0, max(0, room)),
+        dram_base=rng.randint(0, max(0, elements - span)),
         y_size=height,
-        x_size=0 if draw(st.integers(0, 9)) == 0 else width,
+        x_size=_seldom(rng, 0, width, width),
         x_stride=stride,
-        y_pad_0=pads[0],
-        y_pad_1=pads[1],
-        x_pad_0=pads[2],
-        x_pad_1=pads[3],
+        y_pad_0=top,
+        y_pad_1=bottom,
+        x_pad_0=left,
+        x_pad_1=right,
     )
 
 
-# --- memory contents -----------------------------------------------------------------------------
+def transfers(config: Config, **options: Any) -> SearchStrategy[Any]:
+    """LOADs and STOREs that stay within their scratchpad and the first bytes of DRAM, unless there is no
+    room even for the smallest.
+
+    Args:
+        config: the machine.
+        options: ``x_size``, ``y_size``, ``pad``: at most so many; ``dram_bytes`` to stay within.
+    """
+    return drawn(_transfer, config, **options)
+
+
+# --- micro-ops -----------------------------------------------------------------------------------
 
 
 @st.composite
@@ -211,58 +252,68 @@ def micro_ops(draw: DrawFn, config: Config) -> npt.NDArray[np.uint32]:
 # --- programs ------------------------------------------------------------------------------------
 
 
-def with_tokens(
-    draw: DrawFn, body: Sequence[Instruction], *, repaired: bool, initial: Sequence[int] = (0, 0, 0, 0)
-) -> list[Instruction]:
-    """``body`` with random token flags toward existing neighbours.
+def _flagged(rng: Random, instruction: Instruction) -> Instruction:
+    """``instruction`` with random token flags toward the neighbours that it has."""
+    flags = [rng.randint(0, 2) == 0 for _ in range(4)]
+    unit = instruction.unit
+    return replace(
+        instruction,
+        pop_prev=flags[0] and unit.previous is not None,
+        pop_next=flags[1] and unit.next is not None,
+        push_prev=flags[2] and unit.previous is not None,
+        push_next=flags[3] and unit.next is not None,
+    )
 
-    Args:
-        repaired: leave out pops that find no token in program order, so that nothing deadlocks.
-        initial: tokens in the counters before the program.
-    """
-    waiting = list(initial)
+
+def repaired(program: Sequence[Instruction], tokens: Sequence[int] = (0, 0, 0, 0)) -> list[Instruction]:
+    """``program`` without the pops that find no token in program order; it cannot deadlock for others."""
+    waiting = list(tokens)
     result = []
-    for instruction in body:
-        flags = draw(st.integers(0, 15))
-        unit = instruction.unit
-        flagged = replace(
+    for instruction in program:
+        empty = {counter.source for counter in pops(instruction) if not waiting[counter]}
+        kept = replace(
             instruction,
-            pop_prev=bool(flags & 1) and unit.previous is not None,
-            pop_next=bool(flags & 2) and unit.next is not None,
-            push_prev=bool(flags & 4) and unit.previous is not None,
-            push_next=bool(flags & 8) and unit.next is not None,
+            pop_prev=instruction.pop_prev and instruction.unit.previous not in empty,
+            pop_next=instruction.pop_next and instruction.unit.next not in empty,
         )
-        if repaired:
-            empty = {counter.source for counter in pops(flagged) if not waiting[counter]}
-            flagged = replace(
-                flagged,
-                pop_prev=flagged.pop_prev and unit.previous not in empty,
-                pop_next=flagged.pop_next and unit.next not in empty,
-            )
-        for counter in pops(flagged):
+        for counter in pops(kept):
             waiting[counter] -= 1
-        for counter in pushes(flagged):
+        for counter in pushes(kept):
             waiting[counter] += 1
-        result.append(flagged)
+        result.append(kept)
     return result
 
 
 @st.composite
 def programs(
-    draw: DrawFn, config: Config, *, size: int = 8, wild: bool = False, **sizes: int
+    draw: DrawFn,
+    config: Config,
+    *,
+    first: Sequence[Instruction] = (),
+    size: int = 8,
+    wild: bool = False,
+    factor: int = 3,
+    **sizes: int,
 ) -> list[Instruction]:
     """Up to ``size`` instructions and FINISH, most of them free of deadlock.
 
     Args:
+        first: what they begin with.
         wild: now and then replace an instruction by any at all, which is mostly at fault.
+        factor: as :func:`loops` takes it.
         sizes: as :func:`transfers` takes them.
     """
-    one = st.one_of(
-        transfers(config, **sizes), transfers(config, **sizes), loops(config, iterations=2, uops=3)
-    )
-    body: list[Instruction] = draw(st.lists(one, max_size=size))
-    repaired = draw(st.integers(0, 3)) > 0
-    result = with_tokens(draw, [*body, Finish()], repaired=repaired)
-    if wild and draw(st.integers(0, 3)) == 0:
-        result[draw(st.integers(0, len(result) - 1))] = draw(any_instructions(config))
-    return result
+    rng = draw(st.randoms(use_true_random=True))
+    body: list[Instruction] = list(first)
+    for _ in range(size):
+        if rng.choice((False, False, True)):
+            body.append(_loops(rng, config, iterations=2, uops=3, factor=factor))
+        else:
+            body.append(_transfer(rng, config, **sizes))
+    body = [_flagged(rng, instruction) for instruction in body]
+    if wild and rng.randint(0, 2) == 0:
+        body[rng.randrange(len(body))] = _any_instruction(rng, config)
+    finish = _flagged(rng, Finish())
+    keep = draw(st.lists(st.integers(0, 7), min_size=len(body), max_size=len(body)))
+    program = [*(i for i, kept in zip(body, keep, strict=True) if kept), finish]
+    return program if rng.randint(0, 7) == 0 else repaired(program)
