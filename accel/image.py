@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -98,7 +98,7 @@ class Image:
         """Bytes of DRAM from the start of the window that the image occupies."""
         return max(stop for _, stop in self._spans())
 
-    def with_timing(self, config: Config) -> "Image":
+    def with_timing(self, config: Config) -> Self:
         """The same program for a run with another timing."""
         values = {f: getattr(self, f) for f in self.__dataclass_fields__}
         return type(self)(**(values | {"config": config.with_geometry_of(self.config)}))
@@ -160,7 +160,7 @@ class Image:
         }
 
     @classmethod
-    def load(cls, path: str | Path) -> "Image":
+    def load(cls, path: str | Path) -> Self:
         """Read a program file.
 
         Raises:
@@ -187,7 +187,7 @@ class Image:
             raise ProgramError(f"program {str(path)!r} is damaged: {error}") from None
 
     @classmethod
-    def _from_bytes(cls, raw: bytes) -> "Image":
+    def _from_bytes(cls, raw: bytes) -> Self:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             manifest = json.loads(_member(archive, _MANIFEST, _LARGEST_MANIFEST))
             if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,16 +37,6 @@ BACKENDS = ("sim", "functional")
 @dataclass(frozen=True, kw_only=True)
 class Program(Image):
     """A compiled program; see :class:`accel.image.Image` for its parts."""
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Program":
-        """Read a program file.
-
-        Raises:
-            ProgramError: it cannot be read, is damaged, no program file, or from a newer version.
-        """
-        image = Image.load(path)
-        return cls(**{name: getattr(image, name) for name in image.__dataclass_fields__})
 
     # --- where it came from ------------------------------------------------------------------------
 

@@ -139,4 +139,30 @@ class Result:
             "compile_seconds": self.compile_seconds,
             "pack_seconds": self.pack_seconds,
             "simulate_seconds": self.simulate_seconds,
+            "error": None,
         }
+
+
+RESULT_KEYS = (
+    "schema_version",
+    "backend",
+    "config",
+    "cycles",
+    "macs",
+    "ideal_cycles",
+    "roofline_cycles",
+    "utilization",
+    "roofline_fraction",
+    "load_bytes",
+    "store_bytes",
+    "bytes_by_kind",
+    "instructions",
+    "uops",
+    "mismatches",
+    "stalls",
+    "compile_seconds",
+    "pack_seconds",
+    "simulate_seconds",
+    "error",
+)
+"""The keys of :meth:`Result.to_dict`, in order."""

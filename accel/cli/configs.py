@@ -1,0 +1,63 @@
+"""``accel configs``: the named configurations, or all fields of one."""
+
+import click
+from rich.table import Table
+
+from accel.cli.common import json_option, parse_settings, print_json, set_option, show
+from accel.config import NAMED, SPECS, Config, load_config
+from accel.isa import check_encodable
+from accel.result import SCHEMA_VERSION
+
+
+@click.command()
+@click.argument("name", required=False, metavar="[NAME|FILE]")
+@set_option("geometry or timing")
+@json_option
+def configs(name: str | None, settings: tuple[str, ...], as_json: bool) -> None:
+    """List the named configurations, or show every field of one, with its meaning.
+
+    \b
+    Example:
+      accel configs gemm8x8
+    """
+    chosen = [load_config(name)] if name else list(NAMED.values())
+    chosen = [config.override(parse_settings(settings)) for config in chosen]
+    for config in chosen:
+        check_encodable(config)
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION, "configs": [config.to_dict() for config in chosen]})
+    elif name:
+        _print_fields(chosen[0])
+    else:
+        _print_overview(chosen)
+
+
+def _print_overview(chosen: list[Config]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("name", "batch", "in", "out", "MAC/cycle", "uop", "inp", "wgt", "acc", "bus"):
+        table.add_column(heading, justify="left" if heading == "name" else "right")
+    for c in chosen:
+        sizes = [f"{n >> 10} KiB" if n >= 1 << 10 else f"{n} B" for n in _capacities(c)]
+        table.add_row(
+            c.name,
+            str(c.batch),
+            str(c.block_in),
+            str(c.block_out),
+            str(c.macs_per_cycle),
+            *sizes,
+            f"{c.bus_bits}",
+        )
+    show(table)
+
+
+def _capacities(c: Config) -> tuple[int, int, int, int]:
+    return c.uop_bytes, c.inp_bytes, c.wgt_bytes, c.acc_bytes
+
+
+def _print_fields(config: Config) -> None:
+    table = Table(box=None, pad_edge=False, title=str(config), title_justify="left")
+    for heading in ("field", "value", "unit", "kind", "meaning"):
+        table.add_column(heading, justify="right" if heading == "value" else "left")
+    for name, spec in SPECS.items():
+        table.add_row(name, str(getattr(config, name)), spec.unit, spec.kind, spec.doc)
+    show(table)

@@ -1,0 +1,186 @@
+"""``accel run``: execute a program on a simulator."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+from rich.table import Table
+
+from accel.cli.common import (
+    busy,
+    describe,
+    figures_table,
+    json_option,
+    limit_options,
+    load_program,
+    print_json,
+    seed_option,
+    set_option,
+    show,
+)
+from accel.errors import MachineError, ProgramError, ProgramFault, ShapeError, nearest
+from accel.faults import Cause
+from accel.image import write_atomically
+from accel.program import BACKENDS, Program
+from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value of an input tensor.")
+@click.option("--output", "outputs", multiple=True, metavar="NAME=FILE.npy", help="Where to write an output.")
+@click.option("--backend", default="sim", show_default=True, metavar="|".join(BACKENDS), help="What runs it.")
+@click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after the other.")
+@click.option(
+    "--order",
+    type=click.Choice(["program", "random"]),
+    default="program",
+    show_default=True,
+    help="Of functional execution.",
+)
+@click.option("--no-check", is_flag=True, help="Do not compare with the numpy reference.")
+@seed_option
+@set_option("timing")
+@limit_options
+@json_option
+def run(
+    file: Path,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    backend: str,
+    serial: bool,
+    order: str,
+    no_check: bool,
+    seed: int,
+    settings: tuple[str, ...],
+    max_cycles: int,
+    max_uops: int,
+    as_json: bool,
+) -> int:
+    """Run a program and compare its outputs with a numpy reference.
+
+    Inputs that are not given are random, drawn so that few outputs saturate.
+
+    \b
+    Example:
+      accel run gemm.accel --input A=a.npy --output C=c.npy --set read_latency=100
+    """
+    program = load_program(file, settings, serial=serial)
+    arrays = {name: read_array(name, path) for name, path in map(_assignment, inputs)}
+    targets = dict(map(_assignment, outputs))
+    names = [t.name for t in program.tensors if t.role == "output"]
+    for name in targets:
+        if name not in names:
+            raise ShapeError(f"{name!r} is no output of the program; {nearest(name, names)}")
+    try:
+        with busy("running"):
+            result = program.run(
+                arrays,
+                backend=backend,
+                seed=seed,
+                check=not no_check,
+                order="random" if order == "random" else "program",
+                max_cycles=max_cycles,
+                max_uops=max_uops,
+            )
+        for name, path in targets.items():
+            write_atomically(Path(path), _npy(result.outputs[name]))
+        if not as_json:
+            print_result(program, result)
+        result.raise_if_wrong()
+    except MachineError as error:
+        if not as_json:
+            raise
+        print_json(failure(program, backend, error))
+        return error.exit_code
+    except ProgramFault:
+        if not as_json:
+            raise
+        print_json(result.to_dict())
+        return 1
+    if as_json:
+        print_json(result.to_dict())
+    return 0
+
+
+def failure(program: Program, backend: str, error: MachineError) -> dict[str, Any]:
+    """The JSON object of a run that the machine ended early."""
+    cause = error.cause.label if isinstance(error.cause, Cause) else None
+    return dict.fromkeys(RESULT_KEYS) | {
+        "schema_version": SCHEMA_VERSION,
+        "backend": backend,
+        "config": program.config.name,
+        "instructions": len(program.instructions),
+        "error": {
+            "cause": cause,
+            "instruction": error.index,
+            "cycle": error.cycle,
+            "message": str(error),
+        },
+    }
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, path = text.partition("=")
+    if not equals or not name or not path:
+        raise click.UsageError(f"{text!r} is not of the form NAME=FILE.npy")
+    return name, path
+
+
+def read_array(name: str, path: str) -> npt.NDArray[Any]:
+    """An array from a .npy file; nothing in it is executed.
+
+    Raises:
+        ProgramError: it cannot be read or is no such file.
+    """
+    try:
+        array = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise ProgramError(f"input {name} from {path!r} cannot be read: {error.strerror or error}") from None
+    except (ValueError, EOFError) as error:
+        raise ProgramError(f"input {name} from {path!r} is no .npy file: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise ProgramError(f"input {name} from {path!r} is an archive; give a .npy file")
+    return array
+
+
+def _npy(array: npt.NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def print_result(program: Program, result: Result) -> None:
+    """The figures of a run as text."""
+    rows = [("machine", describe(program.config))]
+    if result.cycles is not None:
+        rows.append(("cycles", f"{result.cycles:,}"))
+    if result.utilization is not None and result.roofline_fraction is not None:
+        rows.append(("utilization", f"{result.utilization:.1%} of the GEMM core"))
+        rows.append(("roofline", f"{result.roofline_fraction:.1%} of the limit"))
+    rows.append(("instructions", f"{len(result.instructions):,}"))
+    rows.append(("micro-ops", f"{result.simulation.functional.uops:,}"))
+    moved = ", ".join(f"{kind} {n:,}" for kind, n in result.bytes_by_kind.items() if n)
+    rows.append(("bytes moved", moved))
+    if result.mismatches is not None:
+        wrong = f"{result.mismatches:,} MISMATCHES" if result.mismatches else "all equal"
+        rows.append(("compared to numpy", wrong))
+    rows.append(("packing, simulation", f"{result.pack_seconds:.3f} s, {result.simulate_seconds:.3f} s"))
+    show(figures_table(rows))
+    if result.stalls is not None and result.cycles:
+        show(stall_table(result))
+
+
+def stall_table(result: Result) -> Table:
+    """Where each unit's cycles went, in percent."""
+    table = Table(box=None, pad_edge=False, title="where the cycles went", title_justify="left")
+    for heading in ("unit", "busy", "waits for memory", "waits for token", "idle"):
+        table.add_column(heading, justify="left" if heading == "unit" else "right")
+    assert result.stalls is not None
+    for unit, cycles in result.stalls.items():
+        shares = (n / (result.cycles or 1) for n in cycles.to_dict().values())
+        table.add_row(unit, *(f"{share:.1%}" for share in shares))
+    return table

@@ -1,0 +1,27 @@
+"""``accel show``: a program at every stage of the compiler."""
+
+from pathlib import Path
+
+import click
+
+from accel.cli.common import load_program
+from accel.listing import STAGES, stage_text
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--stage", default="tensorized", show_default=True, metavar="|".join(STAGES), help="What to show."
+)
+def show(file: Path, stage: str) -> None:
+    """Show what became of a program at one stage of its compilation.
+
+    nest: the naive loops. scheduled: after split, tile, reorder, caches. tensorized: with intrinsics.
+    threads: with virtual threads interleaved. streams: the access/execute streams with their tokens.
+    asm: the instructions.
+
+    \b
+    Example:
+      accel show gemm.accel --stage streams
+    """
+    print(stage_text(load_program(file), stage), end="")

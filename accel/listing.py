@@ -1,0 +1,75 @@
+"""Programs as text, at every stage of the compiler."""
+
+from collections.abc import Callable, Iterator
+
+from accel.compiler.lower import lower
+from accel.compiler.nest import format_nest
+from accel.compiler.schedule import create_schedule
+from accel.compiler.tensorize import tensorize
+from accel.errors import AccelError, nearest
+from accel.isa import Instruction, Unit, format_instruction
+from accel.order import pops, pushes
+from accel.program import Program
+
+_SHORT = {Unit.FETCH: "fetch", Unit.LOAD: "ld", Unit.COMPUTE: "ex", Unit.STORE: "st"}
+"""The units as literature names their stages."""
+
+
+def stage_text(program: Program, stage: str) -> str:
+    """A program at a stage.
+
+    Raises:
+        AccelError: there is no such stage, or the program does not hold what it needs.
+    """
+    if stage not in STAGES:
+        raise AccelError(f"the stage is {stage!r}; {nearest(stage, STAGES)}")
+    return STAGES[stage](program)
+
+
+def _nest(program: Program) -> str:
+    return format_nest(lower(create_schedule(program.outputs)))
+
+
+def _scheduled(program: Program) -> str:
+    return format_nest(lower(program.schedule()))
+
+
+def _tensorized(program: Program) -> str:
+    return format_nest(tensorize(program.schedule()))
+
+
+def streams_text(program: Program) -> str:
+    """Every instruction with the tokens that it waits for and sends, in program order."""
+    return "".join(line + "\n" for line in _stream_lines(program.instructions))
+
+
+def _stream_lines(instructions: list[Instruction]) -> Iterator[str]:
+    counts = dict.fromkeys(Unit, 0)
+    for instruction in instructions:
+        unit = instruction.unit
+        name = _SHORT[unit]
+        for counter in pops(instruction):
+            yield f"{name}.pop_dep_from({_SHORT[counter.source]})"
+        what = format_instruction(instruction).split("  <")[0].split("  >")[0]
+        yield f"{f'{name}.perform_action({name}{counts[unit]})':<28}  # {' '.join(what.split())}"
+        counts[unit] += 1
+        for counter in pushes(instruction):
+            yield f"{name}.push_dep_to({_SHORT[counter.target]})"
+
+
+def assembly_text(program: Program) -> str:
+    """The instructions, one per line with its number."""
+    width = len(str(len(program.instructions)))
+    lines = (f"{i:>{width}}  {format_instruction(x)}\n" for i, x in enumerate(program.instructions))
+    return "".join(lines)
+
+
+STAGES: dict[str, Callable[[Program], str]] = {
+    "nest": _nest,
+    "scheduled": _scheduled,
+    "tensorized": _tensorized,
+    "threads": _tensorized,
+    "streams": streams_text,
+    "asm": assembly_text,
+}
+"""The stages by name, in order."""
