@@ -72,8 +72,9 @@ def choose_tiles(workload: Workload, config: Config) -> Tiles:
             best = (cost, tiles)
     if best is None:
         raise ScheduleError(
-            f"configuration {config.name!r} has scratchpads of {config.inp_depth} inp, {config.wgt_depth} wgt "
-            f"and {config.acc_depth} acc elements; one tile needs at least 2, 2 and {2 * (1 + per_column)}"
+            f"configuration {config.name!r} has scratchpads of {config.inp_depth} inp, "
+            f"{config.wgt_depth} wgt and {config.acc_depth} acc elements; "
+            f"one tile needs at least 2, 2 and {2 * (1 + per_column)}"
         )
     return best[1]
 
@@ -97,7 +98,7 @@ def default_schedule(workload: Workload, machine: MachineLike) -> Schedule:
         result = s[s.cache_write(C, machine.acc_buffer)]
         stages = [sums, result]
     y, x = s[C].op.axis
-    yo, xo, _, _ = s[C].tile(y, x, tiles.rows * config.batch, tiles.columns * config.block_out)
+    _, xo, _, _ = s[C].tile(y, x, tiles.rows * config.batch, tiles.columns * config.block_out)
     for stage in stages:
         stage.compute_at(s[C], xo)
     if workload.parameters["bias"]:

@@ -42,10 +42,7 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[str, Array]) -> dict[str
 
 def _compute(op: Compute, values: dict[Tensor, Array]) -> Array:
     total = reduction(op.body)
-    if total is None:
-        result = _value(op.body, op.axis, {}, values)
-    else:
-        result = _sum(op, total, values)
+    result = _value(op.body, op.axis, {}, values) if total is None else _sum(op, total, values)
     return np.broadcast_to(result, op.shape).astype(op.dtype)
 
 
@@ -182,8 +179,8 @@ def apply(op: str, a: Array, b: Array) -> Array:
     if op in ("<<", ">>"):
         right = y.astype(np.int64) if op == ">>" else -y.astype(np.int64)
         wide = x.astype(np.int64)
-        shifted = np.where(right >= 0, wide >> right.clip(0, 63), wide << (-right).clip(0, 32))
-        return shifted.astype(np.int32)
+        shifted: Array = np.where(right >= 0, wide >> right.clip(0, 63), wide << (-right).clip(0, 32))
+        return np.asarray(shifted, dtype=np.int64).astype(np.int32)
     if op in ("//", "%"):
         if (y == 0).any():
             raise ShapeError("a tensor expression divides by zero")

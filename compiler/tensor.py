@@ -246,8 +246,8 @@ def _check_bounds(op: Compute, read: Read) -> None:
         low, high = bounds(index)
         if low < 0 or high >= size:
             raise ShapeError(
-                f"{op.name} reads {read.tensor.name} at {format_expr(index)} in dimension {d}, which runs over "
-                f"{low}..{high}; the tensor has {size} there"
+                f"{op.name} reads {read.tensor.name} at {format_expr(index)} in dimension {d}, which runs "
+                f"over {low}..{high}; the tensor has {size} there"
             )
 
 

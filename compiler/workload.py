@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from accel.compiler.expr import clip, maximum
+from accel.compiler.expr import Expr, IterVar, clip, maximum
 from accel.compiler.tensor import Tensor, compute, placeholder, reduce_axis, sum
 from accel.errors import ShapeError
 
@@ -75,8 +75,8 @@ def gemm(
     output = sums
     if epilogue:
 
-        def result(y: Any, x: Any) -> Any:
-            value = sums[y, x]
+        def result(y: IterVar, x: IterVar) -> Expr:
+            value: Expr = sums[y, x]
             if offset is not None:
                 value = value + offset[x]
             if shift is not None:
