@@ -18,7 +18,8 @@ import numpy.typing as npt
 from accel.config import PAGE_BYTES, Config, load_config
 from accel.dram import Dram
 from accel.errors import MachineError, ProgramError
-from accel.isa import Instruction, decode
+from accel.faults import dram_span
+from accel.isa import Instruction, Transfer, decode
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import simulate
@@ -58,13 +59,22 @@ class Vector:
         return memory
 
     def free_address(self) -> int:
-        """Where the instructions can be put: behind all pages and expected regions, at a page's start.
+        """Where the instructions can be put: the first page from which on nothing is used.
+
+        Pages that the program only reads count as used too: they are zero, and must stay so.
 
         Raises:
             ProgramError: there is no room.
         """
-        ends = [a + page.size for a, page in (*self.pages, *self.expected)]
-        address = -(-max(ends, default=0) // PAGE_BYTES) * PAGE_BYTES
+        used = [(a, a + content.size) for a, content in (*self.pages, *self.expected)]
+        used += [
+            dram_span(i, self.config) for i in self.instructions() if isinstance(i, Transfer) and i.x_size
+        ]
+        address = self.config.mem_base
+        for start, stop in sorted(used):
+            if start >= address + len(self.code):
+                break
+            address = max(address, -(-stop // PAGE_BYTES) * PAGE_BYTES)
         if address + len(self.code) > self.config.mem_base + self.config.mem_size:
             raise ProgramError(f"vector {self.name!r} leaves no room for its instructions in the DRAM window")
         return address
