@@ -47,6 +47,9 @@ class Fault:
     message: str
 
 
+EMPTY_PROGRAM = Fault(cause=Cause.NO_FINISH, message="the program is empty; it must end with FINISH")
+"""What fetch finds of a program without instructions; counted as instruction 0's."""
+
 _SRAM_OF = {
     Memory.UOP: "uop",
     Memory.WGT: "wgt",

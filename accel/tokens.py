@@ -21,7 +21,7 @@ from accel.access import AccessSets, DramRows, Elements, dram_rows
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import DeadlockError, MachineError, ProgramFault, RaceError
-from accel.faults import Cause, Fault, fetch_fault, instruction_fault
+from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_fault
 from accel.isa import Instruction, Load, Loops, Memory, Transfer, Unit
 from accel.order import WORKERS, Counter, Stepper, Waiting, explain_deadlock
 
@@ -128,8 +128,7 @@ def _static_faults(instructions: Sequence[Instruction], config: Config) -> list[
     found: list[tuple[int, Fault]] = []
     count = len(instructions)
     if not count:
-        message = "the program is empty; it must end with FINISH"
-        return [(0, Fault(cause=Cause.NO_FINISH, message=message))]
+        return [(0, EMPTY_PROGRAM)]
     for index, instruction in enumerate(instructions):
         fault = fetch_fault(instruction, index, count) or instruction_fault(instruction, config)
         if fault is not None:

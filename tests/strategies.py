@@ -104,7 +104,7 @@ def _timing(rng: Random, base: Config) -> Config:
         loads_in_flight=rng.choice(few),
         stores_in_flight=rng.choice(few),
         tree_stages=rng.randint(0, 3),
-        token_bits=rng.choice((8, 8, 8, 2, 1)),
+        token_bits=rng.choice((8, 8, 8, 8, 8, 2, 1)),
         serial=rng.choice((0, 0, 0, 0, 1)),
     )
 
@@ -199,6 +199,8 @@ def _transfer(
     padded = memory != Memory.OUT and rng.choice((False, True))
     top, bottom, left, right = (rng.randint(0, pad) if padded else 0 for _ in range(4))
     width = rng.randint(1, max(1, min(x_size, depth - left - right)))
+    if (left + width + right) * (top + 1 + bottom) > depth:
+        top = bottom = 0
     most = max(0, min(y_size, depth // (left + width + right) - top - bottom))
     height = _seldom(rng, 0, min(1, most), most)
     room = depth - (left + width + right) * (top + height + bottom)
@@ -299,7 +301,7 @@ def programs(
 
     Args:
         first: what they begin with.
-        wild: now and then replace an instruction by any at all, which is mostly at fault.
+        wild: now and then replace an instruction by any, which is mostly at fault.
         factor: as :func:`loops` takes it.
         sizes: as :func:`transfers` takes them.
     """
@@ -310,10 +312,12 @@ def programs(
             body.append(_loops(rng, config, iterations=2, uops=3, factor=factor))
         else:
             body.append(_transfer(rng, config, **sizes))
-    body = [_flagged(rng, instruction) for instruction in body]
+    body = [_flagged(rng, instruction) for instruction in [*body, Finish()]]
     if wild and rng.randint(0, 2) == 0:
-        body[rng.randrange(len(body))] = _any_instruction(rng, config)
-    finish = _flagged(rng, Finish())
-    keep = draw(st.lists(st.integers(0, 7), min_size=len(body), max_size=len(body)))
-    program = [*(i for i, kept in zip(body, keep, strict=True) if kept), finish]
+        other = _any_instruction(rng, config)
+        if isinstance(other, Loops):
+            other = replace(other, iter_out=other.iter_out % 4, iter_in=other.iter_in % 4)
+        body[rng.randrange(len(body))] = other
+    keep = draw(st.lists(st.integers(0, 7), min_size=len(body) - 1, max_size=len(body) - 1))
+    program = [i for i, kept in zip(body, [*keep, 1], strict=True) if kept]
     return program if rng.randint(0, 7) == 0 else repaired(program)

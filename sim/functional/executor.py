@@ -16,7 +16,7 @@ from accel.access import LoopShape, as_elements, index_fault, loop_shape, reache
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import AccelError, DeadlockError, LimitExceeded, MachineError
-from accel.faults import Cause, Fault, fetch_fault, instruction_fault
+from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_fault
 from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
 from accel.order import Counter, Stepper, Waiting, explain_deadlock
 from accel.sim.functional.alu import alu_immediate, alu_tensor
@@ -198,10 +198,7 @@ def _runnable(instructions: Sequence[Instruction], run: FunctionalRun) -> int:
     """How many instructions fetch hands out before it stops; what stops it goes into the run's faults."""
     count = len(instructions)
     if not count:
-        run.faults[0] = (
-            0,
-            Fault(cause=Cause.NO_FINISH, message="the program is empty; it must end with FINISH"),
-        )
+        run.faults[0] = (0, EMPTY_PROGRAM)
     for index, instruction in enumerate(instructions):
         fault = fetch_fault(instruction, index, count)
         if fault is not None:

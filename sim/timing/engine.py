@@ -86,20 +86,18 @@ class Engine:
         return self._heap[0] // _KINDS if self._heap else NEVER
 
     def run(self, max_cycles: int) -> None:
-        """Call handlers in order until none is left, an error has come, or ``max_cycles`` have passed."""
+        """Call handlers in order until none is left or all of the first error's cycle, or of cycle
+        ``max_cycles``, have been called."""
         heap, handlers = self._heap, self._handlers
         previous = -1
         while heap:
+            cycle, wake = divmod(heap[0], _KINDS)
+            if cycle > max_cycles or (self.stop is not None and cycle > self.stop.cycle):
+                return
             key = heappop(heap)
-            if key == previous:
-                continue
-            previous = key
-            cycle, wake = divmod(key, _KINDS)
-            if self.stop is not None and cycle > self.stop.cycle:
-                return
-            if cycle >= max_cycles:
-                return
-            handlers[wake](cycle)
+            if key != previous:
+                previous = key
+                handlers[wake](cycle)
 
     def happens(self, cycle: int) -> None:
         """Note that something happens in ``cycle``."""

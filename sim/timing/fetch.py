@@ -1,9 +1,11 @@
 """Fetch: reads the program in bursts, as far as its buffer has room, and hands out one instruction a cycle.
 
 An instruction is handed out in the first cycle in which it has arrived, the one before it has gone, its
-unit's queue has room, and, in serial mode, the one before it has retired.
+unit's queue has room, and, in serial mode, the one before it has retired. What is wrong with it is found
+in the first cycle in which it has arrived and the one before it has gone, whether there is room or not.
 """
 
+from accel.faults import EMPTY_PROGRAM
 from accel.isa import Unit
 from accel.order import WORKERS, queue_depth
 from accel.sim.timing.engine import NEVER, Engine, Wake
@@ -39,6 +41,8 @@ class Fetch(Requester):
     def attach(self, port: ReadPort) -> None:
         self._port = port
         self._ask()
+        if not self._steps:
+            self._engine.fail(FETCH_STARTUP, Unit.FETCH, 0, EMPTY_PROGRAM)
 
     def beats(self) -> int:
         return self._bursts[self._asked].burst.beats

@@ -27,8 +27,8 @@ class TimingRun:
     """When everything happened, up to the end or the first error.
 
     Attributes:
-        cycles: length of the run: up to and including the last cycle in which anything happens, or the
-            cycle of the error.
+        cycles: length of the run: up to and including the last cycle in which anything happens; cut short
+            by an error, the cycles before the one in which it was found.
         steps: the instructions, with the cycles of hand-out, start and retirement; those that lie
             behind an error are not to be looked at (:meth:`events` leaves them out).
         bursts: all bursts in order of their grant within each unit.
@@ -91,7 +91,8 @@ def simulate_timing(
         config: geometry and timing.
         address: of the first instruction in DRAM, a multiple of 16.
         faults: what functional execution found wrong with micro-ops, by instruction.
-        max_cycles: a longer run ends with the cause ``limit``.
+        max_cycles: a longer run ends in cycle ``max_cycles`` with the cause ``limit``, which goes before
+            any other error of that cycle.
         tokens: counters at the start.
 
     Cost is linear in instructions and bursts.
@@ -107,17 +108,16 @@ def simulate_timing(
     for requester in (compute, load, fetch):
         requester.attach(port)
     engine.run(max_cycles)
-    last = max((step.retire for step in steps if step.retire is not None), default=-1)
-    complete = all(step.retire is not None for step in steps)
     stop = engine.stop
+    complete = all(step.retire is not None for step in steps)
     if stop is None and not complete and engine.next_cycle == NEVER:
         stop = _deadlock(instructions, config, tokens, engine)
-    cycles = stop.cycle if stop is not None else last + 1
-    if cycles > max_cycles or (stop is None and not complete):
+    late = [step.index for step in steps if step.retire is None or step.retire >= max_cycles]
+    if late and (stop is None or stop.cycle >= max_cycles):
         message = f"the run takes more than {max_cycles} cycles (max_cycles)"
-        index = min(step.index for step in steps if step.retire is None or step.retire >= max_cycles)
-        stop = Stop(max_cycles, Unit.FETCH, index, Fault(cause=Cause.LIMIT, message=message))
-        cycles = max_cycles
+        stop = Stop(max_cycles, Unit.FETCH, late[0], Fault(cause=Cause.LIMIT, message=message))
+    last = max((step.retire for step in steps if step.retire is not None), default=-1)
+    cycles = stop.cycle if stop is not None else last + 1
     if stop is not None:
         bursts = [burst for burst in bursts if burst.grant <= stop.cycle]
     writes: dict[Unit, list[Interval]] = {

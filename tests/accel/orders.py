@@ -37,11 +37,11 @@ class Orders:
             (i, j)
             for i, mine in self.accesses.items()
             for j, others in self.accesses.items()
-            if i < j and _conflict(mine, others) and self.unordered(i, j)
+            if i < j and conflict(mine, others) and self.unordered(i, j)
         }
 
 
-def _conflict(mine: set[Access], others: set[Access]) -> bool:
+def conflict(mine: set[Access], others: set[Access]) -> bool:
     written = {(memory, element) for memory, write, element in mine if write}
     touched = {(memory, element) for memory, _, element in others}
     if written & touched:

@@ -1,0 +1,529 @@
+"""The timing contract, stepped cycle by cycle.
+
+Slow, and independent of the event-driven model on purpose: four units, the read port, the write channels
+and the token counters hold state and look at nothing but that state as it was at the end of the cycle
+before. Of the machine's definition it uses the latencies of :mod:`accel.timing` and the causes of
+:mod:`accel.faults`.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from accel.config import Config
+from accel.events import Event, EventKind, UnitCycles
+from accel.faults import Cause, Fault, fetch_fault, instruction_fault
+from accel.isa import Instruction, Loops, Memory, Transfer, Unit
+from accel.sim.timing.model import TimingRun
+from accel.timing import (
+    EMPTY_DURATION,
+    FETCH_STARTUP,
+    INDEX_CHECK,
+    REQUEST_STARTUP,
+    STORE_READ_DELAY,
+    WRITE_DELAY,
+    compute_depth,
+)
+
+WORKERS = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
+COUNTERS = {
+    (Unit.LOAD, Unit.COMPUTE): 0,
+    (Unit.COMPUTE, Unit.LOAD): 1,
+    (Unit.COMPUTE, Unit.STORE): 2,
+    (Unit.STORE, Unit.COMPUTE): 3,
+}
+
+
+def bursts_of_row(address: int, length: int, config: Config) -> Iterator[int]:
+    """Beats of each burst: words of the bus, in order; a new burst at a 4 KiB boundary and after
+    ``max_burst_beats`` beats."""
+    bus = config.bus_bits // 8
+    beats = 0
+    for word in range(address // bus, (address + length - 1) // bus + 1):
+        if beats and (word * bus % 4096 == 0 or beats == config.max_burst_beats):
+            yield beats
+            beats = 0
+        beats += 1
+    yield beats
+
+
+def element_bytes(memory: int, config: Config) -> int:
+    batch, block_in, block_out = config.batch, config.block_in, config.block_out
+    return {
+        Memory.UOP: 4,
+        Memory.WGT: block_out * block_in,
+        Memory.INP: batch * block_in,
+        Memory.ACC: batch * block_out * 4,
+        Memory.OUT: batch * block_out,
+        Memory.ACC_8BIT: batch * block_out,
+    }[Memory(memory)]
+
+
+@dataclass(eq=False)
+class Work:
+    """An instruction on its way through the machine; cycles are None until they have come."""
+
+    index: int
+    instruction: Instruction
+    fault: Fault | None
+    """What its unit finds when it is about to start."""
+    requests: deque[int]
+    """Beats of each burst that is not granted yet."""
+    beats: int
+    """Beats that have not been written into the scratchpad, or on the bus, yet."""
+    pads: int
+    """Pad words that have not been written yet."""
+    range: tuple[int, int, int] | None
+    """Memory and scratchpad elements, if any."""
+    last_grant: int = -1
+    response: int = -1
+    """Cycle of the last write response so far."""
+    handed_out: int | None = None
+    start: int | None = None
+    retire: int | None = None
+
+    @property
+    def unit(self) -> Unit:
+        return self.instruction.unit
+
+    @property
+    def pipelined(self) -> bool:
+        return isinstance(self.instruction, Loops)
+
+    def started(self, before: int) -> bool:
+        return self.start is not None and self.start < before
+
+    def retired(self, before: int) -> bool:
+        return self.retire is not None and self.retire < before
+
+    def in_flight(self, now: int) -> bool:
+        return self.start is not None and not self.retired(now)
+
+
+def work_of(index: int, instruction: Instruction, config: Config) -> Work:
+    work = Work(index, instruction, instruction_fault(instruction, config), deque(), 0, 0, None)
+    if not isinstance(instruction, Transfer) or not instruction.x_size or work.fault is not None:
+        return work
+    size = element_bytes(instruction.memory, config)
+    for y in range(instruction.y_size):
+        address = config.mem_base + (instruction.dram_base + y * instruction.x_stride) * size
+        work.requests.extend(bursts_of_row(address, instruction.x_size * size, config))
+    work.beats = sum(work.requests)
+    box = instruction.width * instruction.height
+    work.pads = box - instruction.x_size * instruction.y_size
+    if box:
+        work.range = (instruction.memory, instruction.sram_base, instruction.sram_base + box)
+    return work
+
+
+@dataclass(eq=False)
+class Burst:
+    """A granted burst. Reads of instructions have no ``work``, but the number of the first in them and,
+    per beat, how many it completes."""
+
+    unit: Unit
+    index: int
+    work: Work | None
+    grant: int
+    beats: int
+    completes: list[int]
+    sent: int = 0
+    last: int | None = None
+    response: int | None = None
+
+
+def fetch_bursts(address: int, count: int, config: Config) -> Iterator[list[int]]:
+    """For each beat of each burst of instructions, how many are complete with it."""
+    bus = config.bus_bits // 8
+    for begin in range(0, count, config.fetch_chunk):
+        at = address + 16 * begin
+        end = at + 16 * min(config.fetch_chunk, count - begin)
+        for beats in bursts_of_row(at, end - at, config):
+            words = range(at // bus, at // bus + beats)
+            ends = [min(end, (word + 1) * bus) for word in words]
+            starts = [at, *ends[:-1]]
+            yield [e // 16 - s // 16 for s, e in zip(starts, ends, strict=True)]
+            at = ends[-1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What the machine did; ``stop`` is (cycle, unit, instruction, cause)."""
+
+    cycles: int
+    events: list[Event]
+    stop: tuple[int, Unit, int, Cause] | None
+    unit_cycles: dict[Unit, UnitCycles]
+
+
+class Machine:
+    """The machine in cycle ``now``."""
+
+    def __init__(
+        self,
+        program: Sequence[Instruction],
+        config: Config,
+        *,
+        address: int,
+        faults: Mapping[int, tuple[int, Fault]],
+        tokens: Sequence[int],
+    ) -> None:
+        self.config = config
+        self.now = 0
+        self.work = [work_of(index, instruction, config) for index, instruction in enumerate(program)]
+        self.uop_faults = faults
+        self.fetches = deque(fetch_bursts(address, len(program), config))
+        self.asked = 0
+        """Instructions in all bursts granted so far."""
+        self.arrivals: list[int] = []
+        """First cycle in which each instruction can be handed out."""
+        self.queues: dict[Unit, list[Work]] = {unit: [] for unit in WORKERS}
+        """Everything handed out to a unit so far, started or not."""
+        self.tokens = list(tokens)
+        self.reads: list[Burst] = []
+        self.writes: list[Burst] = []
+        self.arriving: deque[tuple[int, Work]] = deque()
+        """Beats from the bus and the cycle in which they are written into a scratchpad."""
+        self.slots: deque[tuple[Work, int]] = deque()
+        """Micro-ops that have not entered the pipeline, of the instruction that started last."""
+        self.pipeline: deque[tuple[int, Work, int]] = deque()
+        """Cycle of its slot, instruction and number of each micro-op in the pipeline."""
+        self.events: list[Event] = []
+        self.errors: list[tuple[Unit, int, Cause]] = []
+        self.pushed: list[tuple[int, Work]] = []
+        """Tokens pushed in this cycle: counter and pusher."""
+        self.moved: set[Unit] = set()
+        """Units that are busy in this cycle."""
+        self.lacking: set[Unit] = set()
+        """Units that could start their next instruction, were its tokens there."""
+        self.cycles = {unit: [0, 0, 0, 0] for unit in Unit}
+
+    def run(self, max_cycles: int) -> Outcome:
+        stop = None
+        while not all(work.retired(self.now) for work in self.work):
+            self.step()
+            stop = self.stop(max_cycles)
+            if stop is not None:
+                break
+            self.account()
+            self.now += 1
+        unit_cycles = {
+            unit: UnitCycles(busy=busy, memory_stall=memory, token_stall=token, idle=idle)
+            for unit, (busy, memory, token, idle) in self.cycles.items()
+        }
+        return Outcome(cycles=self.now, events=sorted(self.events), stop=stop, unit_cycles=unit_cycles)
+
+    def step(self) -> None:
+        """One cycle. Parts look at each other's state as it was before this cycle."""
+        self.moved, self.lacking, self.pushed = set(), set(), []
+        self.start_load()
+        self.start_compute()
+        self.start_store()
+        self.run_pipeline()
+        self.move_read_beat()
+        self.write_scratchpads()
+        self.move_write_beat()
+        self.retire_transfers()
+        self.hand_out()
+        self.grant_read()
+        self.grant_write()
+        self.push_tokens()
+
+    # --- what ends a run -------------------------------------------------------------------------
+
+    def stop(self, max_cycles: int) -> tuple[int, Unit, int, Cause] | None:
+        """The error of this cycle: the limit, else the first by unit and instruction, else a deadlock."""
+        if self.now == max_cycles:
+            late = next(work.index for work in self.work if not work.retired(self.now))
+            return self.now, Unit.FETCH, late, Cause.LIMIT
+        if self.errors:
+            return self.now, *min(self.errors)
+        if self.deadlocked():
+            unit = min(self.lacking)
+            return self.now, unit, self.head(unit).index, Cause.DEADLOCK
+        return None
+
+    def deadlocked(self) -> bool:
+        """No unit works, no burst is outstanding, fetch is done or blocked, and every non-empty queue's
+        head lacks a token."""
+        works = any(work.in_flight(self.now) for work in self.work)
+        outstanding = any(self.outstanding(bursts) for bursts in (self.reads, self.writes))
+        new = any(work.handed_out == self.now for work in self.work)
+        number = len(self.handed_out())
+        fetching = number < len(self.work) and not self.arrived(number)
+        waiting = {unit for unit in WORKERS if not all(w.started(self.now + 1) for w in self.queues[unit])}
+        return not (works or outstanding or new or fetching) and bool(waiting) and waiting == self.lacking
+
+    def error(self, unit: Unit, index: int, cause: Cause) -> None:
+        self.errors.append((unit, index, cause))
+
+    def note(self, unit: Unit, kind: EventKind, index: int, value: int = 0) -> None:
+        self.events.append(Event(self.now, unit, kind, index, value))
+
+    # --- tokens ----------------------------------------------------------------------------------
+
+    def begin(self, unit: Unit) -> Work | None:
+        """Start the head of the unit's queue, which the unit can accept, if its tokens are there."""
+        work = self.head(unit)
+        flags = work.instruction
+        sides = [(flags.pop_prev, unit.previous), (flags.pop_next, unit.next)]
+        popped = [COUNTERS[side, unit] for flag, side in sides if flag and side is not None]
+        if not all(self.tokens[counter] for counter in popped):
+            self.lacking.add(unit)
+            return None
+        if work.fault is not None:
+            self.error(unit, work.index, work.fault.cause)
+            return None
+        work.start = self.now
+        self.note(unit, EventKind.QUEUE_POP, work.index, unit)
+        self.note(unit, EventKind.START, work.index)
+        for counter in popped:
+            self.tokens[counter] -= 1
+            self.note(unit, EventKind.TOKEN_POP, work.index, counter)
+        return work
+
+    def finish(self, work: Work) -> None:
+        """Retire an instruction; its tokens can be used in the next cycle."""
+        work.retire = self.now
+        unit, flags = work.unit, work.instruction
+        self.note(unit, EventKind.RETIRE, work.index)
+        for flag, side in ((flags.push_prev, unit.previous), (flags.push_next, unit.next)):
+            if flag and side is not None:
+                self.pushed.append((COUNTERS[unit, side], work))
+                self.note(unit, EventKind.TOKEN_PUSH, work.index, COUNTERS[unit, side])
+
+    def push_tokens(self) -> None:
+        for counter, work in self.pushed:
+            self.tokens[counter] += 1
+            if self.tokens[counter] >= 1 << self.config.token_bits:
+                self.error(work.unit, work.index, Cause.TOKEN_OVERFLOW)
+
+    # --- fetch -----------------------------------------------------------------------------------
+
+    def handed_out(self) -> list[Work]:
+        """What was handed out before this cycle."""
+        return [work for work in self.work if work.handed_out is not None and work.handed_out < self.now]
+
+    def arrived(self, number: int) -> bool:
+        return number < len(self.arrivals) and self.arrivals[number] <= self.now
+
+    def hand_out(self) -> None:
+        number = len(self.handed_out())
+        if number == len(self.work) or not self.arrived(number):
+            return
+        work = self.work[number]
+        fault = fetch_fault(work.instruction, number, len(self.work))
+        if fault is not None:
+            self.error(Unit.FETCH, number, fault.cause)
+            return
+        if self.config.serial and number and not self.work[number - 1].retired(self.now):
+            return
+        queue = self.queues[work.unit]
+        depth = getattr(self.config, f"{work.unit.label}_queue")
+        if sum(not other.started(self.now) for other in queue) < depth:
+            queue.append(work)
+            work.handed_out = self.now
+            self.moved.add(Unit.FETCH)
+            self.note(Unit.FETCH, EventKind.QUEUE_PUSH, number, work.unit)
+
+    def head(self, unit: Unit) -> Work:
+        return next(work for work in self.queues[unit] if work.start is None)
+
+    def heads_queue(self, unit: Unit) -> bool:
+        """Whether there is an instruction that the unit might start."""
+        waiting = [work for work in self.queues[unit] if work.start is None]
+        return bool(waiting) and waiting[0].handed_out is not None and waiting[0].handed_out < self.now
+
+    # --- load, store -----------------------------------------------------------------------------
+
+    def may_follow(self, unit: Unit, most: int) -> bool:
+        """Whether the instruction before has had its last burst granted, and fewer than ``most`` have
+        started and not retired."""
+        before = [work for work in self.queues[unit] if work.start is not None]
+        granted = not before or (not before[-1].requests and before[-1].last_grant < self.now)
+        return granted and sum(work.in_flight(self.now) for work in before) < most
+
+    def start_load(self) -> None:
+        if not self.heads_queue(Unit.LOAD) or not self.may_follow(Unit.LOAD, self.config.loads_in_flight):
+            return
+        flying = [work for work in self.queues[Unit.LOAD] if work.in_flight(self.now)]
+        if not any(overlap(self.head(Unit.LOAD).range, work.range) for work in flying):
+            self.begin(Unit.LOAD)
+
+    def start_store(self) -> None:
+        if self.heads_queue(Unit.STORE) and self.may_follow(Unit.STORE, self.config.stores_in_flight):
+            self.begin(Unit.STORE)
+
+    def retire_transfers(self) -> None:
+        """Each unit's oldest transfer, or FINISH, if all that it writes has been written; one a cycle."""
+        for unit in WORKERS:
+            flying = [work for work in self.queues[unit] if work.in_flight(self.now)]
+            if not flying or flying[0].pipelined or flying[0].retire is not None:
+                continue
+            oldest = flying[0]
+            assert oldest.start is not None
+            written = not (oldest.requests or oldest.beats or oldest.pads) and oldest.response <= self.now
+            if written and self.now >= oldest.start + EMPTY_DURATION:
+                self.finish(oldest)
+
+    def write_scratchpads(self) -> None:
+        """The beats that have come from the bus; in a unit without one, a pad word."""
+        fed = set()
+        while self.arriving and self.arriving[0][0] == self.now:
+            _, work = self.arriving.popleft()
+            work.beats -= 1
+            fed.add(work.unit)
+        self.moved |= fed
+        for unit in {Unit.LOAD, Unit.COMPUTE} - fed:
+            for work in self.queues[unit]:
+                if work.pads and work.start is not None and self.now >= work.start + REQUEST_STARTUP:
+                    work.pads -= 1
+                    self.moved.add(unit)
+                    break
+
+    # --- compute ---------------------------------------------------------------------------------
+
+    def start_compute(self) -> None:
+        if not self.heads_queue(Unit.COMPUTE):
+            return
+        flying = [work for work in self.queues[Unit.COMPUTE] if work.in_flight(self.now)]
+        if self.head(Unit.COMPUTE).pipelined:
+            free = not self.slots and all(work.pipelined for work in flying)
+        else:
+            free = not flying
+        work = self.begin(Unit.COMPUTE) if free else None
+        if work is not None and isinstance(work.instruction, Loops):
+            self.slots.extend((work, number) for number in range(max(1, work.instruction.uop_count)))
+
+    def run_pipeline(self) -> None:
+        """Issue a micro-op, check the indices of another, write the accumulators of a third."""
+        if self.slots:
+            work, number = self.slots.popleft()
+            self.pipeline.append((self.now, work, number))
+            if isinstance(work.instruction, Loops) and work.instruction.uop_count:
+                self.moved.add(Unit.COMPUTE)
+        for slot, work, number in list(self.pipeline):
+            bad = self.uop_faults.get(work.index)
+            if slot + INDEX_CHECK == self.now and bad is not None and bad[0] == number:
+                self.error(Unit.COMPUTE, work.index, bad[1].cause)
+            if slot + compute_depth(self.config) == self.now:
+                self.pipeline.popleft()
+                assert isinstance(work.instruction, Loops)
+                if number == max(1, work.instruction.uop_count) - 1:
+                    self.finish(work)
+
+    # --- the bus ---------------------------------------------------------------------------------
+
+    def outstanding(self, bursts: list[Burst]) -> int:
+        """Bursts whose last beat, or response, has not come before this cycle."""
+        ends = [burst.response if burst.unit is Unit.STORE else burst.last for burst in bursts]
+        return sum(end is None or end >= self.now for end in ends)
+
+    def requesting(self, unit: Unit) -> Work | None:
+        """The unit's instruction that asks for a burst."""
+        for work in self.queues[unit]:
+            if work.requests and work.start is not None and self.now >= work.start + REQUEST_STARTUP:
+                return work
+        return None
+
+    def grant(self, bursts: list[Burst], unit: Unit, work: Work) -> None:
+        burst = Burst(unit, work.index, work, self.now, work.requests.popleft(), [])
+        work.last_grant = self.now
+        bursts.append(burst)
+        self.note(unit, EventKind.BURST_GRANT, work.index, burst.beats)
+
+    def grant_read(self) -> None:
+        """One burst a cycle: compute before load, load before fetch."""
+        if self.outstanding(self.reads) >= self.config.outstanding:
+            return
+        for unit in (Unit.COMPUTE, Unit.LOAD):
+            work = self.requesting(unit)
+            if work is not None:
+                self.grant(self.reads, unit, work)
+                return
+        if self.now < FETCH_STARTUP or not self.fetches:
+            return
+        completes = self.fetches[0]
+        if self.asked + sum(completes) - len(self.handed_out()) <= self.config.fetch_buffer:
+            self.reads.append(Burst(Unit.FETCH, self.asked, None, self.now, len(completes), completes))
+            self.note(Unit.FETCH, EventKind.BURST_GRANT, self.asked, len(completes))
+            self.asked += sum(self.fetches.popleft())
+
+    def move_read_beat(self) -> None:
+        """The next beat of the oldest burst, whose memory has answered."""
+        burst = next((burst for burst in self.reads if burst.last is None), None)
+        if burst is None or self.now < burst.grant + self.config.read_latency:
+            return
+        if burst.work is None:
+            self.arrivals += [self.now + WRITE_DELAY] * burst.completes[burst.sent]
+        else:
+            self.arriving.append((self.now + WRITE_DELAY, burst.work))
+        self.sent(burst)
+
+    def grant_write(self) -> None:
+        """A burst whose first beat, once its accumulators are read, can follow the one before."""
+        work = self.requesting(Unit.STORE)
+        if work is None or self.outstanding(self.writes) >= self.config.outstanding:
+            return
+        if self.writes and self.writes[-1].last is None:
+            before = self.writes[-1]
+            sending = max(self.now, before.grant + STORE_READ_DELAY - 1)
+            if sending + before.beats - before.sent > self.now + STORE_READ_DELAY - 1:
+                return
+        self.grant(self.writes, Unit.STORE, work)
+
+    def move_write_beat(self) -> None:
+        burst = next((burst for burst in self.writes if burst.last is None), None)
+        if burst is None or self.now < burst.grant + STORE_READ_DELAY:
+            return
+        assert burst.work is not None
+        burst.work.beats -= 1
+        self.moved.add(Unit.STORE)
+        self.sent(burst)
+        burst.response = burst.work.response = self.now + self.config.write_latency
+
+    def sent(self, burst: Burst) -> None:
+        burst.sent += 1
+        if burst.sent == burst.beats:
+            burst.last = self.now
+            self.note(burst.unit, EventKind.BURST_LAST, burst.index, burst.beats)
+
+    # --- cycle counters --------------------------------------------------------------------------
+
+    def account(self) -> None:
+        """Busy, waiting for memory, waiting for a token, idle."""
+        for unit in Unit:
+            if unit is Unit.FETCH:
+                number = len(self.handed_out())
+                left = number < len(self.work)
+                memory, token = left and not self.arrived(number), left
+            else:
+                memory = any(work.in_flight(self.now) for work in self.queues[unit] if not work.pipelined)
+                token = unit in self.lacking
+            kind = 0 if unit in self.moved else 1 if memory else 2 if token else 3
+            self.cycles[unit][kind] += 1
+
+
+def overlap(one: tuple[int, int, int] | None, other: tuple[int, int, int] | None) -> bool:
+    if one is None or other is None or one[0] != other[0]:
+        return False
+    return one[1] < other[2] and other[1] < one[2]
+
+
+def step_by_step(
+    program: Sequence[Instruction],
+    config: Config,
+    *,
+    address: int = 0,
+    faults: dict[int, tuple[int, Fault]] | None = None,
+    max_cycles: int = 1 << 40,
+    tokens: tuple[int, int, int, int] = (0, 0, 0, 0),
+) -> Outcome:
+    machine = Machine(program, config, address=address, faults=faults or {}, tokens=tokens)
+    return machine.run(max_cycles)
+
+
+def assert_same(run: TimingRun, expected: Outcome) -> None:
+    stop = None if run.stop is None else (run.stop.cycle, run.stop.unit, run.stop.index, run.stop.fault.cause)
+    assert (run.events(), stop, run.cycles) == (expected.events, expected.stop, expected.cycles)
+    assert run.unit_cycles == expected.unit_cycles
