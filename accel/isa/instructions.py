@@ -14,6 +14,8 @@ from accel.isa.fields import FieldSpec, field
 
 
 class Opcode(IntEnum):
+    """What an instruction is, in its lowest three bits."""
+
     LOAD = 0
     STORE = 1
     GEMM = 2
