@@ -35,6 +35,8 @@ class Memory(IntEnum):
 
 
 class AluOp(IntEnum):
+    """What ALU does with its two operands."""
+
     MIN = 0
     MAX = 1
     ADD = 2
