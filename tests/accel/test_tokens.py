@@ -94,7 +94,7 @@ def test_a_program_is_proven_if_and_only_if_all_orders_agree() -> None:
         elif report.race_count:
             tally["race"] += 1
             tally["race shows"] += len(every.results | every.faults) > 1 or bool(every.stuck)
-            assert every.races()
+            assert every.races() or report.unknown_uops
         elif not (report.faults or report.unknown_uops):
             assert report.deadlock is not None
             tally["deadlock"] += 1
@@ -115,11 +115,10 @@ def test_reported_races_name_instructions_and_memory_that_conflict(
     program: list[Instruction], seed: int
 ) -> None:
     report, every = check(program, seed), orders(program, seed)
-    if report.faults:
+    if report.faults or report.unknown_uops:
         return
     for race in report.races:
-        if not report.unknown_uops:
-            assert (race.first, race.second) in every.races() | {(j, i) for i, j in every.races()}
+        assert (race.first, race.second) in every.races() | {(j, i) for i, j in every.races()}
         first, second = every.accesses[race.first], every.accesses[race.second]
         for element in race.where if race.memory == "dram" else race.where[:1]:
             assert (race.memory, race.write[1], element) in second
@@ -211,6 +210,18 @@ def test_a_proven_program() -> None:
         peak=(1, 0, 1, 0),
         unknown_uops=(),
     )
+
+
+def test_what_one_token_has_ordered_a_token_of_the_other_side_does_not_undo() -> None:
+    """The compute unit hears of the STORE, then of the LOAD, and the other way round."""
+    store, load = replace(STORE, pop_prev=False, push_prev=True), LOAD
+    for first, second in ((store, load), (load, store)):
+        hear_store = {"pop_next": first is store}
+        waits = replace(LOAD_UOPS, pop_prev=first is load, **hear_store)
+        gemm = Gemm(uop_end=1, iter_in=8, dst_factor_in=1, pop_prev=second is load, pop_next=second is store)
+        dram = Dram.of(MICRO)
+        report = check_tokens([first, second, waits, gemm, Finish()], MICRO, memory=dram)
+        assert report.ok
 
 
 def test_tokens_left_over_are_legal() -> None:
