@@ -222,7 +222,7 @@ def _range_of(index: Expr, outer: tuple[IterVar, ...], size: int) -> Range:
     if any(isinstance(atom, Binary) for atom, _ in linear(index).terms if set(variables(atom)) & inner):
         low, high = bounds(index)  # not linear in what runs: all that may occur
         start, high = Const(low), high - low
-    return clip_range(start, Const(high + 1), Const(size))
+    return clip_range(simplify(Binary("max", start, Const(0))), Const(high + 1), Const(size))
 
 
 def clip_range(start: Expr, extent: Expr, size: Expr) -> Range:

@@ -206,7 +206,7 @@ class Stage:
         Raises:
             ScheduleError: the axis is no loop of the consumer, or the consumer does not need this stage.
         """
-        stage = consumer if isinstance(consumer, Stage) else self.schedule[consumer]
+        stage = self.schedule[consumer]
         if stage is self or not self.schedule.depends(stage, self.tensor):
             raise ScheduleError(f"{self.name} cannot be computed at {stage.name}, which does not need it")
         if self.tensor in self.schedule.outputs:
@@ -336,9 +336,9 @@ class Schedule:
             if names.count(name) > 1:
                 raise ScheduleError(f"two tensors are named {name!r}; give each its own name")
 
-    def __getitem__(self, tensor: Tensor | Compute | str) -> Stage:
+    def __getitem__(self, tensor: Tensor | Compute | Stage | str) -> Stage:
         for stage in self.stages:
-            if tensor in (stage.tensor, stage.tensor.op, stage.name):
+            if tensor in (stage, stage.tensor, stage.tensor.op, stage.name):
                 return stage
         name = tensor if isinstance(tensor, str) else tensor.name
         raise ScheduleError(
@@ -386,7 +386,7 @@ class Schedule:
         check_scope(scope)
         users = self.readers(tensor)
         if readers is not None:
-            chosen = [r if isinstance(r, Stage) else self[r] for r in readers]
+            chosen = [self[reader] for reader in readers]
             for stage in chosen:
                 if stage not in users:
                     raise ScheduleError(
