@@ -537,6 +537,7 @@ def test_a_file_is_replaced_as_if_written(program: Program, file: Path, tmp_path
     umask = os.umask(0)
     os.umask(umask)
     assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~umask
+    assert os.umask(umask) == umask
     target.write_bytes(b"old")
     target.chmod(0o640)
     link.symlink_to("target")
@@ -561,6 +562,8 @@ def test_the_image_is_what_dram_holds(program: Program) -> None:
     assert memory.read(base + program.code_offset, len(program.code)).tobytes() == program.code
     for offset, content in program.segments:
         assert memory.read(base + offset, len(content)).tobytes() == content
+    sizes = {t.name: t.nbytes for t in program.tensors}
+    assert sizes == {"A": 3 * 2 * 4, "B": 2 * 2 * 8 * 4, "bias": 2 * 8 * 4, "C": 3 * 2 * 8}
     assert program.size == max(
         program.code_offset + len(program.code), *(t.offset + t.nbytes for t in program.tensors)
     )

@@ -116,6 +116,14 @@ def test_a_bias_is_repeated_in_every_row() -> None:
     layout = blocked((3,), ((None, 2), (0, 2)))
     assert layout.repeats
     assert layout.pack(np.array([7, 8, 9], np.int32)).tolist() == [[[7, 8], [7, 8]], [[9, 0], [9, 0]]]
+    single = blocked((3,), ((None, 1), (0, 2)))
+    assert not single.repeats
+    assert single.unpack(single.pack(np.array([7, 8, 9], np.int32))).tolist() == [7, 8, 9]
+
+
+def test_what_a_dimension_of_one_is_multiplied_by_does_not_matter() -> None:
+    layout = PackedLayout(shape=(3,), packed=(1, 3), element_dims=1, coefficients=((1 << 70, 1),))
+    assert layout.pack(np.array([7, 8, 9])).tolist() == [[7, 8, 9]]
 
 
 def test_sizes_that_memory_never_holds_are_counted_right() -> None:
