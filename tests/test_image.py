@@ -472,6 +472,15 @@ def test_a_device_is_not_read_forever() -> None:
         Program.load("/dev/zero")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
+def test_a_program_may_come_through_a_pipe(file: Path, program: Program) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, file.read_bytes())
+    os.close(writer)
+    assert Program.load(f"/dev/fd/{reader}") == program
+    os.close(reader)
+
+
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with refused(ProgramError, f"program {str(tmp_path)!r} cannot be read: Is a directory"):
         Program.load(tmp_path)
@@ -564,6 +573,7 @@ def test_the_image_is_what_dram_holds(program: Program) -> None:
         assert memory.read(base + offset, len(content)).tobytes() == content
     sizes = {t.name: t.nbytes for t in program.tensors}
     assert sizes == {"A": 3 * 2 * 4, "B": 2 * 2 * 8 * 4, "bias": 2 * 8 * 4, "C": 3 * 2 * 8}
+    assert handmade(segments=((1 << 20, bytes(100)),)).size == (1 << 20) + 100
     assert program.size == max(
         program.code_offset + len(program.code), *(t.offset + t.nbytes for t in program.tensors)
     )
