@@ -144,14 +144,15 @@ class Reference:
 
     def element_bytes(self, memory: int) -> int:
         c = self.config
-        return {
+        sizes: dict[int, int] = {
             UOP: 4,
             WGT: c.block_out * c.block_in,
             INP: c.batch * c.block_in,
             ACC: c.batch * c.block_out * 4,
             OUT: c.batch * c.block_out,
             ACC_8BIT: c.batch * c.block_out,
-        }[memory]
+        }
+        return sizes[memory]
 
     def rows(self, i: Transfer) -> Iterator[range]:
         """The addresses of each row."""

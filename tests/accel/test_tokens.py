@@ -136,8 +136,8 @@ def test_a_deadlock_is_one_in_every_order(
     program: list[Instruction], depths: tuple[int, ...], tokens: tuple[int, ...], serial: bool
 ) -> None:
     """With bounded queues and in serial mode, too."""
-    names = ("load_queue", "compute_queue", "store_queue")
-    config = replace(MICRO, serial=int(serial), **dict(zip(names, depths, strict=True)))
+    load, compute, store = depths
+    config = replace(MICRO, serial=int(serial), load_queue=load, compute_queue=compute, store_queue=store)
     report = check(program, 0, config, tokens)
     every = orders(program, 0, config, tokens, bounded=True)
     if report.faults:
@@ -251,11 +251,11 @@ def source_index(dram: Dram) -> int:
 
 def test_races_in_dram_in_words() -> None:
     program = [
-        Load(memory=Memory.ACC, dram_base=1, y_size=1, x_size=2),
+        Load(memory=Memory.INP, dram_base=4, y_size=1, x_size=4),
         replace(STORE, pop_prev=False, dram_base=6),
         Finish(),
     ]
-    report = check([replace(program[0], sram_base=4), *program[1:]])
+    report = check(program)
     with refused(
         RaceError,
         "race: instruction 0 reads and instruction 1 writes dram bytes 0x6..0x6, and no token orders them",
