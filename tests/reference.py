@@ -55,7 +55,7 @@ class Reference:
         self.inp: list[list[list[int]]] = pads.inp.tolist()
         self.wgt: list[list[list[int]]] = pads.wgt.tolist()
         self.acc: list[list[list[int]]] = pads.acc.tolist()
-        self.dram = {
+        self.dram: dict[int, int] = {
             address + offset: byte
             for address, page in dram.pages()
             for offset, byte in enumerate(page.tolist())
