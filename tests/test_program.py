@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,6 +23,7 @@ from accel.errors import (
     ConfigError,
     LimitExceeded,
     ProgramError,
+    RaceError,
     ScheduleError,
     ShapeError,
 )
@@ -273,6 +275,29 @@ def test_build_takes_machines_configurations_names_and_schedules() -> None:
     s[CL].tensorize(yi, m.gemm)
     result = accel.build(s, m).run()
     assert result.mismatches == 0
+
+
+def test_what_is_built_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"y_size": 1, "x_size": 1, "x_stride": 1}
+    racy = handmade(Load(memory=Memory.INP, **row), Load(memory=Memory.UOP, **row), Gemm(uop_end=1)).check()
+    monkeypatch.setattr(Program, "check", lambda _: racy)
+    with pytest.raises(RaceError, match="instruction 0 writes and instruction 2 reads inp elements"):
+        accel.build(accel.gemm(3, 9, 5), "tiny")
+
+
+def test_compilation_is_timed() -> None:
+    begin = time.perf_counter()
+    seconds = accel.build(accel.gemm(3, 9, 5), "tiny").compile_seconds
+    assert seconds is not None
+    assert 0 < seconds < time.perf_counter() - begin
+
+
+def test_instructions_are_fetched_from_where_they_lie() -> None:
+    """A burst ends at a 4 KiB boundary."""
+    for offset, bursts in ((4096, 1), (4096 - 32, 2)):
+        events = replace(handmade(*[Gemm()] * 3), code_offset=offset).run(mem_base=8192).events
+        assert events is not None
+        assert sum(e.kind is EventKind.BURST_GRANT for e in events) == bursts
 
 
 def test_timing_may_differ_from_run_to_run() -> None:
