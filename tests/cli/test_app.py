@@ -110,11 +110,6 @@ def test_errors_have_their_exit_codes(accel: Shell, monkeypatch: pytest.MonkeyPa
         assert (outcome.out, outcome.err) == ("", line)
 
 
-def test_deep_nesting_is_bad_input(accel: Shell) -> None:
-    (accel.folder / "deep.json").write_text("[" * 100_000)
-    accel.refused("configs", "deep.json", message="the input is nested too deeply; give something flatter")
-
-
 def test_an_interrupted_run_writes_nothing(
     accel: Shell, saved: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

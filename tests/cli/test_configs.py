@@ -62,3 +62,18 @@ def test_bad_input(arguments: list[str], message: str, accel: Shell) -> None:
     Path("list.json").write_text("[]")
     Path("vta.json").write_text('{"LOG_BLOKC": 4}')
     accel.refused("configs", *arguments, message=message)
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "9" * 5000, '{"batch": ', "\ud800", "", "{}{}"])
+def test_a_file_that_is_not_json(content: str, accel: Shell) -> None:
+    Path("bad.json").write_text(content, errors="surrogatepass")
+    outcome = accel("configs", "bad.json", code=2)
+    assert outcome.out == ""
+    assert outcome.err.startswith("accel: configuration 'bad.json' is not JSON: ")
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_number_without_end_is_no_number(accel: Shell) -> None:
+    digits = "9" * 5000
+    message = f"batch is '{digits}'; it must be an integer, as 64, 0x40 or 64KiB"
+    accel.refused("configs", "tiny", "--set", f"batch={digits}", message=message)
