@@ -13,7 +13,7 @@ from accel.config import NAMED, Config
 from accel.dram import Dram
 from accel.errors import DeadlockError, MachineError, ProgramFault, RaceError
 from accel.faults import Cause
-from accel.isa import Finish, Gemm, Instruction, Load, Memory, Store, encode_uops
+from accel.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, encode_uops
 from accel.order import Counter
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.tokens import MOST_REPORTED, TokenReport, check_tokens
@@ -346,6 +346,23 @@ def test_micro_ops_of_pads_are_known() -> None:
     assert [fault.message for _, fault in report.faults] == [
         "GEMM has dst index 8 in micro-op 8 of its 9; that scratchpad has 8 elements"
     ]
+
+
+def test_a_fault_found_on_the_way_ends_the_check() -> None:
+    """What lies behind is neither a deadlock nor an overflow."""
+    push = replace(LOAD, x_size=0)
+    program = [
+        LOAD_UOPS,
+        push,
+        push,
+        Gemm(uop_end=1, iter_in=9, dst_factor_in=7),
+        Alu(pop_next=True),
+        Finish(),
+    ]
+    report = check(program, config=replace(MICRO, token_bits=1))
+    assert [(index, fault.cause) for index, fault in report.faults] == [(3, Cause.DST_INDEX)]
+    assert report.deadlock is None
+    assert not report.ok
 
 
 def test_faults_of_single_instructions_are_all_found_at_once() -> None:

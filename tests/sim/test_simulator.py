@@ -77,18 +77,18 @@ def test_a_run_leaves_what_had_started_and_was_granted(data: st.DataObject) -> N
     assert dram == reference.memory()
 
 
-STORE = Store(y_size=2, x_size=16, x_stride=16)
-ADD = Alu(uop_end=1, alu_op=AluOp.ADD, use_imm=True, imm=7, iter_in=32, dst_factor_in=1, push_next=True)
+ADD = Alu(uop_end=1, alu_op=AluOp.ADD, use_imm=True, imm=7, iter_in=48, dst_factor_in=1, push_next=True)
 
 
-def test_a_store_cut_short_has_written_whole_bursts() -> None:
-    """Rows of 128 bytes; only the first one's burst has been granted by cycle 50."""
-    program = [ADD, Store(y_size=2, x_size=16, x_stride=16, pop_prev=True), Finish()]
+@pytest.mark.parametrize(("limit", "grants"), [(66, [63]), (74, [63, 71])])
+def test_a_store_cut_short_has_written_whole_bursts(limit: int, grants: list[int]) -> None:
+    """Three rows of 128 bytes, a burst each."""
+    program = [ADD, Store(y_size=3, x_size=16, x_stride=16, pop_prev=True), Finish()]
     dram, pads = Dram.of(FAST), Scratchpads.zeros(FAST)
-    found = simulate(program, FAST, dram, pads, address=0, max_cycles=50)
+    found = simulate(program, FAST, dram, pads, address=0, max_cycles=limit)
     assert found.timing is not None
-    assert [b.grant for b in found.timing.bursts if b.unit is Unit.STORE] == [47]
-    assert dram.read(0, 256).tolist() == [7] * 128 + [0] * 128
+    assert [burst.grant for burst in found.timing.bursts if burst.unit is Unit.STORE] == grants
+    assert dram.read(0, 384).tolist() == [7] * 128 * len(grants) + [0] * 128 * (3 - len(grants))
 
 
 def test_functional_runs_have_no_time() -> None:
@@ -127,10 +127,10 @@ def test_limits_of_cycles_and_of_micro_ops() -> None:
     program: list[Instruction] = [ADD, Finish()]
     with refused(LimitExceeded, "instruction 0 (cycle 9): the run takes more than 9 cycles (max_cycles)"):
         run(program, max_cycles=9).raise_if_bad()
-    found = run(program, max_uops=31)
+    found = run(program, max_uops=47)
     assert found.timing is None
     with refused(
         LimitExceeded,
-        "instruction 0: ALU.ADD runs 32 micro-ops after 0 before it; at most 31 are allowed (max_uops)",
+        "instruction 0: ALU.ADD runs 48 micro-ops after 0 before it; at most 47 are allowed (max_uops)",
     ):
         found.raise_if_bad()
