@@ -10,7 +10,7 @@ import numpy as np
 
 from accel.config import Config
 from accel.dram import Dram
-from accel.isa import Alu, Finish, Gemm, Instruction, Load, Loops, Store, Transfer, Unknown
+from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, Transfer
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
 
@@ -259,18 +259,6 @@ class Reference:
                     products = zip(self.inp[src][b], self.wgt[wgt][o], strict=True)
                     row[o] = signed(value + sum(x * w for x, w in products), 32)
         return None
-
-
-def unit_of(i: Instruction) -> str:
-    """The unit that executes an instruction."""
-    if isinstance(i, Unknown):
-        return "fetch"
-    if isinstance(i, Store):
-        return "store"
-    if isinstance(i, Load) and i.memory in (INP, WGT):
-        return "load"
-    assert isinstance(i, Load | Loops | Finish)
-    return "compute"
 
 
 def assert_same_effect(
