@@ -63,6 +63,8 @@ def chain_of(name: str, body: Expr, in_place: Callable[[Read], bool]) -> Chain:
 
 def _last_step(name: str, body: Binary, in_place: Callable[[Read], bool]) -> tuple[Step, Expr]:
     op, a, b = body.op, body.a, body.b
+    if op == "-" and isinstance(a, Const):
+        op, a, b = "+", Binary("*", b, Const(-1)), a
     if op in ("+", "*", "min", "max") and _is_leaf(a):
         settled = isinstance(a, Read) and _is_leaf(b) and (in_place(a) or not isinstance(b, Read))
         if not settled:

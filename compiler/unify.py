@@ -164,9 +164,7 @@ def _operand(access: Access, mapping: dict[IterVar, BlockLoop | None]) -> Operan
             )
         axis, loop = by_var[var]
         if axis in dimension_of:
-            raise TensorizeError(
-                f"{access} depends on {var.name} twice; {access.label} does once in its place"
-            )
+            raise TensorizeError(f"{access} depends on {var.name} twice; {access.label} does so once")
         if axis not in access.pattern:
             raise TensorizeError(f"{access} depends on {var.name}; {access.label} does not in its place")
         dimension_of[axis] = d

@@ -1,6 +1,8 @@
 """GEMM as the literature schedules it: tiled to the block, cached, tensorized."""
 
 from collections.abc import Iterator
+from itertools import pairwise
+from random import Random
 from typing import NamedTuple
 
 import numpy as np
@@ -90,3 +92,45 @@ def product(
     """The low 8 bits of the sums."""
     a, b = (inputs[name].astype(np.int64) for name in "AB")
     return ((a.T if transpose_a else a) @ (b.T if transpose_b else b)).astype(np.int8)
+
+
+# --- random schedules ----------------------------------------------------------------------------
+
+
+def random_schedule(rng: Random, g: Gemm, machine: Machine) -> Schedule:
+    """A schedule that some would write: tiles of tiles, loops in any order, copies anywhere outside.
+
+    Tiles are whole blocks, but for the last ones. Building it may be refused, since scratchpads are small
+    and a loop in which a copy is attached may be none that its readers share.
+    """
+    s = te.create_schedule(g.C)
+    C, sums = s[g.C], s[s.cache_write(g.C, machine.acc_buffer)]
+    rows, columns, depth = block(machine.config)
+    if rng.random() < 0.7:
+        C.tile(*C.axis, rows * rng.randint(1, 4), columns * rng.randint(1, 3))
+        if rng.random() < 0.2:
+            C.reorder("xo", "yo")
+        sums.compute_at(C, rng.choice(C.leaves[:2]))
+    inner = []
+    outer = []
+    for axis, factor in zip((*sums.axis, g.k), (rows, columns, depth), strict=True):
+        tiles, within = sums.split(axis, factor)
+        inner.append(within)
+        outer += sums.split(tiles, rng.randint(1, 4)) if rng.random() < 0.4 else [tiles]
+    rng.shuffle(outer)
+    if rng.random() < 0.3:
+        rng.shuffle(inner)
+    sums.reorder(*outer, *inner)
+    alike = [(a, b) for a, b in pairwise(outer) if a.kind == b.kind]
+    if alike and rng.random() < 0.3:
+        sums.fuse(*alike[0])
+    for tensor, scope in ((g.A, machine.inp_buffer), (g.B, machine.wgt_buffer)):
+        copy = s[s.cache_read(tensor, scope)]
+        if rng.random() < 0.7:
+            copy.compute_at(sums, rng.choice(sums.leaves[:-3]))
+    if rng.random() < 0.2:
+        loop = rng.choice(sums.leaves[:-3])
+        if all(stage.attach != (sums, loop) for stage in s.stages):
+            sums.unroll(loop)
+    sums.tensorize(inner[0], machine.gemm)
+    return s
