@@ -19,7 +19,7 @@ from tests.cli.conftest import Shell
 from tests.programs import handmade
 
 COMMANDS = [(name,) for name in app.commands] + [("compile", "gemm")]
-START = [sys.executable, "-c", "from accel.cli import main; main()"]
+START = [sys.executable, "-m", "accel"]
 
 
 def process(*arguments: object, **options: Any) -> "subprocess.CompletedProcess[bytes]":
@@ -62,7 +62,7 @@ def test_every_option_is_explained(command: tuple[str, ...]) -> None:
         (["ru"], "'ru' is no command; did you mean 'run'? (see 'accel --help')"),
         (
             ["x"],
-            "'x' is no command; valid are check, compile, configs, demo, disasm, replay, run, show "
+            "'x' is no command; valid are check, compile, configs, demo, disasm, isa, replay, run, show "
             "(see 'accel --help')",
         ),
         (["compile", "gem"], "'gem' is no command; did you mean 'gemm'? (see 'accel compile --help')"),
