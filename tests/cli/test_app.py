@@ -46,6 +46,10 @@ def test_every_command_has_help_with_an_example(command: tuple[str, ...], accel:
     assert "Example:\n    accel " in text
 
 
+def test_the_list_of_commands_is_not_cut(accel: Shell) -> None:
+    assert "..." not in accel("--help").text.split("Commands:")[1]
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_option_is_explained(command: tuple[str, ...]) -> None:
     found: click.Command = app
