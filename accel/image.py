@@ -24,7 +24,7 @@ from accel.config import INSTRUCTION_BYTES, Config, from_dict
 from accel.dram import Dram
 from accel.errors import AccelError, ProgramError
 from accel.isa import Instruction, decode
-from accel.layout import PackedLayout
+from accel.layout import PackedLayout, Preparation
 
 FORMAT = "accel-program"
 FORMAT_VERSION = 1
@@ -43,6 +43,7 @@ class ImageTensor:
     Attributes:
         offset: of its first byte from the start of the window.
         dtype: of its values in DRAM, ``int8`` or ``int32``.
+        preparation: how the host changes the values of an int32 input before it packs them.
     """
 
     name: str
@@ -50,6 +51,7 @@ class ImageTensor:
     dtype: str
     offset: int
     layout: PackedLayout
+    preparation: Preparation | None = None
 
     @property
     def nbytes(self) -> int:
@@ -62,7 +64,24 @@ class ImageTensor:
             "dtype": self.dtype,
             "offset": self.offset,
             "layout": self.layout.to_dict(),
+            "preparation": None if self.preparation is None else self.preparation.to_dict(),
         }
+
+    def pack(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+        """The bytes of the tensor in DRAM.
+
+        Raises:
+            ShapeError: a value that the program cannot take.
+        """
+        if self.preparation is not None:
+            values = self.preparation.apply(self.name, values)
+        return array_bytes(self.layout.pack(values))
+
+    def unpack(self, raw: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+        """The plain values of the tensor's bytes in DRAM."""
+        packed = raw.view(np.dtype(self.dtype).newbyteorder("<")).reshape(self.layout.packed)
+        values = self.layout.unpack(packed)
+        return values if self.preparation is None else self.preparation.undo(values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,12 +281,14 @@ def _tensor(entry: dict[str, Any]) -> ImageTensor:
         )
     if dtype not in ("int8", "int32"):
         raise ProgramError(f"the dtype of tensor {entry['name']!r} is {dtype!r}; it must be int8 or int32")
+    preparation = entry.get("preparation")
     return ImageTensor(
         name=str(entry["name"]),
         role=role,
         dtype=dtype,
         offset=_offset(entry["offset"]),
         layout=PackedLayout.from_dict(entry["layout"]),
+        preparation=None if preparation is None else Preparation.from_dict(preparation),
     )
 
 

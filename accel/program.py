@@ -22,7 +22,7 @@ from accel.compiler.workload import Workload
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import AccelError, ProgramError, ShapeError, nearest
-from accel.image import Image, array_bytes
+from accel.image import Image
 from accel.machines import Machine, machine
 from accel.result import Result
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
@@ -95,8 +95,7 @@ class Program(Image):
         found = {}
         for tensor in self.tensors:
             if tensor.role == "constant":
-                raw = np.frombuffer(segments[tensor.offset], dtype=np.dtype(tensor.dtype).newbyteorder("<"))
-                found[tensor.name] = tensor.layout.unpack(raw.reshape(tensor.layout.packed))
+                found[tensor.name] = tensor.unpack(np.frombuffer(segments[tensor.offset], dtype=np.uint8))
         return found
 
     # --- checking and running ------------------------------------------------------------------------
@@ -198,16 +197,14 @@ class Program(Image):
     def _pack(self, dram: Dram, values: Mapping[str, npt.NDArray[Any]]) -> None:
         for tensor in self.tensors:
             if tensor.role == "input":
-                packed = tensor.layout.pack(values[tensor.name])
-                dram.write(self.config.mem_base + tensor.offset, array_bytes(packed))
+                dram.write(self.config.mem_base + tensor.offset, tensor.pack(values[tensor.name]))
 
     def _unpack(self, dram: Dram) -> dict[str, npt.NDArray[Any]]:
         outputs = {}
         for tensor in self.tensors:
             if tensor.role == "output":
                 raw = dram.read(self.config.mem_base + tensor.offset, tensor.nbytes)
-                values = raw.view(np.dtype(tensor.dtype).newbyteorder("<"))
-                outputs[tensor.name] = tensor.layout.unpack(values.reshape(tensor.layout.packed))
+                outputs[tensor.name] = tensor.unpack(raw)
         return outputs
 
 
@@ -215,6 +212,7 @@ def build(
     target: Schedule | Workload,
     on: Machine | Config | str,
     *,
+    vthreads: int | None = None,
     constants: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> Program:
     """Compile a schedule, or a workload with the default schedule, for a machine.
@@ -222,6 +220,7 @@ def build(
     Args:
         target: what to compile.
         on: the machine, its configuration or the configuration's name.
+        vthreads: virtual threads of the default schedule; chosen by the model if not given.
         constants: inputs whose values are known now.
 
     Raises:
@@ -233,7 +232,7 @@ def build(
     options: dict[str, Any] = {}
     if isinstance(target, Workload):
         options = {"workload": target.name, **target.parameters}
-        schedule = default_schedule(target, chosen)
+        schedule = default_schedule(target, chosen, vthreads)
     else:
         schedule = target
     image = compile_schedule(schedule, chosen.config, constants=constants, options=options)

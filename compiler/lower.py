@@ -43,6 +43,11 @@ class StageNest:
     loops: dict[IterVar, IterVar | None] = field(default_factory=dict)
     conditions: list[tuple[Expr, Expr]] = field(default_factory=list)
 
+    @property
+    def held(self) -> tuple[Expr, ...]:
+        """Extents of the domain."""
+        return tuple(r.extent for r in self.domain)
+
     def inside(self, position: int) -> set[IterVar]:
         """Loop variables of the leaves from ``position`` inward."""
         found = (self.loops[leaf] for leaf in self.stage.leaves[position:])
@@ -66,6 +71,7 @@ class Lowering:
         self.schedule = schedule
         self.buffers: dict[Tensor, Buffer] = {}
         self.starts: dict[Tensor, tuple[Expr, ...]] = {}
+        self.held: dict[Buffer, tuple[Expr, ...]] = {}
         self.nests: dict[Stage, StageNest] = {}
         self.places: dict[Stage, tuple[Stage, IterVar]] = {}
         for tensor in schedule.inputs:
@@ -138,6 +144,7 @@ class Lowering:
         buffer = Buffer(tensor.name, shape, tensor.dtype, stage.scope if stage is not None else None)
         self.buffers[tensor] = buffer
         self.starts[tensor] = tuple(r.start for r in domain)
+        self.held[buffer] = tuple(r.extent for r in domain)
         return buffer
 
     def _automatic(self, stage: Stage) -> tuple[Stage, IterVar] | None:
@@ -337,13 +344,13 @@ def finish(lowering: Lowering, body: Sequence[Node]) -> Nest:
     """A nest of ``body`` with the buffers of a lowering declared."""
     schedule = lowering.schedule
     local = [s for s in schedule.stages if s.tensor not in schedule.outputs]
-    held = {lowering.buffers[s.tensor]: tuple(r.extent for r in lowering.nests[s].domain) for s in local}
+    around = {lowering.buffers[s.tensor]: lowering.nests[s].outer for s in local}
     return Nest(
         inputs=tuple(lowering.buffers[t] for t in schedule.inputs),
         outputs=tuple(lowering.buffers[t] for t in schedule.outputs),
-        locals=tuple(held),
+        locals=tuple(around),
         body=tuple(body),
-        held=held,
+        around=around,
     )
 
 
@@ -387,7 +394,7 @@ def wrap_loop(nest: StageNest, leaf: IterVar, inner: Sequence[Node]) -> list[Nod
             else:
                 unrolled.append(Guard(((Const(number), extent),), tuple(copies)))
         return unrolled
-    return [For(loop, extent, tuple(inner))]
+    return [For(loop, extent, tuple(inner), threads=leaf in nest.stage.threads)]
 
 
 def guarded(nest: StageNest, nodes: list[Node]) -> list[Node]:
@@ -438,7 +445,7 @@ def inner_region(nest: StageNest, position: int) -> Region | None:
         ranges.append(Range(start, shorter(part.extent, start, Const(reach))))
     if any(set(variables(value)) & inner and not _covers(nest, value, inner) for value, _ in nest.conditions):
         return None
-    return Region(nest.buffer, tuple(ranges))
+    return Region(nest.buffer, tuple(ranges), nest.held)
 
 
 def _covers(nest: StageNest, value: Expr, inner: set[IterVar]) -> bool:
@@ -453,10 +460,13 @@ def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
         return simplify(rewrite(expr, lambda n: _replaced(n, values)))
 
     def change_region(region: Region) -> Region:
-        return Region(region.buffer, tuple(Range(change(r.start), change(r.extent)) for r in region.ranges))
+        ranges = tuple(Range(change(r.start), change(r.extent)) for r in region.ranges)
+        held = tuple(change(extent) for extent in region.held)
+        return replace(region, ranges=ranges, held=held, copy=change(region.copy))
 
     if isinstance(node, For):
-        return For(node.var, change(node.extent), tuple(replace_vars(n, values) for n in node.body))
+        body = tuple(replace_vars(n, values) for n in node.body)
+        return replace(node, extent=change(node.extent), body=body)
     if isinstance(node, Guard):
         conditions = tuple((change(a), change(b)) for a, b in node.conditions)
         return Guard(conditions, tuple(replace_vars(n, values) for n in node.body))

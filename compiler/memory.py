@@ -95,7 +95,7 @@ def place_buffers(locals_: Iterable[Buffer], elements: dict[Buffer, Element]) ->
             )
         name = buffer.scope.name
         bases[buffer] = used.get(name, 0)
-        used[name] = bases[buffer] + block_count(buffer, elements[buffer])
+        used[name] = bases[buffer] + buffer.copies * block_count(buffer, elements[buffer])
         if used[name] > buffer.scope.depth:
             raise ScheduleError(
                 f"{name} would hold {used[name]} elements with {buffer.name}{list(buffer.shape)}; "
@@ -106,7 +106,7 @@ def place_buffers(locals_: Iterable[Buffer], elements: dict[Buffer, Element]) ->
 
 
 def block_count(buffer: Buffer, element: Element) -> int:
-    """Elements that a buffer takes at its largest."""
+    """Elements that one copy of a buffer takes at its largest."""
     count = 1
     for size, width in zip(buffer.shape, widths(element, len(buffer.shape)), strict=True):
         count *= -(-size // width)

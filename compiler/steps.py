@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accel.compiler.intrin import Intrinsic
-from accel.compiler.schedule import Schedule, Step
+from accel.compiler.schedule import Schedule, Step, thread_axis
 from accel.compiler.scope import Scope
 from accel.errors import AccelError, ScheduleError, nearest
 
@@ -71,6 +71,10 @@ def _unroll(schedule: Schedule, stage: Any, step: Step, *_: Any) -> None:
     stage.unroll(step["axis"])
 
 
+def _bind(schedule: Schedule, stage: Any, step: Step, *_: Any) -> None:
+    stage.bind(step["axis"], thread_axis(step["thread"]))
+
+
 def _compute_at(schedule: Schedule, stage: Any, step: Step, *_: Any) -> None:
     stage.compute_at(schedule[step["consumer"]], step["axis"])
 
@@ -89,6 +93,7 @@ _STAGE_OPERATORS: dict[str, Callable[..., None]] = {
     "fuse": _fuse,
     "reorder": _reorder,
     "unroll": _unroll,
+    "bind": _bind,
     "compute_at": _compute_at,
     "set_scope": _set_scope,
     "tensorize": _tensorize,
