@@ -8,22 +8,23 @@ in it is ever executed.
 
 import io
 import json
-import os
-import tempfile
+import math
+import reprlib
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from accel.config import INSTRUCTION_BYTES, Config, from_dict
+from accel.config import INSTRUCTION_BYTES, SPECS, Config, from_dict
 from accel.dram import Dram
 from accel.errors import AccelError, ProgramError
-from accel.isa import Instruction, decode
+from accel.files import write_atomically
+from accel.isa import Instruction, check_encodable, decode
 from accel.layout import PackedLayout, Preparation
 
 FORMAT = "accel-program"
@@ -34,6 +35,9 @@ Role = Literal["input", "output", "constant"]
 _MANIFEST = "program.json"
 _INSTRUCTIONS = "instructions.bin"
 _LARGEST_MANIFEST = 64 << 20
+_MAGIC = b"PK\x03\x04"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +59,7 @@ class ImageTensor:
 
     @property
     def nbytes(self) -> int:
-        return int(np.prod(self.layout.packed, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+        return math.prod(self.layout.packed) * np.dtype(self.dtype).itemsize
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -185,59 +189,157 @@ class Image:
         Raises:
             ProgramError: it cannot be read, is damaged, no program file, or from a newer version.
         """
+        name = f"program {str(path)!r}"
         try:
-            raw = Path(path).read_bytes()
+            with open(path, "rb") as file:
+                if file.read(len(_MAGIC)) != _MAGIC:
+                    raise ProgramError(f"{name} is no program file; 'accel compile' writes such files")
+                raw = _MAGIC + file.read()
         except OSError as error:
-            raise ProgramError(f"program {str(path)!r} cannot be read: {error.strerror}") from None
+            raise ProgramError(f"{name} cannot be read: {error.strerror}") from None
         try:
             return cls._from_bytes(raw)
-        except ProgramError as error:
-            raise ProgramError(f"program {str(path)!r}: {error}") from None
         except AccelError as error:
-            raise ProgramError(f"program {str(path)!r} is damaged: {error}") from None
-        except (zipfile.BadZipFile, EOFError, zipfile.LargeZipFile, OSError) as error:
-            raise ProgramError(f"program {str(path)!r} is damaged or no program file: {error}") from None
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError) as error:
-            what = f"{type(error).__name__}: {error}"
-            raise ProgramError(
-                f"program {str(path)!r} is damaged: its manifest does not hold together ({what})"
-            ) from None
-        except (RuntimeError, RecursionError, MemoryError, OverflowError) as error:
-            raise ProgramError(f"program {str(path)!r} is damaged: {error}") from None
+            raise ProgramError(f"{name}: {error}") from None
+        except Exception as error:  # zipfile, zlib and json fail at damaged data in too many ways to list
+            raise ProgramError(f"{name} is damaged: {error or type(error).__name__}") from None
 
     @classmethod
     def _from_bytes(cls, raw: bytes) -> Self:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             manifest = json.loads(_member(archive, _MANIFEST, _LARGEST_MANIFEST))
-            if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-                raise ProgramError("it is an archive, but no program file")
-            version = manifest["version"]
-            if not isinstance(version, int) or version < 1:
-                raise ProgramError(f"its format version is {version!r}; it must be 1 or more")
-            if version > FORMAT_VERSION:
-                raise ProgramError(
-                    f"its format version is {version}; this release reads up to {FORMAT_VERSION}"
-                )
-            config = from_dict(manifest["config"])
-            code = _sized_member(archive, _INSTRUCTIONS, manifest["code_bytes"], config)
+            _check_format(manifest)
+            config = _config(_entry(manifest, "config", dict))
+            code = _sized_member(archive, _INSTRUCTIONS, _entry(manifest, "code_bytes", int), config)
             segments = tuple(
-                (_offset(entry["offset"]), _sized_member(archive, _segment_name(n), entry["bytes"], config))
-                for n, entry in enumerate(manifest["segments"])
+                (
+                    _offset(entry),
+                    _sized_member(archive, _segment_name(n), _entry(entry, "bytes", int), config),
+                )
+                for n, entry in enumerate(_entry(manifest, "segments", list))
             )
-        source = manifest.get("source")
         image = cls(
             config=config,
             code=code,
-            code_offset=_offset(manifest["code_offset"]),
+            code_offset=_offset(manifest, "code_offset"),
             segments=segments,
-            tensors=tuple(_tensor(entry) for entry in manifest["tensors"]),
-            source=source if isinstance(source, dict) else None,
-            compile_seconds=manifest.get("compile_seconds"),
-            notes=dict(manifest.get("notes") or {}),
+            tensors=tuple(map(_tensor, _entry(manifest, "tensors", list))),
+            source=_optional(manifest, "source", dict),
+            compile_seconds=_seconds(manifest.get("compile_seconds")),
+            notes=_optional(manifest, "notes", dict) or {},
         )
-        if image.code_offset % INSTRUCTION_BYTES or len(code) % INSTRUCTION_BYTES:
-            raise ProgramError(f"its instructions are not aligned to {INSTRUCTION_BYTES} bytes")
+        _check_image(image)
         return image
+
+
+# --- reading, with every value checked ------------------------------------------------------------
+
+
+def _entry(data: Any, key: str, kind: type[T]) -> T:
+    """A value of the manifest, of the type that it must have."""
+    if not isinstance(data, dict) or key not in data:
+        raise ProgramError(f"its manifest has no {key!r} where one is needed")
+    value = data[key]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ProgramError(
+            f"{key} is {reprlib.repr(value)} in its manifest; it must be of type {kind.__name__}"
+        )
+    return value
+
+
+def _optional(data: Any, key: str, kind: type[T]) -> T | None:
+    return None if data.get(key) is None else _entry(data, key, kind)
+
+
+def _check_format(manifest: Any) -> None:
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ProgramError("it is an archive, but no program file")
+    version = _entry(manifest, "version", int)
+    if version < 1:
+        raise ProgramError(f"its format version is {version}; versions start at 1")
+    if version > FORMAT_VERSION:
+        raise ProgramError(
+            f"its format version is {version}; this release reads up to {FORMAT_VERSION}, "
+            f"so a newer release of accel is needed"
+        )
+
+
+def _config(data: dict[str, Any]) -> Config:
+    """The configuration; timing fields that an older release did not have take their defaults."""
+    for name, spec in SPECS.items():
+        if spec.kind == "geometry":
+            _entry(data, name, int)
+    config = from_dict(data)
+    check_encodable(config)
+    return config
+
+
+def _offset(data: Any, key: str = "offset") -> int:
+    value = _entry(data, key, int)
+    if value < 0:
+        raise ProgramError(f"{key} is {value} in its manifest; it must not be negative")
+    return value
+
+
+def _seconds(value: Any) -> float | None:
+    if value is None:
+        return None
+    if type(value) in (int, float) and 0 <= value < math.inf:
+        return float(value)
+    raise ProgramError(f"compile_seconds is {reprlib.repr(value)} in its manifest; it must be a duration")
+
+
+def _tensor(data: Any) -> ImageTensor:
+    name, role, dtype = (_entry(data, key, str) for key in ("name", "role", "dtype"))
+    if not name.isidentifier():
+        raise ProgramError(f"the name of a tensor is {reprlib.repr(name)}; it must be an identifier")
+    if role not in ("input", "output", "constant"):
+        raise ProgramError(f"the role of tensor {name!r} is {role!r}; it must be input, output or constant")
+    if dtype not in ("int8", "int32"):
+        raise ProgramError(f"the dtype of tensor {name!r} is {dtype!r}; it must be int8 or int32")
+    preparation = _optional(data, "preparation", dict)
+    return ImageTensor(
+        name=name,
+        role=cast(Role, role),
+        dtype=dtype,
+        offset=_offset(data),
+        layout=PackedLayout.from_dict(_entry(data, "layout", dict)),
+        preparation=None if preparation is None else _preparation(name, dtype, preparation),
+    )
+
+
+def _preparation(name: str, dtype: str, data: dict[str, Any]) -> Preparation:
+    ranges = {key: _entry(data, key, list) for key in ("accepted", "bounds")}
+    numbers = [*ranges["accepted"], *ranges["bounds"], _entry(data, "offset", int)]
+    if (
+        dtype != "int32"
+        or list(map(len, ranges.values())) != [2, 2]
+        or any(type(n) is not int for n in numbers)
+    ):
+        raise ProgramError(f"the preparation of tensor {name!r} does not hold together")
+    return Preparation.from_dict(data)
+
+
+def _check_image(image: Image) -> None:
+    """Refuse parts that do not fit together."""
+    if image.code_offset % INSTRUCTION_BYTES or len(image.code) % INSTRUCTION_BYTES:
+        raise ProgramError(f"its instructions are not aligned to {INSTRUCTION_BYTES} bytes")
+    window = image.config.mem_size
+    if image.size > window:
+        raise ProgramError(f"it occupies {image.size} bytes of DRAM; its window has {window}")
+    segments = {offset: len(content) for offset, content in image.segments}
+    known: dict[str, tuple[object, ...]] = {}
+    for tensor in image.tensors:
+        plain = math.prod(tensor.layout.extents) * np.dtype(tensor.dtype).itemsize
+        if plain > window:
+            raise ProgramError(f"tensor {tensor.name!r} takes {plain} bytes; the DRAM window has {window}")
+        if tensor.role == "constant" and segments.get(tensor.offset) != tensor.nbytes:
+            raise ProgramError(f"it does not hold the {tensor.nbytes} bytes of constant {tensor.name!r}")
+        if tensor.role == "output" and (tensor.layout.repeats or tensor.name in known):
+            raise ProgramError(f"output {tensor.name!r} stands in DRAM more than once")
+        kind = (tensor.role, tensor.dtype, tensor.layout.shape)
+        if known.setdefault(tensor.name, kind) != kind:
+            raise ProgramError(f"tensor {tensor.name!r} stands twice, as {known[tensor.name]} and as {kind}")
 
 
 def _segment_name(number: int) -> str:
@@ -257,64 +359,15 @@ def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
         raise ProgramError(f"it has no {name}; it is no program file") from None
     if info.file_size > limit:
         raise ProgramError(f"its {name} has {info.file_size} bytes; at most {limit} are expected")
-    return archive.read(info)
+    with archive.open(info) as file:
+        return file.read(info.file_size)  # no more, whatever the compressed data would expand to
 
 
-def _sized_member(archive: zipfile.ZipFile, name: str, size: Any, config: Config) -> bytes:
-    content = _member(archive, name, config.mem_size)
+def _sized_member(archive: zipfile.ZipFile, name: str, size: int, config: Config) -> bytes:
+    content = _member(archive, name, min(max(size, 0), config.mem_size))
     if len(content) != size:
         raise ProgramError(f"its {name} has {len(content)} bytes; the manifest says {size}")
     return content
-
-
-def _offset(value: Any) -> int:
-    if not isinstance(value, int) or value < 0:
-        raise ProgramError(f"an offset is {value!r}; it must be a non-negative integer")
-    return value
-
-
-def _tensor(entry: dict[str, Any]) -> ImageTensor:
-    role, dtype = entry["role"], entry["dtype"]
-    if role not in ("input", "output", "constant"):
-        raise ProgramError(
-            f"the role of tensor {entry['name']!r} is {role!r}; it must be input, output or constant"
-        )
-    if dtype not in ("int8", "int32"):
-        raise ProgramError(f"the dtype of tensor {entry['name']!r} is {dtype!r}; it must be int8 or int32")
-    preparation = entry.get("preparation")
-    return ImageTensor(
-        name=str(entry["name"]),
-        role=role,
-        dtype=dtype,
-        offset=_offset(entry["offset"]),
-        layout=PackedLayout.from_dict(entry["layout"]),
-        preparation=None if preparation is None else Preparation.from_dict(preparation),
-    )
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all.
-
-    Raises:
-        ProgramError: it cannot be written.
-    """
-    temporary: str | None = None
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except OSError as error:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
-        raise ProgramError(f"{str(path)!r} cannot be written: {error.strerror}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def array_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

@@ -4,7 +4,9 @@ VTA's DMA moves whole elements, so the host packs a plain array into elements be
 result after it. Where the tensor's size is no multiple of the element's, the packed array holds zeros.
 """
 
+import reprlib
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -88,12 +90,15 @@ class PackedLayout:
             c < 0 for row in self.coefficients for c in row
         ):
             raise ProgramError("a layout has a size below one or a negative coefficient")
+        if not 0 <= self.element_dims <= len(self.packed):
+            raise ProgramError(
+                f"element_dims is {self.element_dims}; the layout has {len(self.packed)} packed dimensions"
+            )
 
     @property
     def elements(self) -> int:
         """Elements of the packed tensor."""
-        outer = self.packed[: len(self.packed) - self.element_dims]
-        return int(np.prod(outer, dtype=np.int64))
+        return prod(self.packed[: len(self.packed) - self.element_dims])
 
     @property
     def repeats(self) -> bool:
@@ -103,7 +108,7 @@ class PackedLayout:
 
     def pack(self, plain: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The packed array of a plain one; zeros where the plain one ends."""
-        padded = np.zeros(self._extents(), dtype=plain.dtype)
+        padded = np.zeros(self.extents, dtype=plain.dtype)
         padded[tuple(slice(0, n) for n in plain.shape)] = plain
         return np.ascontiguousarray(self._view(padded))
 
@@ -115,11 +120,12 @@ class PackedLayout:
         """
         if self.repeats:
             raise ProgramError("a tensor whose layout repeats data cannot be unpacked")
-        padded = np.zeros(self._extents(), dtype=packed.dtype)
+        padded = np.zeros(self.extents, dtype=packed.dtype)
         self._view(padded)[...] = packed
         return np.ascontiguousarray(padded[tuple(slice(0, n) for n in self.shape)])
 
-    def _extents(self) -> tuple[int, ...]:
+    @property
+    def extents(self) -> tuple[int, ...]:
         """Shape of the plain array with all that the packed one holds."""
         reach = (
             1 + sum(c * (n - 1) for c, n in zip(row, self.packed, strict=True)) for row in self.coefficients
@@ -129,7 +135,9 @@ class PackedLayout:
     def _view(self, padded: npt.NDArray[Any]) -> npt.NDArray[Any]:
         strides = [
             sum(row[k] * step for row, step in zip(self.coefficients, padded.strides, strict=True))
-            for k in range(len(self.packed))
+            if size > 1
+            else 0
+            for k, size in enumerate(self.packed)
         ]
         return np.lib.stride_tricks.as_strided(padded, self.packed, strides)
 
@@ -144,13 +152,31 @@ class PackedLayout:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "PackedLayout":
-        """The inverse of :meth:`to_dict`."""
+        """The inverse of :meth:`to_dict`.
+
+        Raises:
+            ProgramError: an entry is missing or no list of integers.
+        """
+        missing = [key for key in cls.__dataclass_fields__ if key not in data]
+        if missing:
+            raise ProgramError(f"a layout has no {missing[0]!r}")
+        coefficients = data["coefficients"]
+        if not isinstance(coefficients, list):
+            raise ProgramError(
+                f"a layout has the coefficients {reprlib.repr(coefficients)}; lists are needed"
+            )
         return cls(
-            shape=tuple(int(n) for n in data["shape"]),
-            packed=tuple(int(n) for n in data["packed"]),
-            element_dims=int(data["element_dims"]),
-            coefficients=tuple(tuple(int(c) for c in row) for row in data["coefficients"]),
+            shape=_integers(data["shape"]),
+            packed=_integers(data["packed"]),
+            element_dims=_integers([data["element_dims"]])[0],
+            coefficients=tuple(map(_integers, coefficients)),
         )
+
+
+def _integers(data: Any) -> tuple[int, ...]:
+    if not isinstance(data, list) or any(type(n) is not int for n in data):
+        raise ProgramError(f"a layout has {reprlib.repr(data)}; a list of integers is needed")
+    return tuple(data)
 
 
 def blocked(shape: tuple[int, ...], element: tuple[tuple[int | None, int], ...]) -> PackedLayout:

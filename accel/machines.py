@@ -54,9 +54,10 @@ class Machine:
         return intrinsics.alu(self.config)
 
     def __getattr__(self, name: str) -> TensorIntrin:
-        if not name.startswith("__") and name == f"gemm{self.config.block_name}":
+        config = self.__dict__.get("config")  # copying and unpickling ask before it is there
+        if config is not None and name == f"gemm{config.block_name}":
             return self.gemm
-        raise AttributeError(f"machine {self.config.name!r} has no attribute {name!r}")
+        raise AttributeError(f"machine {config and config.name!r} has no attribute {name!r}")
 
     def intrinsic(self, name: str) -> Intrinsic:
         """An intrinsic by the name that schedules record.

@@ -17,7 +17,7 @@ from accel.compiler.metrics import Compulsory, compulsory
 from accel.compiler.reference import evaluate
 from accel.compiler.schedule import Schedule, create_schedule
 from accel.compiler.steps import apply_steps
-from accel.compiler.tensor import Tensor
+from accel.compiler.tensor import Placeholder, Tensor, producers
 from accel.compiler.workload import Workload
 from accel.config import Config
 from accel.dram import Dram
@@ -32,6 +32,7 @@ from accel.sim.timing.model import DEFAULT_MAX_CYCLES
 from accel.tokens import TokenReport, check_tokens
 
 BACKENDS = ("sim", "functional")
+_WITHOUT_SOURCE = "it can be run, checked, disassembled, and shown at the stages streams and asm"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +48,17 @@ class Program(Image):
         Raises:
             ProgramError: the program holds no tensor expression, or a damaged one.
         """
-        if self.source is None or "expression" not in self.source:
-            raise ProgramError("the program holds no tensor expression; it can be run and disassembled only")
-        return expression_from_data(self.source["expression"])
+        if not self.has_expression:
+            raise ProgramError(f"the program holds no tensor expression; {_WITHOUT_SOURCE}")
+        assert self.source is not None
+        outputs = expression_from_data(self.source["expression"])
+        self._check_expression(outputs)
+        return outputs
+
+    @property
+    def has_expression(self) -> bool:
+        """Whether the program holds the tensor expression that it computes."""
+        return self.source is not None and self.source.get("expression") is not None
 
     def schedule(self) -> Schedule:
         """The schedule it was compiled with, rebuilt from the file.
@@ -61,7 +70,7 @@ class Program(Image):
         schedule = create_schedule(self.outputs)
         steps = (self.source or {}).get("schedule")
         if not isinstance(steps, list):
-            raise ProgramError("the program holds no schedule; it can be run and disassembled only")
+            raise ProgramError(f"the program holds no schedule; {_WITHOUT_SOURCE}")
         target = Machine(self.config)
         apply_steps(schedule, steps, target.intrinsic, target.scope)
         return schedule
@@ -69,14 +78,23 @@ class Program(Image):
     @cached_property
     def compulsory(self) -> Compulsory | None:
         """What the computation takes at least; None if it is not known."""
-        return compulsory(self.outputs) if self.source is not None else None
+        return compulsory(self.outputs) if self.has_expression else None
 
     def random_inputs(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
-        """A value for every input, drawn so that the result seldom saturates.
+        """A value for every input, drawn so that the result seldom saturates; without a tensor expression
+        all values are equally likely.
 
         Raises:
-            ProgramError: the program holds no tensor expression.
+            AccelError: the seed is negative.
         """
+        _check_seed(seed)
+        if not self.has_expression:
+            rng = np.random.default_rng(seed)
+            bounds = {dtype: np.iinfo(dtype) for dtype in ("int8", "int32")}
+            return {
+                name: rng.integers(bounds[dtype].min, bounds[dtype].max, shape, dtype, endpoint=True)
+                for name, (shape, dtype) in self._inputs().items()
+            }
         constants = {t.name for t in self.tensors if t.role == "constant"}
         drawn = random_inputs(self.outputs, seed)
         return {name: value for name, value in drawn.items() if name not in constants}
@@ -97,6 +115,18 @@ class Program(Image):
             if tensor.role == "constant":
                 found[tensor.name] = tensor.unpack(np.frombuffer(segments[tensor.offset], dtype=np.uint8))
         return found
+
+    def _check_expression(self, outputs: tuple[Tensor, ...]) -> None:
+        """Refuse a tensor expression that is not about this program's tensors."""
+        written = {t.name: (t.shape, t.dtype) for t in outputs}
+        read = {t.name: (t.shape, t.dtype) for t in producers(outputs) if isinstance(t.op, Placeholder)}
+        for tensor in self.tensors:
+            known = written if tensor.role == "output" else read
+            if known.get(tensor.name) != (tensor.layout.shape, tensor.dtype):
+                raise ProgramError(
+                    f"the tensor expression is damaged: it has no {tensor.role} {tensor.name} of "
+                    f"{tensor.dtype}{list(tensor.layout.shape)}, as the program has"
+                )
 
     # --- checking and running ------------------------------------------------------------------------
 
@@ -130,11 +160,14 @@ class Program(Image):
             timing: configuration fields to replace for this run, as ``read_latency=100``.
 
         Raises:
+            AccelError: an unknown backend, a negative seed.
+            ConfigError: a setting that is no timing field, or a bad value.
             ShapeError: an input that the program does not have, or of another shape or dtype.
             MachineError, DeadlockError, LimitExceeded: the machine stopped early.
         """
         if backend not in BACKENDS:
             raise AccelError(f"the backend is {backend!r}; {nearest(backend, BACKENDS)}")
+        _check_seed(seed)
         program = self.with_timing(self.config.override(timing, kinds=("timing",))) if timing else self
         given = dict(inputs or {})
         program._check_inputs(given)
@@ -149,7 +182,7 @@ class Program(Image):
         outputs = program._unpack(dram)
         unpacked = time.perf_counter()
         mismatches = None
-        if check and program.source is not None:
+        if check and program.has_expression:
             expected = program.reference(values)
             mismatches = sum(int((outputs[name] != expected[name]).sum()) for name in outputs)
         return Result(
@@ -206,6 +239,11 @@ class Program(Image):
                 raw = dram.read(self.config.mem_base + tensor.offset, tensor.nbytes)
                 outputs[tensor.name] = tensor.unpack(raw)
         return outputs
+
+
+def _check_seed(seed: int) -> None:
+    if seed < 0:
+        raise AccelError(f"the seed is {seed}; it must not be negative")
 
 
 def build(

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from accel.access import dram_rows
 from accel.compiler.metrics import Compulsory
 from accel.config import INSTRUCTION_BYTES, Config
-from accel.errors import MismatchError
+from accel.errors import MachineError, MismatchError, ProgramFault
 from accel.events import Event, UnitCycles
+from accel.faults import Cause
 from accel.isa import Instruction, Memory, Transfer
 from accel.sim.simulator import Simulation
 
@@ -109,16 +110,21 @@ class Result:
         Raises:
             MismatchError: they do.
         """
-        if self.mismatches:
-            total = sum(array.size for array in self.outputs.values())
-            raise MismatchError(
-                f"{self.mismatches} of {total} output elements differ from the numpy reference"
-            )
+        wrong = self._mismatch()
+        if wrong is not None:
+            raise wrong
+
+    def _mismatch(self) -> MismatchError | None:
+        if not self.mismatches:
+            return None
+        total = sum(array.size for array in self.outputs.values())
+        return MismatchError(f"{self.mismatches} of {total} output elements differ from the numpy reference")
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data; what does not apply is None."""
         least = self.compulsory
         stalls = self.stalls
+        wrong = self._mismatch()
         return {
             "schema_version": SCHEMA_VERSION,
             "backend": self.backend,
@@ -139,8 +145,21 @@ class Result:
             "compile_seconds": self.compile_seconds,
             "pack_seconds": self.pack_seconds,
             "simulate_seconds": self.simulate_seconds,
-            "error": None,
+            "error": None if wrong is None else error_dict(wrong),
         }
+
+
+def error_dict(error: ProgramFault) -> dict[str, Any]:
+    """What a program is at fault for, as plain data; ``cause`` is ``mismatch``, ``race`` or one of
+    :class:`~accel.faults.Cause`."""
+    cause = type(error).__name__.removesuffix("Error").lower()
+    index: int | None = None
+    cycle: int | None = None
+    if isinstance(error, MachineError):
+        index, cycle = error.index, error.cycle
+        if isinstance(error.cause, Cause):
+            cause = error.cause.label
+    return {"cause": cause, "instruction": index, "cycle": cycle, "message": str(error)}
 
 
 RESULT_KEYS = (

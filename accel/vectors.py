@@ -5,7 +5,6 @@ uint64[n] of 4096-byte pages, ``data`` uint8[n, 4096]) and ``expect.npz`` (``add
 ``data`` uint8[sum(length)]: bytes that must be in DRAM when the program has finished).
 """
 
-import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -124,55 +123,66 @@ def load_vector(path: str | Path) -> Vector:
         ConfigError, ProgramError: a file is missing, unreadable or not of the format.
     """
     folder = Path(path)
+    try:
+        return _read(folder)
+    except ProgramError as error:
+        raise ProgramError(f"vector {str(folder)!r}: {error}") from None
+
+
+def _read(folder: Path) -> Vector:
     config = load_config(folder / "config.json")
     try:
         code = (folder / _INSTRUCTIONS).read_bytes()
     except OSError as error:
-        raise ProgramError(
-            f"vector {folder.name!r}: {_INSTRUCTIONS} cannot be read: {error.strerror}"
-        ) from None
+        raise ProgramError(f"{_INSTRUCTIONS} cannot be read: {error.strerror}") from None
+    decode(code, config)
     before = _arrays(folder, "dram_before.npz", {"addr": (1, "u8"), "data": (2, "u1")})
     after = _arrays(folder, "expect.npz", {"addr": (1, "u8"), "length": (1, "u8"), "data": (1, "u1")})
     if before["data"].shape != (len(before["addr"]), PAGE_BYTES):
         raise ProgramError(
-            f"vector {folder.name!r}: dram_before.npz has data of shape {before['data'].shape}; "
-            f"it must be {(len(before['addr']), PAGE_BYTES)}"
+            f"dram_before.npz has data of shape {before['data'].shape}; "
+            f"it must be {(len(before['addr']), PAGE_BYTES)}, one row for each addr"
         )
     lengths = after["length"].tolist()
     if len(lengths) != len(after["addr"]) or sum(lengths) != len(after["data"]):
         raise ProgramError(
-            f"vector {folder.name!r}: expect.npz has {len(after['data'])} bytes; "
-            f"its lengths add up to {sum(lengths)}"
+            f"expect.npz has {len(after['addr'])} addr, {len(lengths)} length and {len(after['data'])} "
+            f"data; it must have one length for each addr, which add up to data's bytes"
         )
     ends = np.cumsum([0, *lengths]).tolist()
     regions = [after["data"][a:b] for a, b in pairwise(ends)]
-    return Vector(
+    vector = Vector(
         path=folder,
         config=config,
         code=code,
         pages=tuple(zip(before["addr"].tolist(), before["data"], strict=True)),
         expected=tuple(zip(after["addr"].tolist(), regions, strict=True)),
     )
+    for address, content in (*vector.pages, *vector.expected):
+        if not config.mem_base <= address <= config.mem_base + config.mem_size - content.size:
+            raise ProgramError(
+                f"it has {content.size} bytes at {address:#x}; the DRAM window is "
+                f"{config.mem_base:#x}..{config.mem_base + config.mem_size - 1:#x}"
+            )
+    return vector
 
 
 def _arrays(folder: Path, name: str, wanted: dict[str, tuple[int, str]]) -> dict[str, npt.NDArray[Any]]:
     """The arrays of an npz file, of the dimensions and dtypes wanted; nothing in it is executed."""
     try:
-        with np.load(folder / name, allow_pickle=False) as archive:
-            found = {key: archive[key] for key in wanted}
+        with open(folder / name, "rb") as file, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
+            found = {key: archive[key] for key in wanted if key in archive}
     except OSError as error:
-        raise ProgramError(
-            f"vector {folder.name!r}: {name} cannot be read: {error.strerror or error}"
-        ) from None
-    except KeyError as error:
-        raise ProgramError(f"vector {folder.name!r}: {name} has no array {error}") from None
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ProgramError(f"vector {folder.name!r}: {name} is damaged: {error}") from None
+        raise ProgramError(f"{name} cannot be read: {error.strerror or error}") from None
+    except Exception as error:  # zipfile, zlib and numpy fail at damaged data in too many ways to list
+        raise ProgramError(f"{name} is damaged: {error or type(error).__name__}") from None
     for key, (dimensions, dtype) in wanted.items():
+        if key not in found:
+            raise ProgramError(f"{name} has no array {key!r}; it must hold {', '.join(wanted)}")
         if found[key].ndim != dimensions or found[key].dtype != np.dtype(dtype):
             raise ProgramError(
-                f"vector {folder.name!r}: {key} in {name} is {found[key].dtype} with {found[key].ndim} "
-                f"dimensions; it must be {np.dtype(dtype)} with {dimensions}"
+                f"{key} in {name} is {found[key].dtype} with {found[key].ndim} dimensions; "
+                f"it must be {np.dtype(dtype)} with {dimensions}"
             )
     return found
 

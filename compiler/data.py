@@ -19,8 +19,10 @@ from accel.compiler.tensor import (
     Tensor,
     check_compute,
     check_name,
+    check_shape,
     placeholder,
     producers,
+    reduce_axis,
 )
 from accel.errors import AccelError, ProgramError
 
@@ -78,14 +80,14 @@ def expression_from_data(data: Any) -> tuple[Tensor, ...]:
         return tuple(known[name] for name in data["outputs"])
     except AccelError as error:
         raise ProgramError(f"the tensor expression is damaged: {error}") from None
-    except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
         raise ProgramError(f"the tensor expression is damaged: {type(error).__name__} at {error}") from None
 
 
 def _compute(entry: Any, known: dict[str, Tensor]) -> Tensor:
-    shape = tuple(int(n) for n in entry["shape"])
+    shape = check_shape(entry["name"], entry["shape"])
     axes = tuple(IterVar(check_name(n), size) for n, size in zip(entry["axes"], shape, strict=True))
-    reduce = tuple(IterVar(check_name(n), int(size), "reduce") for n, size in entry["reduce"])
+    reduce = tuple(reduce_axis((0, size), name=n) for n, size in entry["reduce"])
     variables = {f"s{i}": v for i, v in enumerate(axes)} | {f"r{i}": v for i, v in enumerate(reduce)}
     body = _from_data(entry["body"], known, variables, reduce)
     op = Compute(entry["name"], shape, check_dtype(entry["dtype"]), axes, body)

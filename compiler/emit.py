@@ -1,7 +1,8 @@
 """From a tensorized nest to instructions: the loops run once, at compile time.
 
 A perfect nest of loops around one call, whose extents do not depend on one another, is a box that becomes
-as few instructions as the hardware can express; all other loops are unrolled.
+as few instructions as the hardware can express; all other loops, and those that ``unroll`` names, run one by
+one.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class Emission:
             self._keep.append(node)
             loops: list[For] = []
             inner: Node = node
-            while isinstance(inner, For) and len(inner.body) == 1:
+            while isinstance(inner, For) and len(inner.body) == 1 and not inner.unrolled:
                 loops.append(inner)
                 inner = inner.body[0]
             self._boxes[key] = (loops, inner) if isinstance(inner, Call | Alu) else None

@@ -6,6 +6,7 @@ tensor ends.
 """
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,21 @@ import numpy.typing as npt
 from accel.compiler.expr import Binary, Cast, Const, Expr, IterVar, Read
 from accel.compiler.linear import evaluate as evaluate_index
 from accel.compiler.linear import variables
-from accel.compiler.nest import Alu, Assign, Buffer, Call, Clear, Copy, Fill, For, Guard, Nest, Node, Region
+from accel.compiler.nest import (
+    Alu,
+    Assign,
+    Buffer,
+    Call,
+    Clear,
+    Copy,
+    Fill,
+    For,
+    Guard,
+    Nest,
+    Node,
+    Region,
+    written_out,
+)
 from accel.compiler.reference import apply, evaluate
 from accel.errors import ShapeError
 
@@ -57,7 +72,9 @@ class _State:
 
     def run(self, nodes: Sequence[Node], env: Env) -> None:
         for node in nodes:
-            if isinstance(node, For):
+            if isinstance(node, For) and node.unrolled:
+                self.run(written_out(node), env)
+            elif isinstance(node, For):
                 self._loop(node, env)
             elif isinstance(node, Guard):
                 if all(evaluate_index(a, env) < evaluate_index(b, env) for a, b in node.conditions):
@@ -85,16 +102,21 @@ class _State:
         inner: Node = node
         while isinstance(inner, For | Guard) and len(inner.body) == 1:
             if isinstance(inner, For):
+                if inner.unrolled:
+                    break
                 loops.append(inner)
             else:
                 conditions.extend(inner.conditions)
             inner = inner.body[0]
-        own = {loop.var for loop in loops}
-        independent = not any(set(variables(loop.extent)) & own for loop in loops)
-        if isinstance(inner, Assign) and independent:
-            extents = [max(0, evaluate_index(loop.extent, env)) for loop in loops]
-            if int(np.prod(extents, dtype=np.int64)) <= _LARGEST_GRID:
-                grid = [(loop.var, extent) for loop, extent in zip(loops, extents, strict=True)]
+        if isinstance(inner, Assign):
+            grid = []
+            for position, loop in enumerate(loops):
+                if set(variables(loop.extent)) & {other.var for other in loops[:position]}:
+                    conditions.append((loop.var, loop.extent))
+                    grid.append((loop.var, loop.var.extent))
+                else:
+                    grid.append((loop.var, max(0, evaluate_index(loop.extent, env))))
+            if prod(extent for _, extent in grid) <= _LARGEST_GRID:
                 self._assign(inner, grid, conditions, env)
                 return
         for value in range(evaluate_index(node.extent, env)):

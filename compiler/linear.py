@@ -1,6 +1,7 @@
 """Index expressions as sums of integer multiples of variables, their ranges, and their normal form."""
 
 from collections.abc import Mapping
+from functools import partial, reduce
 from typing import NamedTuple
 
 from accel.compiler.expr import Binary, Const, Expr, IterVar, rewrite, walk
@@ -104,12 +105,24 @@ def _product(expr: Binary) -> Linear:
 
 
 def _simplify_choice(op: str, a: Expr, b: Expr) -> Expr:
+    """``min`` or ``max`` of all alternatives but those that another one surely makes needless."""
+    kept: list[Expr] = []
+    for part in (*_alternatives(op, a), *_alternatives(op, b)):
+        if not any(_decides(op, other, part) for other in kept):
+            kept = [*(other for other in kept if not _decides(op, part, other)), part]
+    return reduce(partial(Binary, op), kept)
+
+
+def _alternatives(op: str, expr: Expr) -> list[Expr]:
+    if isinstance(expr, Binary) and expr.op == op:
+        return [*_alternatives(op, expr.a), *_alternatives(op, expr.b)]
+    return [expr]
+
+
+def _decides(op: str, a: Expr, b: Expr) -> bool:
+    """Whether ``a`` is surely what ``min`` or ``max`` of the two gives."""
     low, high = bounds(Binary("-", a, b))
-    if high <= 0:
-        return a if op == "min" else b
-    if low >= 0:
-        return b if op == "min" else a
-    return Binary(op, a, b)
+    return high <= 0 if op == "min" else low >= 0
 
 
 def _simplify_division(op: str, a: Expr, divisor: int) -> Expr:

@@ -9,11 +9,11 @@ behind a guard.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from accel.compiler.expr import Binary, Cast, Const, Expr, IterVar, Read, Sum, reads, rewrite, substitute
 from accel.compiler.linear import at_zero, bounds, ceil_div, linear, simplify, variables
-from accel.compiler.nest import Alu, Assign, Buffer, Call, Copy, Fill, For, Guard, Nest, Node, Range, Region
+from accel.compiler.nest import Assign, Buffer, Fill, For, Guard, Nest, Node, Range, Region, replace_vars
 from accel.compiler.schedule import Fuse, Schedule, Split, Stage
 from accel.compiler.tensor import Tensor
 from accel.errors import ScheduleError
@@ -57,6 +57,20 @@ class StageNest:
         """All loop variables around the leaf at ``position``, outermost first."""
         found = (self.loops[leaf] for leaf in self.stage.leaves[:position])
         return self.outer + tuple(v for v in found if v is not None)
+
+    def conditions_at(self, position: int) -> list[tuple[Expr, Expr]]:
+        """The conditions that are decided just inside the leaf before ``position``."""
+        known = set(self.outside(position))
+        before = set(self.outside(position - 1)) if position else None
+        used = [(c, {*variables(c[0]), *variables(c[1])}) for c in self.conditions]
+        return [c for c, v in used if v <= known and (before is None or not v <= before)]
+
+    def space_conditions(self, position: int) -> list[tuple[Expr, Expr]]:
+        """The conditions on space loops that are not yet decided outside of ``position``."""
+        inner = self.inside(position)
+        summed = {self.loops[leaf] for leaf in self.stage.leaves if leaf.kind == "reduce"}
+        used = [(c, {*variables(c[0]), *variables(c[1])}) for c in self.conditions]
+        return [c for c, v in used if v & inner and not v & summed]
 
     def index(self, dimension: int) -> Expr:
         """The tensor's index in a dimension, counted from the start of the tensor."""
@@ -272,7 +286,8 @@ def _make_loops(nest: StageNest) -> None:
     in_block = False
     for leaf in stage.leaves:
         in_block = in_block or leaf is block
-        loop = IterVar(leaf.name, largest[leaf], leaf.kind) if in_block or largest[leaf] > 1 else None
+        runs = in_block or largest[leaf] > 1
+        loop = IterVar(_distinct_name(nest, leaf), largest[leaf], leaf.kind) if runs else None
         nest.loops[leaf] = loop
         nest.values[leaf] = loop if loop is not None else Const(0)
     for relation in reversed(stage.relations):
@@ -298,6 +313,17 @@ def _make_loops(nest: StageNest) -> None:
         loop = nest.loops[leaf]
         if loop is not None:
             known.add(loop)
+
+
+def _distinct_name(nest: StageNest, leaf: IterVar) -> str:
+    """The leaf's name, with a number if a loop around the stage bears it."""
+    around = {v.name for v in nest.outer}
+    taken = around | {other.name for other in nest.stage.leaves if other is not leaf}
+    name, number = leaf.name, 1
+    while name in (around if number == 1 else taken):
+        number += 1
+        name = f"{leaf.name}{number}"
+    return name
 
 
 def _split_extents(nest: StageNest, relation: Split, exact: dict[IterVar, Expr]) -> None:
@@ -336,7 +362,7 @@ def lower(schedule: Schedule) -> Nest:
     lowering = Lowering(schedule)
     body: list[Node] = []
     for stage in lowering.root_stages():
-        body.extend(_emit(lowering, lowering.nests[stage], 0))
+        body.extend(_stage_nodes(lowering, stage))
     return finish(lowering, body)
 
 
@@ -354,20 +380,25 @@ def finish(lowering: Lowering, body: Sequence[Node]) -> Nest:
     )
 
 
+def _stage_nodes(lowering: Lowering, stage: Stage) -> list[Node]:
+    nest = lowering.nests[stage]
+    return guarded(nest.conditions_at(0), _emit(lowering, nest, 0))
+
+
 def _emit(lowering: Lowering, nest: StageNest, position: int) -> list[Node]:
     """The loops of a stage from a leaf inward."""
     stage = nest.stage
     if position == len(stage.leaves):
-        return guarded(nest, [_statement(lowering, nest)])
+        return [_statement(lowering, nest)]
     nodes: list[Node] = []
     if position == first_reduce(nest):
         nodes.extend(initial(lowering, nest, position))
     leaf = stage.leaves[position]
     inner: list[Node] = []
     for producer in lowering.attached_at(stage, leaf):
-        inner.extend(_emit(lowering, lowering.nests[producer], 0))
+        inner.extend(_stage_nodes(lowering, producer))
     inner.extend(_emit(lowering, nest, position + 1))
-    nodes.extend(wrap_loop(nest, leaf, inner))
+    nodes.extend(wrap_loop(nest, leaf, guarded(nest.conditions_at(position + 1), inner)))
     return nodes
 
 
@@ -378,28 +409,19 @@ def first_reduce(nest: StageNest) -> int:
 
 
 def wrap_loop(nest: StageNest, leaf: IterVar, inner: Sequence[Node]) -> list[Node]:
-    """``inner`` inside the loop of a leaf: bare if it runs once, written out if it is unrolled."""
+    """``inner`` inside the loop of a leaf; bare if it runs once."""
     loop = nest.loops[leaf]
     if loop is None:
         return list(inner)
     if loop.extent == 1:
         return [replace_vars(node, {loop: Const(0)}) for node in inner]
-    extent = nest.extents[leaf]
-    if leaf in nest.stage.unrolled:
-        unrolled: list[Node] = []
-        for number in range(loop.extent):
-            copies = [replace_vars(node, {loop: Const(number)}) for node in inner]
-            if isinstance(extent, Const):
-                unrolled.extend(copies)
-            else:
-                unrolled.append(Guard(((Const(number), extent),), tuple(copies)))
-        return unrolled
-    return [For(loop, extent, tuple(inner), threads=leaf in nest.stage.threads)]
+    threads, unrolled = leaf in nest.stage.threads, leaf in nest.stage.unrolled
+    return [For(loop, nest.extents[leaf], tuple(inner), threads=threads, unrolled=unrolled)]
 
 
-def guarded(nest: StageNest, nodes: list[Node]) -> list[Node]:
-    """``nodes`` behind the conditions of a stage, if it has any."""
-    return [Guard(tuple(nest.conditions), tuple(nodes))] if nest.conditions else nodes
+def guarded(conditions: Sequence[tuple[Expr, Expr]], nodes: list[Node]) -> list[Node]:
+    """``nodes`` behind ``conditions``, if there are any."""
+    return [Guard(tuple(conditions), tuple(nodes))] if conditions else nodes
 
 
 def _statement(lowering: Lowering, nest: StageNest) -> Node:
@@ -422,7 +444,7 @@ def initial(lowering: Lowering, nest: StageNest, position: int) -> list[Node]:
         return [Fill(region)]
     stage = nest.stage
     target = Read(nest.buffer, tuple(nest.values[axis] for axis in stage.axis))
-    nodes = guarded(nest, [Assign(target, Const(0))])
+    nodes = guarded(nest.space_conditions(position), [Assign(target, Const(0))])
     for leaf in reversed(stage.leaves[position:]):
         if leaf.kind == "space":
             nodes = wrap_loop(nest, leaf, nodes)
@@ -443,50 +465,6 @@ def inner_region(nest: StageNest, position: int) -> Region | None:
             reach += factor * (v.extent - 1)
         start = at_zero(nest.values[axis], inner)
         ranges.append(Range(start, shorter(part.extent, start, Const(reach))))
-    if any(set(variables(value)) & inner and not _covers(nest, value, inner) for value, _ in nest.conditions):
+    if not all(value in inner for value, _ in nest.space_conditions(position)):
         return None
     return Region(nest.buffer, tuple(ranges), nest.held)
-
-
-def _covers(nest: StageNest, value: Expr, inner: set[IterVar]) -> bool:
-    """Whether a condition on ``value`` only cuts off what lies behind the domain's end."""
-    return isinstance(value, IterVar) and value in inner
-
-
-def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
-    """A node with loop variables replaced."""
-
-    def change(expr: Expr) -> Expr:
-        return simplify(rewrite(expr, lambda n: _replaced(n, values)))
-
-    def change_region(region: Region) -> Region:
-        ranges = tuple(Range(change(r.start), change(r.extent)) for r in region.ranges)
-        held = tuple(change(extent) for extent in region.held)
-        return replace(region, ranges=ranges, held=held, copy=change(region.copy))
-
-    if isinstance(node, For):
-        body = tuple(replace_vars(n, values) for n in node.body)
-        return replace(node, extent=change(node.extent), body=body)
-    if isinstance(node, Guard):
-        conditions = tuple((change(a), change(b)) for a, b in node.conditions)
-        return Guard(conditions, tuple(replace_vars(n, values) for n in node.body))
-    if isinstance(node, Assign):
-        target = rewrite(node.target, lambda n: _replaced(n, values))
-        assert isinstance(target, Read)
-        return replace(node, target=target, value=rewrite(node.value, lambda n: _replaced(n, values)))
-    if isinstance(node, Fill):
-        return Fill(change_region(node.region))
-    if isinstance(node, Copy):
-        return Copy(change_region(node.target), change_region(node.source))
-    if isinstance(node, Call):
-        inputs = tuple(change_region(region) for region in node.inputs)
-        return replace(node, output=change_region(node.output), inputs=inputs)
-    assert isinstance(node, Alu)
-    operand = node.operand if isinstance(node.operand, int) else change_region(node.operand)
-    return replace(node, target=change_region(node.target), operand=operand)
-
-
-def _replaced(node: Expr, values: dict[IterVar, Expr]) -> Expr | None:
-    if isinstance(node, Read):
-        return Read(node.tensor, tuple(simplify(substitute(i, values)) for i in node.indices))
-    return values.get(node) if isinstance(node, IterVar) else None

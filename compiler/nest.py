@@ -6,10 +6,10 @@ A nest can be printed (:func:`format_nest`) and executed (:mod:`accel.compiler.i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from accel.compiler.expr import Binary, Const, Dtype, Expr, IterVar, Read, format_expr
+from accel.compiler.expr import Binary, Const, Dtype, Expr, IterVar, Read, format_expr, rewrite, substitute
 from accel.compiler.linear import bounds, simplify
 from accel.compiler.scope import Scope
 from accel.layout import Preparation
@@ -89,13 +89,15 @@ class Node:
 class For(Node):
     """``for var in range(extent)``; the extent may depend on outer variables.
 
-    The iterations of a loop with ``threads`` are virtual threads: they run side by side.
+    The iterations of a loop with ``threads`` are virtual threads: they run side by side. An unrolled loop is
+    printed and interpreted as :func:`written_out`.
     """
 
     var: IterVar
     extent: Expr
     body: tuple[Node, ...]
     threads: bool = False
+    unrolled: bool = False
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,8 @@ def format_nest(nest: Nest) -> str:
 def format_node(node: Node, indent: int = 0) -> list[str]:
     """The lines of one node."""
     pad = "    " * indent
+    if isinstance(node, For) and node.unrolled:
+        return [line for child in written_out(node) for line in format_node(child, indent)]
     if isinstance(node, For):
         kind = "vthread" if node.threads else "range"
         lines = [f"{pad}for {node.var.name} in {kind}({format_expr(node.extent)}):"]
@@ -265,3 +269,52 @@ def add(a: Expr, b: Expr) -> Expr:
     if isinstance(b, Binary) and b.op == "min":
         return Binary("min", add(a, b.a), add(a, b.b))
     return simplify(Binary("+", a, b))
+
+
+def written_out(node: For) -> list[Node]:
+    """The body of an unrolled loop once per iteration, guarded where that may be too many."""
+    nodes: list[Node] = []
+    for number in range(node.var.extent):
+        copies = tuple(replace_vars(child, {node.var: Const(number)}) for child in node.body)
+        sure = isinstance(node.extent, Const)
+        nodes.extend(copies if sure else (Guard(((Const(number), node.extent),), copies),))
+    return nodes
+
+
+def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
+    """A node with loop variables replaced."""
+
+    def change(expr: Expr) -> Expr:
+        return simplify(rewrite(expr, lambda n: _replaced(n, values)))
+
+    def change_region(region: Region) -> Region:
+        ranges = tuple(Range(change(r.start), change(r.extent)) for r in region.ranges)
+        held = tuple(change(extent) for extent in region.held)
+        return replace(region, ranges=ranges, held=held, copy=change(region.copy))
+
+    if isinstance(node, For):
+        body = tuple(replace_vars(n, values) for n in node.body)
+        return replace(node, extent=change(node.extent), body=body)
+    if isinstance(node, Guard):
+        conditions = tuple((change(a), change(b)) for a, b in node.conditions)
+        return Guard(conditions, tuple(replace_vars(n, values) for n in node.body))
+    if isinstance(node, Assign):
+        target = rewrite(node.target, lambda n: _replaced(n, values))
+        assert isinstance(target, Read)
+        return replace(node, target=target, value=rewrite(node.value, lambda n: _replaced(n, values)))
+    if isinstance(node, Fill):
+        return Fill(change_region(node.region))
+    if isinstance(node, Copy):
+        return Copy(change_region(node.target), change_region(node.source))
+    if isinstance(node, Call):
+        inputs = tuple(change_region(region) for region in node.inputs)
+        return replace(node, output=change_region(node.output), inputs=inputs)
+    assert isinstance(node, Alu)
+    operand = node.operand if isinstance(node.operand, int) else change_region(node.operand)
+    return replace(node, target=change_region(node.target), operand=operand)
+
+
+def _replaced(node: Expr, values: dict[IterVar, Expr]) -> Expr | None:
+    if isinstance(node, Read):
+        return Read(node.tensor, tuple(simplify(substitute(i, values)) for i in node.indices))
+    return values.get(node) if isinstance(node, IterVar) else None

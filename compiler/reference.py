@@ -1,11 +1,12 @@
 """What a tensor expression means, evaluated with numpy; shares no code with the lowering.
 
-Every node is evaluated for all elements at once, in int32. Sums of products go through float64 matrix
-products, which are exact below 2**53.
+Every node is evaluated for all elements at once, in int32. Sums of products go through matrix products in
+float64 where these are surely exact, and else in int64, which wraps as int32 does.
 """
 
 from collections.abc import Mapping, Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from accel.errors import ShapeError
 
 Array = npt.NDArray[Any]
 _Fixed = dict[IterVar, int]
+
+_EXACT = 1 << 53
+"""Integers up to this are float64 values, and so are their sums."""
 
 
 def evaluate(outputs: Sequence[Tensor], inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -79,6 +83,8 @@ def _contract(
     """
     stepped = [axis for axis in reduce if any(_shares(index, axis) for r in factors for index in r.indices)]
     letters = {v: chr(ord("a") + n) for n, v in enumerate([*axes, *reduce])}
+    largest = prod(v.extent for v in reduce) * prod(1 << (7 if r.dtype == "int8" else 31) for r in factors)
+    dtype = np.float64 if largest <= _EXACT else np.int64
     shape = tuple(axis.extent for axis in axes)
     result = np.zeros(shape, dtype=np.int64)
     for numbers in product(*(range(axis.extent) for axis in stepped)):
@@ -88,15 +94,14 @@ def _contract(
             view = _view(read, fixed, values)
             if view is None:
                 return None
-            views.append(view[0].astype(np.float64))
+            views.append(view[0].astype(dtype))
             labels.append("".join(letters[v] for v in view[1]))
         named = [v for v in axes if any(letters[v] in label for label in labels)]
         missing = [v for v in reduce if v not in stepped and not any(letters[v] in label for label in labels)]
         out = "".join(letters[v] for v in named)
-        part = np.einsum(",".join(labels) + "->" + out, *views, optimize=True)
-        part = part * float(np.prod([v.extent for v in missing], dtype=np.int64))
+        part = np.einsum(",".join(labels) + "->" + out, *views, optimize=True).astype(np.int64)
         expanded = part.reshape([v.extent if v in named else 1 for v in axes])
-        result += expanded.astype(np.int64)
+        result += expanded * prod(v.extent for v in missing)
     return result.astype(np.int32)
 
 

@@ -116,9 +116,11 @@ class Stage:
                                                 ...
 
         Raises:
-            ScheduleError: the axis is no loop of this stage, or the factor is not positive.
+            ScheduleError: the axis is no loop of this stage, or one that compute_at, tensorize or unroll
+                names; or the factor is not positive.
         """
-        parent = self._leaf(axis)
+        parent = self._free_leaf(axis)
+        self._check_factor(parent, factor)
         outer, inner = self._split(parent, factor, names)
         self._record("split", axis=parent.name, factor=factor, names=[outer.name, inner.name])
         return outer, inner
@@ -144,7 +146,11 @@ class Stage:
                 f"tile of {self.name} is given {len(axes_and_factors)} arguments; "
                 f"it takes axes and then as many integer factors"
             )
-        parents = [self._leaf(a) for a in axes]  # type: ignore[arg-type]
+        parents = [self._free_leaf(a) for a in axes]  # type: ignore[arg-type]
+        if len(set(parents)) != count:
+            raise ScheduleError(f"tile of {self.name} names an axis twice")
+        for parent, factor in zip(parents, factors, strict=True):
+            self._check_factor(parent, factor)
         pairs = [self._split(p, int(f), None) for p, f in zip(parents, factors, strict=True)]  # type: ignore[arg-type]
         tiled = (*(outer for outer, _ in pairs), *(inner for _, inner in pairs))
         self._reorder(tiled)
@@ -161,9 +167,10 @@ class Stage:
                     ...
 
         Raises:
-            ScheduleError: they do not follow one another, or one is a reduce axis and the other is not.
+            ScheduleError: they do not follow one another, one is a reduce axis and the other is not, or
+                :meth:`split` would refuse one.
         """
-        a, b = self._leaf(outer), self._leaf(inner)
+        a, b = self._free_leaf(outer), self._free_leaf(inner)
         position = self.leaves.index(a)
         if self.leaves[position + 1 : position + 2] != [b]:
             raise ScheduleError(
@@ -279,11 +286,13 @@ class Stage:
 
     # --- helpers ---------------------------------------------------------------------------------
 
-    def _split(self, parent: IterVar, factor: int, names: tuple[str, str] | None) -> tuple[IterVar, IterVar]:
+    def _check_factor(self, parent: IterVar, factor: object) -> None:
         if isinstance(factor, bool) or not isinstance(factor, int) or factor < 1:
             raise ScheduleError(
-                f"the factor for {parent.name} of {self.name} is {factor!r}; it must be positive"
+                f"the factor for {parent.name} of {self.name} is {factor!r}; it must be a positive integer"
             )
+
+    def _split(self, parent: IterVar, factor: int, names: tuple[str, str] | None) -> tuple[IterVar, IterVar]:
         first, second = names or (parent.name + "o", parent.name + "i")
         outer = IterVar(self._fresh(first), -(-parent.extent // factor), parent.kind)
         inner = IterVar(self._fresh(second, outer.name), min(factor, parent.extent), parent.kind)
@@ -310,6 +319,21 @@ class Stage:
         raise ScheduleError(
             f"{name!r} is no loop of {self.name}; {nearest(name, [v.name for v in self.leaves])}"
         )
+
+    def _free_leaf(self, axis: IterVar | str) -> IterVar:
+        """As :meth:`_leaf`; other loops may take its place, since no operator has named it."""
+        loop = self._leaf(axis)
+        for other in self.schedule.stages:
+            if other.attach == (self, loop):
+                raise ScheduleError(
+                    f"{other.name} is computed at {loop.name} of {self.name}; "
+                    f"split and fuse before compute_at"
+                )
+        if self.tensorized is not None and self.tensorized[0] is loop:
+            raise ScheduleError(f"{self.name} is tensorized at {loop.name}; split and fuse before tensorize")
+        if loop in self.unrolled:
+            raise ScheduleError(f"{loop.name} of {self.name} is unrolled; split and fuse before unroll")
+        return loop
 
     def _fresh(self, name: str, *taken: str) -> str:
         check_name(name)

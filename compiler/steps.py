@@ -26,6 +26,8 @@ def apply_steps(
         ScheduleError: a step that does not apply, with its number.
     """
     for number, step in enumerate(steps):
+        if not isinstance(step, dict):
+            raise ScheduleError(f"schedule step {number} is {step!r}; it must hold an operator's arguments")
         try:
             _apply(schedule, dict(step), find_intrinsic, find_scope)
         except AccelError as error:

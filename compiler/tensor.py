@@ -129,7 +129,12 @@ def check_name(name: str) -> str:
     return name
 
 
-def _check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+def check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    """``shape`` if it is made of one or more positive integers.
+
+    Raises:
+        ShapeError: otherwise.
+    """
     sizes = tuple(shape)
     if not sizes or any(isinstance(n, bool) or not hasattr(n, "__index__") or int(n) < 1 for n in sizes):
         raise ShapeError(f"the shape of {name} is {sizes}; it must be one or more positive integers")
@@ -142,7 +147,7 @@ def placeholder(shape: Sequence[int], dtype: str = "int8", *, name: str = "place
     Raises:
         ShapeError: a size that is not positive, or an unknown dtype.
     """
-    return Placeholder(check_name(name), _check_shape(name, shape), check_dtype(dtype)).tensor
+    return Placeholder(check_name(name), check_shape(name, shape), check_dtype(dtype)).tensor
 
 
 def reduce_axis(bounds: tuple[int, int], *, name: str = "k") -> IterVar:
@@ -191,7 +196,7 @@ def compute(
         ShapeError: a sum inside another expression, an axis that is not bound, a sum of int8 products too
             long for int32.
     """
-    sizes = _check_shape(name, shape)
+    sizes = check_shape(name, shape)
     axis = tuple(IterVar(n, size) for n, size in zip(_axis_names(body, len(sizes)), sizes, strict=True))
     expr = as_expr(body(*axis))
     if dtype is not None:

@@ -20,6 +20,7 @@ from accel.compiler.lower import (
     StageNest,
     finish,
     first_reduce,
+    guarded,
     inner_region,
     wrap_loop,
 )
@@ -120,7 +121,7 @@ class _Emitter:
             return nodes + inner
         leaf = nest.stage.leaves[position]
         body = self._attached(nest, leaf) + self._loops(nest, position + 1, block, inner, reset)
-        return nodes + wrap_loop(nest, leaf, body)
+        return nodes + wrap_loop(nest, leaf, guarded(nest.conditions_at(position + 1), body))
 
     def _attached(self, nest: StageNest, leaf: IterVar) -> list[Node]:
         return [n for producer in self.lowering.attached_at(nest.stage, leaf) for n in self.stage(producer)]

@@ -20,7 +20,6 @@ from dataclasses import replace
 
 from accel.compiler.expr import Binary, Const, Expr, IterVar
 from accel.compiler.linear import bounds, simplify, variables
-from accel.compiler.lower import replace_vars
 from accel.compiler.nest import (
     Alu,
     Buffer,
@@ -33,6 +32,7 @@ from accel.compiler.nest import (
     Node,
     Region,
     format_region,
+    replace_vars,
     walk_nodes,
 )
 from accel.errors import ScheduleError

@@ -4,13 +4,14 @@ Exit code 0: done and right; 1: the program is at fault; 2: bad input or usage, 
 130: interrupted.
 """
 
-import os
 import sys
 from collections.abc import Sequence
+from io import StringIO, TextIOWrapper
 
 import click
 
 from accel.cli.check import check
+from accel.cli.common import Group, discard_output
 from accel.cli.compile import compile_command
 from accel.cli.configs import configs
 from accel.cli.demo import demo
@@ -25,7 +26,7 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="accel", message="%(prog)s %(version)s")
 def app() -> None:
     """Compile tensor programs for an open accelerator, prove them, simulate them.
@@ -43,34 +44,41 @@ for _command in (compile_command, configs, show, check, disasm, run, replay, dem
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point; ends the process with the exit code."""
-    try:
-        sys.exit(_run(arguments))
-    except BrokenPipeError:
-        # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    if sys.stdout is None:  # closed by whoever called us
+        sys.stdout = StringIO()
+    if sys.stderr is None:
+        sys.stderr = StringIO()
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold any byte
+    sys.exit(_run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run(arguments: list[str]) -> int:
     try:
-        code = app.main(
-            args=None if arguments is None else list(arguments), prog_name="accel", standalone_mode=False
-        )
-        sys.stdout.flush()
+        with app.make_context("accel", arguments) as context:
+            code = app.invoke(context)
         return code if isinstance(code, int) else 0
-    except click.exceptions.Abort:
-        return EXIT_INTERRUPTED
-    except KeyboardInterrupt:
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except (click.exceptions.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        hint = f" (see '{context.command_path} --help')" if context is not None else ""
-        _complain(" ".join(error.format_message().split()) + hint)
-        return EXIT_USAGE
+        at = getattr(error, "ctx", None)
+        hint = f" (see '{at.command_path} --help')" if at is not None else ""
+        return _complain(error.format_message() + hint)
     except AccelError as error:
-        _complain(str(error))
-        return error.exit_code
+        return _complain(str(error), error.exit_code)
+    except OSError as error:  # help and version, which click writes
+        discard_output()
+        if isinstance(error, BrokenPipeError):
+            return 0
+        return _complain(f"{error.filename or 'standard output'} cannot be written: {error.strerror}")
+    except MemoryError:
+        return _complain("this takes more memory than there is; give something smaller")
+    except RecursionError:
+        return _complain("the input is nested too deeply; give something flatter")
 
 
-def _complain(message: str) -> None:
-    print("accel: " + " ".join(message.splitlines()), file=sys.stderr)
+def _complain(message: str, code: int = EXIT_USAGE) -> int:
+    print("accel: " + " ".join(message.split()), file=sys.stderr)
+    return code

@@ -1,8 +1,10 @@
 """What subcommands share: options, output, and signs of life."""
 
+import io
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,17 +14,37 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from accel.config import Config
-from accel.errors import ConfigError
+from accel.errors import AccelError, ConfigError, nearest
 from accel.program import Program
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
 
-_PIPE_WIDTH = 400
+_PIPE_WIDTH = 10_000
+"""Columns of a pipe: more than any line needs."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-seed_option = click.option("--seed", type=int, default=0, show_default=True, help="Of everything random.")
+seed_option = click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of everything random."
+)
+
+
+class Group(click.Group):
+    """A command made of others: called bare it shows its help."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args:
+            write(ctx.get_help() + "\n")
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands:
+            raise click.UsageError(f"{args[0]!r} is no command; {nearest(args[0], self.commands)}", ctx)
+        return super().resolve_command(ctx, args)
 
 
 def set_option(kinds: str) -> Callable[[F], F]:
@@ -86,31 +108,67 @@ def load_program(path: Path, settings: Sequence[str] = (), *, serial: bool = Fal
     return program.with_timing(program.config.override(values, kinds=("timing",)))
 
 
+def check_name(what: str, name: str, valid: Iterable[str]) -> None:
+    """Refuse a name that is none of ``valid``.
+
+    Raises:
+        AccelError: naming the nearest.
+    """
+    names = list(valid)
+    if name not in names:
+        raise AccelError(f"the {what} is {name!r}; {nearest(name, names)}")
+
+
+def write(text: str) -> None:
+    """Text on stdout; if whoever reads it has seen enough, the rest goes nowhere.
+
+    Raises:
+        AccelError: it cannot be written.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        discard_output()
+        if not isinstance(error, BrokenPipeError):
+            raise AccelError(f"standard output cannot be written: {error.strerror}") from None
+
+
+def discard_output() -> None:
+    """Let stdout lead nowhere, so that nobody tries again what could not be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def print_json(data: dict[str, Any]) -> None:
     """One JSON object on stdout."""
-    print(json.dumps(data, indent=2))
+    write(json.dumps(data, indent=2) + "\n")
 
 
 def show(*renderables: RenderableType) -> None:
     """Text and tables on stdout; in a pipe plain, never wrapped, without blanks at line ends."""
-    if sys.stdout.isatty():
-        terminal = Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
-        terminal.print(*renderables, sep="\n")
-        return
-    pipe = Console(highlight=False, soft_wrap=True, emoji=False, markup=False, width=_PIPE_WIDTH)
-    with pipe.capture() as capture:
-        pipe.print(*renderables, sep="\n")
-    print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+    plain = not sys.stdout.isatty()
+    text = io.StringIO()
+    console = Console(
+        file=text if plain else None,
+        color_system=None if plain else "auto",
+        width=_PIPE_WIDTH if plain else None,
+        highlight=False,
+        soft_wrap=True,
+        emoji=False,
+        markup=False,
+    )
+    console.print(*renderables, sep="\n")
+    if plain:
+        write("".join(line.rstrip() + "\n" for line in text.getvalue().splitlines()))
 
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
     """A spinner on a terminal while something takes its time; silence in a pipe."""
-    stderr = Console(stderr=True)
-    if not stderr.is_terminal:
+    if not sys.stderr.isatty():
         yield
         return
-    with stderr.status(what):
+    with Console(stderr=True).status(what):
         yield
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from accel.cli.common import (
+    Group,
     busy,
     describe,
     figures_table,
@@ -16,13 +17,15 @@ from accel.cli.common import (
     show,
 )
 from accel.compiler.workload import gemm as gemm_workload
+from accel.errors import ProgramFault
+from accel.files import check_writable
 from accel.isa import Loops
 from accel.machines import machine
 from accel.program import Program, build
-from accel.result import SCHEMA_VERSION
+from accel.result import SCHEMA_VERSION, error_dict
 
 
-@click.group(name="compile")
+@click.group(cls=Group, name="compile")
 def compile_command() -> None:
     """Compile a workload to a program file.
 
@@ -54,7 +57,7 @@ def gemm(
     output: Path,
     as_json: bool,
     **options: Any,
-) -> None:
+) -> int:
     """C = A @ B on int8 operands, with int32 sums and an int8 result.
 
     A is (M, K), B is (K, N). Without --shift and --relu, C holds the low 8 bits of the sums. With either:
@@ -65,13 +68,26 @@ def gemm(
       accel compile gemm -m 100 -n 300 -k 77 --bias --relu --shift 8 --config vta -o gemm.accel
     """
     target = machine(config, **parse_settings(settings))
-    with busy("compiling"):
-        program = build(gemm_workload(rows, columns, depth, **options), target)
-        program.save(output)
-    figures = program_figures(program)
+    workload = gemm_workload(rows, columns, depth, **options)
+    check_writable(output)
+    try:
+        with busy("compiling"):
+            program = build(workload, target)
+    except ProgramFault as error:
+        if not as_json:
+            raise
+        figures = dict.fromkeys(FIGURES) | {
+            "schema_version": SCHEMA_VERSION,
+            "config": target.config.name,
+            "error": error_dict(error),
+        }
+        print_json(figures)
+        return error.exit_code
+    program.save(output)
+    figures = program_figures(program) | {"output": str(output)}
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "output": str(output)} | figures)
-        return
+        print_json(figures)
+        return 0
     shown = [
         ("machine", describe(program.config)),
         ("instructions", f"{figures['instructions']:,}"),
@@ -82,12 +98,28 @@ def gemm(
         ("written to", str(output)),
     ]
     show(figures_table(shown))
+    return 0
+
+
+FIGURES = (
+    "schema_version",
+    "output",
+    "config",
+    "instructions",
+    "uops",
+    "stored_uops",
+    "dram_bytes",
+    "compile_seconds",
+    "error",
+)
+"""The keys of what ``--json`` prints, in order."""
 
 
 def program_figures(program: Program) -> dict[str, Any]:
     """Size of a program, and what compiling it took."""
     instructions = program.instructions
-    return {
+    return dict.fromkeys(FIGURES) | {
+        "schema_version": SCHEMA_VERSION,
         "config": program.config.name,
         "instructions": len(instructions),
         "uops": sum(i.uop_count for i in instructions if isinstance(i, Loops)),

@@ -30,7 +30,7 @@ def demo(size: int, config: str) -> None:
       accel demo --size 256
     """
     target = machine(config)
-    show(f"C = saturate((A @ B) >> 12), int8, {size} x {size} x {size}, on {target.config}\n")
+    show(f"C = saturate((A.T @ B) >> 12), int8, {size} x {size} x {size}, on {target.config}\n")
     with busy("compiling"):
         program = build(gemm(size, size, size, transpose_a=True, shift=12), target)
     for stage in STAGES:

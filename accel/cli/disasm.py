@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from accel.cli.common import load_program
+from accel.cli.common import load_program, write
 from accel.listing import assembly_text
 
 
@@ -19,4 +19,4 @@ def disasm(file: Path) -> None:
     Example:
       accel disasm gemm.accel
     """
-    print(assembly_text(load_program(file)), end="")
+    write(assembly_text(load_program(file)))

@@ -1,5 +1,6 @@
 """``accel replay``: run other compilers' programs and compare memory."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -7,8 +8,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from accel.cli.common import json_option, limit_options, print_json, seed_option, show
-from accel.errors import AccelError, nearest
+from accel.cli.common import check_name, json_option, limit_options, print_json, seed_option, show
 from accel.program import BACKENDS
 from accel.result import SCHEMA_VERSION
 from accel.vectors import Replay, find_vectors, load_vector
@@ -52,11 +52,9 @@ def replay(
     Example:
       accel replay vectors/ --backend sim
     """
-    if backend not in BACKENDS:
-        raise AccelError(f"the backend is {backend!r}; {nearest(backend, BACKENDS)}")
+    check_name("backend", backend, BACKENDS)
     paths = find_vectors(folders)
     vectors = [load_vector(path) for path in paths]
-    stderr = Console(stderr=True)
     done = [
         replay_vector(
             vector,
@@ -67,7 +65,11 @@ def replay(
             max_uops=max_uops,
         )
         for vector in track(
-            vectors, "replaying", console=stderr, transient=True, disable=not stderr.is_terminal
+            vectors,
+            "replaying",
+            console=Console(stderr=True),
+            transient=True,
+            disable=not sys.stderr.isatty(),
         )
     ]
     passed = sum(one.passed for one in done)

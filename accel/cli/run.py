@@ -21,11 +21,12 @@ from accel.cli.common import (
     set_option,
     show,
 )
-from accel.errors import MachineError, ProgramError, ProgramFault, ShapeError, nearest
-from accel.faults import Cause
-from accel.image import write_atomically
+from accel.errors import ProgramError, ProgramFault, ShapeError, nearest
+from accel.files import check_writable, write_atomically
 from accel.program import BACKENDS, Program
-from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result
+from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
+
+_NPY_MAGIC = b"\x93NUMPY"
 
 
 @click.command()
@@ -69,12 +70,13 @@ def run(
       accel run gemm.accel --input A=a.npy --output C=c.npy --set read_latency=100
     """
     program = load_program(file, settings, serial=serial)
-    arrays = {name: read_array(name, path) for name, path in map(_assignment, inputs)}
-    targets = dict(map(_assignment, outputs))
+    arrays = {name: read_array(name, path) for name, path in _assignments(inputs).items()}
+    targets = {name: Path(path) for name, path in _assignments(outputs).items()}
     names = [t.name for t in program.tensors if t.role == "output"]
-    for name in targets:
+    for name, path in targets.items():
         if name not in names:
             raise ShapeError(f"{name!r} is no output of the program; {nearest(name, names)}")
+        check_writable(path)
     try:
         with busy("running"):
             result = program.run(
@@ -86,48 +88,44 @@ def run(
                 max_cycles=max_cycles,
                 max_uops=max_uops,
             )
-        for name, path in targets.items():
-            write_atomically(Path(path), _npy(result.outputs[name]))
-        if not as_json:
-            print_result(program, result)
-        result.raise_if_wrong()
-    except MachineError as error:
+    except ProgramFault as error:
         if not as_json:
             raise
         print_json(failure(program, backend, error))
         return error.exit_code
-    except ProgramFault:
-        if not as_json:
-            raise
-        print_json(result.to_dict())
-        return 1
+    for name, path in targets.items():
+        write_atomically(path, _npy(result.outputs[name]))
     if as_json:
         print_json(result.to_dict())
+        return 1 if result.mismatches else 0
+    print_result(program, result)
+    result.raise_if_wrong()
     return 0
 
 
-def failure(program: Program, backend: str, error: MachineError) -> dict[str, Any]:
+def failure(program: Program, backend: str, error: ProgramFault) -> dict[str, Any]:
     """The JSON object of a run that the machine ended early."""
-    cause = error.cause.label if isinstance(error.cause, Cause) else None
     return dict.fromkeys(RESULT_KEYS) | {
         "schema_version": SCHEMA_VERSION,
         "backend": backend,
         "config": program.config.name,
         "instructions": len(program.instructions),
-        "error": {
-            "cause": cause,
-            "instruction": error.index,
-            "cycle": error.cycle,
-            "message": str(error),
-        },
+        "compile_seconds": program.compile_seconds,
+        "error": error_dict(error),
     }
 
 
-def _assignment(text: str) -> tuple[str, str]:
-    name, equals, path = text.partition("=")
-    if not equals or not name or not path:
-        raise click.UsageError(f"{text!r} is not of the form NAME=FILE.npy")
-    return name, path
+def _assignments(texts: tuple[str, ...]) -> dict[str, str]:
+    """``NAME=FILE`` arguments as a mapping."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, path = text.partition("=")
+        if not name or not path:
+            raise click.UsageError(f"{text!r} is not of the form NAME=FILE.npy")
+        if name in found:
+            raise click.UsageError(f"{name} is given twice, as {found[name]!r} and as {path!r}")
+        found[name] = path
+    return found
 
 
 def read_array(name: str, path: str) -> npt.NDArray[Any]:
@@ -136,15 +134,23 @@ def read_array(name: str, path: str) -> npt.NDArray[Any]:
     Raises:
         ProgramError: it cannot be read or is no such file.
     """
+    what = f"input {name} from {path!r}"
     try:
-        array = np.load(path, allow_pickle=False)
+        with open(path, "rb") as file:
+            magic = file.read(len(_NPY_MAGIC))
+            if magic != _NPY_MAGIC:
+                kind = "an archive" if magic.startswith(b"PK") else "no .npy file"
+                raise ProgramError(f"{what} is {kind}; numpy.save writes what is needed")
+            file.seek(0)
+            return np.lib.format.read_array(file, allow_pickle=False)
     except OSError as error:
-        raise ProgramError(f"input {name} from {path!r} cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError) as error:
-        raise ProgramError(f"input {name} from {path!r} is no .npy file: {error}") from None
-    if not isinstance(array, np.ndarray):
-        raise ProgramError(f"input {name} from {path!r} is an archive; give a .npy file")
-    return array
+        raise ProgramError(f"{what} cannot be read: {error.strerror or error}") from None
+    except ProgramError:
+        raise
+    except Exception as error:  # numpy fails at damaged headers in too many ways to list
+        if "Object arrays" in str(error):
+            raise ProgramError(f"{what} holds Python objects; an array of numbers is needed") from None
+        raise ProgramError(f"{what} is damaged: {error}") from None
 
 
 def _npy(array: npt.NDArray[Any]) -> bytes:
@@ -168,6 +174,8 @@ def print_result(program: Program, result: Result) -> None:
     if result.mismatches is not None:
         wrong = f"{result.mismatches:,} MISMATCHES" if result.mismatches else "all equal"
         rows.append(("compared to numpy", wrong))
+    elif not program.has_expression:
+        rows.append(("compared to numpy", "no: the program holds no tensor expression"))
     rows.append(("packing, simulation", f"{result.pack_seconds:.3f} s, {result.simulate_seconds:.3f} s"))
     show(figures_table(rows))
     if result.stalls is not None and result.cycles:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from accel.cli.common import load_program
+from accel.cli.common import load_program, write
 from accel.listing import STAGES, stage_text
 
 
@@ -24,4 +24,4 @@ def show(file: Path, stage: str) -> None:
     Example:
       accel show gemm.accel --stage streams
     """
-    print(stage_text(load_program(file), stage), end="")
+    write(stage_text(load_program(file), stage))

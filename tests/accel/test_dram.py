@@ -106,6 +106,12 @@ def test_memory_is_held_sparsely() -> None:
     assert sum(extent.nbytes for extent in dram._extents) == 100 << 16
 
 
+def test_neighbouring_spans_are_reserved_as_one() -> None:
+    dram = Dram(BASE, SIZE)
+    dram.reserve([(BASE + 70000, BASE + 70010), (BASE, BASE + 10), (BASE + (1 << 20), BASE + (1 << 20) + 1)])
+    assert [len(extent) for extent in dram._extents] == [2 << 16, 1 << 16]
+
+
 @pytest.mark.parametrize("start", [BASE - 1, BASE + SIZE - 3])
 def test_nothing_outside_the_window(start: int) -> None:
     dram = Dram(BASE, SIZE)

@@ -2,6 +2,7 @@
 
 import math
 from itertools import product
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,22 @@ def box_instruction(cls: type[Loops], axes: list[Axis], rows: UopArray, **fields
         for axis, loop in zip(axes, ("out", "in"), strict=True):
             factors[f"{name}_factor_{loop}"] = axis.strides[operand]
     return cls(uop_end=len(rows), iter_out=axes[0].extent, iter_in=axes[1].extent, **factors, **fields)
+
+
+def any_box(rng: Random, *, wgt: int) -> tuple[list[Axis], UopArray]:
+    """Two loops and the micro-ops of up to three axes, whose points may meet or run backwards.
+
+    ``wgt`` is the largest stride of the third operand.
+    """
+    loops = [
+        Axis(rng.randint(1, 4), (rng.choice((0, 1, 4, 9)), rng.randint(0, 4), rng.randint(0, wgt)))
+        for _ in range(2)
+    ]
+    inner = [
+        Axis(rng.randint(1, 4), (rng.randint(-3, 3), rng.randint(-3, 3), rng.randint(-wgt, wgt)))
+        for _ in range(rng.randint(0, 3))
+    ]
+    return loops, rows_of(inner, (rng.randint(0, 8), rng.randint(0, 8), 0))
 
 
 def random_pads(rows: UopArray, seed: int = 0) -> Scratchpads:

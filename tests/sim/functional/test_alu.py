@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.config import Config
-from accel.isa import Alu, AluOp
+from accel.isa import Alu, AluOp, UopArray
 from accel.sim.functional import alu
 from accel.sim.functional.alu import OPERATIONS
 from accel.sim.functional.patterns import Axis
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import assert_same_effect, operate
-from tests.sim.functional.boxes import MACHINE, box_instruction, random_pads, rows_of
-from tests.strategies import examples, loops, micro_ops, small_machines
+from tests.sim.functional.boxes import MACHINE, any_box, box_instruction, random_pads, rows_of
+from tests.strategies import examples, loops, micro_ops, seeded, small_machines
 
 int32 = st.integers(-(1 << 31), (1 << 31) - 1)
 operands = st.integers(-40, 40) | int32 | st.sampled_from([-(1 << 31), (1 << 31) - 1])
@@ -138,6 +138,9 @@ def test_tensor_operands_on_a_box_are_vectorised(
             [Axis(2, (1, 4, 0)), Axis(2, (1, 9, 0))], Axis(4, (1, 1, 0)), DISJOINT, id="meeting dst"
         ),
         pytest.param([Axis(2, (0, 0, 0)), Axis(2, (4, 4, 0))], Axis(4, (1, -1, 0)), (0, 0, 0), id="mirrored"),
+        pytest.param(
+            [Axis(1, (0, 0, 0)), Axis(1, (0, 0, 0))], Axis(4, (-1, 1, 0)), (4, 3, 0), id="backwards"
+        ),
     ],
 )
 def test_tensor_operands_whose_order_shows(
@@ -147,25 +150,19 @@ def test_tensor_operands_whose_order_shows(
     assert_same_effect(MACHINE, random_pads(rows), box_instruction(Alu, around, rows, alu_op=op))
 
 
-axis = st.builds(Axis, st.integers(1, 4), st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.just(0)))
-loop = st.builds(Axis, st.integers(1, 4), st.tuples(st.integers(0, 5), st.integers(0, 5), st.just(0)))
-
-
-@examples(300)
-@given(
-    st.lists(loop, min_size=2, max_size=2),
-    st.lists(axis, max_size=2),
-    st.tuples(st.integers(0, 8), st.integers(0, 8), st.just(0)),
-    operations,
-    st.booleans(),
-    st.integers(-9, 9),
-)
+@examples(400)
+@given(seeded(any_box, wgt=0), operations, st.booleans(), st.integers(-9, 9))
 def test_boxes_whose_points_meet(
-    around: list[Axis], inner: list[Axis], lowest: tuple[int, int, int], op: AluOp, use_imm: bool, imm: int
+    box: tuple[list[Axis], UopArray], op: AluOp, use_imm: bool, imm: int
 ) -> None:
-    rows = rows_of(inner, lowest)
+    around, rows = box
     instruction = box_instruction(Alu, around, rows, alu_op=op, use_imm=use_imm, imm=imm)
     assert_same_effect(MACHINE, random_pads(rows, imm + 9), instruction)
+
+
+def test_a_late_reader_holds_back_a_writer_though_an_early_one_has_read() -> None:
+    rows = np.array([(1, 9, 0), (1, 9, 0), (1, 0, 0), (2, 0, 0), (0, 9, 0)])
+    assert_same_effect(MACHINE, random_pads(rows), Alu(uop_end=5, alu_op=AluOp.ADD))
 
 
 def _not_to_be_called(*_: object) -> None:

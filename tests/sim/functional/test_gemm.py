@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from accel.access import loop_shape
 from accel.config import Config
 from accel.dram import Dram
-from accel.isa import Gemm
+from accel.isa import Gemm, UopArray
 from accel.sim.functional import gemm
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.gemm import gemm_box
-from accel.sim.functional.patterns import Axis, affine_box
+from accel.sim.functional.patterns import Axis, Box, affine_box
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import Reference, assert_same_effect, assert_same_pads, signed
-from tests.sim.functional.boxes import MACHINE, box_instruction, random_pads, rows_of
-from tests.strategies import examples, loops, micro_ops, small_machines
+from tests.sim.functional.boxes import MACHINE, any_box, box_instruction, random_pads, rows_of
+from tests.strategies import examples, loops, micro_ops, seeded, small_machines
 
 KINDS = list(product((0, 1), repeat=3))
 """Which of dst, src and wgt an axis moves."""
@@ -50,18 +50,12 @@ def test_a_box_of_any_kinds_of_axes_runs_vectorised(kinds: tuple[tuple[int, int,
     assert_same_pads(pads, reference.pads())
 
 
-axis = st.builds(
-    Axis, st.integers(1, 3), st.tuples(st.integers(-3, 3), st.integers(-3, 3), st.integers(-3, 3))
-)
-loop = st.builds(Axis, st.integers(1, 3), st.tuples(st.integers(0, 9), st.integers(0, 3), st.integers(0, 3)))
-
-
-@examples(200)
-@given(st.lists(loop, min_size=2, max_size=2), st.lists(axis, max_size=3), st.booleans(), st.integers(0, 9))
+@examples(300)
+@given(seeded(any_box, wgt=3), st.booleans(), st.integers(0, 9))
 def test_boxes_whose_points_meet_or_run_backwards(
-    around: list[Axis], inner: list[Axis], reset: bool, seed: int
+    box: tuple[list[Axis], UopArray], reset: bool, seed: int
 ) -> None:
-    rows = rows_of(inner)
+    around, rows = box
     assert_same_effect(MACHINE, random_pads(rows, seed), box_instruction(Gemm, around, rows, reset=reset))
 
 
@@ -82,6 +76,12 @@ def test_operands_gathered_too_often_are_left_to_the_general_path(monkeypatch: p
     assert gemm_box(random_pads(rows), box)
     monkeypatch.setattr(gemm, "_LARGEST_VIEW", 15)
     assert not gemm_box(random_pads(rows), box)
+
+
+def test_sums_beyond_the_precision_of_float64_are_left_to_the_general_path() -> None:
+    pads = random_pads(rows_of([]))
+    for times, exact in ((1 << 36, True), (1 << 38, False)):
+        assert gemm_box(pads, Box((0, 0, 0), (Axis(times, (0, 0, 0)),))) == exact
 
 
 @pytest.mark.parametrize(("outer", "inner"), [(1, 1), (1, 2), (3, 1), (3, 64), (1 << 13, 1 << 13)])

@@ -1,0 +1,90 @@
+"""The command line in process: what a call prints, and the code it ends with."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accel.cli import main
+from tests.programs import gemm_program
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How one call ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The only thing on stdout: one JSON object."""
+        found = json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+        assert isinstance(found, dict)
+        assert found["schema_version"] == 1
+        return found
+
+    @property
+    def text(self) -> str:
+        """What is on stdout, which must be fit for a pipe."""
+        assert self.out.endswith("\n")
+        assert all(line == line.rstrip() and line.isprintable() for line in self.out.split("\n"))
+        return self.out
+
+
+class Shell:
+    """Calls the command line in a folder of its own."""
+
+    def __init__(self, folder: Path, capture: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capture = capture
+
+    def __call__(self, *arguments: object, code: int = 0) -> Outcome:
+        """Run ``accel ARGUMENTS...`` and expect an exit code; errors are one line on stderr."""
+        with pytest.raises(SystemExit) as end:
+            main([str(argument) for argument in arguments])
+        found = self._capture.readouterr()
+        outcome = Outcome(code=int(end.value.code or 0), out=found.out, err=found.err)
+        assert outcome.code == code, outcome
+        if code == 0:
+            assert outcome.err == ""
+        return outcome
+
+    def refused(self, *arguments: object, message: str) -> None:
+        """Expect bad input: exit code 2, this one line on stderr, nothing on stdout, nothing written."""
+        before = self._content()
+        outcome = self(*arguments, code=2)
+        assert outcome.err == f"accel: {message}\n"
+        assert outcome.out == ""
+        assert self._content() == before
+
+    def at_fault(self, *arguments: object, message: str) -> Outcome:
+        """Expect a program that is at fault: exit code 1 and this one line on stderr."""
+        outcome = self(*arguments, code=1)
+        assert outcome.err == f"accel: {message}\n"
+        return outcome
+
+    def _content(self) -> dict[Path, bytes]:
+        return {p: p.read_bytes() if p.is_file() else b"" for p in sorted(self.folder.rglob("*"))}
+
+
+@pytest.fixture
+def accel(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """The command line, called in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return Shell(tmp_path, capsys)
+
+
+@pytest.fixture
+def saved(accel: Shell) -> Callable[..., Path]:
+    """Put a small matrix product's program into the folder."""
+
+    def save(name: str = "p.accel", **options: Any) -> Path:
+        gemm_program(**options).save(accel.folder / name)
+        return Path(name)
+
+    return save

@@ -1,0 +1,268 @@
+"""Conformance vectors: what is read, what is compared, and what is refused."""
+
+import io
+import json
+import os
+import pickle
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel.errors import AccelError, ConfigError, ProgramError
+from accel.isa import Finish, Load, Memory, encode
+from accel.vectors import find_vectors, load_vector, replay
+from tests.expect import refused
+from tests.strategies import examples
+from tests.vectors import CONFIG, KEYS, RESULT, RESULTS, SUMS, UOPS, VALUES, page, program, write_vector
+
+
+def u64(*values: int) -> np.ndarray[Any, Any]:
+    return np.array(values, dtype=np.uint64)
+
+
+# --- running ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize("order", ["program", "random"])
+def test_a_right_vector_passes(timed: bool, order: Any, tmp_path: Path) -> None:
+    done = replay(load_vector(write_vector(tmp_path / "v")), timed=timed, order=order, seed=5)
+    assert done.passed
+    assert (done.name, done.path) == ("v", str(tmp_path / "v"))
+    assert (done.instructions, done.uops, done.mismatches, done.error) == (5, 1, 0, None)
+    assert (done.cycles is not None) is timed
+
+
+def test_the_first_difference_is_told(tmp_path: Path) -> None:
+    wrong = np.concatenate([RESULTS.view(np.uint8), VALUES.view(np.uint8)])
+    wrong[[3, 5, 39]] ^= 0xFF
+    done = replay(load_vector(write_vector(tmp_path / "v", expect={"data": wrong})))
+    assert not done.passed
+    assert done.mismatches == 3
+    held, expected = RESULTS.view(np.uint8)[3], wrong[3]
+    assert (
+        done.error
+        == f"3 bytes differ; the first, {RESULT + 3:#x} holds {held:#04x} instead of {expected:#04x}"
+    )
+
+
+def test_memory_that_is_not_given_is_zero(tmp_path: Path) -> None:
+    """Before the run, and where nothing is stored after it."""
+    expect = {"addr": u64(0, RESULT + 8), "length": u64(16, 8), "data": np.zeros(24, np.uint8)}
+    assert replay(load_vector(write_vector(tmp_path / "v", expect=expect))).passed
+
+
+def test_a_vector_without_pages_or_regions_is_one(tmp_path: Path) -> None:
+    empty = {"addr": u64(), "data": np.zeros((0, 4096), np.uint8)}
+    nothing = {"addr": u64(), "length": u64(), "data": np.zeros(0, np.uint8)}
+    folder = write_vector(tmp_path / "v", dram_before=empty, expect=nothing, insn=encode([Finish()], CONFIG))
+    assert replay(load_vector(folder)).passed
+
+
+def test_what_stops_the_machine_fails_the_vector(tmp_path: Path) -> None:
+    done = replay(load_vector(write_vector(tmp_path / "v", insn=encode(program()[:-1], CONFIG))), timed=True)
+    assert (done.passed, done.mismatches) == (False, None)
+    assert done.error is not None
+    assert done.error.endswith("the last instruction is STORE.OUT; it must be FINISH")
+
+
+@pytest.mark.parametrize("limit", [{"max_uops": 0}, {"max_cycles": 20, "timed": True}])
+def test_limits_fail_the_vector(limit: dict[str, Any], tmp_path: Path) -> None:
+    done = replay(load_vector(write_vector(tmp_path / "v")), **limit)
+    assert done.error is not None
+    assert "max_" in done.error
+
+
+def test_instructions_lie_where_nothing_else_does(tmp_path: Path) -> None:
+    """They are fetched from DRAM in timed runs: not where there are pages or expected bytes, nor where the
+    program only reads zeros or writes what is not compared."""
+    low = {"addr": u64(0, SUMS)}
+    assert load_vector(write_vector(tmp_path / "v")).free_address() == 0
+    assert load_vector(write_vector(tmp_path / "w", expect=low)).free_address() == RESULT + 4096
+    zeros = Load(memory=Memory.INP, dram_base=(RESULT + 4096) // 4, y_size=1, x_size=1, x_stride=1)
+    code = encode([zeros, *program()], CONFIG)
+    assert load_vector(write_vector(tmp_path / "x", expect=low, insn=code)).free_address() == RESULT + 8192
+
+
+def test_a_window_without_room_for_the_instructions_is_refused(tmp_path: Path) -> None:
+    vector = load_vector(write_vector(tmp_path / "v", expect={"addr": u64(0, SUMS)}))
+    full = replace(vector, config=replace(vector.config, mem_size=RESULT + 4096))
+    with refused(ProgramError, "vector 'v' leaves no room for its instructions in the DRAM window"):
+        replay(full)
+
+
+# --- finding ---------------------------------------------------------------------------------------
+
+
+def test_vectors_are_found_in_nested_folders_once(tmp_path: Path) -> None:
+    b = write_vector(tmp_path / "set" / "b")
+    a = write_vector(tmp_path / "set" / "deep" / "a")
+    (tmp_path / "set" / "notes").mkdir()
+    assert find_vectors([tmp_path / "set"]) == [b, a]
+    assert find_vectors([a, tmp_path / "set"]) == [a, b]
+
+
+def test_a_folder_must_hold_vectors(tmp_path: Path) -> None:
+    with refused(ProgramError, f"{str(tmp_path)!r} holds no vector; a vector is a folder with insn.bin"):
+        find_vectors([tmp_path])
+    missing = tmp_path / "missing"
+    with refused(
+        ProgramError, f"{str(missing)!r} is no folder; give a vector's folder or one that holds vectors"
+    ):
+        find_vectors([missing])
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["insn.bin", "dram_before.npz", "expect.npz"])
+def test_a_missing_file_is_named(file: str, tmp_path: Path) -> None:
+    folder = write_vector(tmp_path / "v", **{Path(file).stem: None})
+    with refused(ProgramError, f"vector {str(folder)!r}: {file} cannot be read: No such file or directory"):
+        load_vector(folder)
+
+
+def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
+    folder = write_vector(tmp_path / "v", config=None)
+    where = str(folder / "config.json")
+    with refused(ConfigError, f"configuration {where!r} cannot be read: No such file or directory"):
+        load_vector(folder)
+
+
+class Malicious:
+    """Ends the process when unpickled."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return os._exit, (3,)
+
+
+def npy() -> bytes:
+    raw = io.BytesIO()
+    np.save(raw, np.zeros(3))
+    return raw.getvalue()
+
+
+DAMAGED: dict[str, tuple[dict[str, Any], str]] = {
+    "half an instruction": (
+        {"insn": b"\0" * 24},
+        "the instructions are 24 bytes; they must be a multiple of 16",
+    ),
+    "no archive": ({"expect": b"text"}, "expect.npz is damaged: File is not a zip file"),
+    "an array": ({"expect": npy()}, "expect.npz is damaged: File is not a zip file"),
+    "pickle": (
+        {"dram_before": pickle.dumps(Malicious())},
+        "dram_before.npz is damaged: File is not a zip file",
+    ),
+    "array missing": (
+        {"expect": {"length": None}},
+        "expect.npz has no array 'length'; it must hold addr, length, data",
+    ),
+    "dtype": (
+        {"dram_before": {"addr": np.array([UOPS, SUMS], dtype=np.int64)}},
+        "addr in dram_before.npz is int64 with 1 dimensions; it must be uint64 with 1",
+    ),
+    "dimensions": (
+        {"expect": {"data": np.zeros((40, 1), np.uint8)}},
+        "data in expect.npz is uint8 with 2 dimensions; it must be uint8 with 1",
+    ),
+    "short pages": (
+        {"dram_before": {"data": np.zeros((2, 4095), np.uint8)}},
+        "dram_before.npz has data of shape (2, 4095); it must be (2, 4096), one row for each addr",
+    ),
+    "page without address": (
+        {"dram_before": {"addr": u64(UOPS)}},
+        "dram_before.npz has data of shape (2, 4096); it must be (1, 4096), one row for each addr",
+    ),
+    "lengths too long": (
+        {"expect": {"length": u64(8, 33)}},
+        "expect.npz has 2 addr, 2 length and 40 data; "
+        "it must have one length for each addr, which add up to data's bytes",
+    ),
+    "lengths that wrap": (
+        {"expect": {"length": u64((1 << 64) - 8, 48)}},
+        "expect.npz has 2 addr, 2 length and 40 data; "
+        "it must have one length for each addr, which add up to data's bytes",
+    ),
+    "region without address": (
+        {"expect": {"addr": u64(RESULT)}},
+        "expect.npz has 1 addr, 2 length and 40 data; "
+        "it must have one length for each addr, which add up to data's bytes",
+    ),
+    "page outside": (
+        {"dram_before": {"addr": u64(UOPS, (1 << 28) - 4095)}},
+        "it has 4096 bytes at 0xffff001; the DRAM window is 0x0..0xfffffff",
+    ),
+    "region outside": (
+        {"expect": {"addr": u64(RESULT, (1 << 64) - 32)}},
+        "it has 32 bytes at 0xffffffffffffffe0; the DRAM window is 0x0..0xfffffff",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_what_is_not_of_the_format_is_refused(case: str, tmp_path: Path) -> None:
+    changes, message = DAMAGED[case]
+    folder = write_vector(tmp_path / "v", **changes)
+    with refused(ProgramError, f"vector {str(folder)!r}: {message}"):
+        load_vector(folder)
+
+
+def test_a_header_that_claims_too_much_is_refused(tmp_path: Path) -> None:
+    folder = write_vector(tmp_path / "v", expect=None)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "|u1", "fortran_order": False, "shape": (1 << 50,)}
+    )
+    with zipfile.ZipFile(folder / "expect.npz", "w") as archive:
+        for name in ("addr", "length", "data"):
+            archive.writestr(f"{name}.npy", header.getvalue())
+    with pytest.raises(ProgramError, match=r"expect\.npz is damaged: "):
+        load_vector(folder)
+
+
+def test_objects_are_not_unpickled(tmp_path: Path) -> None:
+    folder = write_vector(tmp_path / "v", expect={"data": np.array([Malicious()], dtype=object)})
+    with pytest.raises(ProgramError, match=r"expect\.npz is damaged: Object arrays cannot be loaded"):
+        load_vector(folder)
+
+
+def test_configurations_are_checked(tmp_path: Path) -> None:
+    folder = write_vector(tmp_path / "v", config=json.dumps(KEYS | {"LOG_INP_WIDTH": 4}).encode())
+    with pytest.raises(ConfigError, match="LOG_INP_WIDTH is 4"):
+        load_vector(folder)
+
+
+@given(data=st.data())
+@examples(200)
+def test_damage_gives_the_same_vector_or_an_error(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Flipped bits, and files cut short; archives carry checksums, so little goes unnoticed."""
+    folder = write_vector(tmp_path_factory.mktemp("damaged") / "v")
+    file = folder / data.draw(st.sampled_from(["dram_before.npz", "expect.npz", "config.json"]))
+    raw = bytearray(file.read_bytes())
+    if data.draw(st.booleans()):
+        del raw[data.draw(st.integers(0, len(raw) - 1)) :]
+    else:
+        for _ in range(data.draw(st.integers(1, 3))):
+            raw[data.draw(st.integers(0, len(raw) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    file.unlink()
+    file.write_bytes(raw)
+    try:
+        vector = load_vector(folder)
+    except AccelError:
+        return
+    if file.suffix == ".npz":
+        assert replay(vector).passed
+
+
+def test_page_contents_reach_dram(tmp_path: Path) -> None:
+    memory = load_vector(write_vector(tmp_path / "v")).dram()
+    np.testing.assert_array_equal(memory.read(SUMS, 4096), page(VALUES.tobytes()))
