@@ -41,7 +41,8 @@ def _tensorized(program: Program) -> str:
 
 
 def _threads(program: Program) -> str:
-    return format_nest(lower_threads(fold_bias(tensorize(program.schedule()))))
+    nest = tensorize(program.schedule())
+    return format_nest(lower_threads(fold_bias(nest) if program.folded else nest))
 
 
 def streams_text(program: Program) -> str:

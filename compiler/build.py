@@ -59,7 +59,7 @@ def compile_schedule(
     source = {
         "expression": expression_to_data(schedule.outputs),
         "schedule": schedule.steps,
-        "options": dict(options or {}),
+        "options": {**(options or {}), "fold": fold},
     }
     return Image(
         config=config,
