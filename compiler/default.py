@@ -24,7 +24,7 @@ from accel.errors import ScheduleError
 _FINALISTS = 6
 """Plans of each kind (threads, what they run along, loop order) that the model looks at in detail."""
 _THREADS = (1, 2, 4)
-_CLOSE = 0.004
+_CLOSE = 0.002
 """Plans whose cycles differ by less than this share are as good as one another; effort decides."""
 _MOST_SIZES = 40
 """Tile sizes tried per dimension."""

@@ -241,6 +241,10 @@ class _Walk:
         self.store_busy = 0.0
         self.in_flight = 0.0
         """Beats that operand loads may have been granted ahead of everybody else."""
+        self.step_beats = 0.0
+        """Beats that the loads of the last reduce step took."""
+        self.epilogue = 0.0
+        """Cycles that the last tile's epilogue took."""
         self.step_done: dict[tuple[int, int], float] = {}
         """When the GEMM that last read a buffer pair is done: what its next loads wait for."""
         self.stored: dict[int, float] = {}
@@ -311,6 +315,7 @@ class _Walk:
                 done = self._compute(height * width * depth, ready + _TOKEN)
                 self.step_done[buffers, 0] = done
                 if number == len(depths) - 1:
+                    self.epilogue = height * width * (shape.passes - 1)
                     done = self._compute(height * width * (shape.passes - 1), 0.0)
                     self._store(slot, height, width, done)
 
@@ -331,9 +336,9 @@ class _Walk:
         self.held[key] = (column, width, 0, 0)
         transfer = self.model.transfer(1, width, width, self.config.acc_element_bytes)
         start = self.compute_free + self.model.drain + _TOKEN
-        ahead = min(max(0.0, self.port_free - start), self.in_flight)
+        # the loads of the next step are under way since the last GEMM, and cannot be overtaken
+        ahead = min(self.in_flight, self.step_beats - self.epilogue)
         self.compute_free = start + max(ahead, self.config.read_latency) + transfer.beats + 4
-        self.port_free += transfer.beats
         self.load_busy += transfer.beats
 
     def _load(
@@ -343,6 +348,7 @@ class _Walk:
         shape, config, model = self.shape, self.config, self.model
         free = self.step_done.get((buffers, 0), 0.0)
         done = 0.0
+        self.step_beats = 0.0
         for name, content, box, element in (
             (
                 "a",
@@ -370,6 +376,7 @@ class _Walk:
             self.port_free = first + data
             self.load_free = max(start + 1 + transfer.bursts, self.port_free - config.read_latency)
             self.load_busy += transfer.beats
+            self.step_beats += transfer.beats
             self.in_flight = self.config.outstanding * transfer.beats / transfer.bursts
             done = self.port_free + WRITE_DELAY
         return done
