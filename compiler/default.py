@@ -5,7 +5,8 @@ and the best of them by the model. The schedule is then made of the public opera
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from accel.compiler.expr import IterVar
 from accel.compiler.fold import preparation_for
 from accel.compiler.intrin import Intrinsic
-from accel.compiler.model import GemmModel, GemmPlan, GemmShape, PlanTable, Prediction
+from accel.compiler.model import BoolArray, GemmModel, GemmPlan, GemmShape, PlanTable, Prediction
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
 from accel.compiler.scope import Scope
 from accel.compiler.tensor import LARGEST_PRODUCT
@@ -21,9 +22,13 @@ from accel.compiler.workload import INT8_HIGH, INT8_LOW, Workload
 from accel.config import Config
 from accel.errors import ScheduleError
 
-_FINALISTS = 6
+_FINALISTS = 10
 """Plans of each kind (threads, what they run along, loop order) that the model looks at in detail."""
+_REFINED = 3
+"""The best of them are tried with other reduce steps."""
 _THREADS = (1, 2, 4)
+_ALIKE = 0.01
+"""Lower bounds that differ by less than this share say nothing; effort decides who is a finalist."""
 _CLOSE = 0.002
 """Plans whose cycles differ by less than this share are as good as one another; effort decides."""
 _MOST_SIZES = 40
@@ -101,21 +106,38 @@ def candidates(workload: Workload, config: Config, threads: int | None = None) -
     quick = model.quick(plans)
     effort = model.instructions(plans)
     # the best bound first; bounds that hardly differ by the effort
-    order = np.lexsort((effort, np.floor(np.log(quick) / np.log(1 + _CLOSE))))
+    order = np.lexsort((effort, np.floor(np.log(quick / quick.min()) / np.log(1 + _ALIKE))))
     kinds = (plans.threads * 4 + plans.along_depth * 2 + plans.rows_outer)[order]
     first = [order[np.flatnonzero(kinds == kind)[:_FINALISTS]] for kind in np.unique(kinds)]
     chosen = plans.take(np.concatenate(first))
     found = [Candidate(plan=plan, prediction=model.predict(plan)) for plan in chosen.plans()]
+    leaders = sorted(found, key=lambda c: c.prediction.cycles)[:_REFINED]
+    others = [plan for leader in leaders for plan in _other_steps(model, leader.plan)]
+    known = {c.plan for c in found}
+    found += [Candidate(plan=p, prediction=model.predict(p)) for p in dict.fromkeys(others) if p not in known]
     best = min(c.prediction.cycles for c in found)
-    close = {id(c): c.prediction.cycles <= best * (1 + _CLOSE) for c in found}
-    efforts = {id(c): float(e) for c, e in zip(found, model.instructions(chosen), strict=True)}
-    return sorted(
-        found, key=lambda c: (not close[id(c)], efforts[id(c)] if close[id(c)] else c.prediction.cycles)
-    )
+    return sorted(found, key=partial(_rank, model, best * (1 + _CLOSE)))
+
+
+def _rank(model: GemmModel, close: float, candidate: Candidate) -> tuple[bool, float]:
+    """Plans that are about as good as the best come first, those with the fewest instructions in front."""
+    if candidate.prediction.cycles <= close:
+        return False, float(model.instructions(PlanTable.of([candidate.plan]))[0])
+    return True, candidate.prediction.cycles
+
+
+def _other_steps(model: GemmModel, plan: GemmPlan) -> list[GemmPlan]:
+    """The same plan with other reduce steps."""
+    depths = _sizes(model.shape.depth)
+    near = min(range(len(depths)), key=lambda i: abs(depths[i] - plan.depth))
+    others = [replace(plan, depth=d) for d in depths[max(0, near - 3) : near + 4]]
+    table = PlanTable.of(others)
+    fitting = model.fits(table) & _useful(model.shape, table)
+    return [other for other, fits in zip(others, fitting, strict=True) if fits]
 
 
 def _fitting(model: GemmModel, numbers: Sequence[int]) -> PlanTable:
-    """All plans that fit and have something to do for each thread."""
+    """All plans that fit and are useful."""
     shape = model.shape
     grid = np.meshgrid(
         _sizes(shape.rows),
@@ -127,11 +149,16 @@ def _fitting(model: GemmModel, numbers: Sequence[int]) -> PlanTable:
         indexing="ij",
     )
     plans = PlanTable(*(axis.reshape(-1) for axis in grid))
+    return plans.take(np.flatnonzero(_useful(shape, plans) & model.fits(plans)))
+
+
+def _useful(shape: GemmShape, plans: PlanTable) -> BoolArray:
+    """Whether there is something to do for each thread."""
     inner_tiles = np.where(plans.rows_outer, -(-shape.columns // plans.columns), -(-shape.rows // plans.rows))
     turns = np.where(plans.along_depth, -(-shape.depth // plans.depth), inner_tiles)
     alone = (shape.rows, shape.columns, shape.depth) == (1, 1, 1)
-    useful = np.where(plans.threads == 1, ~plans.along_depth, (turns > 1) | alone)
-    return plans.take(np.flatnonzero(useful & model.fits(plans)))
+    useful: BoolArray = np.where(plans.threads == 1, ~plans.along_depth, (turns > 1) | alone)
+    return useful
 
 
 def _sizes(size: int) -> list[int]:

@@ -7,6 +7,7 @@ schedules are chosen by; :mod:`accel.sim` is what they are measured by.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -83,6 +84,18 @@ class PlanTable(NamedTuple):
     threads: IntArray
     along_depth: BoolArray
     rows_outer: BoolArray
+
+    @classmethod
+    def of(cls, plans: Sequence[GemmPlan]) -> PlanTable:
+        """The table of some plans."""
+        return cls(
+            np.array([p.rows for p in plans]),
+            np.array([p.columns for p in plans]),
+            np.array([p.depth for p in plans]),
+            np.array([p.threads for p in plans]),
+            np.array([p.thread_axis == "depth" for p in plans]),
+            np.array([p.outer == "rows" for p in plans]),
+        )
 
     def take(self, chosen: IntArray) -> PlanTable:
         """Some of the plans."""
