@@ -259,7 +259,7 @@ def parse_quantity(name: str, value: int | str | bool) -> int:
         return int(text == "true")
     if re.fullmatch(r"0x[0-9a-f]+", text):
         return int(text, 16)
-    match = re.fullmatch(r"(-?\d+)\s*([a-z]*)", text)
+    match = re.fullmatch(r"(-?\d{1,40})\s*([a-z]*)", text)
     if match is None or match[2] not in _UNITS:
         raise ConfigError(f"{name} is {value!r}; it must be an integer, as 64, 0x40 or 64KiB")
     return int(match[1]) * _UNITS[match[2]]
@@ -329,7 +329,7 @@ def load_config(name_or_path: str | Path) -> Config:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"configuration {text!r} cannot be read: {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"configuration {text!r} is not JSON: {error}") from None
     if not isinstance(data, dict):
         raise ConfigError(f"configuration {text!r} holds {type(data).__name__}; a JSON object is needed")

@@ -14,11 +14,11 @@ def check_writable(path: Path) -> None:
     Raises:
         ProgramError: its folder does not exist, it is a folder itself, or permission is missing.
     """
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):
         reason = f"there is no folder {str(path.parent)!r}"
-    elif path.is_dir():
+    elif os.path.isdir(path):
         reason = "it is a folder"
-    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+    elif not os.access(path if os.path.exists(path) else path.parent, os.W_OK):
         reason = "permission is missing"
     else:
         return
@@ -33,7 +33,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     """
     check_writable(path)
     try:
-        if path.exists() and not path.is_file():
+        if os.path.exists(path) and not os.path.isfile(path):
             path.write_bytes(content)
         else:
             _replace(path.resolve(), content)

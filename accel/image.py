@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import IO, Any, Literal, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -194,19 +194,22 @@ class Image:
             with open(path, "rb") as file:
                 if file.read(len(_MAGIC)) != _MAGIC:
                     raise ProgramError(f"{name} is no program file; 'accel compile' writes such files")
-                raw = _MAGIC + file.read()
+                return cls._read(name, file if file.seekable() else io.BytesIO(_MAGIC + file.read()))
         except OSError as error:
             raise ProgramError(f"{name} cannot be read: {error.strerror}") from None
+
+    @classmethod
+    def _read(cls, name: str, file: IO[bytes]) -> Self:
         try:
-            return cls._from_bytes(raw)
+            return cls._parse(file)
         except AccelError as error:
             raise ProgramError(f"{name}: {error}") from None
         except Exception as error:  # zipfile, zlib and json fail at damaged data in too many ways to list
             raise ProgramError(f"{name} is damaged: {error or type(error).__name__}") from None
 
     @classmethod
-    def _from_bytes(cls, raw: bytes) -> Self:
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+    def _parse(cls, file: IO[bytes]) -> Self:
+        with zipfile.ZipFile(file) as archive:
             manifest = json.loads(_member(archive, _MANIFEST, _LARGEST_MANIFEST))
             _check_format(manifest)
             config = _config(_entry(manifest, "config", dict))

@@ -1,8 +1,8 @@
 """Elementwise expressions as chains of in-place ALU operations.
 
 ``clip((S[y, x] + bias[x]) >> 8, -128, 127)`` is S, then ADD bias, SHR 8, MAX -128, MIN 127: every step
-is one pass over the accumulators. Steps that cannot change anything are left out, and neighbours that do
-the same kind of thing are merged.
+is one pass over the accumulators. Steps that cannot change anything are left out but for one, and neighbours
+that do the same kind of thing are merged.
 """
 
 from collections.abc import Callable
@@ -58,11 +58,13 @@ def chain_of(name: str, body: Expr, in_place: Callable[[Read], bool]) -> Chain:
             f"{name} would change {format_expr(body)} in place; it must start from sums that are computed "
             f"in acc_buffer inside the same loop, element by element, and that nobody else reads"
         )
-    return Chain(body, tuple(_merge(steps[::-1])))
+    return Chain(body, tuple(_merge(steps[::-1])) or (Step("add", 0),))
 
 
 def _last_step(name: str, body: Binary, in_place: Callable[[Read], bool]) -> tuple[Step, Expr]:
     op, a, b = body.op, body.a, body.b
+    if op == "-" and isinstance(a, Const):
+        op, a, b = "+", Binary("*", b, Const(-1)), a
     if op in ("+", "*", "min", "max") and _is_leaf(a):
         settled = isinstance(a, Read) and _is_leaf(b) and (in_place(a) or not isinstance(b, Read))
         if not settled:

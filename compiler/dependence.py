@@ -65,7 +65,7 @@ def insert_tokens(
                 begin = instruction.dram_base
                 uops[touches[0].elements] = uop_words[begin : begin + instruction.x_size]
                 continue
-        elif isinstance(instruction, Loops):
+        elif isinstance(instruction, Loops) and instruction.uop_count:
             words = uops[instruction.uop_begin : instruction.uop_end]
             touches = tuple(t for t in sets.loops(instruction, words).touches if t.memory != "uop")
         else:

@@ -83,27 +83,25 @@ def _merged(axes: Sequence[_Axis]) -> list[_Axis]:
 def _emit_box(
     template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis]
 ) -> list[Emitted]:
+    """The two longest axes become the hardware's loops, all others micro-ops, in one or more lists."""
     limit = _most_iterations(config)
     for number, axis in enumerate(axes):
         if axis.extent > limit:
-            return _halves(template, config, base, axes, number)
+            return _cut(template, config, base, axes, number)
     loops = sorted(
         (n for n, axis in enumerate(axes) if min(axis.strides) >= 0), key=lambda n: -axes[n].extent
     )[:2]
     loops.sort()
-    listed = [axis for number, axis in enumerate(axes) if number not in loops]
-    count = int(np.prod([axis.extent for axis in listed], dtype=np.int64))
-    if count > config.uop_depth:
-        widest = max((n for n in range(len(axes)) if n not in loops), key=lambda n: axes[n].extent)
-        return _halves(template, config, base, axes, widest)
     outer, inner = ([axes[n] for n in loops] + [_Axis(1, (0, 0, 0))] * 2)[:2]
-    values: dict[str, int] = {"iter_out": outer.extent, "iter_in": inner.extent, "uop_end": count}
+    values: dict[str, int] = {"iter_out": outer.extent, "iter_in": inner.extent}
     for operand, name in enumerate(("dst", "src", "wgt")):
         if name == "wgt" and isinstance(template, Alu):
             continue
         values[f"{name}_factor_out"] = outer.strides[operand]
         values[f"{name}_factor_in"] = inner.strides[operand]
-    return [Emitted(_with(template, values), _listed_uops(base, listed))]
+    uops = _listed_uops(base, [axis for number, axis in enumerate(axes) if number not in loops])
+    lists = [uops[begin : begin + config.uop_depth] for begin in range(0, len(uops), config.uop_depth)]
+    return [Emitted(_with(template, values | {"uop_end": len(part)}), part) for part in lists]
 
 
 def _with(template: Loops, values: dict[str, int]) -> Loops:
@@ -119,16 +117,16 @@ def _most_iterations(config: Config) -> int:
     return next(slot.high for slot in class_slots(Gemm, config) if slot.name == "iter_out")
 
 
-def _halves(
+def _cut(
     template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis], number: int
 ) -> list[Emitted]:
-    """The box cut in two along an axis that is too long."""
-    axis = axes[number]
-    first = axis.extent // 2
+    """The box in as few pieces as it takes for one of its axes, which is too long for a loop."""
+    axis, limit = axes[number], _most_iterations(config)
     emitted = []
-    for begin, extent in ((0, first), (first, axis.extent - first)):
-        part = [*axes[:number], _Axis(extent, axis.strides), *axes[number + 1 :]]
+    for begin in range(0, axis.extent, limit):
+        piece = _Axis(min(limit, axis.extent - begin), axis.strides)
         start = tuple(b + begin * s for b, s in zip(base, axis.strides, strict=True))
+        part = [*axes[:number], piece, *axes[number + 1 :]]
         emitted.extend(_emit_box(template, config, start, _merged(part)))  # type: ignore[arg-type]
     return emitted
 
@@ -173,15 +171,14 @@ _LONGEST = (1 << 16) - 1
 def _transfers(
     kind: type[Load] | type[Store], target: Target, dram: int, sram: int, dims: list[_Dim]
 ) -> list[Emitted]:
-    """One instruction if the box is rows of elements, else one per step of its outermost dimension."""
+    """One instruction if the box is rows of elements that its fields can hold, else several."""
     row = dims[-1] if dims and dims[-1].dram == 1 else _Dim(1, 1, 1)
     outer = dims[:-1] if dims and dims[-1].dram == 1 else dims
     rows = outer[-1] if outer else _Dim(1, row.extent, row.extent)
-    if len(outer) > 1 or max(row.extent, rows.extent, rows.dram) > _LONGEST:
-        emitted = []
-        for n in range(dims[0].extent):
-            emitted += _transfers(kind, target, dram + n * dims[0].dram, sram + n * dims[0].sram, dims[1:])
-        return emitted
+    if outer and (len(outer) > 1 or max(row.extent, rows.dram) > _LONGEST):
+        return _piecewise(kind, target, dram, sram, dims, 1)
+    if dims and dims[0].extent > _LONGEST:
+        return _piecewise(kind, target, dram, sram, dims, _LONGEST)
     if row.sram != 1 or rows.sram != row.extent:
         raise TensorizeError("dma_copy2d fills a scratchpad in order; its elements must follow one another")
     instruction = kind(
@@ -193,6 +190,18 @@ def _transfers(
         x_stride=rows.dram,
     )
     return [Emitted(instruction)]
+
+
+def _piecewise(
+    kind: type[Load] | type[Store], target: Target, dram: int, sram: int, dims: list[_Dim], step: int
+) -> list[Emitted]:
+    """The transfers of ``step`` iterations of the outermost dimension at a time."""
+    first, *rest = dims
+    emitted = []
+    for n in range(0, first.extent, step):
+        piece = _merged_dims([_Dim(min(step, first.extent - n), first.dram, first.sram), *rest])
+        emitted += _transfers(kind, target, dram + n * first.dram, sram + n * first.sram, piece)
+    return emitted
 
 
 def _merged_dims(dims: list[_Dim]) -> list[_Dim]:

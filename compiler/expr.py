@@ -145,6 +145,10 @@ PRECEDENCE = {"min": 0, "max": 0, "<<": 1, ">>": 1, "+": 2, "-": 2, "*": 3, "//"
 """Binary operations, and how strongly they bind."""
 
 
+_ASSOCIATIVE = {"+": ("+", "-"), "*": ("*",)}
+"""By operation: those on its right that need no brackets though they bind no more strongly."""
+
+
 def as_expr(value: Expr | int) -> Expr:
     """An expression, or an integer as one.
 
@@ -268,7 +272,8 @@ def format_expr(expr: Expr, brackets: int = -1) -> str:
         return f"{expr.op}({format_expr(expr.a)}, {format_expr(expr.b)})"
     level = PRECEDENCE[expr.op]
     left = format_expr(expr.a, level)
-    right = format_expr(expr.b, level + (expr.op not in ("+", "*")))
+    grouped = isinstance(expr.b, Binary) and expr.b.op not in _ASSOCIATIVE.get(expr.op, ())
+    right = format_expr(expr.b, level + grouped)
     spaced = any(isinstance(node, Read) for node in walk(expr)) or expr.op in ("<<", ">>")
     text = f"{left} {expr.op} {right}" if spaced else f"{left}{expr.op}{right}"
     return f"({text})" if level < brackets else text

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial, reduce
 from typing import NamedTuple
 
-from accel.compiler.expr import Binary, Const, Expr, IterVar, rewrite, walk
+from accel.compiler.expr import Binary, Const, Expr, IterVar, format_expr, rewrite, walk
 from accel.errors import ShapeError
 
 
@@ -162,7 +162,10 @@ def bounds(expr: Expr) -> tuple[int, int]:
             return a // c, b // c
         if expr.op == "%" and c == d and c > 0:
             return (a % c, b % c) if a // c == b // c else (0, c - 1)
-    raise ShapeError(f"the index expression uses {type(expr).__name__}; it may use + - * // % min max only")
+    raise ShapeError(
+        f"the index has the term {format_expr(expr)}; it may use + - * min max // %, the last two by "
+        f"positive constants"
+    )
 
 
 def _linear_bounds(form: Linear) -> tuple[int, int]:

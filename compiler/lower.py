@@ -65,12 +65,12 @@ class StageNest:
         used = [(c, {*variables(c[0]), *variables(c[1])}) for c in self.conditions]
         return [c for c, v in used if v <= known and (before is None or not v <= before)]
 
-    def space_conditions(self, position: int) -> list[tuple[Expr, Expr]]:
-        """The conditions on space loops that are not yet decided outside of ``position``."""
-        inner = self.inside(position)
+    def space_conditions(self, begin: int, end: int | None = None) -> list[tuple[Expr, Expr]]:
+        """The conditions on space loops that the leaves from ``begin`` to before ``end`` decide."""
+        later = set() if end is None else self.inside(end)
         summed = {self.loops[leaf] for leaf in self.stage.leaves if leaf.kind == "reduce"}
         used = [(c, {*variables(c[0]), *variables(c[1])}) for c in self.conditions]
-        return [c for c, v in used if v & inner and not v & summed]
+        return [c for c, v in used if v & self.inside(begin) and not v & (summed | later)]
 
     def index(self, dimension: int) -> Expr:
         """The tensor's index in a dimension, counted from the start of the tensor."""
@@ -229,7 +229,7 @@ def _range_of(index: Expr, outer: tuple[IterVar, ...], size: int) -> Range:
     if any(isinstance(atom, Binary) for atom, _ in linear(index).terms if set(variables(atom)) & inner):
         low, high = bounds(index)  # not linear in what runs: all that may occur
         start, high = Const(low), high - low
-    return clip_range(start, Const(high + 1), Const(size))
+    return clip_range(simplify(Binary("max", start, Const(0))), Const(high + 1), Const(size))
 
 
 def clip_range(start: Expr, extent: Expr, size: Expr) -> Range:

@@ -274,10 +274,11 @@ def add(a: Expr, b: Expr) -> Expr:
 def written_out(node: For) -> list[Node]:
     """The body of an unrolled loop once per iteration, guarded where that may be too many."""
     nodes: list[Node] = []
-    for number in range(node.var.extent):
+    surely, most = bounds(node.extent)
+    for number in range(most):
         copies = tuple(replace_vars(child, {node.var: Const(number)}) for child in node.body)
-        sure = isinstance(node.extent, Const)
-        nodes.extend(copies if sure else (Guard(((Const(number), node.extent),), copies),))
+        guard = Guard(((Const(number), node.extent),), copies)
+        nodes.extend(copies if number < surely else (guard,))
     return nodes
 
 

@@ -1,6 +1,6 @@
 """Which elements tensors and buffers are made of, as the intrinsics that touch them want it."""
 
-from accel.compiler.nest import Alu, Buffer, Call, Copy, Nest, Region, format_region, walk_nodes
+from accel.compiler.nest import Alu, Buffer, Call, Nest, Region, format_region, walk_nodes
 from accel.errors import TensorizeError
 
 Element = tuple[tuple[int | None, int], ...]
@@ -53,18 +53,6 @@ def _check_scope(buffer: Buffer, element: Element) -> None:
             f"{buffer.name} has elements of {sizes}; those of {buffer.scope} are {expected} "
             f"in configuration {buffer.scope.config.name!r}"
         )
-
-
-def dram_elements(nest: Nest, elements: dict[Buffer, Element]) -> dict[tuple[Buffer, Element], None]:
-    """Every layout in which a DRAM tensor is copied, in order of first use."""
-    found: dict[tuple[Buffer, Element], None] = {}
-    for node in walk_nodes(nest.body):
-        if isinstance(node, Copy):
-            dram, local = (
-                (node.source, node.target) if node.source.buffer.scope is None else (node.target, node.source)
-            )
-            found[dram.buffer, elements[local.buffer]] = None
-    return found
 
 
 def widths(element: Element, dimensions: int) -> tuple[int, ...]:

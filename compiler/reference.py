@@ -189,6 +189,7 @@ def apply(op: str, a: Array, b: Array) -> Array:
     if op in ("//", "%"):
         if (y == 0).any():
             raise ShapeError("a tensor expression divides by zero")
-        return np.asarray(x // y if op == "//" else x % y)
+        wide = x.astype(np.int64)
+        return np.asarray(wide // y if op == "//" else wide % y).astype(np.int32)
     simple = {"+": np.add, "-": np.subtract, "*": np.multiply, "min": np.minimum, "max": np.maximum}
     return np.asarray(simple[op](x, y))

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accel.compiler.expr import Cast, Expr, IterVar, Read, Sum, reads, rewrite
-from accel.compiler.scope import Scope
+from accel.compiler.intrin import Intrinsic, check_intrinsic
+from accel.compiler.scope import Scope, check_scope
 from accel.compiler.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
 from accel.errors import ScheduleError, nearest
-
-if TYPE_CHECKING:
-    from accel.compiler.intrin import Intrinsic
 
 Step = dict[str, Any]
 """One operator call as plain data: ``op`` and its arguments, axes and stages by name."""
@@ -247,7 +245,7 @@ class Stage:
         Raises:
             ScheduleError: the axis is no loop of the consumer, or the consumer does not need this stage.
         """
-        stage = consumer if isinstance(consumer, Stage) else self.schedule[consumer]
+        stage = self.schedule[consumer]
         if stage is self or not self.schedule.depends(stage, self.tensor):
             raise ScheduleError(f"{self.name} cannot be computed at {stage.name}, which does not need it")
         if self.tensor in self.schedule.outputs:
@@ -264,7 +262,7 @@ class Stage:
         """
         if self.tensor in self.schedule.outputs:
             raise ScheduleError(f"{self.name} is an output; it must be in DRAM: use cache_write")
-        self.scope = scope
+        self.scope = check_scope(scope)
         self._record("set_scope", scope=scope.name)
 
     def tensorize(self, axis: IterVar | str, intrin: Intrinsic) -> None:
@@ -278,10 +276,10 @@ class Stage:
         Whether the block unifies with the intrinsic shows when the nest is tensorized.
 
         Raises:
-            ScheduleError: the axis is no loop of this stage.
+            ScheduleError: the axis is no loop of this stage, or ``intrin`` no intrinsic.
         """
         loop = self._leaf(axis)
-        self.tensorized = (loop, intrin)
+        self.tensorized = (loop, check_intrinsic(intrin))
         self._record("tensorize", axis=loop.name, intrin=intrin.name)
 
     # --- helpers ---------------------------------------------------------------------------------
@@ -377,9 +375,9 @@ class Schedule:
             if names.count(name) > 1:
                 raise ScheduleError(f"two tensors are named {name!r}; give each its own name")
 
-    def __getitem__(self, tensor: Tensor | Compute | str) -> Stage:
+    def __getitem__(self, tensor: Tensor | Compute | Stage | str) -> Stage:
         for stage in self.stages:
-            if tensor in (stage.tensor, stage.tensor.op, stage.name):
+            if tensor in (stage, stage.tensor, stage.tensor.op, stage.name):
                 return stage
         name = tensor if isinstance(tensor, str) else tensor.name
         raise ScheduleError(
@@ -424,9 +422,10 @@ class Schedule:
         Raises:
             ScheduleError: nobody reads the tensor, or one of ``readers`` does not.
         """
+        check_scope(scope)
         users = self.readers(tensor)
         if readers is not None:
-            chosen = [r if isinstance(r, Stage) else self[r] for r in readers]
+            chosen = [self[reader] for reader in readers]
             for stage in chosen:
                 if stage not in users:
                     raise ScheduleError(
@@ -458,6 +457,7 @@ class Schedule:
         Raises:
             ScheduleError: the tensor is not computed here.
         """
+        check_scope(scope)
         stage = self[tensor]
         outer = stage.body.to if isinstance(stage.body, Cast) else None
         body = stage.body.value if isinstance(stage.body, Cast) else stage.body
@@ -517,6 +517,7 @@ class Schedule:
         return tuple(IterVar(f"i{n}", extent) for n, extent in enumerate(tensor.shape))
 
     def _fresh(self, name: str) -> str:
+        check_name(name)
         taken = {t.name for t in [*self.inputs, *(s.tensor for s in self.stages)]}
         candidate, number = name, 1
         while candidate in taken:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from accel.config import Config
+from accel.errors import ScheduleError
 from accel.isa import Memory
 
 
@@ -47,3 +48,14 @@ def scopes(config: Config) -> dict[str, Scope]:
     """The scopes of a machine, by name."""
     named = {"inp_buffer": Memory.INP, "wgt_buffer": Memory.WGT, "acc_buffer": Memory.ACC}
     return {name: Scope(name=name, memory=memory, config=config) for name, memory in named.items()}
+
+
+def check_scope(scope: object) -> Scope:
+    """``scope`` if it is one.
+
+    Raises:
+        ScheduleError: otherwise.
+    """
+    if isinstance(scope, Scope):
+        return scope
+    raise ScheduleError(f"{scope!r} is no memory scope; take a machine's, as machine.acc_buffer")

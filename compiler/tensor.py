@@ -164,17 +164,24 @@ def reduce_axis(bounds: tuple[int, int], *, name: str = "k") -> IterVar:
     return IterVar(check_name(name), int(high), "reduce")
 
 
-def sum(value: Expr, axis: IterVar | Sequence[IterVar]) -> Expr:
+def sum(value: Expr | int, axis: IterVar | Sequence[IterVar]) -> Expr:
     """The sum of ``value`` over one or several reduce axes, in int32.
 
     Raises:
-        ShapeError: an axis is no reduce axis.
+        ShapeError: an axis is no reduce axis or stands twice, or there is none.
     """
     axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)
     for one in axes:
         if not isinstance(one, IterVar) or one.kind != "reduce":
             raise ShapeError(f"sum runs over {one!r}; it must be made by reduce_axis")
-    return Sum(value, axes)
+    _check_distinct(axes)
+    return Sum(as_expr(value), axes)
+
+
+def _check_distinct(axes: Sequence[IterVar]) -> None:
+    if not axes or len(set(axes)) != len(axes):
+        names = ", ".join(axis.name for axis in axes) or "no axis"
+        raise ShapeError(f"sum runs over {names}; it must be one or more axes, each once")
 
 
 def compute(
@@ -221,7 +228,11 @@ def check_compute(op: Compute) -> None:
     Raises:
         ShapeError: see :func:`compute`.
     """
+    if op.body.dtype != op.dtype:
+        raise ShapeError(f"{op.name} is {op.dtype}; its elements are {op.body.dtype}")
     outer = reduction(op.body)
+    if outer is not None:
+        _check_distinct(outer.axes)
     bound = {*op.axis, *(outer.axes if outer is not None else ())}
     for node in walk(op.body):
         if isinstance(node, Sum) and node is not outer:

@@ -14,7 +14,7 @@ from math import prod
 from accel.compiler.chain import Chain, chain_of
 from accel.compiler.expr import Binary, Cast, Expr, IterVar, Read, format_expr, reads
 from accel.compiler.intrin import AluIntrin, CopyIntrin, TensorIntrin
-from accel.compiler.linear import at_zero, simplify
+from accel.compiler.linear import at_zero, bounds, simplify, variables
 from accel.compiler.lower import (
     Lowering,
     StageNest,
@@ -28,7 +28,7 @@ from accel.compiler.nest import Alu, Buffer, Call, Copy, Nest, Node, Range, Regi
 from accel.compiler.registry import operand_scopes
 from accel.compiler.schedule import Schedule, Split, Stage
 from accel.compiler.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
-from accel.compiler.unify import Access, BlockLoop, Operand, map_axes, match
+from accel.compiler.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
 from accel.errors import TensorizeError
 
 
@@ -78,19 +78,28 @@ def _alias_chains(lowering: Lowering) -> dict[Stage, Chain]:
 
 
 def _in_place(lowering: Lowering, stage: Stage, read: Read) -> bool:
-    """Whether an ALU stage may change what it reads: nobody else needs it, element by element."""
+    """Whether an ALU stage may change what it reads: nobody needs it afterwards, element by element."""
     assert isinstance(read.tensor, Tensor)
-    buffer = lowering.buffers[read.tensor]
-    same_loop = any(s.tensor is read.tensor for s in lowering.schedule.stages) and (
-        lowering.places.get(lowering.schedule[read.tensor]) == lowering.places.get(stage)
-    )
+    tensor, buffer = read.tensor, lowering.buffers[read.tensor]
     return (
         buffer.scope is not None
         and buffer.dtype == "int32"
         and read.indices == stage.axis
-        and same_loop
-        and lowering.schedule.readers(read.tensor) == [stage]
+        and _computed_as_often(lowering, tensor, stage)
+        and lowering.schedule.readers(tensor) == [stage]
+        and [other.tensor for other in reads(stage.body)].count(tensor) == 1
     )
+
+
+def _computed_as_often(lowering: Lowering, tensor: Tensor, stage: Stage) -> bool:
+    """Whether a tensor is computed inside the same loops as its reader ``stage``."""
+    producer = next((s for s in lowering.schedule.stages if s.tensor is tensor), None)
+    if producer is None:
+        return False
+    place, nest = lowering.places.get(producer), lowering.nests[stage]
+    if place is not None and place[0] is stage:
+        return nest.outside(stage.leaves.index(place[1]) + 1) == nest.outer
+    return place == lowering.places.get(stage)
 
 
 class _Emitter:
@@ -135,10 +144,10 @@ class _Emitter:
                 )
         inner = nest.inside(block)
         for value, extent in nest.conditions:
-            if value not in inner:
+            if set(variables(value)) & inner and value not in inner:
                 raise TensorizeError(
-                    f"{stage.name} is guarded by {format_expr(value)} < {format_expr(extent)}; a tensorized "
-                    f"stage needs splits that cut evenly, or only the outermost tile shorter"
+                    f"{stage.name} is guarded by {format_expr(value)} < {format_expr(extent)} inside the "
+                    f"tensorized block; its loops must be whole axes, or the inner loops of splits"
                 )
 
     # --- copies ----------------------------------------------------------------------------------
@@ -194,6 +203,7 @@ class _Emitter:
             return []
         intrin, output, _ = self._unified(nest, block)
         nodes: list[Node] = [Call(intrin, "reset", output.region, (), (output.dims,))]
+        nodes = guarded(nest.space_conditions(first_reduce(nest), block), nodes)
         for leaf in reversed(nest.stage.leaves[first_reduce(nest) : block]):
             if leaf.kind == "space":
                 nodes = wrap_loop(nest, leaf, nodes)
@@ -224,11 +234,16 @@ class _Emitter:
                 accesses += [self._input_access(nest, binding, tensor, op.body) for tensor in intrin.inputs]
                 for access, tensor in zip(accesses, [op.tensor, *intrin.inputs], strict=True):
                     _check_scope(intrin, access, scopes.get(tensor))
-                found = map_axes(intrin.name, loops, axes, accesses)
+                unified = map_axes(intrin.name, loops, axes, accesses)
+                total = reduction(op.body)
+                if total is not None:
+                    tensors = (op.tensor, *intrin.inputs)
+                    check_short_blocks(intrin.name, total.body, unified, accesses, tensors)
             except TensorizeError as error:
                 problem = problem or error
                 continue
-            return intrin, found[0], found[1:]
+            output, *inputs = unified.operands
+            return intrin, output, inputs
         raise problem or TensorizeError(
             f"{stage.name} computes {format_expr(body)}; {intrin.name} computes {format_expr(op.body)}, "
             f"which has another form"
@@ -249,8 +264,12 @@ class _Emitter:
         assert isinstance(lowered.tensor, Buffer)
         pattern = next(r for r in reads(body) if r.tensor is tensor)
         axes = tuple(i for i in pattern.indices if isinstance(i, IterVar))
+        ends = tuple(
+            len(variables(index)) == 1 and bounds(index)[1] == size - 1
+            for index, size in zip(read.indices, read.tensor.shape, strict=True)
+        )
         held = self.lowering.held[lowered.tensor]
-        return Access(lowered.tensor, held, lowered.indices, axes, format_expr(pattern))
+        return Access(lowered.tensor, held, lowered.indices, axes, format_expr(pattern), ends=ends)
 
     # --- the ALU -----------------------------------------------------------------------------------
 
@@ -264,8 +283,10 @@ class _Emitter:
         nodes: list[Node] = []
         for step in self._alu_steps(nest, block):
             inner: list[Node] = [step]
-            for leaf in reversed(stage.leaves[kept:block]):
-                inner = wrap_loop(nest, leaf, inner)
+            for position in reversed(range(kept, block)):
+                inner = wrap_loop(
+                    nest, stage.leaves[position], guarded(nest.conditions_at(position + 1), inner)
+                )
             nodes.extend(inner)
         return self._loops(nest, 0, kept, nodes, [])
 
@@ -292,7 +313,7 @@ class _Emitter:
                     )
                 held = self.lowering.held[lowered.tensor]
                 accesses.append(Access(lowered.tensor, held, lowered.indices, (rows, columns), "acc[i][j]"))
-            found = map_axes(intrin.name, loops, (rows, columns), accesses)
+            found = map_axes(intrin.name, loops, (rows, columns), accesses).operands
             operand = step.operand if isinstance(step.operand, int) else found[1].region
             dims = (found[0].dims, found[-1].dims)
             steps.append(Alu(step.op, found[0].region, operand, dims))
@@ -324,11 +345,17 @@ def _check_scope(intrin: TensorIntrin, access: Access, expected: str | None) -> 
 def _check_dtypes(stage: Stage, source: Buffer, target: Buffer) -> None:
     """DMA moves int8 to inp and wgt, int32 or int8 to acc, and the low bytes of acc to int8."""
     if source.scope is not None:
-        fits = source.scope.name == "acc_buffer" and target.dtype == "int8"
-        wanted = "STORE writes the low bytes of acc_buffer as int8: give the output dtype='int8', or clip it"
-    else:
-        assert target.scope is not None
-        fits = target.scope.name == "acc_buffer" or source.dtype == "int8"
-        wanted = f"{target.scope.name} holds int8"
-    if not fits:
-        raise TensorizeError(f"{stage.name} copies {source.dtype} to {target.dtype}; {wanted}")
+        if source.scope.name != "acc_buffer":
+            raise TensorizeError(
+                f"{stage.name} copies {source.name} from {source.scope.name} to DRAM; "
+                f"STORE reads acc_buffer only"
+            )
+        if target.dtype != "int8":
+            raise TensorizeError(
+                f"{stage.name} copies {source.name} to DRAM as {target.dtype}; STORE writes the low bytes of "
+                f"acc_buffer as int8: give the output dtype='int8', or clip it"
+            )
+    elif target.scope is not None and target.scope.name != "acc_buffer" and source.dtype != "int8":
+        raise TensorizeError(
+            f"{stage.name} copies {source.name}, which is {source.dtype}; {target.scope.name} holds int8"
+        )

@@ -45,6 +45,8 @@ class Access:
         pattern: the intrinsic's axis behind each dimension of its operand.
         label: the intrinsic's access in words.
         output: whether it is written; an input may repeat along an axis that it does not depend on.
+        ends: for each dimension, whether the tensor ends there with the last iteration, so that what a block
+            takes in behind it is zero.
     """
 
     buffer: Buffer
@@ -53,6 +55,7 @@ class Access:
     pattern: tuple[IterVar, ...]
     label: str
     output: bool = False
+    ends: tuple[bool, ...] = ()
 
     def __str__(self) -> str:
         return self.buffer.name + "".join(f"[{format_expr(i)}]" for i in self.indices)
@@ -64,6 +67,14 @@ class Operand:
 
     region: Region
     dims: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Unified:
+    """A mapping: the loop behind each axis (None: the axis has one value), and the operands under it."""
+
+    loops: dict[IterVar, BlockLoop | None]
+    operands: list[Operand]
 
 
 def match(pattern: Expr, found: Expr) -> Iterator[dict[Tensor, Read]]:
@@ -95,8 +106,8 @@ def _match_pair(pattern: Binary, a: Expr, b: Expr) -> Iterator[dict[Tensor, Read
 
 def map_axes(
     name: str, block: Sequence[BlockLoop], axes: Sequence[IterVar], accesses: Sequence[Access]
-) -> list[Operand]:
-    """Operands under the first mapping of the block's loops onto ``axes`` that all accesses agree with.
+) -> Unified:
+    """The first mapping of the block's loops onto ``axes`` that all accesses agree with.
 
     Raises:
         TensorizeError: there is none; it names the access that the most natural mapping fails at.
@@ -113,7 +124,7 @@ def map_axes(
         if not all(_admissible(axis, loop) for axis, loop in mapping.items()):
             continue
         try:
-            return [_operand(access, mapping) for access in accesses]
+            return Unified(mapping, [_operand(access, mapping) for access in accesses])
         except TensorizeError as error:
             reason = reason or TensorizeError(f"the block for {name}: {error}")
     if reason is not None:
@@ -153,7 +164,9 @@ def _operand(access: Access, mapping: dict[IterVar, BlockLoop | None]) -> Operan
                 f"{access.label} needs one loop of the block there, with step 1"
             )
         axis, loop = by_var[var]
-        if axis not in access.pattern or axis in dimension_of:
+        if axis in dimension_of:
+            raise TensorizeError(f"{access} depends on {var.name} twice; {access.label} does so once")
+        if axis not in access.pattern:
             raise TensorizeError(f"{access} depends on {var.name}; {access.label} does not in its place")
         dimension_of[axis] = d
         ranges.append(Range(at_zero(index, inner), loop.extent))
@@ -166,6 +179,53 @@ def _operand(access: Access, mapping: dict[IterVar, BlockLoop | None]) -> Operan
         Region(access.buffer, tuple(ranges), access.held),
         tuple(dimension_of.get(axis) for axis in access.pattern),
     )
+
+
+def check_short_blocks(
+    name: str, body: Expr, unified: Unified, accesses: Sequence[Access], tensors: Sequence[Tensor]
+) -> None:
+    """Refuse a reduce axis whose last block is short if what lies behind its end would be summed up, too.
+
+    Args:
+        name: of the intrinsic.
+        body: what it sums up.
+        unified: the mapping.
+        accesses: of the block, output first.
+        tensors: the operand of the intrinsic behind each access.
+
+    Raises:
+        TensorizeError: no operand that makes the rest zero ends there.
+    """
+    for axis, loop in unified.loops.items():
+        if axis.kind != "reduce" or loop is None or loop.extent == Const(axis.extent):
+            continue
+        zero = set()
+        for access, operand, tensor in zip(accesses, unified.operands, tensors, strict=True):
+            d = operand.dims[access.pattern.index(axis)] if axis in access.pattern else None
+            if d is not None and access.ends[d]:
+                zero.add(tensor)
+        if not _vanishes(body, zero):
+            read = " and ".join(str(access) for access in accesses[1:])
+            raise TensorizeError(
+                f"the block for {name}: {read} do not end with {loop.var.name}, whose last block is short; "
+                f"{name} sums up whole blocks of {axis.extent}: end a tensor there, or sum a multiple of it"
+            )
+
+
+def _vanishes(expr: Expr, zero: set[Tensor]) -> bool:
+    """Whether an expression is surely zero where the tensors ``zero`` are."""
+    if isinstance(expr, Const):
+        return expr.value == 0
+    if isinstance(expr, Read):
+        return expr.tensor in zero
+    if isinstance(expr, Cast):
+        return _vanishes(expr.value, zero)
+    if not isinstance(expr, Binary):
+        return False
+    a = _vanishes(expr.a, zero)
+    if expr.op in ("+", "-", "min", "max"):
+        return a and _vanishes(expr.b, zero)
+    return a or (expr.op == "*" and _vanishes(expr.b, zero))
 
 
 def _loops(block: Sequence[BlockLoop]) -> str:

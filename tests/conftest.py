@@ -23,7 +23,7 @@ settings.register_profile(
     suppress_health_check=_QUIET,
 )
 settings.register_profile(
-    "fuzz", settings.get_profile("ci"), derandomize=False, max_examples=50 * settings.default.max_examples
+    "fuzz", settings.get_profile("ci"), derandomize=False, max_examples=50 * settings().max_examples
 )
 settings.load_profile("ci")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from accel.config import Config
 from accel.dram import Dram
-from accel.isa import Alu, Finish, Gemm, Instruction, Load, Loops, Store, Transfer, Unknown
+from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, Transfer
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
 
@@ -55,7 +55,7 @@ class Reference:
         self.inp: list[list[list[int]]] = pads.inp.tolist()
         self.wgt: list[list[list[int]]] = pads.wgt.tolist()
         self.acc: list[list[list[int]]] = pads.acc.tolist()
-        self.dram = {
+        self.dram: dict[int, int] = {
             address + offset: byte
             for address, page in dram.pages()
             for offset, byte in enumerate(page.tolist())
@@ -144,14 +144,15 @@ class Reference:
 
     def element_bytes(self, memory: int) -> int:
         c = self.config
-        return {
+        sizes: dict[int, int] = {
             UOP: 4,
             WGT: c.block_out * c.block_in,
             INP: c.batch * c.block_in,
             ACC: c.batch * c.block_out * 4,
             OUT: c.batch * c.block_out,
             ACC_8BIT: c.batch * c.block_out,
-        }[memory]
+        }
+        return sizes[memory]
 
     def rows(self, i: Transfer) -> Iterator[range]:
         """The addresses of each row."""
@@ -258,18 +259,6 @@ class Reference:
                     products = zip(self.inp[src][b], self.wgt[wgt][o], strict=True)
                     row[o] = signed(value + sum(x * w for x, w in products), 32)
         return None
-
-
-def unit_of(i: Instruction) -> str:
-    """The unit that executes an instruction."""
-    if isinstance(i, Unknown):
-        return "fetch"
-    if isinstance(i, Store):
-        return "store"
-    if isinstance(i, Load) and i.memory in (INP, WGT):
-        return "load"
-    assert isinstance(i, Load | Loops | Finish)
-    return "compute"
 
 
 def assert_same_effect(

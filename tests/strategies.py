@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 def examples(count: int) -> settings:
     """``count`` examples in the default profile, in others as many times more as the profile asks for."""
-    return settings(max_examples=max(1, count * settings.default.max_examples // 100))
+    return settings(max_examples=count * settings().max_examples // 100)
 
 
 def drawn(build: Callable[..., T], *args: Any, **options: Any) -> SearchStrategy[T]:
@@ -118,7 +118,7 @@ def timings(base: Config) -> SearchStrategy[Config]:
 
 
 def _any_instruction(rng: Random, config: Config) -> Instruction:
-    cls = rng.choice([*CLASSES.values(), Unknown])
+    cls: type[Instruction] = rng.choice([*CLASSES.values(), Unknown])
     values: dict[str, Any] = {}
     for slot in class_slots(cls, config):
         value = rng.randint(slot.low, slot.high)
@@ -248,7 +248,7 @@ def micro_ops(draw: DrawFn, config: Config) -> npt.NDArray[np.uint32]:
     acc, src = config.acc_address_bits, max(config.inp_address_bits, config.acc_address_bits)
     high = [2, min(4, config.inp_depth), min(4, config.wgt_depth)]
     dst, inp, wgt = (rng.integers(0, limit, config.uop_depth, dtype=np.uint32) for limit in high)
-    return dst | inp << np.uint32(acc) | wgt << np.uint32(acc + src)
+    return np.asarray(dst | inp << np.uint32(acc) | wgt << np.uint32(acc + src), dtype=np.uint32)
 
 
 # --- programs ------------------------------------------------------------------------------------
@@ -289,13 +289,14 @@ def repaired(program: Sequence[Instruction], tokens: Sequence[int] = (0, 0, 0, 0
 @st.composite
 def programs(
     draw: DrawFn,
+    /,
     config: Config,
     *,
     first: Sequence[Instruction] = (),
     size: int = 8,
     wild: bool = False,
     factor: int = 3,
-    **sizes: int,
+    **sizes: Any,
 ) -> list[Instruction]:
     """Up to ``size`` instructions and FINISH, most of them free of deadlock.
 

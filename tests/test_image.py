@@ -24,6 +24,8 @@ from hypothesis import strategies as st
 
 import accel
 from accel.errors import AccelError, ProgramError
+from accel.image import ImageTensor
+from accel.layout import PackedLayout
 from accel.listing import STAGES, stage_text
 from accel.program import Program
 from tests.expect import refused
@@ -290,6 +292,11 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
     ),
     "unknown field": (config(block_inn=4), "'block_inn' is no configuration field; did you mean 'block_in'?"),
     "bad field": (config(batch=3), "batch is 3 in configuration 'tiny'; it must be a power of two"),
+    "fields too wide": (
+        config(inp_bytes=1 << 26),
+        "configuration 'tiny' needs 135 bits for Gemm; there are 128: "
+        "make a scratchpad or the micro-op memory smaller",
+    ),
     "timing of text": (config(serial="yes"), "serial is 'yes'; it must be an integer, as 64, 0x40 or 64KiB"),
     "role": (
         tensor("A", role="inout"),
@@ -319,6 +326,10 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
     "huge plain": (
         tensor("A", shape=[3 << 40, 5]),
         "tensor 'A' takes 26388279066624 bytes; the DRAM window has 268435456",
+    ),
+    "huge sums": (
+        tensor("bias", shape=[(1 << 26) + 1]),
+        "tensor 'bias' takes 268435460 bytes; the DRAM window has 268435456",
     ),
     "huge steps": (
         tensor("A", coefficients=[[1 << 40, 0, 1, 0], [0, 4, 0, 1]]),
@@ -353,6 +364,15 @@ def test_what_does_not_hold_together_is_refused(
     rewritten(file, scratch, change)
     with refused(ProgramError, f"program {str(scratch)!r}: {message}"):
         Program.load(scratch)
+
+
+def test_a_program_may_fill_its_window(tmp_path: Path) -> None:
+    layout = PackedLayout(shape=(8192,), packed=(8192,), element_dims=1, coefficients=((1,),))
+    output = ImageTensor(name="C", role="output", dtype="int8", offset=0, layout=layout)
+    program = handmade(config=TINY.override({"mem_size": 8192}), tensors=(output,))
+    program.save(tmp_path / "full")
+    assert Program.load(tmp_path / "full") == program
+    program.dram()
 
 
 def test_deep_nesting_is_refused(scratch: Path) -> None:
@@ -472,6 +492,15 @@ def test_a_device_is_not_read_forever() -> None:
         Program.load("/dev/zero")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
+def test_a_program_may_come_through_a_pipe(file: Path, program: Program) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, file.read_bytes())
+    os.close(writer)
+    assert Program.load(f"/dev/fd/{reader}") == program
+    os.close(reader)
+
+
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with refused(ProgramError, f"program {str(tmp_path)!r} cannot be read: Is a directory"):
         Program.load(tmp_path)
@@ -537,6 +566,7 @@ def test_a_file_is_replaced_as_if_written(program: Program, file: Path, tmp_path
     umask = os.umask(0)
     os.umask(umask)
     assert stat.S_IMODE(target.stat().st_mode) == 0o666 & ~umask
+    assert os.umask(umask) == umask
     target.write_bytes(b"old")
     target.chmod(0o640)
     link.symlink_to("target")
@@ -561,6 +591,9 @@ def test_the_image_is_what_dram_holds(program: Program) -> None:
     assert memory.read(base + program.code_offset, len(program.code)).tobytes() == program.code
     for offset, content in program.segments:
         assert memory.read(base + offset, len(content)).tobytes() == content
+    sizes = {t.name: t.nbytes for t in program.tensors}
+    assert sizes == {"A": 3 * 2 * 4, "B": 2 * 2 * 8 * 4, "bias": 2 * 8 * 4, "C": 3 * 2 * 8}
+    assert handmade(segments=((1 << 20, bytes(100)),)).size == (1 << 20) + 100
     assert program.size == max(
         program.code_offset + len(program.code), *(t.offset + t.nbytes for t in program.tensors)
     )

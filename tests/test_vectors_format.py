@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.errors import AccelError, ConfigError, ProgramError
-from accel.isa import Finish, Load, Memory, encode
+from accel.isa import Finish, Gemm, Load, Memory, encode
 from accel.vectors import find_vectors, load_vector, replay
 from tests.expect import refused
 from tests.strategies import examples
@@ -89,6 +89,17 @@ def test_instructions_lie_where_nothing_else_does(tmp_path: Path) -> None:
     zeros = Load(memory=Memory.INP, dram_base=(RESULT + 4096) // 4, y_size=1, x_size=1, x_stride=1)
     code = encode([zeros, *program()], CONFIG)
     assert load_vector(write_vector(tmp_path / "x", expect=low, insn=code)).free_address() == RESULT + 8192
+
+
+def test_instructions_fit_into_a_page_exactly(tmp_path: Path) -> None:
+    """Before the first page that is used, and before the window's end."""
+    page_full = encode([*program()[:-1], *[Gemm()] * 251, Finish()], CONFIG)
+    assert len(page_full) == 4096 == UOPS
+    assert load_vector(write_vector(tmp_path / "v", insn=page_full)).free_address() == 0
+    vector = load_vector(write_vector(tmp_path / "w", insn=page_full, expect={"addr": u64(0, SUMS)}))
+    tight = replace(vector, config=replace(vector.config, mem_size=RESULT + 8192))
+    assert tight.free_address() == RESULT + 4096
+    assert load_vector(write_vector(tmp_path / "x", insn=page_full + page_full[-16:])).free_address() != 0
 
 
 def test_a_window_without_room_for_the_instructions_is_refused(tmp_path: Path) -> None:

@@ -68,11 +68,13 @@ def _run(arguments: list[str]) -> int:
         return _complain(error.format_message() + hint)
     except AccelError as error:
         return _complain(str(error), error.exit_code)
-    except OSError as error:  # help and version, which click writes
-        discard_output()
+    except OSError as error:
+        if error.filename is not None:
+            return _complain(f"{error.filename!r} cannot be used: {error.strerror}")
+        discard_output()  # help and version, which click writes
         if isinstance(error, BrokenPipeError):
             return 0
-        return _complain(f"{error.filename or 'standard output'} cannot be written: {error.strerror}")
+        return _complain(f"standard output cannot be written: {error.strerror}")
     except MemoryError:
         return _complain("this takes more memory than there is; give something smaller")
     except RecursionError:

@@ -16,7 +16,9 @@ _TITLES = {
     "streams": "4. Streams: what each unit does, with the tokens between them",
     "asm": "5. Instructions, 128 bits each",
 }
-_LINES = 12
+_LINES = {"streams": 12, "asm": 12}
+"""How much of a stage is shown; of the others, which are loops, more."""
+_LOOP_LINES = 32
 
 
 @click.command()
@@ -37,10 +39,11 @@ def demo(size: int, config: str) -> None:
         if stage not in _TITLES:
             continue
         lines = stage_text(program, stage).splitlines()
+        most = _LINES.get(stage, _LOOP_LINES)
         show(_TITLES[stage])
-        show("\n".join("    " + line for line in lines[:_LINES]))
-        if len(lines) > _LINES:
-            show(f"    ... {len(lines) - _LINES:,} more lines")
+        show("\n".join("    " + line for line in lines[:most]))
+        if len(lines) > most:
+            show(f"    ... {len(lines) - most:,} more lines")
         show("")
     show("6. Checked before it runs: no deadlock, no race, whatever the timing\n")
     with busy("running"):

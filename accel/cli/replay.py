@@ -1,6 +1,7 @@
 """``accel replay``: run other compilers' programs and compare memory."""
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from rich.table import Table
 from accel.cli.common import check_name, json_option, limit_options, print_json, seed_option, show
 from accel.program import BACKENDS
 from accel.result import SCHEMA_VERSION
-from accel.vectors import Replay, find_vectors, load_vector
+from accel.vectors import Replay, Vector, find_vectors, load_vector
 from accel.vectors import replay as replay_vector
 
 
@@ -64,13 +65,7 @@ def replay(
             max_cycles=max_cycles,
             max_uops=max_uops,
         )
-        for vector in track(
-            vectors,
-            "replaying",
-            console=Console(stderr=True),
-            transient=True,
-            disable=not sys.stderr.isatty(),
-        )
+        for vector in _with_progress(vectors)
     ]
     passed = sum(one.passed for one in done)
     if as_json:
@@ -86,6 +81,13 @@ def replay(
     else:
         _print(done)
     return 0 if passed == len(done) else 1
+
+
+def _with_progress(vectors: list[Vector]) -> Iterable[Vector]:
+    """The vectors, with a progress bar on a terminal."""
+    if not sys.stderr.isatty():
+        return vectors
+    return track(vectors, "replaying", console=Console(stderr=True), transient=True)
 
 
 def _print(done: list[Replay]) -> None:

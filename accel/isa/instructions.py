@@ -14,6 +14,8 @@ from accel.isa.fields import FieldSpec, field
 
 
 class Opcode(IntEnum):
+    """What an instruction is, in its lowest three bits."""
+
     LOAD = 0
     STORE = 1
     GEMM = 2
@@ -33,6 +35,8 @@ class Memory(IntEnum):
 
 
 class AluOp(IntEnum):
+    """What ALU does with its two operands."""
+
     MIN = 0
     MAX = 1
     ADD = 2

@@ -1,8 +1,9 @@
 """The load unit: LOADs of inp and wgt, several in flight.
 
 A LOAD starts when the one before has had its last burst granted, ``loads_in_flight`` allows it, and no
-LOAD that has not retired fills an overlapping range. Beats are written as they come; pad words are
-written one a cycle in cycles without a beat, those of earlier instructions first.
+LOAD that has not retired fills an overlapping range; one at fault waits for no range. Beats are written
+as they come; pad words are written one a cycle in cycles without a beat, those of earlier instructions
+first.
 """
 
 from accel.isa import Unit

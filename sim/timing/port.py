@@ -59,10 +59,6 @@ class ReadPort:
         """A requester has set its request for ``cycle``."""
         self._engine.schedule(max(cycle, self._free), Wake.READ_PORT)
 
-    @property
-    def last_beat(self) -> int:
-        return self._lasts[-1] if self._lasts else -1
-
     def _grant(self, cycle: int) -> None:
         """Grant bursts from ``cycle`` on, until something else happens that might ask for one."""
         engine, lasts = self._engine, self._lasts

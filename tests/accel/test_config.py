@@ -291,6 +291,6 @@ def test_values_that_do_not_hold_together(values: dict[str, Any], message: str) 
 def test_every_field_refuses_what_its_declaration_excludes(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(SPECS)))
     spec = SPECS[name]
-    value = data.draw(st.sampled_from([spec.low - 1, spec.high + 1]))
+    value: Any = data.draw(st.sampled_from([spec.low - 1, spec.high + 1]))
     with pytest.raises(ConfigError, match=rf"^{name} is {value} in configuration 'custom'; it must be in "):
         Config(**{name: value})

@@ -1,5 +1,7 @@
 """The error causes that show in an instruction, in words, and the order in which they are found."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -172,7 +174,7 @@ def test_what_a_unit_lets_pass(instruction: Instruction) -> None:
 
 def test_which_of_several_faults_counts() -> None:
     """Neighbour, memory id, pads, scratchpad, DRAM; ALU operation, micro-ops."""
-    wrong = {"x_size": 9, "y_size": 99, "dram_base": 1 << 31, "sram_base": 9999}
+    wrong: dict[str, Any] = {"x_size": 9, "y_size": 99, "dram_base": 1 << 31, "sram_base": 9999}
     found = [
         instruction_fault(instruction, TINY)
         for instruction in (
@@ -238,6 +240,6 @@ def test_indices_out_of_range(instruction: Gemm | Alu, cause: Cause, position: i
 
 def test_indices_that_are_not_used_are_not_checked() -> None:
     uops = decode_uops(encode_uops([(0, 1, 2)], TINY), TINY)
-    far = {"src_factor_in": 127, "iter_in": 9, "uop_end": 1}
+    far: dict[str, Any] = {"src_factor_in": 127, "iter_in": 9, "uop_end": 1}
     assert index_fault(Alu(use_imm=True, **far), uops, TINY) is None
     assert index_fault(Gemm(reset=True, wgt_factor_in=127, **far), uops, TINY) is None

@@ -90,10 +90,9 @@ def test_each_field_lands_in_its_bits(cls: type[Instruction]) -> None:
     for name, (offset, width) in STOCK[cls].items():
         if name == "opcode":
             continue
-        one = cls(
-            **{n: 0 for n in STOCK[cls] if n != "opcode"} | {name: -1 if name == "imm" else (1 << width) - 1}
-        )
-        word = int.from_bytes(encode([one], VTA), "little")
+        values: dict[str, Any] = dict.fromkeys(STOCK[cls], 0) | {"opcode": cls.OPCODE}
+        values[name] = -1 if name == "imm" else (1 << width) - 1
+        word = int.from_bytes(encode([cls(**values)], VTA), "little")
         assert word == cls.OPCODE | ((1 << width) - 1) << offset
 
 
@@ -135,7 +134,8 @@ def _layout(config: Config, cls: type[Any]) -> Iterator[tuple[str, int, int]]:
 
 @given(machines)
 def test_fields_are_packed_upward_and_cross_no_word(config: Config) -> None:
-    for cls in (*CLASSES.values(), MicroOp):
+    classes: list[type[Any]] = [*CLASSES.values(), MicroOp]
+    for cls in classes:
         slots = class_slots(cls, config)
         assert [(slot.name, slot.offset, slot.width) for slot in slots] == list(_layout(config, cls))
         assert slots[-1].offset + slots[-1].width <= cls.BITS
@@ -217,7 +217,7 @@ def test_values_beyond_a_field_are_refused(data: st.DataObject) -> None:
     config = data.draw(machines)
     instruction = data.draw(any_instructions(config))
     slot = data.draw(st.sampled_from(class_slots(type(instruction), config)[1:]))
-    value = data.draw(st.sampled_from([slot.low - 1, slot.high + 1]))
+    value: Any = data.draw(st.sampled_from([slot.low - 1, slot.high + 1]))
     wrong = replace(instruction, **{slot.name: value})
     with refused(
         ProgramError,

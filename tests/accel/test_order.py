@@ -88,7 +88,9 @@ def test_tokens_gate_heads() -> None:
 def test_an_instruction_may_need_tokens_of_both_neighbours() -> None:
     for tokens in product((0, 1), repeat=4):
         stepper = Stepper([Alu(pop_prev=True, pop_next=True), Finish()], TINY, tokens=tokens)
-        assert stepper.heads() == ([0] if tokens[L_C] and tokens[S_C] else [])
+        lacking = [counter for counter in (L_C, S_C) if not tokens[counter]]
+        assert stepper.heads() == ([] if lacking else [0])
+        assert [waiting.counter for waiting in stepper.waiting()] == lacking
 
 
 def test_fetch_is_in_order_and_queues_are_bounded() -> None:

@@ -93,6 +93,11 @@ def test_errors_have_their_exit_codes(accel: Shell, monkeypatch: pytest.MonkeyPa
         (package.RaceError("a"), 1, "accel: a\n"),
         (KeyboardInterrupt(), 130, ""),
         (click.Abort(), 130, ""),
+        (
+            FileNotFoundError(2, "No such file or directory", "f"),
+            2,
+            "accel: 'f' cannot be used: No such file or directory\n",
+        ),
         (MemoryError(), 2, "accel: this takes more memory than there is; give something smaller\n"),
         (RecursionError(), 2, "accel: the input is nested too deeply; give something flatter\n"),
     ):
@@ -103,11 +108,6 @@ def test_errors_have_their_exit_codes(accel: Shell, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(command, "callback", fail)
         outcome = accel("configs", code=code)
         assert (outcome.out, outcome.err) == ("", line)
-
-
-def test_deep_nesting_is_bad_input(accel: Shell) -> None:
-    (accel.folder / "deep.json").write_text("[" * 100_000)
-    accel.refused("configs", "deep.json", message="the input is nested too deeply; give something flatter")
 
 
 def test_an_interrupted_run_writes_nothing(

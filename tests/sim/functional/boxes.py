@@ -28,7 +28,7 @@ def rows_of(axes: list[Axis], lowest: tuple[int, int, int] = (0, 0, 0)) -> UopAr
 
 def box_instruction(cls: type[Loops], axes: list[Axis], rows: UopArray, **fields: Any) -> Loops:
     """A GEMM or ALU that runs ``rows`` within the two loops ``axes``, whose strides are not negative."""
-    factors = {}
+    factors: dict[str, Any] = {}
     for operand, name in enumerate(("dst", "src", "wgt") if cls is Gemm else ("dst", "src")):
         for axis, loop in zip(axes, ("out", "in"), strict=True):
             factors[f"{name}_factor_{loop}"] = axis.strides[operand]

@@ -11,7 +11,7 @@ from accel.errors import AccelError, DeadlockError, LimitExceeded, MachineError
 from accel.faults import Cause
 from accel.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Memory, Store, Unknown, encode_uops
 from accel.order import Stepper
-from accel.sim.functional.executor import Executor, FunctionalRun, run_functional
+from accel.sim.functional.executor import Executor, FunctionalRun, Order, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import Reference, assert_same_pads
 from tests.strategies import examples, micro_ops, programs, small_machines
@@ -37,7 +37,7 @@ def test_programs_do_what_the_scalar_interpreter_does_in_the_same_order(data: st
     dram = Dram.of(config)
     dram.write(0, np.random.default_rng(5).integers(0, 256, 256, dtype=np.uint8))
     reference = Reference(config, pads, dram)
-    order = data.draw(st.sampled_from(["program", "random"]))
+    order: Order = data.draw(st.sampled_from(["program", "random"]))
     found = run_functional(
         program, Executor(config, dram, pads), order=order, seed=data.draw(st.integers(0, 9))
     )

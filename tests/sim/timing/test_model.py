@@ -28,16 +28,16 @@ Case = tuple[list[Instruction], Config, dict[str, Any]]
 
 
 @st.composite
-def cases(draw: st.DrawFn, **options: int) -> Case:
+def cases(draw: st.DrawFn, /, **options: Any) -> Case:
     """A program, a machine and what :func:`simulate_timing` takes besides."""
     config = replace(draw(timings(TINY)), mem_base=4096, mem_size=16200)
     program = draw(programs(config, wild=True, pad=3, dram_bytes=1 << 14, **options))
     rng = draw(st.randoms(use_true_random=True))
     faults = {}
-    suspects = [n for n, i in enumerate(program) if isinstance(i, Loops) and i.uop_count]
+    suspects = {n: i.uop_count for n, i in enumerate(program) if isinstance(i, Loops) and i.uop_count}
     if suspects and rng.randint(0, 7) == 0:
-        index = rng.choice(suspects)
-        position = rng.choice([0, program[index].uop_count - 1, rng.randrange(program[index].uop_count)])
+        index, count = rng.choice(list(suspects.items()))
+        position = rng.choice([0, count - 1, rng.randrange(count)])
         faults[index] = position, Fault(cause=Cause.DST_INDEX, message="an index is out of range")
     arguments = {
         "address": 16 * rng.randint(0, 512),

@@ -80,24 +80,25 @@ def test_pads_are_written_in_cycles_without_data() -> None:
     assert cycles_of([replace(load, x_pad_0=1, x_pad_1=1), Finish()])[0] == (6, 7, 16)
 
 
-def test_loads_that_overlap_wait_for_one_another() -> None:
-    load = Load(memory=Memory.INP, x_size=4, y_size=1)
-    first, after, beside, other, _ = cycles_of(
-        [
-            load,
-            replace(load, sram_base=3),
-            replace(load, sram_base=7),
-            replace(load, memory=Memory.WGT),
-            Finish(),
-        ]
-    )
-    assert first[2] is not None
-    assert after[2] is not None
-    assert after[1] == first[2] + 1
-    assert beside[1] is not None
-    assert other[1] is not None
-    assert beside[1] == after[1] + 2
-    assert other[1] == beside[1] + 2
+@pytest.mark.parametrize(
+    ("memory", "base", "waits"),
+    [
+        (Memory.INP, 5, True),
+        (Memory.INP, 8, True),
+        (Memory.INP, 11, True),
+        (Memory.INP, 4, False),
+        (Memory.INP, 12, False),
+        (Memory.WGT, 8, False),
+    ],
+)
+def test_loads_that_overlap_wait_for_one_another(memory: Memory, base: int, waits: bool) -> None:
+    """The first fills inp elements 8 to 11; the second may start when it has had its grant, else when it
+    has retired."""
+    first = Load(memory=Memory.INP, sram_base=8, x_size=4, y_size=1)
+    second = Load(memory=memory, sram_base=base, x_size=4, y_size=1)
+    found = cycles_of([first, second, Finish()])
+    assert found[0] == (6, 7, 13)
+    assert found[1][1] == (14 if waits else 9)
 
 
 def test_a_faulty_load_does_not_wait_for_the_range_that_it_names() -> None:
@@ -148,6 +149,15 @@ def test_the_earliest_error_wins_then_the_unit(
     program: list[Instruction], expected: tuple[int, Unit, int, Cause]
 ) -> None:
     assert stop_of(program) == expected
+
+
+@pytest.mark.parametrize(
+    "program", [[BAD_LOAD, Finish()], [Unknown(opcode=7)], [replace(LOAD_NOTHING, pop_next=True), Finish()]]
+)
+def test_the_limit_goes_before_any_other_error_of_its_cycle(program: list[Instruction]) -> None:
+    cycle = stop_of(program)[0]
+    assert stop_of(program, max_cycles=cycle) == (cycle, Unit.FETCH, 0, Cause.LIMIT)
+    assert stop_of(program, max_cycles=cycle + 1) == stop_of(program)
 
 
 def test_an_index_is_checked_when_it_has_been_added() -> None:

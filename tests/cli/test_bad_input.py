@@ -1,0 +1,403 @@
+"""Bad input of every kind: one line that says what is wrong and what would be right, nothing half written."""
+
+import errno
+import io
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel.cli.run import read_array
+from accel.config import NAMED
+from accel.errors import ProgramError
+from accel.isa import Alu, Finish, Gemm, Instruction, Load, Loops, Memory, Store, Unknown, encode
+from accel.program import Program
+from tests.cli.conftest import Shell
+from tests.programs import archived, gemm_program, handmade, rewritten
+from tests.strategies import examples
+
+GEMM = ["compile", "gemm", "--config", "tiny", "-o", "p.accel"]
+READERS = [("run",), ("run", "--json"), ("check",), ("check", "--json"), ("show",), ("disasm",)]
+
+
+# --- workloads and machines ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", ["-m", "-n", "-k"])
+@pytest.mark.parametrize("value", [0, -1, -(10**30)])
+def test_a_size_that_is_not_positive(size: str, value: int, accel: Shell) -> None:
+    sizes = {"-m": 1, "-n": 1, "-k": 1} | {size: value}
+    arguments = [x for pair in sizes.items() for x in pair]
+    name = size[1].upper()
+    accel.refused(*GEMM, *arguments, message=f"{name} is {value}; it must be a positive integer")
+
+
+def test_a_size_that_is_no_integer(accel: Shell) -> None:
+    message = "Invalid value for '-m': '1e3' is not a valid integer. (see 'accel compile gemm --help')"
+    accel.refused(*GEMM, "-m", "1e3", "-n", 1, "-k", 1, message=message)
+
+
+def test_a_reduction_too_long_for_int32(accel: Shell) -> None:
+    message = "C sums 131072 products of int8 values; int32 is sure to hold 131071"
+    accel.refused(*GEMM, "-m", 1, "-n", 1, "-k", 131072, message=message)
+    accel.refused(*GEMM, "-m", 1, "-n", 1, "-k", 131072, "--json", message=message)
+
+
+@pytest.mark.parametrize("shift", [-1, 32])
+def test_a_shift_out_of_range(shift: int, accel: Shell) -> None:
+    message = f"shift is {shift}; it must be in 0..31"
+    accel.refused(*GEMM, "-m", 1, "-n", 1, "-k", 1, "--shift", shift, message=message)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["inp_bytes=4"], "inp_bytes is 4 in configuration 'tiny'; two elements of 4 bytes are the least"),
+        (
+            ["acc_bytes=64"],
+            "configuration 'tiny' has scratchpads of 128 inp, 128 wgt and 2 acc elements; "
+            "one tile needs at least 2, 2 and 4",
+        ),
+        (["mem_size=8192"], "the program's tensors need 8384 bytes of DRAM; the window has mem_size=8192"),
+    ],
+)
+def test_a_machine_too_small_for_one_tile(settings: list[str], message: str, accel: Shell) -> None:
+    options = [x for setting in settings for x in ("--set", setting)]
+    accel.refused(*GEMM, "-m", 9, "-n", 9, "-k", 9, "--bias", *options, message=message)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--config", "gem8x8"],
+            "'gem8x8' is no configuration; did you mean 'gemm8x8'?; the path of a JSON file works too",
+        ),
+        (
+            ["--set", "reed_latency=3"],
+            "'reed_latency' is no configuration field; did you mean 'read_latency'?",
+        ),
+        (["--set", "batch=3"], "batch is 3 in configuration 'tiny'; it must be a power of two"),
+        (["--set", "batch=two"], "batch is 'two'; it must be an integer, as 64, 0x40 or 64KiB"),
+    ],
+)
+def test_a_configuration_that_is_none(options: list[str], message: str, accel: Shell) -> None:
+    accel.refused(*GEMM, "-m", 1, "-n", 1, "-k", 1, *options, message=message)
+
+
+# --- program files ---------------------------------------------------------------------------------
+
+
+def truncated(path: Path) -> str:
+    path.write_bytes(path.read_bytes()[:-30])
+    return "program 'p.accel' is damaged: File is not a zip file"
+
+
+def flipped(path: Path) -> str:
+    raw = bytearray(path.read_bytes())
+    raw[200] ^= 4
+    path.write_bytes(raw)
+    return "program 'p.accel' is damaged: "
+
+
+def newer(path: Path) -> str:
+    rewritten(path, path, lambda manifest: manifest.update(version=7))
+    return (
+        "program 'p.accel': its format version is 7; this release reads up to 1, "
+        "so a newer release of accel is needed"
+    )
+
+
+def foreign(path: Path) -> str:
+    archived(path, [("model.onnx", b"")])
+    return "program 'p.accel': it has no program.json; it is no program file"
+
+
+def picture(path: Path) -> str:
+    path.write_bytes(b"\x89PNG\r\n\x1a\n")
+    return "program 'p.accel' is no program file; 'accel compile' writes such files"
+
+
+def empty(path: Path) -> str:
+    path.write_bytes(b"")
+    return "program 'p.accel' is no program file; 'accel compile' writes such files"
+
+
+def missing(path: Path) -> str:
+    path.unlink()
+    return "program 'p.accel' cannot be read: No such file or directory"
+
+
+def folder(path: Path) -> str:
+    path.unlink()
+    path.mkdir()
+    return "program 'p.accel' cannot be read: Is a directory"
+
+
+@pytest.mark.parametrize("damage", [truncated, flipped, newer, foreign, picture, empty, missing, folder])
+@pytest.mark.parametrize("command", READERS, ids=" ".join)
+def test_a_file_that_is_no_program(
+    command: tuple[str, ...],
+    damage: Callable[[Path], str],
+    accel: Shell,
+    saved: Callable[..., Path],
+) -> None:
+    message = damage(saved())
+    outcome = accel(command[0], "p.accel", *command[1:], code=2)
+    assert outcome.out == ""
+    assert outcome.err.startswith(f"accel: {message}")
+    assert outcome.err.count("\n") == 1
+
+
+# --- programs that are at fault --------------------------------------------------------------------
+
+ROW = {"y_size": 1, "x_size": 1, "x_stride": 1}
+HUGE = {"uop_end": 8192, "iter_out": (1 << 14) - 1, "iter_in": (1 << 14) - 1}
+FAULTS: dict[str, tuple[list[Instruction], str, str]] = {
+    "unknown opcode": (
+        [Unknown(opcode=6), Finish()],
+        "opcode",
+        "the opcode is 6; LOAD 0, STORE 1, GEMM 2, FINISH 3 and ALU 4 exist",
+    ),
+    "unknown memory id": (
+        [Load(memory=7, **ROW), Finish()],
+        "memory-id",
+        "LOAD.MEM7 has memory id 7; LOAD fills UOP, WGT, INP, ACC or ACC_8BIT",
+    ),
+    "store from elsewhere": (
+        [Store(memory=Memory.ACC, **ROW), Finish()],
+        "memory-id",
+        "STORE.ACC has memory id 3; STORE writes OUT",
+    ),
+    "unknown ALU operation": (
+        [Alu(alu_op=7, uop_end=1), Finish()],
+        "alu-op",
+        "the ALU operation is 7; MIN 0, MAX 1, ADD 2, SHR 3, MUL 4 exist",
+    ),
+    "scratchpad range": (
+        [Load(memory=Memory.INP, y_size=1, x_size=129, x_stride=1), Finish()],
+        "sram-range",
+        "LOAD.INP touches inp elements 0..128; the scratchpad has 128",
+    ),
+    "DRAM range": (
+        [Load(memory=Memory.WGT, dram_base=1 << 23, **ROW), Finish()],
+        "dram-range",
+        "LOAD.WGT touches DRAM bytes 0x10000000..0x1000001f; the window is 0x0..0xfffffff",
+    ),
+    "missing FINISH": ([Gemm()], "no-finish", "the last instruction is GEMM; it must be FINISH"),
+    "early FINISH": (
+        [Finish(), Finish()],
+        "early-finish",
+        "FINISH is instruction 0 of 2; it must be the last",
+    ),
+    "empty": ([], "no-finish", "the program is empty; it must end with FINISH"),
+    "missing neighbour": (
+        [Load(memory=Memory.INP, pop_prev=True, **ROW), Finish()],
+        "neighbour",
+        "LOAD.INP has a token flag toward the previous unit; the load unit has none",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+@pytest.mark.parametrize("backend", ["sim", "functional"])
+def test_a_program_at_fault(case: str, backend: str, accel: Shell) -> None:
+    body, cause, message = FAULTS[case]
+    handmade(*body, finish=False).save("bad.accel")
+    outcome = accel("run", "bad.accel", "--backend", backend, code=1)
+    assert outcome.out == ""
+    assert outcome.err.startswith("accel: instruction 0")
+    assert outcome.err.endswith(f": {message}\n")
+    error = accel("run", "bad.accel", "--backend", backend, "--json", code=1).json["error"]
+    assert (error["cause"], error["instruction"]) == (cause, 0)
+    assert (error["cycle"] is None) is (backend == "functional")
+    accel.at_fault("check", "bad.accel", message=f"instruction 0: {message}")
+    faults = accel("check", "bad.accel", "--json", code=1).json["faults"]
+    assert faults[0] == {"instruction": 0, "cause": cause, "message": message}
+    assert len(accel("disasm", "bad.accel").out.splitlines()) == len(body)
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [Gemm(**HUGE), Gemm(reset=True, **HUGE), Alu(use_imm=True, imm=1, **HUGE)],
+    ids=["GEMM", "GEMM reset", "ALU"],
+)
+def test_a_loop_of_10_to_the_12_micro_ops(loop: Loops, accel: Shell) -> None:
+    """Told at once: the count is known before it starts. The check and the listing do not mind."""
+    uops = Load(memory=Memory.UOP, y_size=1, x_size=8192, x_stride=8192)
+    handmade(uops, loop, config=NAMED["vta"]).save("huge.accel")
+    assert loop.uop_count > 2 * 10**12
+    for arguments in ([], ["--backend", "functional"], ["--order", "random"]):
+        outcome = accel("run", "huge.accel", *arguments, code=1)
+        assert outcome.out == ""
+        assert outcome.err == (
+            f"accel: instruction 1: {loop.mnemonic} runs {loop.uop_count} micro-ops after 0 before it; "
+            f"at most 10000000000 are allowed (max_uops)\n"
+        )
+    assert accel("run", "huge.accel", "--json", code=1).json["error"]["cause"] == "limit"
+    accel("check", "huge.accel")
+    assert "iter_out=16383" in accel("disasm", "huge.accel").text
+
+
+# --- paths -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("no/c", "there is no folder 'no'"),
+        (".", "it is a folder"),
+        ("file/c", "there is no folder 'file'"),
+        ("c" * 300, os.strerror(errno.ENAMETOOLONG)),
+    ],
+)
+def test_an_output_path_that_cannot_be_written(
+    path: str, reason: str, accel: Shell, saved: Callable[..., Path]
+) -> None:
+    file = saved()
+    Path("file").touch()
+    message = f"{path!r} cannot be written: {reason}"
+    for as_json in ([], ["--json"]):
+        accel.refused("run", file, "--output", f"C={path}", *as_json, message=message)
+        accel.refused(*GEMM[:4], "-m", 1, "-n", 1, "-k", 1, "-o", path, *as_json, message=message)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk(accel: Shell, saved: Callable[..., Path]) -> None:
+    message = "'/dev/full' cannot be written: No space left on device"
+    accel.refused("run", saved(), "--output", "C=/dev/full", message=message)
+    accel.refused(*GEMM[:4], "-m", 1, "-n", 1, "-k", 1, "-o", "/dev/full", message=message)
+
+
+def test_a_bad_path_is_found_before_the_run(
+    accel: Shell, saved: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Program, "run", lambda *_, **__: pytest.fail("it ran"))
+    message = "'no/c.npy' cannot be written: there is no folder 'no'"
+    accel.refused("run", saved(), "--output", "C=no/c.npy", message=message)
+
+
+# --- arrays ----------------------------------------------------------------------------------------
+
+
+class Malicious:
+    """Ends the process when unpickled."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return os._exit, (3,)
+
+
+def npy(array: np.ndarray[Any, Any]) -> bytes:
+    raw = io.BytesIO()
+    np.save(raw, array)
+    return raw.getvalue()
+
+
+def npz() -> bytes:
+    raw = io.BytesIO()
+    np.savez(raw, A=np.zeros((3, 5), np.int8))
+    return raw.getvalue()
+
+
+def claiming(shape: tuple[int, ...], descr: str = "|i1") -> bytes:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": shape})
+    return header.getvalue()
+
+
+GOOD = npy(np.ones((3, 5), np.int8))
+ARRAYS: dict[str, tuple[bytes, str]] = {
+    "dtype": (npy(np.zeros((3, 5))), "A has dtype float64; it must be int8"),
+    "unsigned": (npy(np.zeros((3, 5), np.uint8)), "A has dtype uint8; it must be int8"),
+    "shape": (npy(np.zeros((5, 3), np.int8)), "A has shape [5, 3]; it must be [3, 5]"),
+    "scalar": (npy(np.zeros((), np.int8)), "A has shape []; it must be [3, 5]"),
+    "text": (b"1 2 3", "input A from 'a.npy' is no .npy file; numpy.save writes what is needed"),
+    "empty": (b"", "input A from 'a.npy' is no .npy file; numpy.save writes what is needed"),
+    "pickle": (
+        pickle.dumps(Malicious()),
+        "input A from 'a.npy' is no .npy file; numpy.save writes what is needed",
+    ),
+    "archive": (npz(), "input A from 'a.npy' is an archive; numpy.save writes what is needed"),
+    "objects": (
+        npy(np.array([Malicious()], dtype=object)),
+        "input A from 'a.npy' holds Python objects; an array of numbers is needed",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ARRAYS)
+def test_an_array_that_does_not_fit(case: str, accel: Shell, saved: Callable[..., Path]) -> None:
+    content, message = ARRAYS[case]
+    file = saved()
+    Path("a.npy").write_bytes(content)
+    accel.refused("run", file, "--input", "A=a.npy", "--output", "C=c.npy", message=message)
+
+
+def test_an_array_that_is_not_there(accel: Shell, saved: Callable[..., Path]) -> None:
+    file = saved()
+    message = "input A from 'a.npy' cannot be read: No such file or directory"
+    accel.refused("run", file, "--input", "A=a.npy", message=message)
+    message = "input A from '.' cannot be read: Is a directory"
+    accel.refused("run", file, "--input", "A=.", message=message)
+    np.save("q.npy", np.zeros(3))
+    message = "'Q' is no input of the program; valid are A, B"
+    accel.refused("run", file, "--input", "Q=q.npy", message=message)
+
+
+DAMAGED = {
+    "data cut": GOOD[:-1],
+    "version cut": GOOD[:9],
+    "header cut": GOOD[:40],
+    "endless": claiming((1 << 60,)),
+    "huge elements": claiming((3, 5), "|V9999999999"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_a_damaged_array(case: str, accel: Shell, saved: Callable[..., Path]) -> None:
+    file = saved()
+    Path("a.npy").write_bytes(DAMAGED[case])
+    outcome = accel("run", file, "--input", "A=a.npy", code=2)
+    assert outcome.out == ""
+    assert outcome.err.startswith("accel: input A from 'a.npy' is damaged: ")
+    assert outcome.err.count("\n") == 1
+
+
+@given(
+    changes=st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(1, 255)), max_size=3),
+    cut=st.none() | st.integers(0, len(GOOD)),
+)
+@examples(300)
+def test_damage_to_an_array_gives_another_or_an_error(
+    changes: list[tuple[int, int]], cut: int | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "damaged.npy"
+    raw = bytearray(GOOD)
+    for at, difference in changes:
+        raw[at] ^= difference
+    path.unlink(missing_ok=True)
+    path.write_bytes(raw[:cut])
+    try:
+        array = read_array("A", str(path))
+    except ProgramError:
+        return
+    assert array.size <= 64
+
+
+def test_no_named_machine_is_too_small_for_a_matrix_product() -> None:
+    for name in NAMED:
+        assert gemm_program(config=name, bias=True, relu=True, shift=1).run().mismatches == 0
+
+
+def test_unused_instruction_bits_are_no_fault(accel: Shell) -> None:
+    """FINISH carries garbage in other compilers' programs."""
+    program = handmade()
+    code = encode([Finish()], program.config)[:8] + b"\xff" * 8
+    Program(config=program.config, code=code, code_offset=4096).save("garbage.accel")
+    accel("run", "garbage.accel")

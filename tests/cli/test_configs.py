@@ -1,0 +1,79 @@
+"""``accel configs``."""
+
+from pathlib import Path
+
+import pytest
+
+from accel.config import NAMED, SPECS, from_dict
+from tests.cli.conftest import Shell
+
+
+def test_all_configurations(accel: Shell) -> None:
+    lines = [" ".join(line.split()) for line in accel("configs").text.splitlines()]
+    assert [line.split()[0] for line in lines] == ["name", *NAMED]
+    assert lines[2] == "gemm8x8 8 8 8 512 16 KiB 64 KiB 64 KiB 128 KiB 128"
+    assert lines[3] == "tiny 1 4 8 32 1 KiB 512 B 4 KiB 4 KiB 64"
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_field_is_shown_with_its_meaning(name: str, accel: Shell) -> None:
+    title, _, *lines = accel("configs", name).text.splitlines()
+    assert title == str(NAMED[name])
+    for line, (field, spec) in zip(lines, SPECS.items(), strict=True):
+        assert line.split()[:2] == [field, str(getattr(NAMED[name], field))]
+        assert line.endswith(f"{spec.kind:<8}  {spec.doc}")
+
+
+def test_json(accel: Shell) -> None:
+    found = accel("configs", "--json").json
+    assert {c["name"]: from_dict(c) for c in found["configs"]} == NAMED
+    (one,) = accel("configs", "tiny", "--json", "--set", "batch=2").json["configs"]
+    assert from_dict(one) == NAMED["tiny"].override({"batch": 2})
+
+
+def test_files_are_shown(accel: Shell) -> None:
+    Path("mine.json").write_text('{"bus_bits": 256}')
+    assert accel("configs", "mine.json").text.startswith("mine (1x16x16, 256-bit bus)\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["vta", "--set", "read_latncy=3"],
+            "'read_latncy' is no configuration field; did you mean 'read_latency'?",
+        ),
+        (["vta", "--set", "batch"], "--set is given 'batch'; it takes FIELD=VALUE, as read_latency=100"),
+        (["vta", "--set", "=1"], "--set is given '=1'; it takes FIELD=VALUE, as read_latency=100"),
+        (["vta", "--set", "batch="], "batch is ''; it must be an integer, as 64, 0x40 or 64KiB"),
+        (["vta", "--set", "batch=512"], "batch is 512 in configuration 'vta'; it must be in 1..256 elements"),
+        (
+            ["vta", "--set", "inp_bytes=64MiB"],
+            "configuration 'vta' needs 170 bits for Gemm; there are 128: "
+            "make a scratchpad or the micro-op memory smaller",
+        ),
+        (["none.json"], "configuration 'none.json' cannot be read: No such file or directory"),
+        (["."], "configuration '.' cannot be read: Is a directory"),
+        (["list.json"], "configuration 'list.json' holds list; a JSON object is needed"),
+        (["vta.json"], "'LOG_BLOKC' is no VTA configuration key; did you mean 'LOG_BLOCK'?"),
+    ],
+)
+def test_bad_input(arguments: list[str], message: str, accel: Shell) -> None:
+    Path("list.json").write_text("[]")
+    Path("vta.json").write_text('{"LOG_BLOKC": 4}')
+    accel.refused("configs", *arguments, message=message)
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "9" * 5000, '{"batch": ', "\ud800", "", "{}{}"])
+def test_a_file_that_is_not_json(content: str, accel: Shell) -> None:
+    Path("bad.json").write_text(content, errors="surrogatepass")
+    outcome = accel("configs", "bad.json", code=2)
+    assert outcome.out == ""
+    assert outcome.err.startswith("accel: configuration 'bad.json' is not JSON: ")
+    assert outcome.err.count("\n") == 1
+
+
+def test_a_number_without_end_is_no_number(accel: Shell) -> None:
+    digits = "9" * 5000
+    message = f"batch is '{digits}'; it must be an integer, as 64, 0x40 or 64KiB"
+    accel.refused("configs", "tiny", "--set", f"batch={digits}", message=message)

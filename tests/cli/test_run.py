@@ -1,0 +1,213 @@
+"""``accel run``: figures, inputs and outputs, options."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel.isa import Gemm
+from accel.program import Program
+from accel.result import RESULT_KEYS
+from tests.cli.conftest import Shell
+from tests.programs import gemm_program, handmade
+
+TIMES = ("compile_seconds", "pack_seconds", "simulate_seconds")
+
+
+def figures(accel: Shell, *arguments: object, code: int = 0) -> dict[str, Any]:
+    """The JSON object, without what differs from run to run."""
+    found = accel("run", *arguments, "--json", code=code).json
+    assert tuple(found) == RESULT_KEYS
+    return {key: value for key, value in found.items() if key not in TIMES}
+
+
+def test_text(accel: Shell, saved: Callable[..., Path]) -> None:
+    file = saved()
+    lines = [line.split("  ") for line in accel("run", file).text.splitlines()]
+    found = {line[0]: line[-1].strip() for line in lines}
+    result = gemm_program().run()
+    assert list(found) == [
+        *("machine", "cycles", "utilization", "roofline", "instructions", "micro-ops", "bytes moved"),
+        *("compared to numpy", "packing, simulation", "where the cycles went", "unit"),
+        *("fetch", "load", "compute", "store"),
+    ]
+    assert found["machine"] == "tiny (1x4x8, 64-bit bus)"
+    assert found["cycles"] == str(result.cycles)
+    assert found["bytes moved"] == ", ".join(f"{k} {n}" for k, n in result.bytes_by_kind.items() if n)
+    assert found["compared to numpy"] == "all equal"
+    for line in lines[-4:]:
+        shares = [float(word.strip().rstrip("%")) for word in line[1:] if word]
+        assert len(shares) == 4
+        assert sum(shares) == pytest.approx(100, abs=0.25)
+
+
+def test_json_is_the_result(accel: Shell, saved: Callable[..., Path]) -> None:
+    expected = json.loads(json.dumps(gemm_program(shift=1).run(seed=5).to_dict()))
+    assert figures(accel, saved(shift=1), "--seed", 5) == {
+        key: value for key, value in expected.items() if key not in TIMES
+    }
+
+
+def test_functional_runs_have_no_cycles(accel: Shell, saved: Callable[..., Path]) -> None:
+    file = saved()
+    found = figures(accel, file, "--backend", "functional", "--order", "random")
+    assert found["backend"] == "functional"
+    assert found["mismatches"] == 0
+    assert {key for key, value in found.items() if value is None} == {
+        *("cycles", "utilization", "roofline_fraction", "stalls", "error")
+    }
+    lines = accel("run", file, "--backend", "functional").text.splitlines()
+    assert not any(line.startswith(("cycles", "unit", "utilization")) for line in lines)
+
+
+def test_timing_is_set_for_the_run(accel: Shell, saved: Callable[..., Path]) -> None:
+    file = saved()
+    usual = figures(accel, file)["cycles"]
+    assert figures(accel, file, "--serial")["cycles"] > usual
+    assert (
+        figures(accel, file, "--set", "serial=true")["cycles"] == figures(accel, file, "--serial")["cycles"]
+    )
+    assert figures(accel, file, "--set", "read_latency=164")["cycles"] > usual + 100
+    assert figures(accel, file, "--set", "mem_base=0x1000")["cycles"] == usual
+    assert figures(accel, file)["cycles"] == usual
+
+
+def test_inputs_and_outputs_are_files(accel: Shell, saved: Callable[..., Path]) -> None:
+    a, b = (
+        np.random.default_rng(n).integers(-128, 128, shape, np.int8)
+        for n, shape in enumerate(((3, 5), (5, 9)))
+    )
+    np.save("a.npy", np.asfortranarray(a))
+    np.save("b=.npy", b)
+    arguments = ["--input", "A=a.npy", "--input", "B=b=.npy", "--output", "C=c.npy"]
+    assert figures(accel, saved(shift=4), *arguments)["mismatches"] == 0
+    expected = (a.astype(int) @ b.astype(int) >> 4).clip(-128, 127)
+    np.testing.assert_array_equal(np.load("c.npy"), expected)
+    assert np.load("c.npy").dtype == np.int8
+
+
+def test_seeds_choose_the_inputs_that_are_not_given(accel: Shell, saved: Callable[..., Path]) -> None:
+    file = saved()
+    np.save("a.npy", gemm_program().random_inputs(3)["A"])
+    for name, seed in (("c3", 3), ("again", 3), ("c4", 4)):
+        accel("run", file, "--seed", seed, "--output", f"C={name}.npy")
+    accel("run", file, "--seed", 3, "--input", "A=a.npy", "--output", "C=given.npy")
+    c3, again, c4, given = (np.load(f"{name}.npy") for name in ("c3", "again", "c4", "given"))
+    np.testing.assert_array_equal(c3, again)
+    np.testing.assert_array_equal(c3, given)
+    assert (c3 != c4).any()
+
+
+@pytest.fixture
+def wrong(accel: Shell) -> Path:
+    """A program that shifts by 3 though its expression says 4."""
+    program = replace(gemm_program(20, 20, 20, shift=3), source=gemm_program(20, 20, 20, shift=4).source)
+    program.save("wrong.accel")
+    return Path("wrong.accel")
+
+
+def test_a_mismatch_is_found(accel: Shell, wrong: Path) -> None:
+    mismatches = Program.load(wrong).run().mismatches
+    assert mismatches
+    message = f"{mismatches} of 400 output elements differ from the numpy reference"
+    outcome = accel.at_fault("run", wrong, "--output", "C=c.npy", message=message)
+    assert f"compared to numpy    {mismatches} MISMATCHES\n" in outcome.text
+    assert np.load("c.npy").shape == (20, 20)
+    found = figures(accel, wrong, code=1)
+    assert found["mismatches"] == mismatches
+    assert found["error"] == {"cause": "mismatch", "instruction": None, "cycle": None, "message": message}
+    assert found["cycles"] > 0
+
+
+def test_no_check(accel: Shell, wrong: Path) -> None:
+    assert figures(accel, wrong, "--no-check")["mismatches"] is None
+    assert "compared to numpy" not in accel("run", wrong, "--no-check").text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause", "message"),
+    [
+        (
+            ["--max-cycles", 100],
+            "limit",
+            "instruction {} (cycle 100): the run takes more than 100 cycles (max_cycles)",
+        ),
+        (
+            ["--max-uops", 2],
+            "limit",
+            "instruction {}: GEMM runs 6 micro-ops after 0 before it; at most 2 are allowed (max_uops)",
+        ),
+    ],
+)
+def test_limits(
+    arguments: list[object], cause: str, message: str, accel: Shell, saved: Callable[..., Path]
+) -> None:
+    file = saved()
+    found = figures(accel, file, *arguments, "--output", "C=c.npy", code=1)
+    error = found.pop("error")
+    assert error["cause"] == cause
+    assert error["message"] == message.format(error["instruction"])
+    assert {key: value for key, value in found.items() if value is not None} == {
+        "schema_version": 1,
+        "backend": "sim",
+        "config": "tiny",
+        "instructions": len(gemm_program().instructions),
+    }
+    outcome = accel.at_fault("run", file, *arguments, "--output", "C=c.npy", message=error["message"])
+    assert outcome.out == ""
+    assert not Path("c.npy").exists()
+
+
+def test_a_deadlock_is_told_at_once(accel: Shell) -> None:
+    handmade(Gemm(pop_prev=True)).save("dead.accel")
+    message = (
+        "deadlock: compute waits at instruction 0 for a token from load; "
+        "no instruction left in the load unit pushes one"
+    )
+    outcome = accel("run", "dead.accel", code=1)
+    assert outcome.err.startswith(f"accel: {message}")
+    error = figures(accel, "dead.accel", code=1)["error"]
+    assert (error["cause"], error["instruction"]) == ("deadlock", 0)
+    assert accel("run", "dead.accel", "--backend", "functional", code=1).err == f"accel: {message}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--backend", "rtl"], "the backend is 'rtl'; valid are functional, sim"),
+        (["--seed", -1], "Invalid value for '--seed': -1 is not in the range x>=0. (see 'accel run --help')"),
+        (
+            ["--max-uops", 0],
+            "Invalid value for '--max-uops': 0 is not in the range x>=1. (see 'accel run --help')",
+        ),
+        (
+            ["--order", "any"],
+            "Invalid value for '--order': 'any' is not one of 'program', 'random'. (see 'accel run --help')",
+        ),
+        (
+            ["--set", "batch=2"],
+            "'batch' is a geometry field, bound when the program was compiled; "
+            "only timing fields can be set here",
+        ),
+        (["--set", "token_bits=17"], "token_bits is 17 in configuration 'tiny'; it must be in 1..16 bits"),
+        (["--set", "mem_base=1"], "mem_base is 1; it must be a multiple of 4096"),
+        (["--input", "A"], "'A' is not of the form NAME=FILE.npy (see 'accel run --help')"),
+        (["--input", "=a.npy"], "'=a.npy' is not of the form NAME=FILE.npy (see 'accel run --help')"),
+        (["--output", "C="], "'C=' is not of the form NAME=FILE.npy (see 'accel run --help')"),
+        (
+            ["--input", "A=a.npy", "--input", "A=b.npy"],
+            "A is given twice, as 'a.npy' and as 'b.npy' (see 'accel run --help')",
+        ),
+        (
+            ["--output", "C=c.npy", "--output", "C=d.npy"],
+            "C is given twice, as 'c.npy' and as 'd.npy' (see 'accel run --help')",
+        ),
+        (["--output", "A=a.npy"], "'A' is no output of the program; valid are C"),
+    ],
+)
+def test_bad_options(arguments: list[object], message: str, accel: Shell, saved: Callable[..., Path]) -> None:
+    accel.refused("run", saved(), *arguments, message=message)

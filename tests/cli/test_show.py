@@ -1,0 +1,60 @@
+"""``accel show`` and ``accel disasm``."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from accel.isa import parse_instruction
+from accel.listing import STAGES, stage_text
+from tests.cli.conftest import Shell
+from tests.programs import TINY, gemm_program
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage(stage: str, accel: Shell, saved: Callable[..., Path]) -> None:
+    assert accel("show", saved(shift=2), "--stage", stage).text == stage_text(gemm_program(shift=2), stage)
+
+
+def test_stages_tell_how_far_compilation_is(accel: Shell, saved: Callable[..., Path]) -> None:
+    file = saved(shift=2)
+    texts = {stage: accel("show", file, "--stage", stage).text for stage in STAGES}
+    assert "C[y][x] = min(max(S[y][x] >> 2, -128), 127)" in texts["nest"]
+    assert "acc_buffer S[3][9]" in texts["scheduled"]
+    assert "fused_gemm" not in texts["scheduled"]
+    assert "vdla.fused_gemm1x4x8_add(" in texts["tensorized"]
+    assert "ld.push_dep_to(ex)\nex.pop_dep_from(ld)\n" in texts["streams"]
+    assert texts["asm"].splitlines()[-1].split() == ["9", "FINISH"]
+    assert accel("show", file).text == texts["tensorized"]
+
+
+def test_disasm_lists_what_the_parser_reads(accel: Shell, saved: Callable[..., Path]) -> None:
+    file = saved(bias=True, relu=True)
+    assert accel("disasm", file).text == accel("show", file, "--stage", "asm").text
+    lines = accel("disasm", file).text.splitlines()
+    parsed = [parse_instruction(line.split(maxsplit=1)[1], TINY) for line in lines]
+    assert parsed == gemm_program(bias=True, relu=True).instructions
+    assert [int(line.split()[0]) for line in lines] == list(range(len(parsed)))
+
+
+def test_an_unknown_stage(accel: Shell, saved: Callable[..., Path]) -> None:
+    message = "the stage is 'tensorise'; did you mean 'tensorized'?"
+    accel.refused("show", saved(), "--stage", "tensorise", message=message)
+    message = "the stage is 'ir'; valid are asm, nest, scheduled, streams, tensorized, threads"
+    accel.refused("show", saved(), "--stage", "ir", message=message)
+
+
+def test_a_program_without_its_source_says_what_it_offers(accel: Shell) -> None:
+    replace(gemm_program(), source=None).save(accel.folder / "bare.accel")
+    message = (
+        "the program holds no tensor expression; "
+        "it can be run, checked, disassembled, and shown at the stages streams and asm"
+    )
+    accel.refused("show", "bare.accel", message=message)
+    assert accel("show", "bare.accel", "--stage", "asm").text == accel("disasm", "bare.accel").text
+    assert accel("show", "bare.accel", "--stage", "streams").text.startswith("ex.perform_action(ex0)")
+    assert (
+        "compared to numpy    no: the program holds no tensor expression\n" in accel("run", "bare.accel").text
+    )
+    accel("check", "bare.accel")

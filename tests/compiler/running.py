@@ -1,0 +1,56 @@
+"""Emitted instructions on the functional machine, and the micro-ops that they run one by one."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from accel.compiler.emit import Emission
+from accel.compiler.registry import Emitted
+from accel.compiler.uops import at_offset, place_uops
+from accel.config import Config
+from accel.dram import Dram
+from accel.isa import Alu, Gemm, Instruction, Loops
+from accel.sim.functional.executor import Executor
+from accel.sim.functional.scratchpads import Scratchpads
+
+UOP_OFFSET = 1 << 20
+"""Bytes from the start of DRAM at which micro-ops are put."""
+
+Indices = tuple[int, int, int]
+"""dst, src and wgt of a micro-op."""
+
+
+def run(emitted: Sequence[Emitted], config: Config, pads: Scratchpads, dram: Dram | None = None) -> None:
+    """Execute instructions in order; ``pads`` and ``dram`` are changed."""
+    dram = Dram.of(config) if dram is None else dram
+    placed = place_uops(emitted, config)
+    dram.write(config.mem_base + UOP_OFFSET, placed.words.astype("<u4").tobytes())
+    executor = Executor(config, dram, pads)
+    for instruction in placed.instructions:
+        fault = executor.execute(at_offset(instruction, UOP_OFFSET))
+        assert fault is None, fault
+
+
+def steps(emitted: Sequence[Emitted]) -> Iterator[Indices]:
+    """The micro-ops that GEMM and ALU instructions run, loops included."""
+    for item in emitted:
+        loops = item.instruction
+        assert isinstance(loops, Gemm | Alu)
+        wgt_out, wgt_in = (loops.wgt_factor_out, loops.wgt_factor_in) if isinstance(loops, Gemm) else (0, 0)
+        for i, j in np.ndindex(loops.iter_out, loops.iter_in):
+            for dst, src, wgt in item.uops[loops.uop_begin : loops.uop_end].tolist():
+                yield (
+                    dst + i * loops.dst_factor_out + j * loops.dst_factor_in,
+                    src + i * loops.src_factor_out + j * loops.src_factor_in,
+                    wgt + i * wgt_out + j * wgt_in,
+                )
+
+
+def instructions(emission: Emission) -> list[Instruction]:
+    """What a nest became, without micro-ops."""
+    return [item.instruction for item in emission.emitted]
+
+
+def loops(emission: Emission) -> list[Emitted]:
+    """GEMM and ALU among it."""
+    return [item for item in emission.emitted if isinstance(item.instruction, Loops)]

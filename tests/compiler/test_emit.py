@@ -1,0 +1,180 @@
+"""Whole nests to instructions: what is a box becomes one, what is none runs one by one."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import accel
+from accel import te
+from accel.compiler.default import default_schedule
+from accel.compiler.emit import Emission
+from accel.errors import TensorizeError
+from accel.isa import Gemm, Load, Store
+from accel.machines import Machine, machine
+from accel.te import Schedule
+from tests.compiler import gemms
+from tests.compiler.running import instructions, loops, steps
+
+M = machine("gemm8x8")
+TINY = machine("tiny")
+
+
+def emission(s: Schedule, m: Machine = M) -> Emission:
+    return Emission(te.tensorize(s), m.config)
+
+
+def mnemonics(found: Emission) -> dict[str, int]:
+    return dict(Counter(instruction.mnemonic for instruction in instructions(found)))
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "options", "expected"),
+    [
+        ("gemm8x8", (8, 8, 8), {}, {"GEMM": 2, "LOAD.INP": 1, "LOAD.WGT": 1, "STORE.OUT": 1}),
+        ("gemm8x8", (64, 64, 64), {}, {"GEMM": 2, "LOAD.INP": 1, "LOAD.WGT": 1, "STORE.OUT": 1}),
+        ("vta", (100, 50, 30), {}, {"GEMM": 2, "LOAD.INP": 1, "LOAD.WGT": 1, "STORE.OUT": 1}),
+        ("tiny", (24, 24, 24), {}, {"GEMM": 6, "LOAD.INP": 4, "LOAD.WGT": 4, "STORE.OUT": 2}),
+        (
+            "gemm8x8",
+            (20, 30, 40),
+            {"bias": True, "relu": True, "shift": 6},
+            {
+                **{"GEMM": 2, "LOAD.INP": 1, "LOAD.WGT": 1, "LOAD.ACC": 1, "STORE.OUT": 1},
+                **{"ALU.ADD": 1, "ALU.SHR": 1, "ALU.MAX": 1, "ALU.MIN": 1},
+            },
+        ),
+        (
+            "gemm8x8",
+            (1024, 1024, 1024),
+            {},
+            {"GEMM": 64 + 256, "LOAD.INP": 256, "LOAD.WGT": 256, "STORE.OUT": 64},
+        ),
+    ],
+)
+def test_as_few_instructions_as_tiles_allow(
+    name: str, sizes: tuple[int, int, int], options: dict[str, int], expected: dict[str, int]
+) -> None:
+    """One GEMM, one LOAD of each operand per tile and step, one reset and one STORE per tile."""
+    workload = accel.gemm(*sizes, **options)  # type: ignore[arg-type]
+    m = machine(name)
+    assert mnemonics(emission(default_schedule(workload, m), m)) == expected
+
+
+@pytest.mark.parametrize("name", ["gemm8x8", "vta", "tiny", "ecp5"])
+@pytest.mark.parametrize("sizes", [(7, 13, 5), (40, 24, 33)])
+def test_every_block_is_multiplied_once(name: str, sizes: tuple[int, int, int]) -> None:
+    m = machine(name)
+    for schedule in (
+        default_schedule(accel.gemm(*sizes), m),
+        gemms.tensorized(gemms.gemm(*sizes), m),
+    ):
+        found = emission(schedule, m)
+        work = [i for i in loops(found) if isinstance(i.instruction, Gemm) and not i.instruction.reset]
+        zeros = [i for i in loops(found) if isinstance(i.instruction, Gemm) and i.instruction.reset]
+        blocks = [-(-size // width) for size, width in zip(sizes, gemms.block(m.config), strict=True)]
+        assert len(list(steps(work))) == np.prod(blocks)
+        assert len(list(steps(zeros))) == np.prod(blocks[:2])
+
+
+def resident(*, unroll: bool = False, fuse: bool = False) -> Schedule:
+    """5 by 3 tiles of sums, operands copied whole for each of 2 steps, then a box of GEMMs."""
+    g = gemms.gemm(40, 24, 16)
+    s = te.create_schedule(g.C)
+    CL = s[gemms.cache(s, g, M)]
+    yo, xo, ko, yi, xi, ki = CL.tile(*CL.axis, g.k, 8, 8, 8)
+    CL.reorder(ko, yo, xo, yi, xi, ki)
+    s["AL"].compute_at(CL, ko)
+    s["BL"].compute_at(CL, ko)
+    if fuse:
+        CL.fuse(yo, xo)
+    if unroll:
+        CL.unroll(xo)
+    CL.tensorize(yi, M.gemm)
+    return s
+
+
+def test_a_perfect_nest_is_one_instruction() -> None:
+    assert mnemonics(emission(resident())) == {"GEMM": 1 + 2, "LOAD.INP": 2, "LOAD.WGT": 2, "STORE.OUT": 1}
+
+
+def test_unrolled_loops_run_one_by_one() -> None:
+    """3 columns of 5 rows, for zeros and in each of 2 steps."""
+    assert mnemonics(emission(resident(unroll=True)))["GEMM"] == 3 * 5 + 2 * 3 * 5
+
+
+def test_loops_in_which_addresses_are_not_linear_run_one_by_one() -> None:
+    assert mnemonics(emission(resident(fuse=True)))["GEMM"] == 15 + 2 * 15
+
+
+@pytest.mark.parametrize("options", [{}, {"unroll": True}, {"fuse": True}])
+def test_however_they_run_the_result_is_the_same(options: dict[str, bool]) -> None:
+    assert accel.build(resident(**options), M).run().mismatches == 0
+
+
+def test_loops_whose_extents_depend_on_others_run_one_by_one() -> None:
+    """Tiles of 3 by 2 blocks of 5 by 3: the last ones are shorter, and no box of all."""
+    g = gemms.gemm(40, 24, 16)
+    s = te.create_schedule(g.C)
+    CL = s[gemms.cache(s, g, M)]
+    yo, yi = CL.split("y", 8)
+    xo, xi = CL.split("x", 8)
+    ko, ki = CL.split("k", 8)
+    yoo, yoi = CL.split(yo, 3)
+    CL.reorder(ko, yoo, yoi, xo, yi, xi, ki)
+    s["AL"].compute_at(CL, ko)
+    s["BL"].compute_at(CL, ko)
+    CL.tensorize(yi, M.gemm)
+    assert mnemonics(emission(s))["GEMM"] == 2 + 2 * 2
+    assert accel.build(s, M).run().mismatches == 0
+
+
+def test_short_last_tiles_lie_close_together() -> None:
+    """A buffer holds its parts without gaps, also where the last one is short: 3 of 4 blocks in a row."""
+    g = gemms.gemm(8, 56, 8)
+    s = te.create_schedule(g.C)
+    C, CL = s[g.C], s[gemms.cache(s, g, M)]
+    C.tile("y", "x", 8, 32)
+    CL.compute_at(C, "xo")
+    CL.tile(*CL.axis, g.k, 8, 8, 8)
+    s["BL"].compute_at(CL, "ko")
+    CL.reorder("ko", "yo", "xo")
+    CL.tensorize("yi", M.gemm)
+    loads = [i for i in instructions(emission(s)) if isinstance(i, Load) and i.mnemonic == "LOAD.WGT"]
+    assert [(i.sram_base, i.x_size, i.y_size) for i in loads] == [(0, 4, 1), (0, 3, 1)]
+    stores = [i for i in instructions(emission(s)) if isinstance(i, Store)]
+    assert [(i.sram_base, i.x_size) for i in stores] == [(0, 4), (0, 3)]
+
+
+def test_guarded_parts_emit_nothing() -> None:
+    """Of the copy's loop in turned order one iteration in six is beyond the end."""
+    g = gemms.gemm(40, 8, 8)
+    s = te.create_schedule(g.C)
+    C, CL = s[g.C], s[gemms.cache(s, g, M)]
+    yo, yi = C.split("y", 8)
+    yoo, yoi = C.split(yo, 3)
+    C.reorder(yoi, yoo, yi)
+    CL.compute_at(C, yoo)
+    CL.tile(*CL.axis, g.k, 8, 8, 8)
+    CL.tensorize("yi", M.gemm)
+    assert mnemonics(emission(s)) == {"GEMM": 10, "LOAD.INP": 5, "LOAD.WGT": 5, "STORE.OUT": 5}
+    assert accel.build(s, M).run().mismatches == 0
+
+
+def test_tiles_must_be_whole_blocks() -> None:
+    g = gemms.gemm(40, 8, 8)
+    s = te.create_schedule(g.C)
+    C, CL = s[g.C], s[gemms.cache(s, g, M)]
+    C.split("y", 12)
+    CL.compute_at(C, "yo")
+    CL.tile(*CL.axis, g.k, 8, 8, 8)
+    CL.tensorize("yi", M.gemm)
+    with pytest.raises(TensorizeError, match=r"^A\[yo\*12.* starts inside an element of 8; tiles must be"):
+        emission(s)
+
+
+def test_equal_calls_are_emitted_once() -> None:
+    """What repeats is the very same object, so that its micro-ops are encoded once."""
+    found = emission(gemms.tensorized(gemms.gemm(64, 64, 64), M))
+    assert len(loops(found)) == 64 + 512
+    assert len({id(item) for item in loops(found)}) == 2

@@ -1,0 +1,115 @@
+"""The interpreter runs nests as they are printed, at every stage."""
+
+import numpy as np
+import pytest
+
+import accel
+from accel import te
+from accel.compiler import interpret
+from accel.compiler.nest import Alu, Assign, Call, Copy, Fill, For, Guard, Nest, Node, walk_nodes
+from accel.errors import ShapeError
+from tests.compiler import gemms
+from tests.expect import refused
+
+
+@pytest.mark.parametrize("name", ["gemm8x8", "vta", "tiny", "ecp5"])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (7, 13, 5), (16, 16, 16), (17, 9, 33)])
+@pytest.mark.parametrize(("transpose_a", "transpose_b"), gemms.TRANSPOSITIONS)
+def test_every_stage_of_a_gemm_gives_what_numpy_gives(
+    name: str, sizes: tuple[int, int, int], transpose_a: bool, transpose_b: bool
+) -> None:
+    g = gemms.gemm(*sizes, transpose_a, transpose_b)
+    inputs = gemms.operands(g, seed=sum(sizes))
+    want = gemms.product(g, inputs, transpose_a, transpose_b)
+    for stage, nest in gemms.stages(g, accel.machine(name)):
+        np.testing.assert_array_equal(te.interpret(nest, inputs)["C"], want, err_msg=stage)
+
+
+def epilogue() -> te.Schedule:
+    """Sums, bias, shift and saturation, on chip."""
+    workload = accel.gemm(20, 30, 12, bias=True, relu=True, shift=6)
+    C, S, m = workload.output, workload.sums, accel.machine("gemm8x8")
+    s = te.create_schedule(C)
+    s[C].tile("y", "x", 8, 8)
+    R = s.cache_write(C, m.acc_buffer)
+    s[S].set_scope(m.acc_buffer)
+    s[S].tile("y", "x", "k", 8, 8, 8)
+    for name, scope in (("A", m.inp_buffer), ("B", m.wgt_buffer), ("bias", m.acc_buffer)):
+        s.cache_read(s.tensor(name), scope)
+    s[S].tensorize("yi", m.gemm)
+    s[R].tensorize("yi", m.alu)
+    return s
+
+
+def test_every_stage_of_an_epilogue_gives_what_numpy_gives() -> None:
+    s = epilogue()
+    rng = np.random.default_rng(0)
+    widths = {"A": 40, "B": 40, "bias": 4000}
+    inputs = {t.name: rng.integers(-widths[t.name], widths[t.name], t.shape, dtype=t.dtype) for t in s.inputs}
+    sums = inputs["A"].astype(int) @ inputs["B"] + inputs["bias"]
+    want = np.clip(np.maximum(sums >> 6, 0), -128, 127)
+    assert len(np.unique(want)) > 100
+    for nest in (te.lower(s), te.tensorize(s)):
+        np.testing.assert_array_equal(te.interpret(nest, inputs)["C"], want)
+    result = accel.build(s, "gemm8x8").run(inputs)
+    np.testing.assert_array_equal(result.outputs["C"], want)
+
+
+def test_all_kinds_of_nodes_occur_here() -> None:
+    """So that the stages above leave none out."""
+    seen: set[type[Node]] = set()
+    nests = [te.lower(epilogue()), te.tensorize(epilogue()), guarded()]
+    for nest in nests:
+        seen |= {type(node) for node in walk_nodes(nest.body)}
+    assert seen == {For, Guard, Assign, Fill, Call, Copy, Alu}
+
+
+def guarded() -> Nest:
+    A = te.placeholder((10, 3), name="A")
+    C = te.compute((10, 3), lambda y, x: A[y, x] * 2, name="C")
+    s = te.create_schedule(C)
+    yo, yi = s[C].split("y", 4)
+    s[C].reorder(yi, yo)
+    return te.lower(s)
+
+
+def test_guards() -> None:
+    values = np.arange(30, dtype=np.int8).reshape(10, 3)
+    np.testing.assert_array_equal(te.interpret(guarded(), {"A": values})["C"], values * 2)
+
+
+def test_large_nests_run_loop_by_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they do where they fit into one step."""
+    values = np.arange(30, dtype=np.int8).reshape(10, 3)
+    whole = te.interpret(guarded(), {"A": values})["C"]
+    monkeypatch.setattr(interpret, "_LARGEST_GRID", 5)
+    np.testing.assert_array_equal(te.interpret(guarded(), {"A": values})["C"], whole)
+
+
+def test_buffers_hold_garbage_at_the_start() -> None:
+    """A nest that forgets to write zeros gives something else."""
+    g = gemms.gemm(4, 4, 4)
+    nest = te.lower(te.create_schedule(g.C))
+    without = Nest(nest.inputs, nest.outputs, nest.locals, _without_fills(nest.body), nest.held)
+    inputs = gemms.operands(g)
+    assert not (te.interpret(without, inputs)["C"] == te.interpret(nest, inputs)["C"]).any()
+
+
+def _without_fills(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    kept = [node for node in nodes if not isinstance(node, Fill)]
+    return tuple(
+        For(node.var, node.extent, _without_fills(node.body)) if isinstance(node, For) else node
+        for node in kept
+    )
+
+
+def test_the_inputs_are_not_changed() -> None:
+    values = np.arange(30, dtype=np.int8).reshape(10, 3)
+    before = values.copy()
+    te.interpret(guarded(), {"A": values})
+    np.testing.assert_array_equal(values, before)
+
+
+def test_a_missing_input() -> None:
+    with refused(ShapeError, "the input A is missing"):
+        te.interpret(guarded(), {})

@@ -1,0 +1,488 @@
+"""Schedule operators: what each does to the nest, that none changes its meaning, and what they refuse."""
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from textwrap import dedent
+
+import numpy as np
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from accel import te
+from accel.compiler.expr import IterVar
+from accel.errors import ScheduleError, ShapeError
+from accel.machines import machine
+from accel.te import Schedule, Stage, Tensor
+from tests.compiler.expressions import random_expression
+from tests.compiler.oracle import expected, some_inputs
+from tests.compiler.schedules import OPERATORS, Choice, apply, choices
+from tests.expect import refused
+from tests.strategies import examples
+
+M = machine("tiny")
+
+
+def test_any_operators_in_any_order_keep_the_meaning() -> None:
+    tally = Counter[str]()
+
+    @examples(250)
+    @given(st.integers(0, 1 << 32), choices)
+    def check(seed: int, chosen: list[Choice]) -> None:
+        output = random_expression(Random(seed))
+        s = te.create_schedule(output)
+        tally.update(apply(s, chosen))
+        nest = te.lower(s)
+        note(te.format_nest(nest))
+        inputs = some_inputs([output], seed)
+        want = expected([output], inputs)[output.name]
+        np.testing.assert_array_equal(te.interpret(nest, inputs)[output.name], want)
+
+    check()
+    assert min(tally[name] for name in OPERATORS) >= 30
+
+
+# --- what each does ------------------------------------------------------------------------------
+
+
+def stages(size: int = 10) -> tuple[Tensor, Tensor, Tensor, Schedule]:
+    A = te.placeholder((size + 2,), name="A")
+    B = te.compute((size + 2,), lambda y: A[y] * 2, name="B")
+    C = te.compute((size,), lambda y: B[y] + B[y + 2], name="C")
+    return A, B, C, te.create_schedule(C)
+
+
+def matrix(rows: int, columns: int) -> tuple[Schedule, Stage]:
+    A = te.placeholder((rows, columns), name="A")
+    C = te.compute((rows, columns), lambda y, x: A[y, x] + 1, name="C")
+    s = te.create_schedule(C)
+    return s, s[C]
+
+
+def prints(s: Schedule, text: str) -> None:
+    assert te.format_nest(te.lower(s)) == dedent(text).lstrip("\n")
+
+
+def test_split() -> None:
+    s, C = matrix(4, 10)
+    xo, xi = C.split("x", 4)
+    assert [(v.name, v.extent) for v in C.leaves] == [("y", 4), ("xo", 3), ("xi", 4)]
+    assert C.leaves[1:] == [xo, xi]
+    prints(
+        s,
+        """
+        for y in range(4):
+            for xo in range(3):
+                for xi in range(min(4, 10-xo*4)):
+                    C[y][xo*4+xi] = A[y][xo*4+xi] + 1
+        """,
+    )
+
+
+def test_split_by_more_than_there_is() -> None:
+    s, C = matrix(1, 3)
+    assert [v.extent for v in C.split("x", 8)] == [1, 3]
+    prints(
+        s,
+        """
+        for xi in range(3):
+            C[0][xi] = A[0][xi] + 1
+        """,
+    )
+
+
+def test_tile() -> None:
+    s, C = matrix(20, 10)
+    assert [v.name for v in C.tile("y", "x", 8, 5)] == ["yo", "xo", "yi", "xi"]
+    prints(
+        s,
+        """
+        for yo in range(3):
+            for xo in range(2):
+                for yi in range(min(8, 20-yo*8)):
+                    for xi in range(5):
+                        C[yo*8+yi][xo*5+xi] = A[yo*8+yi][xo*5+xi] + 1
+        """,
+    )
+
+
+def test_fuse() -> None:
+    s, C = matrix(4, 8)
+    fused = C.fuse("y", "x", name="f")
+    assert (fused.name, fused.extent) == ("f", 32)
+    prints(
+        s,
+        """
+        for f in range(32):
+            C[f//8][f%8] = A[f//8][f%8] + 1
+        """,
+    )
+
+
+def test_fuse_of_a_short_last_tile_is_guarded() -> None:
+    s, C = matrix(1, 10)
+    C.fuse(*C.split("x", 4))
+    prints(
+        s,
+        """
+        for xoxi in range(12):
+            if xoxi%4 < min(4, 10-xoxi//4*4):
+                C[0][xoxi//4*4+xoxi%4] = A[0][xoxi//4*4+xoxi%4] + 1
+        """,
+    )
+
+
+def test_reorder() -> None:
+    s, C = matrix(4, 8)
+    C.reorder("x", "y")
+    prints(
+        s,
+        """
+        for x in range(8):
+            for y in range(4):
+                C[y][x] = A[y][x] + 1
+        """,
+    )
+
+
+def test_reorder_takes_the_places_that_the_loops_have() -> None:
+    _, C = matrix(8, 8)
+    C.tile("y", "x", 2, 2)
+    C.reorder("xi", "yo")
+    assert [v.name for v in C.leaves] == ["xi", "xo", "yi", "yo"]
+
+
+def test_reorder_of_a_short_last_tile_is_guarded() -> None:
+    s, C = matrix(1, 10)
+    xo, xi = C.split("x", 4)
+    C.reorder(xi, xo)
+    prints(
+        s,
+        """
+        for xi in range(4):
+            for xo in range(3):
+                if xi < min(4, 10-xo*4):
+                    C[0][xo*4+xi] = A[0][xo*4+xi] + 1
+        """,
+    )
+
+
+def test_unroll() -> None:
+    s, C = matrix(2, 3)
+    C.unroll("y")
+    prints(
+        s,
+        """
+        for x in range(3):
+            C[0][x] = A[0][x] + 1
+        for x in range(3):
+            C[1][x] = A[1][x] + 1
+        """,
+    )
+
+
+def test_unroll_of_a_short_last_tile() -> None:
+    """The second copy is guarded; with the outer loop written out, too, it is surely there or not."""
+    s, C = matrix(1, 3)
+    xo, xi = C.split("x", 2)
+    C.unroll(xi)
+    prints(
+        s,
+        """
+        for xo in range(2):
+            C[0][xo*2] = A[0][xo*2] + 1
+            if 1 < min(2, 3-xo*2):
+                C[0][xo*2+1] = A[0][xo*2+1] + 1
+        """,
+    )
+    C.unroll(xo)
+    prints(
+        s,
+        """
+        C[0][0] = A[0][0] + 1
+        C[0][1] = A[0][1] + 1
+        C[0][2] = A[0][2] + 1
+        """,
+    )
+
+
+def test_compute_at() -> None:
+    _, B, C, s = stages(16)
+    yo, _ = s[C].split("y", 8)
+    s[B].compute_at(s[C], yo)
+    prints(
+        s,
+        """
+        int32 B[10]
+        for yo in range(2):
+            for y in range(10):
+                B[y] = A[yo*8+y] * 2
+            for yi in range(8):
+                C[yo*8+yi] = B[yi] + B[yi+2]
+        """,
+    )
+
+
+def test_compute_at_again_moves_it() -> None:
+    _, B, C, s = stages()
+    yo, yi = s[C].split("y", 5)
+    s[B].compute_at(s[C], yo)
+    s[B].compute_at(C, yi)
+    assert s[B].attach == (s[C], yi)
+
+
+def test_cache_read() -> None:
+    A, _, _, s = stages()
+    assert s.cache_read(A, M.acc_buffer).name == "AL"
+    prints(
+        s,
+        """
+        acc_buffer AL[12]
+        int32 B[12]
+        for i0 in range(12):
+            AL[i0] = A[i0]
+        for y in range(12):
+            B[y] = AL[y] * 2
+        for y in range(10):
+            C[y] = B[y] + B[y+2]
+        """,
+    )
+
+
+def test_cache_read_for_some_readers() -> None:
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda y: A[y] * 2, name="B")
+    C = te.compute((4,), lambda y: A[y] + B[y], name="C")
+    s = te.create_schedule(C)
+    s.cache_read(A, M.acc_buffer, [B], name="mine")
+    prints(
+        s,
+        """
+        acc_buffer mine[4]
+        int32 B[4]
+        for i0 in range(4):
+            mine[i0] = A[i0]
+        for y in range(4):
+            B[y] = mine[y] * 2
+        for y in range(4):
+            C[y] = A[y] + B[y]
+        """,
+    )
+
+
+def test_cache_write_takes_the_loops_with_it() -> None:
+    """The sums get the tiles made so far and stay int32; the tensor's new loops bear the same names."""
+    A = te.placeholder((8, 6), name="A")
+    k = te.reduce_axis((0, 6), name="k")
+    C = te.compute((8,), lambda y: te.sum(A[y, k], axis=k), name="C", dtype="int8")
+    s = te.create_schedule(C)
+    yo, ko, yi, _ = s[C].tile("y", k, 4, 3)
+    s[C].reorder(yi, yo)
+    CL = s.cache_write(C, M.acc_buffer)
+    assert CL.dtype == "int32"
+    assert s[CL].leaves[:2] == [yi, ko]
+    assert [v.name for v in s[C].leaves] == ["yi", "yo"]
+    prints(
+        s,
+        """
+        acc_buffer CL[8]
+        for yi in range(4):
+            for yo in range(2):
+                CL[yo*4+yi] = 0
+            for ko in range(2):
+                for yo in range(2):
+                    for ki in range(3):
+                        CL[yo*4+yi] += A[yo*4+yi][ko*3+ki]
+        for yi in range(4):
+            for yo in range(2):
+                C[yo*4+yi] = CL[yo*4+yi]
+        """,
+    )
+
+
+def test_cache_write_keeps_what_is_computed_in_its_loops() -> None:
+    _, B, C, s = stages()
+    yo, _ = s[C].split("y", 5)
+    s[B].compute_at(s[C], yo)
+    CL = s.cache_write(C, M.acc_buffer)
+    assert s[B].attach == (s[CL], yo)
+    prints(
+        s,
+        """
+        int32 B[7]
+        acc_buffer CL[10]
+        for yo in range(2):
+            for y in range(7):
+                B[y] = A[yo*5+y] * 2
+            for yi in range(5):
+                CL[yo*5+yi] = B[yi] + B[yi+2]
+        for yo in range(2):
+            for yi in range(5):
+                C[yo*5+yi] = CL[yo*5+yi]
+        """,
+    )
+
+
+def test_set_scope() -> None:
+    _, B, _, s = stages()
+    s[B].set_scope(M.acc_buffer)
+    assert te.format_nest(te.lower(s)).startswith("acc_buffer B[12]\n")
+
+
+def test_axes_may_be_named() -> None:
+    """Also by the variable of another stage that bears the name."""
+    s, C = matrix(4, 8)
+    y, x = C.axis
+    CL = s.cache_write(C.tensor, M.acc_buffer)
+    s[CL].split(y, 2)
+    s[C].split(x, 2)
+    s[C].split("y", 2)
+    assert [v.name for v in s[CL].leaves] == ["yo", "yi", "x"]
+    assert [v.name for v in s[C].leaves] == ["yo", "yi", "xo", "xi"]
+
+
+def test_new_names_are_fresh() -> None:
+    _, C = matrix(16, 8)
+    yo, _ = C.split("y", 4)
+    assert [v.name for v in C.split(yo, 2)] == ["yoo", "yoi"]
+    assert [v.name for v in C.split("x", 2, names=("yo", "yo"))] == ["yo2", "yo3"]
+
+
+# --- what they refuse ----------------------------------------------------------------------------
+
+
+def sums() -> Stage:
+    A = te.placeholder((8, 6), name="A")
+    k = te.reduce_axis((0, 6), name="k")
+    C = te.compute((8,), lambda y: te.sum(A[y, k], axis=k), name="C", dtype="int8")
+    return te.create_schedule(C)[C]
+
+
+TILE_TAKES = "it takes axes and then as many integer factors"
+
+
+@pytest.mark.parametrize(
+    ("operate", "message"),
+    [
+        (lambda C: C.split("z", 4), "'z' is no loop of C; valid are x, y"),
+        (lambda C: C.split("xo", 4), "'xo' is no loop of C; did you mean 'x'?"),
+        (lambda C: C.split(IterVar("yy", 4), 4), "'yy' is no loop of C; did you mean 'y'?"),
+        (lambda C: C.split(3, 4), "3 is no axis; give a loop of C or its name"),
+        (lambda C: C.split("x", 0), "the factor for x of C is 0; it must be a positive integer"),
+        (lambda C: C.split("x", 2.0), "the factor for x of C is 2.0; it must be a positive integer"),
+        (lambda C: C.split("x", True), "the factor for x of C is True; it must be a positive integer"),
+        (lambda C: C.tile("y", "x", 8), f"tile of C is given 3 arguments; {TILE_TAKES}"),
+        (lambda C: C.tile(), f"tile of C is given 0 arguments; {TILE_TAKES}"),
+        (lambda C: C.tile("y", 4, "x", 4), f"tile of C is given 4 arguments; {TILE_TAKES}"),
+        (lambda C: C.tile("y", "y", 4, 4), "tile of C names an axis twice"),
+        (lambda C: C.tile("y", "x", 4, -1), "the factor for x of C is -1; it must be a positive integer"),
+        (lambda C: C.fuse("x", "y"), "x and y of C do not follow one another; reorder them first"),
+        (lambda C: C.fuse("y", "y"), "y and y of C do not follow one another; reorder them first"),
+        (lambda C: C.reorder("y", "x", "y"), "reorder of C names an axis twice"),
+        (lambda C: C.reorder("y", "k"), "'k' is no loop of C; valid are x, y"),
+        (lambda C: C.unroll("yi"), "'yi' is no loop of C; did you mean 'y'?"),
+        (lambda C: C.compute_at(C, "y"), "C cannot be computed at C, which does not need it"),
+        (lambda C: C.set_scope(M.acc_buffer), "C is an output; it must be in DRAM: use cache_write"),
+        (lambda C: C.tensorize("z", M.gemm), "'z' is no loop of C; valid are x, y"),
+        (
+            lambda C: C.tensorize("y", "gemm"),
+            "'gemm' is no intrinsic; declare one with decl_tensor_intrin or take a machine's",
+        ),
+    ],
+)
+def test_operators_refuse(operate: Callable[[Stage], object], message: str) -> None:
+    """And change nothing when they do."""
+    s, C = matrix(8, 8)
+    with refused(ScheduleError, message):
+        operate(C)
+    assert [v.name for v in C.leaves] == ["y", "x"]
+    assert s.steps == []
+
+
+def test_unlike_loops_do_not_fuse() -> None:
+    with refused(ScheduleError, "y is a space axis and k a reduce axis; only like ones fuse"):
+        sums().fuse("y", "k")
+
+
+@pytest.mark.parametrize(
+    "operate", [lambda C: C.split("y", 2), lambda C: C.tile("y", 2), lambda C: C.fuse("y", "x")]
+)
+@pytest.mark.parametrize(
+    ("before", "message"),
+    [
+        (
+            lambda s: s["A1"].compute_at(s["C"], "y"),
+            "A1 is computed at y of C; split and fuse before compute_at",
+        ),
+        (lambda s: s["C"].tensorize("y", M.alu), "C is tensorized at y; split and fuse before tensorize"),
+        (lambda s: s["C"].unroll("y"), "y of C is unrolled; split and fuse before unroll"),
+    ],
+)
+def test_loops_that_another_operator_has_named_stay(
+    operate: Callable[[Stage], object], before: Callable[[Schedule], None], message: str
+) -> None:
+    A = te.placeholder((8, 8), name="A")
+    A1 = te.compute((8, 8), lambda y, x: A[y, x] + 1, name="A1")
+    C = te.compute((8, 8), lambda y, x: A1[y, x] + 1, name="C")
+    s = te.create_schedule(C)
+    before(s)
+    with refused(ScheduleError, message):
+        operate(s[C])
+
+
+def test_names_are_checked() -> None:
+    s, C = matrix(8, 8)
+    with refused(ShapeError, "the name is 'x o'; it must be an identifier"):
+        C.split("x", 2, names=("x o", "xi"))
+    with refused(ShapeError, "the name is '1L'; it must be an identifier"):
+        s.cache_write(C.tensor, M.acc_buffer, name="1L")
+
+
+@pytest.mark.parametrize(
+    ("operate", "message"),
+    [
+        (lambda s, A, B, C: s["D"], "'D' is no stage of this schedule; valid are B, C"),
+        (lambda s, A, B, C: s[A], "'A' is no stage of this schedule; valid are B, C"),
+        (lambda s, A, B, C: s.tensor("D"), "'D' is no tensor of this schedule; valid are A, B, C"),
+        (lambda s, A, B, C: s.cache_read(C, M.acc_buffer), "nobody reads C; there is nothing to cache"),
+        (lambda s, A, B, C: s.cache_read(A, M.acc_buffer, [C]), "C does not read A; readers are B"),
+        (
+            lambda s, A, B, C: s.cache_read(A, "acc_buffer"),
+            "'acc_buffer' is no memory scope; take a machine's, as machine.acc_buffer",
+        ),
+        (
+            lambda s, A, B, C: s.cache_write(C, None),
+            "None is no memory scope; take a machine's, as machine.acc_buffer",
+        ),
+        (
+            lambda s, A, B, C: s[B].set_scope(0),
+            "0 is no memory scope; take a machine's, as machine.acc_buffer",
+        ),
+        (
+            lambda s, A, B, C: s.cache_write(A, M.acc_buffer),
+            "'A' is no stage of this schedule; valid are B, C",
+        ),
+        (lambda s, A, B, C: s[C].compute_at(s[B], "y"), "C cannot be computed at B, which does not need it"),
+    ],
+)
+def test_schedules_refuse(operate: Callable[..., object], message: str) -> None:
+    A, B, C, s = stages()
+    with refused(ScheduleError, message):
+        operate(s, A, B, C)
+
+
+def test_an_output_is_computed_outside_of_loops() -> None:
+    _, B, C, _ = stages()
+    s = te.create_schedule([B, C])
+    with refused(ScheduleError, "B is an output; it is computed outside of all loops"):
+        s[B].compute_at(s[C], "y")
+
+
+def test_what_cannot_be_scheduled() -> None:
+    A = te.placeholder((4,), name="A")
+    with refused(ScheduleError, "A is a placeholder; only what is computed can be scheduled"):
+        te.create_schedule(A)
+    B = te.compute((4,), lambda y: A[y] + 1, name="A")
+    with refused(ScheduleError, "two tensors are named 'A'; give each its own name"):
+        te.create_schedule(B)

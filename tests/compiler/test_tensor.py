@@ -1,0 +1,150 @@
+"""Tensor expressions: what they are made of, and what is refused where it is written."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from accel import te
+from accel.compiler.expr import Cast, Const, Expr, IterVar, Sum
+from accel.compiler.tensor import LONGEST_REDUCTION, Compute, check_compute, producers, reduction
+from accel.errors import ShapeError
+from tests.expect import refused
+
+A = te.placeholder((8, 6), name="A")
+k = te.reduce_axis((0, 6), name="k")
+
+
+def compute_op(*args: Any, **options: Any) -> Compute:
+    op = te.compute(*args, **options).op
+    assert isinstance(op, Compute)
+    return op
+
+
+def test_a_placeholder() -> None:
+    T = te.placeholder((2, 3), "int32", name="T")
+    assert (T.name, T.shape, T.dtype, repr(T)) == ("T", (2, 3), "int32", "Tensor(T, (2, 3), int32)")
+
+
+def test_parameters_name_the_axes() -> None:
+    op = compute_op((4, 6), lambda row, column: A[row, column], name="C")
+    assert [(axis.name, axis.extent, axis.kind) for axis in op.axis] == [
+        ("row", 4, "space"),
+        ("column", 6, "space"),
+    ]
+    assert [axis.name for axis in compute_op((4, 6), lambda *axes: A[axes]).axis] == ["i0", "i1"]
+
+
+def test_a_sum_has_reduce_axes() -> None:
+    op = compute_op((8,), lambda y: te.sum(A[y, k], axis=k), name="C", dtype="int8")
+    assert op.reduce_axis == (k,)
+    assert isinstance(op.body, Cast)
+    assert reduction(op.body) == Sum(A[op.axis[0], k], (k,))
+    assert compute_op((8,), lambda y: A[y, 0]).reduce_axis == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "dtype", "expected"),
+    [
+        (lambda y: A[y, 0], None, "int8"),
+        (lambda y: A[y, 0] + 1, None, "int32"),
+        (lambda y: A[y, 0] + 1, "int8", "int8"),
+        (lambda y: A[y, 0], "int32", "int32"),
+        (lambda y: 5, None, "int32"),
+        (lambda y: te.sum(1, axis=k), "int8", "int8"),
+    ],
+)
+def test_dtypes(body: Callable[[IterVar], Expr], dtype: str | None, expected: str) -> None:
+    C = te.compute((8,), body, dtype=dtype)
+    assert C.dtype == expected
+
+
+def test_producers_come_after_what_they_read() -> None:
+    B = te.compute((8,), lambda y: A[y, 0], name="B")
+    C = te.compute((8,), lambda y: B[y] + A[y, 1], name="C")
+    D = te.compute((8,), lambda y: B[y] * C[y], name="D")
+    assert producers([D]) == [A, B, C, D]
+    assert producers([C, D]) == [A, B, C, D]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: te.placeholder((0, 4), name="P"),
+            "the shape of P is (0, 4); it must be one or more positive integers",
+        ),
+        (
+            lambda: te.placeholder((), name="P"),
+            "the shape of P is (); it must be one or more positive integers",
+        ),
+        (
+            lambda: te.placeholder((True,), name="P"),
+            "the shape of P is (True,); it must be one or more positive integers",
+        ),
+        (lambda: te.placeholder((4,), "int16"), "the dtype is 'int16'; it must be 'int8' or 'int32'"),
+        (lambda: te.placeholder((4,), name="2x"), "the name is '2x'; it must be an identifier"),
+        (
+            lambda: te.reduce_axis((1, 4)),
+            "the reduce axis 'k' runs over 1..4; it must start at 0 and not be empty",
+        ),
+        (
+            lambda: te.reduce_axis((0, 0)),
+            "the reduce axis 'k' runs over 0..0; it must start at 0 and not be empty",
+        ),
+        (lambda: A[0], "A is read with 1 indices; it has 2 dimensions"),
+        (lambda: te.sum(A[0, k], axis=[]), "sum runs over no axis; it must be one or more axes, each once"),
+        (lambda: te.sum(A[0, k], axis=[k, k]), "sum runs over k, k; it must be one or more axes, each once"),
+        (
+            lambda: te.sum(A[0, k], axis=IterVar("y", 8)),
+            "sum runs over IterVar(y, 8, space); it must be made by reduce_axis",
+        ),
+        (
+            lambda: te.compute((8,), lambda y, x: A[y, x]),
+            "the computation takes 2 indices; its shape has 1 dimensions",
+        ),
+        (
+            lambda: te.compute((8,), lambda y: te.sum(A[y, k], axis=k) + 1, name="C"),
+            "C has a sum inside another expression; make the sum a computation of its own",
+        ),
+        (
+            lambda: te.compute((8,), lambda y: A[y, k], name="C"),
+            "C uses the axis 'k', which neither its shape nor a sum binds",
+        ),
+        (
+            lambda: te.compute((8,), lambda y: A[y, A[0, 0]], name="C"),
+            "C reads A at an index that is itself read from a tensor",
+        ),
+        (
+            lambda: te.compute((8,), lambda y: A[y + 1, 0], name="C"),
+            "C reads A at y+1 in dimension 0, which runs over 1..8; the tensor has 8 there",
+        ),
+        (
+            lambda: te.compute((8,), lambda y: A[y, 2 - y], name="C"),
+            "C reads A at 2-y in dimension 1, which runs over -5..2; the tensor has 6 there",
+        ),
+    ],
+)
+def test_what_is_refused(make: Callable[[], object], message: str) -> None:
+    with refused(ShapeError, message):
+        make()
+
+
+def test_sums_that_int32_may_not_hold() -> None:
+    """The largest product of two int8 values is 2**14."""
+    assert LONGEST_REDUCTION * (1 << 14) < 1 << 31 <= (LONGEST_REDUCTION + 1) * (1 << 14)
+
+    def dot(length: int) -> te.Tensor:
+        P, Q = (te.placeholder((length,), name=name) for name in "PQ")
+        n = te.reduce_axis((0, length))
+        return te.compute((1,), lambda y: te.sum(P[n] * Q[n], axis=n), name="C")
+
+    dot(LONGEST_REDUCTION)
+    with refused(ShapeError, "C sums 131072 products of int8 values; int32 is sure to hold 131071"):
+        dot(LONGEST_REDUCTION + 1)
+
+
+def test_elements_have_the_tensors_dtype() -> None:
+    axis = IterVar("y", 8)
+    with refused(ShapeError, "C is int8; its elements are int32"):
+        check_compute(Compute("C", (8,), "int8", (axis,), Const(1)))

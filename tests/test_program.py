@@ -1,0 +1,515 @@
+"""The public API: machines, workloads, programs, runs."""
+
+import copy
+import json
+import pickle
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import accel
+from accel import te
+from accel.errors import (
+    AccelError,
+    ConfigError,
+    LimitExceeded,
+    ProgramError,
+    RaceError,
+    ScheduleError,
+    ShapeError,
+)
+from accel.events import EventKind
+from accel.isa import Gemm, Load, Memory, Store, Unit
+from accel.listing import STAGES, stage_text
+from accel.order import pops, pushes
+from accel.program import Program
+from tests.expect import refused
+from tests.programs import TINY, gemm_program, handmade
+from tests.strategies import examples
+
+Array = npt.NDArray[Any]
+
+
+def int8(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).integers(-128, 128, shape, np.int8)
+
+
+def expected(a: Array, b: Array, bias: Array | None, *, relu: bool, shift: int | None) -> Array:
+    """What the command line's help says of ``compile gemm``, in plain numpy."""
+    sums = a.astype(np.int64) @ b.astype(np.int64)
+    if bias is not None:
+        sums = (sums + bias).astype(np.int32)
+    if shift is None and not relu:
+        return sums.astype(np.int8)
+    if shift is not None:
+        sums = sums >> shift
+    if relu:
+        sums = sums.clip(0)
+    return sums.clip(-128, 127).astype(np.int8)
+
+
+# --- machines --------------------------------------------------------------------------------------
+
+
+def test_machines_by_name_path_and_configuration(tmp_path: Path) -> None:
+    assert accel.machine().config.name == "vta"
+    assert accel.machine("tiny").config == TINY
+    assert accel.machine(TINY).config == TINY
+    ours, vtas = tmp_path / "ours.json", tmp_path / "vtas.json"
+    ours.write_text(json.dumps({"batch": 2, "read_latency": 5}))
+    vtas.write_text(json.dumps({"LOG_INP_BUFF_SIZE": 14}))
+    assert accel.machine(ours).config == accel.Config(name="ours", batch=2, read_latency=5)
+    assert accel.machine(str(vtas)).config == accel.Config(name="vtas", inp_bytes=1 << 14)
+
+
+def test_machines_take_overrides() -> None:
+    config = accel.machine("tiny", batch=2, acc_bytes="8KiB", read_latency="0x20").config
+    assert (config.batch, config.acc_bytes, config.read_latency) == (2, 8192, 32)
+    with refused(ConfigError, "'read_latncy' is no configuration field; did you mean 'read_latency'?"):
+        accel.machine("tiny", read_latncy=3)
+    with pytest.raises(ConfigError, match=r"^'tinny' is no configuration; did you mean 'tiny'\?"):
+        accel.machine("tinny")
+    with pytest.raises(ConfigError, match=r"^configuration 'tiny' needs 135 bits for Gemm; there are 128"):
+        accel.machine("tiny", inp_bytes=1 << 26)
+
+
+def test_machines_have_scopes_and_intrinsics() -> None:
+    m = accel.machine("gemm8x8")
+    assert m.gemm8x8.name == m.gemm.name == m.intrinsic("gemm8x8").name == "gemm8x8"
+    assert accel.machine("vta").gemm1x16x16.name == "gemm1x16x16"
+    assert [s.name for s in (m.inp_buffer, m.wgt_buffer, m.acc_buffer)] == [
+        *("inp_buffer", "wgt_buffer", "acc_buffer")
+    ]
+    assert m.scope("acc_buffer") == m.acc_buffer
+    for intrinsic in (m.fill_zero, m.dma_copy2d, m.alu):
+        assert m.intrinsic(intrinsic.name).name == intrinsic.name
+    with pytest.raises(AttributeError, match="machine 'gemm8x8' has no attribute 'gemm16x16'"):
+        _ = m.gemm16x16
+    with refused(ScheduleError, "machine 'gemm8x8' has no intrinsic 'gemm8x9'; did you mean 'gemm8x8'?"):
+        m.intrinsic("gemm8x9")
+    with refused(ScheduleError, "machine 'gemm8x8' has no scope 'acc_bufer'; did you mean 'acc_buffer'?"):
+        m.scope("acc_bufer")
+
+
+@pytest.mark.parametrize("travel", [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy])
+def test_values_travel(travel: Callable[[Any], Any]) -> None:
+    m = accel.machine("tiny")
+    assert travel(m) == m
+    assert travel(m.config) == m.config
+    workload = travel(accel.gemm(3, 9, 5, bias=True))
+    assert accel.build(workload, travel(m)).code == gemm_program(bias=True).code
+
+
+# --- what programs compute -------------------------------------------------------------------------
+
+sizes = st.tuples(*[st.integers(1, 20)] * 3)
+
+
+@given(
+    sizes=sizes,
+    config=st.sampled_from(["tiny", "vta", "gemm8x8", "ecp5"]),
+    transposed=st.tuples(st.booleans(), st.booleans()),
+    bias=st.booleans(),
+    relu=st.booleans(),
+    shift=st.none() | st.integers(0, 31),
+    seed=st.integers(0, 1000),
+)
+@examples(60)
+def test_matrix_products(
+    sizes: tuple[int, int, int],
+    config: str,
+    transposed: tuple[bool, bool],
+    bias: bool,
+    relu: bool,
+    shift: int | None,
+    seed: int,
+) -> None:
+    """With full-range operands, so that sums wrap and results saturate."""
+    M, N, K = sizes
+    workload = accel.gemm(
+        M, N, K, transpose_a=transposed[0], transpose_b=transposed[1], bias=bias, relu=relu, shift=shift
+    )
+    a, b = int8(M, K, seed=seed), int8(K, N, seed=seed + 1)
+    inputs = {"A": a.T if transposed[0] else a, "B": b.T if transposed[1] else b}
+    if bias:
+        inputs["bias"] = np.random.default_rng(seed).integers(-(1 << 31), 1 << 31, N).astype(np.int32)
+    result = accel.build(workload, config).run(inputs)
+    assert result.mismatches == 0
+    right = expected(a, b, inputs.get("bias"), relu=relu, shift=shift)
+    np.testing.assert_array_equal(result.outputs["C"], right)
+    assert result.outputs["C"].dtype == np.int8
+
+
+@pytest.mark.parametrize("shift", [0, 5, 8])
+def test_random_inputs_seldom_saturate(shift: int) -> None:
+    program = gemm_program(40, 40, 200, shift=shift)
+    outputs = program.run().outputs["C"]
+    assert ((outputs == 127) | (outputs == -128)).mean() < 0.01
+    assert len(np.unique(outputs)) > 40
+
+
+def test_seeds_make_inputs() -> None:
+    program = gemm_program(bias=True)
+    first, again, other = (program.random_inputs(seed) for seed in (1, 1, 2))
+    assert {name: (a.shape, str(a.dtype)) for name, a in first.items()} == {
+        "A": ((3, 5), "int8"),
+        "B": ((5, 9), "int8"),
+        "bias": ((9,), "int32"),
+    }
+    for name in first:
+        np.testing.assert_array_equal(first[name], again[name])
+        assert (first[name] != other[name]).any()
+    np.testing.assert_array_equal(program.run(seed=1).outputs["C"], program.run(first, seed=9).outputs["C"])
+    with refused(AccelError, "the seed is -1; it must not be negative"):
+        program.random_inputs(-1)
+    with refused(AccelError, "the seed is -1; it must not be negative"):
+        program.run(first, seed=-1)
+
+
+def test_some_inputs_may_be_given() -> None:
+    program = gemm_program()
+    drawn = program.random_inputs(seed=4)
+    given_a = {"A": int8(3, 5)}
+    right = expected(given_a["A"], drawn["B"], None, relu=False, shift=None)
+    np.testing.assert_array_equal(program.run(given_a, seed=4).outputs["C"], right)
+
+
+def test_inputs_may_lie_anyhow_in_memory() -> None:
+    program = gemm_program()
+    a, b = int8(3, 5), int8(5, 9)
+    wide = np.zeros((6, 10), np.int8)
+    wide[::2, ::2] = a
+    right = program.run({"A": a, "B": b}).outputs["C"]
+    for same in (np.asfortranarray(a), wide[::2, ::2], a[::-1][::-1]):
+        np.testing.assert_array_equal(program.run({"A": same, "B": b}).outputs["C"], right)
+    assert right.flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"A": int8(3, 5).astype(np.int16)}, "A has dtype int16; it must be int8"),
+        ({"A": int8(3, 5).astype(bool)}, "A has dtype bool; it must be int8"),
+        ({"bias": np.zeros(9, ">i4")}, "bias has dtype >i4; it must be int32"),
+        ({"A": int8(5, 3)}, "A has shape [5, 3]; it must be [3, 5]"),
+        ({"A": int8(15)}, "A has shape [15]; it must be [3, 5]"),
+        ({"A": [[1]]}, "A is a list; it must be a numpy array of int8[3, 5]"),
+        ({"a": int8(3, 5)}, "'a' is no input of the program; valid are A, B, bias"),
+        ({"bais": int8(9)}, "'bais' is no input of the program; did you mean 'bias'?"),
+        ({"C": int8(3, 9)}, "'C' is no input of the program; valid are A, B, bias"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused(inputs: dict[str, Any], message: str) -> None:
+    with refused(ShapeError, message):
+        gemm_program(bias=True).run(inputs)
+
+
+def test_a_missing_input_of_the_reference_is_named() -> None:
+    with refused(ShapeError, "the input B is missing; it is int8[5, 9]"):
+        gemm_program().reference({"A": int8(3, 5)})
+
+
+# --- constants -------------------------------------------------------------------------------------
+
+
+def test_constants_are_packed_into_the_program() -> None:
+    b = int8(5, 9)
+    program = accel.build(accel.gemm(3, 9, 5), "tiny", constants={"B": b})
+    (segment,) = [
+        content
+        for offset, content in program.segments
+        if offset == {t.name: t.offset for t in program.tensors}["B"]
+    ]
+    layout = next(t.layout for t in program.tensors if t.name == "B")
+    np.testing.assert_array_equal(layout.unpack(np.frombuffer(segment, np.int8).reshape(layout.packed)), b)
+    assert list(program.random_inputs()) == ["A"]
+    a = int8(3, 5, seed=1)
+    result = program.run({"A": a})
+    assert result.mismatches == 0
+    np.testing.assert_array_equal(result.outputs["C"], expected(a, b, None, relu=False, shift=None))
+    with refused(ShapeError, "'B' is no input of the program; valid are A"):
+        program.run({"B": b})
+
+
+@pytest.mark.parametrize(
+    ("constants", "message"),
+    [
+        ({"D": int8(5, 9)}, "the constant 'D' is no input; valid are A, B"),
+        ({"B": int8(9, 5)}, "B has shape [9, 5]; it must be [5, 9]"),
+        ({"B": np.zeros((5, 9))}, "B has dtype float64; it must be int8"),
+        ({"C": int8(3, 9)}, "the constant 'C' is no input; valid are A, B"),
+    ],
+)
+def test_constants_that_do_not_fit_are_refused(constants: dict[str, Any], message: str) -> None:
+    with refused(ShapeError, message):
+        accel.build(accel.gemm(3, 9, 5), "tiny", constants=constants)
+
+
+# --- how they run ----------------------------------------------------------------------------------
+
+
+def test_build_takes_machines_configurations_names_and_schedules() -> None:
+    code = gemm_program().code
+    for on in ("tiny", TINY, accel.machine("tiny")):
+        assert accel.build(accel.gemm(3, 9, 5), on).code == code
+    m = accel.machine("tiny")
+    A = te.placeholder((3, 4), name="A")
+    B = te.placeholder((4, 8), name="B")
+    k = te.reduce_axis((0, 4), name="k")
+    C = te.compute((3, 8), lambda y, x: te.sum(A[y, k] * B[k, x], axis=k), name="C", dtype="int8")
+    s = te.create_schedule(C)
+    CL = s.cache_write(C, m.acc_buffer)
+    s.cache_read(A, m.inp_buffer)
+    s.cache_read(B, m.wgt_buffer)
+    yo, yi = s[CL].split(s[CL].op.axis[0], 1)
+    s[CL].reorder(yo, yi, s[CL].op.axis[1], s[CL].op.reduce_axis[0])
+    s[CL].tensorize(yi, m.gemm)
+    result = accel.build(s, m).run()
+    assert result.mismatches == 0
+
+
+def test_what_is_built_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"y_size": 1, "x_size": 1, "x_stride": 1}
+    racy = handmade(Load(memory=Memory.INP, **row), Load(memory=Memory.UOP, **row), Gemm(uop_end=1)).check()
+    monkeypatch.setattr(Program, "check", lambda _: racy)
+    with pytest.raises(RaceError, match="instruction 0 writes and instruction 2 reads inp elements"):
+        accel.build(accel.gemm(3, 9, 5), "tiny")
+
+
+def test_compilation_is_timed() -> None:
+    begin = time.perf_counter()
+    seconds = accel.build(accel.gemm(3, 9, 5), "tiny").compile_seconds
+    assert seconds is not None
+    assert 0 < seconds < time.perf_counter() - begin
+
+
+def test_instructions_are_fetched_from_where_they_lie() -> None:
+    """A burst ends at a 4 KiB boundary."""
+    for offset, bursts in ((4096, 1), (4096 - 32, 2)):
+        events = replace(handmade(*[Gemm()] * 3), code_offset=offset).run(mem_base=8192).events
+        assert events is not None
+        assert sum(e.kind is EventKind.BURST_GRANT for e in events) == bursts
+
+
+def test_timing_may_differ_from_run_to_run() -> None:
+    program = gemm_program(20, 20, 20)
+    usual, slow, serial = (
+        program.run(),
+        program.run(read_latency=300, bus_bits="64"),
+        program.run(serial=1),
+    )
+    assert usual.cycles is not None
+    assert slow.cycles is not None
+    assert serial.cycles is not None
+    assert slow.cycles > usual.cycles + 236
+    assert serial.cycles > usual.cycles
+    assert (slow.config.read_latency, usual.config.read_latency) == (300, 64)
+    for other in (slow, serial):
+        np.testing.assert_array_equal(other.outputs["C"], usual.outputs["C"])
+    with refused(
+        ConfigError,
+        "'batch' is a geometry field, bound when the program was compiled; "
+        "only timing fields can be set here",
+    ):
+        program.run(batch=2)
+    with refused(ConfigError, "'read_latncy' is no configuration field; did you mean 'read_latency'?"):
+        program.run(read_latncy=3)
+    assert program.run().cycles == usual.cycles
+
+
+@pytest.mark.parametrize("base", [4096, 1 << 32, (1 << 40) - (256 << 20)])
+def test_the_window_may_lie_anywhere(base: int) -> None:
+    """Also when it is known at compile time."""
+    program = gemm_program(bias=True, shift=1)
+    usual = program.run()
+    built = accel.build(accel.gemm(3, 9, 5, bias=True, shift=1), accel.machine("tiny", mem_base=base))
+    assert built.code == program.code
+    for moved in (program.run(mem_base=base), built.run()):
+        np.testing.assert_array_equal(moved.outputs["C"], usual.outputs["C"])
+        assert moved.events == usual.events
+    assert built.check().ok
+
+
+def test_a_window_too_small_is_refused() -> None:
+    program = gemm_program()
+    assert program.run(mem_size=program.size).mismatches == 0
+    with refused(
+        ProgramError,
+        f"the program occupies {program.size} bytes of DRAM; the window has mem_size={program.size - 1}",
+    ):
+        program.run(mem_size=program.size - 1)
+
+
+def test_limits_are_exact() -> None:
+    program = gemm_program()
+    result = program.run()
+    assert result.cycles is not None
+    uops = result.to_dict()["uops"]
+    assert program.run(max_cycles=result.cycles, max_uops=uops).cycles == result.cycles
+    with pytest.raises(LimitExceeded, match=f"more than {result.cycles - 1} cycles") as late:
+        program.run(max_cycles=result.cycles - 1)
+    assert late.value.cycle == result.cycles - 1
+    for backend in ("sim", "functional"):
+        with pytest.raises(LimitExceeded, match=f"at most {uops - 1} are allowed"):
+            program.run(max_uops=uops - 1, backend=backend)
+
+
+def test_backends_and_orders_agree() -> None:
+    program = gemm_program(9, 17, 30, bias=True, relu=True)
+    sim = program.run()
+    for seed in range(5):
+        inputs = program.random_inputs(0)
+        other = program.run(inputs, backend="functional", order="random", seed=seed)
+        assert (other.backend, other.cycles, other.mismatches) == ("functional", None, 0)
+        np.testing.assert_array_equal(other.outputs["C"], sim.outputs["C"])
+    with refused(AccelError, "the backend is 'simm'; did you mean 'sim'?"):
+        program.run(backend="simm")
+    with refused(AccelError, "the backend is 'rtl'; valid are functional, sim"):
+        program.run(backend="rtl")
+
+
+@pytest.mark.parametrize("serial", [0, 1])
+def test_events_are_sorted_and_complete(serial: int) -> None:
+    """Every instruction is handed out, taken, started and retired once, with its tokens and bursts."""
+    program = gemm_program(20, 20, 20, config="gemm8x8", bias=True)
+    result = program.run(serial=serial)
+    events = result.events
+    assert events is not None
+    assert events == sorted(events)
+    assert result.cycles == events[-1].cycle + 1
+    found = Counter((e.kind, e.unit, e.instruction) for e in events)
+    for index, instruction in enumerate(program.instructions):
+        unit = instruction.unit
+        assert found[EventKind.QUEUE_PUSH, Unit.FETCH, index] == 1
+        for kind in (EventKind.QUEUE_POP, EventKind.START, EventKind.RETIRE):
+            assert found[kind, unit, index] == 1
+        assert found[EventKind.TOKEN_POP, unit, index] == len(pops(instruction))
+        assert found[EventKind.TOKEN_PUSH, unit, index] == len(pushes(instruction))
+    beats = {
+        kind: sorted((e.unit, e.instruction, e.value) for e in events if e.kind is kind)
+        for kind in (EventKind.BURST_GRANT, EventKind.BURST_LAST)
+    }
+    assert beats[EventKind.BURST_GRANT] == beats[EventKind.BURST_LAST]
+    of_load = sum(value for unit, _, value in beats[EventKind.BURST_LAST] if unit is Unit.LOAD)
+    kinds = result.bytes_by_kind
+    assert of_load == (kinds["inp"] + kinds["wgt"]) // 16
+
+
+# --- programs without source -----------------------------------------------------------------------
+
+
+@pytest.fixture(params=["by hand", "stripped", "stripped of its expression"])
+def bare(request: pytest.FixtureRequest, tmp_path: Path) -> Program:
+    """Programs that do not hold what they compute, saved and loaded."""
+    program = {
+        "by hand": lambda: handmade(
+            Load(memory=Memory.INP, y_size=1, x_size=1, x_stride=1), tensors=gemm_program().tensors
+        ),
+        "stripped": lambda: replace(gemm_program(), source=None),
+        "stripped of its expression": lambda: replace(gemm_program(), source={"schedule": []}),
+    }[request.param]()
+    program.save(tmp_path / "bare")
+    return Program.load(tmp_path / "bare")
+
+
+def test_what_a_bare_program_offers(bare: Program) -> None:
+    """It runs, on inputs that may be anything, and is checked and disassembled."""
+    result = bare.run()
+    assert (result.mismatches, result.to_dict()["macs"], result.utilization) == (None, None, None)
+    assert result.outputs["C"].shape == (3, 9)
+    assert bare.check().ok
+    assert stage_text(bare, "asm").splitlines()[-1].split()[1] == "FINISH"
+    assert stage_text(bare, "streams").splitlines()[-1].endswith("# FINISH")
+    drawn = bare.random_inputs(seed=1)
+    assert (drawn["A"].dtype, drawn["A"].shape) == (np.int8, (3, 5))
+    assert len(np.unique(drawn["B"])) > 30
+    np.testing.assert_array_equal(drawn["B"], bare.random_inputs(seed=1)["B"])
+
+
+def test_what_a_bare_program_does_not_offer(bare: Program) -> None:
+    can = "it can be run, checked, disassembled, and shown at the stages streams and asm"
+    for stage in ("nest", "scheduled", "tensorized", "threads"):
+        with refused(ProgramError, f"the program holds no tensor expression; {can}"):
+            stage_text(bare, stage)
+    with refused(ProgramError, f"the program holds no tensor expression; {can}"):
+        bare.reference({})
+
+
+def test_a_program_without_a_schedule_says_so() -> None:
+    source = gemm_program().source
+    assert source is not None
+    program = replace(gemm_program(), source={"expression": source["expression"]})
+    assert program.run().mismatches == 0
+    assert stage_text(program, "nest").startswith("for y in range(3):")
+    with pytest.raises(ProgramError, match=r"^the program holds no schedule; it can be run, checked,"):
+        stage_text(program, "scheduled")
+
+
+def test_stages_by_name() -> None:
+    assert list(STAGES) == ["nest", "scheduled", "tensorized", "threads", "streams", "asm"]
+    with refused(AccelError, "the stage is 'tensorised'; did you mean 'tensorized'?"):
+        stage_text(gemm_program(), "tensorised")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"M": 4}, "it has no input A of int8[3, 5], as the program has"),
+        ({"N": 10}, "it has no input B of int8[5, 9], as the program has"),
+        ({"bias": True}, None),
+    ],
+)
+def test_the_expression_must_be_the_programs(options: dict[str, Any], message: str | None) -> None:
+    other = accel.build(accel.gemm(**({"M": 3, "N": 9, "K": 5} | options)), "tiny")
+    program = replace(gemm_program(), source=other.source)
+    if message is None:
+        assert program.run().mismatches  # an input more: it is random, and the program does not add it
+        return
+    with refused(ProgramError, f"the tensor expression is damaged: {message}"):
+        program.run()
+
+
+def test_a_program_that_computes_something_else_is_caught() -> None:
+    program = replace(gemm_program(20, 20, 20, shift=3), source=gemm_program(20, 20, 20, shift=4).source)
+    result = program.run()
+    assert result.mismatches
+    np.testing.assert_equal(
+        result.mismatches,
+        (result.outputs["C"] != program.reference(program.random_inputs())["C"]).sum(),
+    )
+    assert program.run(check=False).mismatches is None
+
+
+def test_all_that_is_public_is_there() -> None:
+    for module in (accel, te):
+        assert len(set(module.__all__)) == len(module.__all__)
+        assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_a_whole_run_by_hand() -> None:
+    """One block product and its store, with tokens, from DRAM to DRAM."""
+    row = {"y_size": 1, "x_size": 1, "x_stride": 1}
+    program = handmade(
+        Load(memory=Memory.INP, dram_base=64 // 4, **row),
+        Load(memory=Memory.WGT, dram_base=128 // 32, push_next=True, **row),
+        Load(memory=Memory.UOP, dram_base=0, **row),
+        Gemm(reset=True, uop_end=1),
+        Gemm(uop_end=1, pop_prev=True, push_next=True),
+        Store(dram_base=256 // 8, pop_prev=True, **row),
+        segments=((64, bytes([1, 2, 3, 4])), (128, bytes(range(32)))),
+    )
+    assert program.check().ok
+    memory = program.dram()
+    simulation = program._simulate(memory, "sim", 0, "program", 10**6, 10**6)
+    simulation.raise_if_bad()
+    right = np.array([1, 2, 3, 4]) @ np.arange(32).reshape(8, 4).T
+    np.testing.assert_array_equal(memory.read(256, 8), right.astype(np.uint8))
