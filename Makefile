@@ -15,7 +15,7 @@ demo: $(VENV)/installed
 	$(BIN)/accel demo
 
 test: $(VENV)/test
-	$(BIN)/python -m pytest -n auto $(if $(VECTORS),--vectors $(VECTORS)) $(ARGS)
+	$(BIN)/python -m pytest -n auto $(if $(VECTORS),--vectors=$(VECTORS)) $(ARGS)
 
 lint: $(VENV)/lint
 	$(BIN)/ruff format --check .

@@ -111,8 +111,8 @@ def random_schedule(rng: Random, g: Gemm, machine: Machine) -> Schedule:
         if rng.random() < 0.2:
             C.reorder("xo", "yo")
         sums.compute_at(C, rng.choice(C.leaves[:2]))
-    inner = []
-    outer = []
+    inner: list[te.IterVar] = []
+    outer: list[te.IterVar] = []
     for axis, factor in zip((*sums.axis, g.k), (rows, columns, depth), strict=True):
         tiles, within = sums.split(axis, factor)
         inner.append(within)

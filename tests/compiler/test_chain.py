@@ -1,5 +1,7 @@
 """Elementwise expressions as chains of ALU steps: the same values in as few steps as that takes."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -162,7 +164,7 @@ def test_what_is_no_chain(body: Expr, message: str) -> None:
     ],
     ids=["bias", "tensors", "read twice", "copy", "constants", "shift by a tensor"],
 )
-def test_chains_on_the_machine(name: str, body: object) -> None:
+def test_chains_on_the_machine(name: str, body: Callable[..., Expr]) -> None:
     """Operands that repeat along rows or columns, and an int8 one that is widened when it is loaded."""
     m = accel.machine(name)
     P, Q = (te.placeholder((13, 11), "int32", name=n) for n in "PQ")
@@ -173,7 +175,7 @@ def test_chains_on_the_machine(name: str, body: object) -> None:
         (13, 11),
         lambda y, x: body(P[y, x], Q[y, x], W[y, x], b[x], r[y]),
         name="C",
-        dtype="int8",  # type: ignore[operator]
+        dtype="int8",
     )
     s = te.create_schedule(C)
     on_chip = [s.cache_write(C, m.acc_buffer)]

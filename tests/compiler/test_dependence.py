@@ -177,7 +177,8 @@ def test_no_token_is_redundant(program: Program) -> None:
 def test_any_schedules_tokens_are_just_enough(seed: int) -> None:
     rng = Random(seed)
     m = accel.machine(rng.choice(("tiny", "gemm8x8")))
-    g = gemms.gemm(*(rng.randint(1, 3 * width) for width in gemms.block(m.config)))
+    M, N, K = (rng.randint(1, 3 * width) for width in gemms.block(m.config))
+    g = gemms.gemm(M, N, K)
     s = gemms.random_schedule(rng, g, m)
     try:
         program = accel.build(s, m)

@@ -1,6 +1,6 @@
 """Declarations of intrinsics: what a lowering rule gets, may return, and must not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ y = te.compute((8, 8), lambda i, j: te.sum(w[i, k] * x[j, k], axis=k), name="y")
 z = te.compute((8, 8), lambda i, j: x[i, j] + w[i, j], name="z")
 
 
-def rule(inputs: list[IntrinOperand], outputs: list[IntrinOperand]) -> tuple[HardwareCall, ...]:
+def rule(inputs: Sequence[IntrinOperand], outputs: Sequence[IntrinOperand]) -> tuple[HardwareCall, ...]:
     ww, xx, yy = inputs[0].access_ptr("r"), inputs[1].access_ptr("r"), outputs[0].access_ptr("w")
     whole = te.hardware_intrin("gemm8x8", ww, xx, yy)
     return whole, te.hardware_intrin("fill_zero", yy), te.hardware_intrin("fused_gemm8x8_add", ww, xx, yy)

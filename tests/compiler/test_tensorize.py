@@ -51,9 +51,9 @@ def test_random_schedules() -> None:
     def check(seed: int) -> None:
         rng = Random(seed)
         m = machine(rng.choice(NAMES))
-        sizes = [rng.randint(1, rng.choice((6, 16, 30))) for _ in range(3)]
+        rows, columns, depth = (rng.randint(1, rng.choice((6, 16, 30))) for _ in range(3))
         transposed = rng.choice(gemms.TRANSPOSITIONS)
-        g = gemms.gemm(*sizes, *transposed)
+        g = gemms.gemm(rows, columns, depth, *transposed)
         s = gemms.random_schedule(rng, g, m)
         inputs = gemms.operands(g, seed)
         want = gemms.product(g, inputs, *transposed)

@@ -103,7 +103,8 @@ def test_every_instruction_finds_its_own_micro_ops(seed: int) -> None:
 
 
 def fillings(emitted: list[Emitted]) -> int:
-    count, used, held = 0, DEPTH + 1, set()
+    count, used = 0, DEPTH + 1
+    held: set[tuple[int, ...]] = set()
     for item in emitted:
         key = tuple(item.uops[:, 0].tolist())
         if not key or key in held:
