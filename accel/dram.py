@@ -62,7 +62,7 @@ class Dram:
 
     def read_rows(self, rows: DramRows) -> Bytes:
         """A copy of strided rows, uint8[rows, row_bytes]."""
-        return np.array(self.view_rows(rows))
+        return np.array(self.view_rows(rows), order="C")
 
     def view_rows(self, rows: DramRows) -> Bytes:
         """Strided rows, uint8[rows, row_bytes], where possible without copying; not to be kept or changed."""

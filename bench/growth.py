@@ -19,6 +19,7 @@ from typing import Any
 import accel
 from accel import te
 from accel.compiler.build import compile_schedule
+from accel.compiler.default import default_schedule
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import simulate
 from accel.sim.timing.model import simulate_timing
@@ -91,8 +92,6 @@ def rows(largest: int, profile: str | None) -> list[dict[str, Any]]:
 
 
 def _compiled(workload: accel.Workload, machine: accel.Machine) -> accel.Program:
-    from accel.compiler.default import default_schedule
-
     return _from_schedule(default_schedule(workload, machine), machine)
 
 
