@@ -61,9 +61,13 @@ class Dram:
         self._view(address, raw.size)[:] = raw
 
     def read_rows(self, rows: DramRows) -> Bytes:
-        """The bytes of strided rows, uint8[rows, row_bytes]."""
+        """A copy of strided rows, uint8[rows, row_bytes]."""
+        return np.array(self.view_rows(rows), order="C")
+
+    def view_rows(self, rows: DramRows) -> Bytes:
+        """Strided rows, uint8[rows, row_bytes], where possible without copying; not to be kept or changed."""
         if self._in_one_extent(rows):
-            return self._strided(rows).copy()
+            return self._strided(rows)
         return np.stack([self.read(rows.start + y * rows.stride, rows.row_bytes) for y in range(rows.rows)])
 
     def write_rows(self, rows: DramRows, data: Bytes) -> None:
@@ -114,8 +118,9 @@ class Dram:
 
     def _strided(self, rows: DramRows) -> Bytes:
         span = (rows.rows - 1) * rows.stride + rows.row_bytes
-        view = self._view(rows.start, span)
-        return np.lib.stride_tricks.as_strided(view, (rows.rows, rows.row_bytes), (rows.stride, 1))
+        extent, offset = self._locate(rows.start, rows.start + span)
+        shape, strides = (rows.rows, rows.row_bytes), (rows.stride, 1)
+        return np.ndarray(shape, np.uint8, buffer=extent.data, offset=offset, strides=strides)
 
     def _locate(self, start: int, stop: int) -> tuple[Bytes, int]:
         """The extent that holds ``[start, stop)`` whole, made or grown if need be, and the offset in it."""

@@ -25,7 +25,7 @@ from accel.dram import Dram
 from accel.errors import AccelError, ProgramError
 from accel.files import write_atomically
 from accel.isa import Instruction, check_encodable, decode
-from accel.layout import PackedLayout
+from accel.layout import PackedLayout, Preparation
 
 FORMAT = "accel-program"
 FORMAT_VERSION = 1
@@ -47,6 +47,7 @@ class ImageTensor:
     Attributes:
         offset: of its first byte from the start of the window.
         dtype: of its values in DRAM, ``int8`` or ``int32``.
+        preparation: how the host changes the values of an int32 input before it packs them.
     """
 
     name: str
@@ -54,6 +55,7 @@ class ImageTensor:
     dtype: str
     offset: int
     layout: PackedLayout
+    preparation: Preparation | None = None
 
     @property
     def nbytes(self) -> int:
@@ -66,7 +68,24 @@ class ImageTensor:
             "dtype": self.dtype,
             "offset": self.offset,
             "layout": self.layout.to_dict(),
+            "preparation": None if self.preparation is None else self.preparation.to_dict(),
         }
+
+    def pack(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+        """The bytes of the tensor in DRAM.
+
+        Raises:
+            ShapeError: a value that the program cannot take.
+        """
+        if self.preparation is not None:
+            values = self.preparation.apply(self.name, values)
+        return array_bytes(self.layout.pack(values))
+
+    def unpack(self, raw: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+        """The plain values of the tensor's bytes in DRAM."""
+        packed = raw.view(np.dtype(self.dtype).newbyteorder("<")).reshape(self.layout.packed)
+        values = self.layout.unpack(packed)
+        return values if self.preparation is None else self.preparation.undo(values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,8 +300,27 @@ def _tensor(data: Any) -> ImageTensor:
         raise ProgramError(f"the role of tensor {name!r} is {role!r}; it must be input, output or constant")
     if dtype not in ("int8", "int32"):
         raise ProgramError(f"the dtype of tensor {name!r} is {dtype!r}; it must be int8 or int32")
-    layout = PackedLayout.from_dict(_entry(data, "layout", dict))
-    return ImageTensor(name=name, role=cast(Role, role), dtype=dtype, offset=_offset(data), layout=layout)
+    preparation = _optional(data, "preparation", dict)
+    return ImageTensor(
+        name=name,
+        role=cast(Role, role),
+        dtype=dtype,
+        offset=_offset(data),
+        layout=PackedLayout.from_dict(_entry(data, "layout", dict)),
+        preparation=None if preparation is None else _preparation(name, dtype, preparation),
+    )
+
+
+def _preparation(name: str, dtype: str, data: dict[str, Any]) -> Preparation:
+    ranges = {key: _entry(data, key, list) for key in ("accepted", "bounds")}
+    numbers = [*ranges["accepted"], *ranges["bounds"], _entry(data, "offset", int)]
+    if (
+        dtype != "int32"
+        or list(map(len, ranges.values())) != [2, 2]
+        or any(type(n) is not int for n in numbers)
+    ):
+        raise ProgramError(f"the preparation of tensor {name!r} does not hold together")
+    return Preparation.from_dict(data)
 
 
 def _check_image(image: Image) -> None:

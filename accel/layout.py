@@ -12,7 +12,54 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.errors import ProgramError
+from accel.errors import ProgramError, ShapeError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """How the host changes a tensor's values before it packs them: ``clip(value, *bounds) + offset``.
+
+    Attributes:
+        accepted: values outside of this range would not give the same result; they are refused.
+        bounds: beyond them all values have the same effect.
+        offset: added after clipping.
+    """
+
+    accepted: tuple[int, int]
+    bounds: tuple[int, int]
+    offset: int
+
+    def apply(self, name: str, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The values to pack.
+
+        Raises:
+            ShapeError: a value is outside of what the program was compiled for.
+        """
+        low, high = self.accepted
+        if values.size and (values.min() < low or values.max() > high):
+            worst = values.min() if values.min() < low else values.max()
+            raise ShapeError(f"{name} holds {worst}; the program was compiled for {low}..{high}")
+        clipped = values.astype(np.int64).clip(*self.bounds)
+        return (clipped + self.offset).astype(np.int32)
+
+    def undo(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Values that :meth:`apply` turns into these."""
+        return (values.astype(np.int64) - self.offset).astype(np.int32)
+
+    def accepts(self, values: npt.NDArray[np.int32]) -> bool:
+        """Whether :meth:`apply` would take these values."""
+        low, high = self.accepted
+        return not values.size or bool(low <= values.min() and values.max() <= high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data; :meth:`from_dict` reads it back."""
+        return {"accepted": list(self.accepted), "bounds": list(self.bounds), "offset": self.offset}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "Preparation":
+        """The inverse of :meth:`to_dict`."""
+        (a, b), (c, d) = data["accepted"], data["bounds"]
+        return cls(accepted=(int(a), int(b)), bounds=(int(c), int(d)), offset=int(data["offset"]))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator
 
+from accel.compiler.fold import fold_bias
 from accel.compiler.lower import lower
 from accel.compiler.nest import format_nest
 from accel.compiler.schedule import create_schedule
 from accel.compiler.tensorize import tensorize
+from accel.compiler.threads import lower_threads
 from accel.errors import AccelError, nearest
 from accel.isa import Instruction, Unit, format_instruction
 from accel.order import pops, pushes
@@ -38,6 +40,11 @@ def _tensorized(program: Program) -> str:
     return format_nest(tensorize(program.schedule()))
 
 
+def _threads(program: Program) -> str:
+    nest = tensorize(program.schedule())
+    return format_nest(lower_threads(fold_bias(nest) if program.folded else nest))
+
+
 def streams_text(program: Program) -> str:
     """Every instruction with the tokens that it waits for and sends, in program order."""
     return "".join(line + "\n" for line in _stream_lines(program.instructions))
@@ -68,7 +75,7 @@ STAGES: dict[str, Callable[[Program], str]] = {
     "nest": _nest,
     "scheduled": _scheduled,
     "tensorized": _tensorized,
-    "threads": _tensorized,
+    "threads": _threads,
     "streams": streams_text,
     "asm": assembly_text,
 }

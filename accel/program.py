@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,9 +22,10 @@ from accel.compiler.workload import Workload
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import AccelError, ProgramError, ShapeError, nearest
-from accel.image import Image, array_bytes
+from accel.image import Image
 from accel.machines import Machine, machine
 from accel.result import Result
+from accel.schedules import rethreaded
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation, simulate
@@ -75,6 +76,12 @@ class Program(Image):
         apply_steps(schedule, steps, target.intrinsic, target.scope)
         return schedule
 
+    @property
+    def folded(self) -> bool:
+        """Whether reset and bias were folded into one step where possible."""
+        options = (self.source or {}).get("options")
+        return not isinstance(options, dict) or options.get("fold") is not False
+
     @cached_property
     def compulsory(self) -> Compulsory | None:
         """What the computation takes at least; None if it is not known."""
@@ -113,8 +120,7 @@ class Program(Image):
         found = {}
         for tensor in self.tensors:
             if tensor.role == "constant":
-                raw = np.frombuffer(segments[tensor.offset], dtype=np.dtype(tensor.dtype).newbyteorder("<"))
-                found[tensor.name] = tensor.layout.unpack(raw.reshape(tensor.layout.packed))
+                found[tensor.name] = tensor.unpack(np.frombuffer(segments[tensor.offset], dtype=np.uint8))
         return found
 
     def _check_expression(self, outputs: tuple[Tensor, ...]) -> None:
@@ -173,6 +179,7 @@ class Program(Image):
         given = dict(inputs or {})
         program._check_inputs(given)
         values = (program.random_inputs(seed) if program._missing(given) else {}) | given
+        program = program._for_values(values)
         start = time.perf_counter()
         dram = program.dram()
         program._pack(dram, values)
@@ -198,6 +205,19 @@ class Program(Image):
             pack_seconds=packed - start + unpacked - simulated,
             simulate_seconds=simulated - packed,
         )
+
+    def _for_values(self, values: Mapping[str, npt.NDArray[Any]]) -> "Program":
+        """This program, or, where a value is beyond what its folded bias can express, an unfolded one."""
+        refused = any(
+            tensor.role == "input"
+            and tensor.preparation is not None
+            and not tensor.preparation.accepts(values[tensor.name])
+            for tensor in self.tensors
+        )
+        if not refused or not self.has_expression:
+            return self  # packing says what is wrong
+        image = compile_schedule(self.schedule(), self.config, constants=self._constants(), fold=False)
+        return _as_program(image)
 
     def _simulate(
         self, dram: Dram, backend: str, seed: int, order: Order, max_cycles: int, max_uops: int
@@ -231,16 +251,14 @@ class Program(Image):
     def _pack(self, dram: Dram, values: Mapping[str, npt.NDArray[Any]]) -> None:
         for tensor in self.tensors:
             if tensor.role == "input":
-                packed = tensor.layout.pack(values[tensor.name])
-                dram.write(self.config.mem_base + tensor.offset, array_bytes(packed))
+                dram.write(self.config.mem_base + tensor.offset, tensor.pack(values[tensor.name]))
 
     def _unpack(self, dram: Dram) -> dict[str, npt.NDArray[Any]]:
         outputs = {}
         for tensor in self.tensors:
             if tensor.role == "output":
                 raw = dram.read(self.config.mem_base + tensor.offset, tensor.nbytes)
-                values = raw.view(np.dtype(tensor.dtype).newbyteorder("<"))
-                outputs[tensor.name] = tensor.layout.unpack(values.reshape(tensor.layout.packed))
+                outputs[tensor.name] = tensor.unpack(raw)
         return outputs
 
 
@@ -253,6 +271,7 @@ def build(
     target: Schedule | Workload,
     on: Machine | Config | str,
     *,
+    vthreads: int | None = None,
     constants: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> Program:
     """Compile a schedule, or a workload with the default schedule, for a machine.
@@ -260,6 +279,8 @@ def build(
     Args:
         target: what to compile.
         on: the machine, its configuration or the configuration's name.
+        vthreads: how many virtual threads the loop bound to them is split into; what the schedule says, or
+            for a workload what the model chooses, if not given.
         constants: inputs whose values are known now.
 
     Raises:
@@ -271,11 +292,14 @@ def build(
     options: dict[str, Any] = {}
     if isinstance(target, Workload):
         options = {"workload": target.name, **target.parameters}
-        schedule = default_schedule(target, chosen)
+        schedule = default_schedule(target, chosen, vthreads)
     else:
-        schedule = target
+        schedule = target if vthreads is None else rethreaded(target, chosen, vthreads)
     image = compile_schedule(schedule, chosen.config, constants=constants, options=options)
-    values = {name: getattr(image, name) for name in image.__dataclass_fields__}
-    program = Program(**(values | {"compile_seconds": time.perf_counter() - begin}))
+    program = _as_program(replace(image, compile_seconds=time.perf_counter() - begin))
     program.check().raise_if_bad()
     return program
+
+
+def _as_program(image: Image) -> Program:
+    return Program(**{name: getattr(image, name) for name in image.__dataclass_fields__})

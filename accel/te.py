@@ -9,7 +9,7 @@ from accel.compiler.lower import lower
 from accel.compiler.nest import Nest, format_nest
 from accel.compiler.reference import evaluate
 from accel.compiler.registry import AccessPtr, Emitted, Target, register_emitter
-from accel.compiler.schedule import Schedule, Stage, create_schedule
+from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
 from accel.compiler.tensor import Tensor, compute, placeholder, reduce_axis, sum
 from accel.compiler.tensorize import tensorize
 
@@ -40,4 +40,5 @@ __all__ = [
     "register_emitter",
     "sum",
     "tensorize",
+    "thread_axis",
 ]

@@ -10,10 +10,12 @@ import numpy.typing as npt
 from accel.compiler.data import expression_to_data
 from accel.compiler.dependence import insert_tokens
 from accel.compiler.emit import Emission
-from accel.compiler.memory import DramMap, DramTensor
+from accel.compiler.fold import fold_bias
+from accel.compiler.memory import DramMap
 from accel.compiler.nest import Nest
 from accel.compiler.schedule import Schedule
 from accel.compiler.tensorize import tensorize
+from accel.compiler.threads import lower_threads
 from accel.compiler.uops import at_offset, place_uops
 from accel.config import INSTRUCTION_BYTES, Config
 from accel.errors import ShapeError, nearest
@@ -27,6 +29,7 @@ def compile_schedule(
     *,
     constants: Mapping[str, npt.NDArray[Any]] | None = None,
     options: Mapping[str, Any] | None = None,
+    fold: bool = True,
 ) -> Image:
     """Compile a schedule to a program.
 
@@ -35,6 +38,7 @@ def compile_schedule(
         config: the machine.
         constants: values of inputs that are known now; they are packed into the program.
         options: how the schedule came about, to be kept in the program.
+        fold: fold reset and bias into one step where possible (:mod:`accel.compiler.fold`).
 
     Raises:
         ConfigError, ScheduleError, TensorizeError: the schedule does not fit the machine.
@@ -42,7 +46,7 @@ def compile_schedule(
     """
     begin = time.perf_counter()
     check_encodable(config)
-    nest = tensorize(schedule)
+    nest = lower_threads(fold_bias(tensorize(schedule)) if fold else tensorize(schedule))
     emission = Emission(nest, config)
     placed = place_uops(emission.emitted, config)
     instructions = insert_tokens(placed.instructions, config, placed.words)
@@ -55,7 +59,7 @@ def compile_schedule(
     source = {
         "expression": expression_to_data(schedule.outputs),
         "schedule": schedule.steps,
-        "options": dict(options or {}),
+        "options": {**(options or {}), "fold": fold},
     }
     return Image(
         config=config,
@@ -82,21 +86,20 @@ def _tensors(
         role: Role = "output" if buffer in nest.outputs else "input"
         if buffer.name in constants:
             role = "constant"
+        tensor = ImageTensor(
+            name=buffer.name,
+            role=role,
+            dtype=buffer.dtype,
+            offset=place.offset,
+            layout=place.layout,
+            preparation=nest.prepared.get(buffer),
+        )
+        if role == "constant":
             value = constants[buffer.name]
             check_array(buffer.name, value, buffer.shape, buffer.dtype)
-            segments.append((place.offset, array_bytes(place.layout.pack(value)).tobytes()))
-        tensors.append(_image_tensor(place, role))
+            segments.append((place.offset, tensor.pack(value).tobytes()))
+        tensors.append(tensor)
     return tuple(tensors), segments
-
-
-def _image_tensor(place: DramTensor, role: Role) -> ImageTensor:
-    return ImageTensor(
-        name=place.buffer.name,
-        role=role,
-        dtype=place.buffer.dtype,
-        offset=place.offset,
-        layout=place.layout,
-    )
 
 
 def check_array(name: str, value: object, shape: tuple[int, ...], dtype: str) -> None:

@@ -1,18 +1,38 @@
-"""A schedule for those who bring none: big tiles on chip, one buffer set.
+"""Schedules for those who bring none, chosen by the analytical model.
 
-The result is tiled so that a tile's sums fit the accumulators; its operands are loaded in steps along the
-reduce axis. Half of every scratchpad stays free for a second buffer set.
+Tiles, loop order and virtual threads are varied; plans whose buffers fit are ranked by a quick lower bound,
+and the best of them by the model. The schedule is then made of the public operators only.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
+import numpy as np
+
+from accel.compiler.expr import IterVar
+from accel.compiler.fold import preparation_for
 from accel.compiler.intrin import Intrinsic
-from accel.compiler.schedule import Schedule, Stage, create_schedule
+from accel.compiler.model import BoolArray, GemmModel, GemmPlan, GemmShape, PlanTable, Prediction
+from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
 from accel.compiler.scope import Scope
-from accel.compiler.workload import Workload
+from accel.compiler.tensor import LARGEST_PRODUCT
+from accel.compiler.workload import INT8_HIGH, INT8_LOW, Workload
 from accel.config import Config
 from accel.errors import ScheduleError
+
+_FINALISTS = 10
+"""Plans of each kind (threads, what they run along, loop order) that the model looks at in detail."""
+_REFINED = 3
+"""The best of them are tried with other reduce steps."""
+_THREADS = (1, 2, 4)
+_ALIKE = 0.01
+"""Lower bounds that differ by less than this share say nothing; effort decides who is a finalist."""
+_CLOSE = 0.002
+"""Plans whose cycles differ by less than this share are as good as one another; effort decides."""
+_MOST_SIZES = 40
+"""Tile sizes tried per dimension."""
 
 
 class MachineLike(Protocol):
@@ -38,54 +58,149 @@ class MachineLike(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tiles:
-    """Size of a tile in blocks: rows and columns of the result, and steps along the reduce axis."""
+class Candidate:
+    """A plan and what the model predicts for it."""
 
-    rows: int
-    columns: int
-    depth: int
+    plan: GemmPlan
+    prediction: Prediction
 
 
-def choose_tiles(workload: Workload, config: Config) -> Tiles:
-    """The tiles with the least DRAM traffic of those that fit into half of the scratchpads.
+def shape_of(workload: Workload, config: Config) -> GemmShape:
+    """A matrix product in blocks of a machine's GEMM core."""
+    sizes = workload.parameters
+    shift, bias, relu = sizes["shift"], sizes["bias"], sizes["relu"]
+    saturates = relu or shift is not None
+    passes = 1 + bool(bias) + bool(shift) + 2 * saturates
+    if bias and saturates and shift:
+        low = 0 if relu else INT8_LOW
+        if preparation_for(low, INT8_HIGH, shift, sizes["K"] * LARGEST_PRODUCT) is not None:
+            passes -= 1
+    return GemmShape(
+        rows=-(-sizes["M"] // config.batch),
+        columns=-(-sizes["N"] // config.block_out),
+        depth=-(-sizes["K"] // config.block_in),
+        transpose_a=sizes["transpose_a"],
+        transpose_b=sizes["transpose_b"],
+        bias=bool(bias),
+        passes=passes,
+    )
+
+
+def candidates(workload: Workload, config: Config, threads: int | None = None) -> list[Candidate]:
+    """The most promising plans, best first.
+
+    Args:
+        workload: a matrix product.
+        config: the machine.
+        threads: only plans with so many virtual threads; any number if not given.
 
     Raises:
-        ScheduleError: a scratchpad is too small for one block.
+        ScheduleError: none fits; with the largest number of threads that does.
     """
-    sizes = workload.parameters
-    rows = -(-sizes["M"] // config.batch)
-    columns = -(-sizes["N"] // config.block_out)
-    depth = -(-sizes["K"] // config.block_in)
-    inp, wgt, acc = config.inp_depth // 2, config.wgt_depth // 2, config.acc_depth // 2
-    per_column = 1 if sizes["bias"] else 0
-    best: tuple[float, Tiles] | None = None
-    for tile_rows in range(1, min(rows, inp) + 1):
-        tile_columns = min(columns, wgt, acc // (tile_rows + per_column))
-        if not tile_columns:
-            break
-        inp_traffic = config.inp_element_bytes * -(-columns // tile_columns) / columns
-        wgt_traffic = config.wgt_element_bytes * -(-rows // tile_rows) / rows
-        tile_depth = min(depth, inp // tile_rows, wgt // tile_columns)
-        cost = inp_traffic / config.block_in + wgt_traffic / config.block_in
-        tiles = Tiles(rows=tile_rows, columns=tile_columns, depth=tile_depth)
-        if best is None or cost < best[0]:
-            best = (cost, tiles)
-    if best is None:
-        raise ScheduleError(
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise ScheduleError(f"the number of virtual threads is {threads!r}; it must be a positive integer")
+    model = GemmModel(shape_of(workload, config), config)
+    plans = _fitting(model, _THREADS if threads is None else (threads,))
+    if not len(plans.rows):
+        raise _too_small(model, config, threads)
+    quick = model.quick(plans)
+    effort = model.instructions(plans)
+    # the best bound first; bounds that hardly differ by the effort
+    order = np.lexsort((effort, np.floor(np.log(quick / quick.min()) / np.log(1 + _ALIKE))))
+    kinds = (plans.threads * 4 + plans.along_depth * 2 + plans.rows_outer)[order]
+    first = [order[np.flatnonzero(kinds == kind)[:_FINALISTS]] for kind in np.unique(kinds)]
+    chosen = plans.take(np.concatenate(first))
+    found = [Candidate(plan=plan, prediction=model.predict(plan)) for plan in chosen.plans()]
+    leaders = sorted(found, key=lambda c: c.prediction.cycles)[:_REFINED]
+    others = [plan for leader in leaders for plan in _other_steps(model, leader.plan)]
+    known = {c.plan for c in found}
+    found += [Candidate(plan=p, prediction=model.predict(p)) for p in dict.fromkeys(others) if p not in known]
+    best = min(c.prediction.cycles for c in found)
+    return sorted(found, key=partial(_rank, model, best * (1 + _CLOSE)))
+
+
+def _rank(model: GemmModel, close: float, candidate: Candidate) -> tuple[bool, float]:
+    """Plans that are about as good as the best come first, those with the fewest instructions in front."""
+    if candidate.prediction.cycles <= close:
+        return False, float(model.instructions(PlanTable.of([candidate.plan]))[0])
+    return True, candidate.prediction.cycles
+
+
+def _other_steps(model: GemmModel, plan: GemmPlan) -> list[GemmPlan]:
+    """The same plan with other reduce steps."""
+    depths = _sizes(model.shape.depth)
+    near = min(range(len(depths)), key=lambda i: abs(depths[i] - plan.depth))
+    others = [replace(plan, depth=d) for d in depths[max(0, near - 3) : near + 4]]
+    table = PlanTable.of(others)
+    fitting = model.fits(table) & _useful(model.shape, table)
+    return [other for other, fits in zip(others, fitting, strict=True) if fits]
+
+
+def _fitting(model: GemmModel, numbers: Sequence[int]) -> PlanTable:
+    """All plans that fit and are useful."""
+    shape = model.shape
+    grid = np.meshgrid(
+        _sizes(shape.rows),
+        _sizes(shape.columns),
+        _sizes(shape.depth),
+        numbers,
+        [False, True],
+        [False, True],
+        indexing="ij",
+    )
+    plans = PlanTable(*(axis.reshape(-1) for axis in grid))
+    return plans.take(np.flatnonzero(_useful(shape, plans) & model.fits(plans)))
+
+
+def _useful(shape: GemmShape, plans: PlanTable) -> BoolArray:
+    """Whether there is something to do for each thread."""
+    inner_tiles = np.where(plans.rows_outer, -(-shape.columns // plans.columns), -(-shape.rows // plans.rows))
+    turns = np.where(plans.along_depth, -(-shape.depth // plans.depth), inner_tiles)
+    alone = (shape.rows, shape.columns, shape.depth) == (1, 1, 1)
+    useful: BoolArray = np.where(plans.threads == 1, ~plans.along_depth, (turns > 1) | alone)
+    return useful
+
+
+def _sizes(size: int) -> list[int]:
+    """Tile sizes that cut ``size`` into different numbers of tiles, the large ones and some small ones."""
+    sizes = set()
+    tiles = 1
+    while tiles <= size:
+        part = -(-size // tiles)
+        sizes.add(part)
+        tiles = max(tiles + 1, -(-size // part) + 1) if part > 1 else size + 1
+    every = sorted(sizes)
+    if len(every) <= _MOST_SIZES:
+        return every
+    picked = np.unique(np.geomspace(1, len(every), _MOST_SIZES).astype(int)) - 1
+    return [every[i] for i in picked]
+
+
+def _too_small(model: GemmModel, config: Config, threads: int | None) -> ScheduleError:
+    if threads is None:
+        return ScheduleError(
             f"configuration {config.name!r} has scratchpads of {config.inp_depth} inp, "
-            f"{config.wgt_depth} wgt and {config.acc_depth} acc elements; "
-            f"one tile needs at least 2, 2 and {2 * (1 + per_column)}"
+            f"{config.wgt_depth} wgt and {config.acc_depth} acc elements; not even tiles of one block fit"
         )
-    return best[1]
+    per_tile = 1 + model.shape.bias
+    most = min(config.inp_depth, config.wgt_depth, config.acc_depth // per_tile)
+    return ScheduleError(
+        f"{threads} virtual threads do not fit the scratchpads of configuration {config.name!r}; "
+        f"at most {most} do"
+    )
 
 
-def default_schedule(workload: Workload, machine: MachineLike) -> Schedule:
-    """A schedule for a workload, made of the public operators only.
+def default_schedule(workload: Workload, machine: MachineLike, threads: int | None = None) -> Schedule:
+    """A schedule for a workload: the best of :func:`candidates`.
 
     Raises:
         ScheduleError: the machine is too small for it.
     """
-    tiles = choose_tiles(workload, machine.config)
+    return gemm_schedule(workload, machine, candidates(workload, machine.config, threads)[0].plan)
+
+
+def gemm_schedule(workload: Workload, machine: MachineLike, plan: GemmPlan) -> Schedule:
+    """The schedule of a plan."""
     config = machine.config
     s = create_schedule(workload.output)
     C = workload.output
@@ -95,40 +210,55 @@ def default_schedule(workload: Workload, machine: MachineLike) -> Schedule:
     else:
         sums = s[workload.sums]
         sums.set_scope(machine.acc_buffer)
-        result = s[s.cache_write(C, machine.acc_buffer)]
-        stages = [sums, result]
-    y, x = s[C].op.axis
-    _, xo, _, _ = s[C].tile(y, x, tiles.rows * config.batch, tiles.columns * config.block_out)
+        stages = [sums, s[s.cache_write(C, machine.acc_buffer)]]
+    innermost, outermost = _tile_result(s[C], plan, config)
     for stage in stages:
-        stage.compute_at(s[C], xo)
+        stage.compute_at(s[C], innermost)
     if workload.parameters["bias"]:
         bias = s.cache_read(s.tensor("bias"), machine.acc_buffer)
-        s[bias].compute_at(s[C], xo)
+        s[bias].compute_at(s[C], outermost if plan.outer == "columns" else innermost)
     inp = s.cache_read(s.tensor("A"), machine.inp_buffer)
     wgt = s.cache_read(s.tensor("B"), machine.wgt_buffer)
-    ko = _tile_sums(sums, tiles, machine)
-    s[inp].compute_at(sums, ko)
-    s[wgt].compute_at(sums, ko)
+    step = _tile_sums(sums, plan, machine)
+    s[inp].compute_at(sums, step)
+    s[wgt].compute_at(sums, step)
     for stage in stages[1:]:
-        _tile_result(stage, machine)
+        _tile_epilogue(stage, machine)
     return s
 
 
-def _tile_sums(stage: Stage, tiles: Tiles, machine: MachineLike) -> str:
-    """Blocks of the GEMM core inside steps along the reduce axis; returns the name of the steps' loop."""
+def _tile_result(stage: Stage, plan: GemmPlan, config: Config) -> tuple[IterVar, IterVar]:
+    """Loops over the tiles of the result; the innermost and the outermost of them."""
+    y, x = stage.axis
+    yo, xo, yi, xi = stage.tile(y, x, plan.rows * config.batch, plan.columns * config.block_out)
+    outer, inner = (yo, xo) if plan.outer == "rows" else (xo, yo)
+    stage.reorder(outer, inner, yi, xi)
+    if plan.threads == 1 or plan.thread_axis == "depth":
+        return inner, outer
+    _, thread = stage.split(inner, plan.threads, names=(inner.name, inner.name[0] + "v"))
+    stage.bind(thread, thread_axis("vthread"))
+    return thread, outer
+
+
+def _tile_sums(stage: Stage, plan: GemmPlan, machine: MachineLike) -> IterVar:
+    """Blocks of the GEMM core inside reduce steps; returns the loop that operands are loaded in."""
     config = machine.config
     y, x = stage.axis
     (k,) = stage.reduce_axis
     ym, yi = stage.split(y, config.batch, names=("ym", "yi"))
     xm, xi = stage.split(x, config.block_out, names=("xm", "xi"))
-    ko, kt = stage.split(k, tiles.depth * config.block_in, names=("ko", "kt"))
+    ko, kt = stage.split(k, plan.depth * config.block_in, names=("ko", "kt"))
     km, ki = stage.split(kt, config.block_in, names=("km", "ki"))
     stage.reorder(ko, ym, xm, km, yi, xi, ki)
     stage.tensorize(yi, machine.gemm)
-    return ko.name
+    if plan.threads == 1 or plan.thread_axis == "inner":
+        return ko
+    _, thread = stage.split(ko, plan.threads, names=("ko", "kv"))
+    stage.bind(thread, thread_axis("vthread"))
+    return thread
 
 
-def _tile_result(stage: Stage, machine: MachineLike) -> None:
+def _tile_epilogue(stage: Stage, machine: MachineLike) -> None:
     config = machine.config
     y, x = stage.axis
     ym, yi = stage.split(y, config.batch, names=("ym", "yi"))

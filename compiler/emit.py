@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from accel.compiler.emitters import alu, dma_copy2d
+from accel.compiler.emitters import alu, dma_copy2d, fill_zero
 from accel.compiler.expr import Expr, IterVar
 from accel.compiler.linear import Linear, evaluate, linear, variables
-from accel.compiler.memory import DramMap, DramTensor, place_buffers, transfer_memory
+from accel.compiler.memory import DramMap, DramTensor, block_count, place_buffers, transfer_memory
 from accel.compiler.nest import (
     Alu,
     Buffer,
     Call,
+    Clear,
     Copy,
     For,
     Guard,
@@ -25,6 +26,7 @@ from accel.compiler.nest import (
     Node,
     Region,
     format_region,
+    walk_nodes,
 )
 from accel.compiler.packing import Element, buffer_elements, widths
 from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
@@ -51,10 +53,13 @@ class Emission:
         self.elements = buffer_elements(nest)
         self.bases = place_buffers(nest.locals, self.elements)
         self.dram = DramMap(config)
+        self._loaded = {n.target.buffer for n in walk_nodes(nest.body) if isinstance(n, Copy)}
         self.emitted: list[Emitted] = []
         self._dimensions: dict[int, list[_Dimension]] = {}
         self._boxes: dict[int, tuple[list[For], Node] | None] = {}
         self._known: dict[tuple[object, ...], Sequence[Emitted]] = {}
+        self._content: dict[tuple[Buffer, int], object] = {}
+        """What was loaded last into each copy of a buffer, so that it need not be loaded again."""
         self._keep: list[object] = []
         """What the caches above know by its id."""
         self._run(nest.body, {})
@@ -65,6 +70,8 @@ class Emission:
         for node in nodes:
             if isinstance(node, For):
                 self._run_loop(node, env)
+            elif isinstance(node, Clear):
+                self._emit_clear(node)
             elif isinstance(node, Guard):
                 if all(evaluate(a, env) < evaluate(b, env) for a, b in node.conditions):
                     self._run(node.body, env)
@@ -121,8 +128,8 @@ class Emission:
         return not any(
             var in variables(atom) and atom is not var
             for region in _regions(leaf)
-            for dimension in self._region(region)
-            for atom, _ in dimension.start.terms
+            for form in (linear(region.copy), *(d.start for d in self._region(region)))
+            for atom, _ in form.terms
         )
 
     # --- one call --------------------------------------------------------------------------------
@@ -137,7 +144,11 @@ class Emission:
         box = [loop.var for loop in loops]
         for var in box:
             env[var] = 0
-        pointers = tuple(self._pointer(region, box, env) for region in _regions(node))
+        regions = _regions(node)
+        if regions[0].buffer in self._loaded:
+            for copy in range(regions[0].buffer.copies):
+                self._content.pop((regions[0].buffer, copy), None)
+        pointers = tuple(self._pointer(region, box, env) for region in regions)
         key = (id(node), extents, pointers)
         known = self._known.get(key)
         if known is None:
@@ -159,6 +170,13 @@ class Emission:
             emitted.extend(emitter.emit(target, *(of_tensor[p.tensor] for p in call.pointers)))
         return emitted
 
+    def _emit_clear(self, node: Clear) -> None:
+        buffer = node.buffer
+        assert buffer.scope is not None
+        elements = buffer.copies * block_count(buffer, self.elements[buffer])
+        pointer = AccessPtr(buffer.scope.name, self.bases[buffer], (1,))
+        self.emitted.extend(fill_zero(Target(config=self.config, extents=(elements,)), pointer))
+
     def _emit_copy(self, node: Copy, env: Env) -> None:
         store = node.target.buffer.scope is None
         dram, local = (node.target, node.source) if store else (node.source, node.target)
@@ -169,8 +187,8 @@ class Emission:
             return
         local_ptr = AccessPtr(
             local.buffer.scope.name if local.buffer.scope is not None else "",
-            self._base(local, dimensions, self._strides(local.buffer, env), self.bases[local.buffer], env),
-            self._strides(local.buffer, env),
+            self._base(local, dimensions, self._strides(local, env), self._copy_base(local, env), env),
+            self._strides(local, env),
         )
         element = self.elements[local.buffer]
         outer = tensor.layout.packed[: len(dimensions)]
@@ -183,8 +201,14 @@ class Emission:
             extents=extents,
             memory=transfer_memory(dram.buffer, local.buffer, store=store),
         )
-        pointers = (dram_ptr, local_ptr) if store else (local_ptr, dram_ptr)
-        self.emitted.extend(dma_copy2d(target, *pointers))
+        if store:
+            self.emitted.extend(dma_copy2d(target, dram_ptr, local_ptr))
+            return
+        place = (local.buffer, evaluate(local.copy, env))
+        content = (dram.buffer, extents, dram_ptr, local_ptr)
+        if self._content.get(place) != content:
+            self._content[place] = content
+            self.emitted.extend(dma_copy2d(target, local_ptr, dram_ptr))
 
     def _dram_tensor(self, dram: Buffer, local: Buffer, store: bool) -> DramTensor:
         return self.dram.place(dram, self.elements[local], transfer_memory(dram, local, store=store))
@@ -193,11 +217,13 @@ class Emission:
 
     def _pointer(self, region: Region, box: list[IterVar], env: Env) -> AccessPtr:
         dimensions = self._region(region)
-        steps = self._strides(region.buffer, env)
-        base = self._base(region, dimensions, steps, self.bases[region.buffer], env)
+        steps = self._strides(region, env)
+        base = self._base(region, dimensions, steps, self._copy_base(region, env), env)
+        turn = linear(region.copy)
+        apart = block_count(region.buffer, self.elements[region.buffer])
         strides = []
         for var in box:
-            stride = 0
+            stride = turn.factor(var) * apart
             for dimension, step in zip(dimensions, steps, strict=True):
                 factor = dimension.start.factor(var)
                 if factor:
@@ -220,11 +246,17 @@ class Emission:
             base += start // dimension.width * step
         return base
 
-    def _strides(self, buffer: Buffer, env: Env) -> tuple[int, ...]:
+    def _copy_base(self, region: Region, env: Env) -> int:
+        """First element of the thread's copy of a scratchpad buffer."""
+        buffer = region.buffer
+        if buffer.copies == 1:
+            return self.bases[buffer]
+        return self.bases[buffer] + evaluate(region.copy, env) * block_count(buffer, self.elements[buffer])
+
+    def _strides(self, region: Region, env: Env) -> tuple[int, ...]:
         """Elements from block to block along each dimension of what a buffer holds now."""
-        sizes = widths(self.elements[buffer], len(buffer.shape))
-        held = [-(-evaluate(e, env) // w) for e, w in zip(self.nest.held[buffer], sizes, strict=True)]
-        return _row_major(held)
+        sizes = widths(self.elements[region.buffer], len(region.ranges))
+        return _row_major([-(-evaluate(e, env) // w) for e, w in zip(region.held, sizes, strict=True)])
 
     def _region(self, region: Region) -> list[_Dimension]:
         return self._dram_region(region, self.elements[region.buffer])

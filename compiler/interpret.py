@@ -20,6 +20,7 @@ from accel.compiler.nest import (
     Assign,
     Buffer,
     Call,
+    Clear,
     Copy,
     Fill,
     For,
@@ -61,9 +62,13 @@ class _State:
         for buffer in nest.inputs:
             if buffer.name not in inputs:
                 raise ShapeError(f"the input {buffer.name} is missing")
-            self.arrays[buffer] = np.array(inputs[buffer.name], dtype=buffer.dtype)
+            value = np.array(inputs[buffer.name], dtype=buffer.dtype)
+            if buffer in nest.prepared:
+                value = nest.prepared[buffer].apply(buffer.name, value)
+            self.arrays[buffer] = value
         for buffer in (*nest.outputs, *nest.locals):
-            self.arrays[buffer] = np.full(buffer.shape, 77, dtype=buffer.dtype)
+            shape = (buffer.copies, *buffer.shape) if buffer.copies > 1 else buffer.shape
+            self.arrays[buffer] = np.full(shape, 77, dtype=buffer.dtype)
 
     def run(self, nodes: Sequence[Node], env: Env) -> None:
         for node in nodes:
@@ -77,11 +82,12 @@ class _State:
             elif isinstance(node, Assign):
                 self._assign(node, (), [], env)
             elif isinstance(node, Fill):
-                self.arrays[node.region.buffer][self._slices(node.region, env)] = 0
+                self._part(node.region, env)[...] = 0
+            elif isinstance(node, Clear):
+                self.arrays[node.buffer][...] = 0
             elif isinstance(node, Copy):
-                source = self.arrays[node.source.buffer][self._slices(node.source, env)]
-                target = self.arrays[node.target.buffer]
-                target[self._slices(node.target, env)] = source.astype(target.dtype)
+                target = self._part(node.target, env)
+                target[...] = self._part(node.source, env).astype(target.dtype)
             elif isinstance(node, Call):
                 self._call(node, env)
             else:
@@ -160,16 +166,20 @@ class _State:
 
     # --- intrinsics --------------------------------------------------------------------------------
 
-    def _slices(self, region: Region, env: Env) -> tuple[slice, ...]:
+    def _part(self, region: Region, env: Env) -> Array:
+        """What a region covers, as a view."""
+        array = self.arrays[region.buffer]
+        if region.buffer.copies > 1:
+            array = array[evaluate_index(region.copy, env)]
         slices = []
         for r in region.ranges:
             start, extent = evaluate_index(r.start, env), evaluate_index(r.extent, env)
             slices.append(slice(start, start + max(0, extent)))
-        return tuple(slices)
+        return array[tuple(slices)]
 
     def _block(self, region: Region, dims: tuple[int | None, ...], shape: tuple[int, ...], env: Env) -> Array:
         """A region as an operand: its dimensions in the operand's order, zeros where it ends early."""
-        part = self.arrays[region.buffer][self._slices(region, env)]
+        part = self._part(region, env)
         order = [d for d in dims if d is not None]
         rest = [d for d in range(part.ndim) if d not in order]
         part = part.transpose(rest + order).reshape([part.shape[d] for d in order])
@@ -185,9 +195,7 @@ class _State:
     def _write_block(
         self, region: Region, dims: tuple[int | None, ...], block: Array, env: Env, *, add: bool
     ) -> None:
-        target = self.arrays[region.buffer]
-        slices = self._slices(region, env)
-        part = target[slices]
+        part = self._part(region, env)
         order = [d for d in dims if d is not None]
         cut = block[tuple(0 if d is None else slice(0, part.shape[d]) for d in dims)]
         sizes = dict(zip(order, cut.shape, strict=True))
@@ -195,9 +203,9 @@ class _State:
         cut = cut.transpose([order.index(d) for d in ascending])
         cut = cut.reshape([sizes.get(d, 1) for d in range(part.ndim)])
         if add:
-            part += cut.astype(target.dtype)
+            part += cut.astype(part.dtype)
         else:
-            part[...] = cut.astype(target.dtype)
+            part[...] = cut.astype(part.dtype)
 
     def _call(self, node: Call, env: Env) -> None:
         op = node.intrin.op

@@ -43,6 +43,11 @@ class StageNest:
     loops: dict[IterVar, IterVar | None] = field(default_factory=dict)
     conditions: list[tuple[Expr, Expr]] = field(default_factory=list)
 
+    @property
+    def held(self) -> tuple[Expr, ...]:
+        """Extents of the domain."""
+        return tuple(r.extent for r in self.domain)
+
     def inside(self, position: int) -> set[IterVar]:
         """Loop variables of the leaves from ``position`` inward."""
         found = (self.loops[leaf] for leaf in self.stage.leaves[position:])
@@ -80,6 +85,7 @@ class Lowering:
         self.schedule = schedule
         self.buffers: dict[Tensor, Buffer] = {}
         self.starts: dict[Tensor, tuple[Expr, ...]] = {}
+        self.held: dict[Buffer, tuple[Expr, ...]] = {}
         self.nests: dict[Stage, StageNest] = {}
         self.places: dict[Stage, tuple[Stage, IterVar]] = {}
         for tensor in schedule.inputs:
@@ -152,6 +158,7 @@ class Lowering:
         buffer = Buffer(tensor.name, shape, tensor.dtype, stage.scope if stage is not None else None)
         self.buffers[tensor] = buffer
         self.starts[tensor] = tuple(r.start for r in domain)
+        self.held[buffer] = tuple(r.extent for r in domain)
         return buffer
 
     def _automatic(self, stage: Stage) -> tuple[Stage, IterVar] | None:
@@ -363,13 +370,13 @@ def finish(lowering: Lowering, body: Sequence[Node]) -> Nest:
     """A nest of ``body`` with the buffers of a lowering declared."""
     schedule = lowering.schedule
     local = [s for s in schedule.stages if s.tensor not in schedule.outputs]
-    held = {lowering.buffers[s.tensor]: tuple(r.extent for r in lowering.nests[s].domain) for s in local}
+    around = {lowering.buffers[s.tensor]: lowering.nests[s].outer for s in local}
     return Nest(
         inputs=tuple(lowering.buffers[t] for t in schedule.inputs),
         outputs=tuple(lowering.buffers[t] for t in schedule.outputs),
-        locals=tuple(held),
+        locals=tuple(around),
         body=tuple(body),
-        held=held,
+        around=around,
     )
 
 
@@ -408,7 +415,8 @@ def wrap_loop(nest: StageNest, leaf: IterVar, inner: Sequence[Node]) -> list[Nod
         return list(inner)
     if loop.extent == 1:
         return [replace_vars(node, {loop: Const(0)}) for node in inner]
-    return [For(loop, nest.extents[leaf], tuple(inner), leaf in nest.stage.unrolled)]
+    threads, unrolled = leaf in nest.stage.threads, leaf in nest.stage.unrolled
+    return [For(loop, nest.extents[leaf], tuple(inner), threads=threads, unrolled=unrolled)]
 
 
 def guarded(conditions: Sequence[tuple[Expr, Expr]], nodes: list[Node]) -> list[Node]:
@@ -459,4 +467,4 @@ def inner_region(nest: StageNest, position: int) -> Region | None:
         ranges.append(Range(start, shorter(part.extent, start, Const(reach))))
     if not all(value in inner for value, _ in nest.space_conditions(position)):
         return None
-    return Region(nest.buffer, tuple(ranges))
+    return Region(nest.buffer, tuple(ranges), nest.held)

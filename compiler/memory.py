@@ -1,6 +1,6 @@
 """Where everything lies: scratchpad buffers, and tensors, micro-ops and instructions in DRAM."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from accel.compiler.nest import Buffer
@@ -79,7 +79,7 @@ def transfer_memory(dram: Buffer, local: Buffer, *, store: bool) -> Memory:
     return Memory.ACC_8BIT if memory is Memory.ACC and dram.dtype == "int8" else memory
 
 
-def place_buffers(locals_: Iterable[Buffer], elements: dict[Buffer, Element]) -> dict[Buffer, int]:
+def place_buffers(locals_: Sequence[Buffer], elements: dict[Buffer, Element]) -> dict[Buffer, int]:
     """First element of every scratchpad buffer.
 
     Raises:
@@ -95,7 +95,9 @@ def place_buffers(locals_: Iterable[Buffer], elements: dict[Buffer, Element]) ->
             )
         name = buffer.scope.name
         bases[buffer] = used.get(name, 0)
-        used[name] = bases[buffer] + block_count(buffer, elements[buffer])
+        used[name] = bases[buffer] + buffer.copies * block_count(buffer, elements[buffer])
+        if used[name] > buffer.scope.depth and any(b.copies > 1 for b in locals_):
+            raise ScheduleError(_too_many_threads(locals_, elements, name))
         if used[name] > buffer.scope.depth:
             raise ScheduleError(
                 f"{name} would hold {used[name]} elements with {buffer.name}{list(buffer.shape)}; "
@@ -105,8 +107,27 @@ def place_buffers(locals_: Iterable[Buffer], elements: dict[Buffer, Element]) ->
     return bases
 
 
+def _too_many_threads(buffers: Sequence[Buffer], elements: dict[Buffer, Element], name: str) -> str:
+    """What to say if the copies for all threads do not fit, with the largest number that does."""
+    threads = max(buffer.copies for buffer in buffers)
+    most = threads
+    scopes = {b.scope.name: b.scope for b in buffers if b.scope is not None}
+    for scope in scopes.values():
+        here = [(b.copies, block_count(b, elements[b])) for b in buffers if b.scope == scope]
+        shared = sum(count for copies, count in here if copies == 1)
+        own = sum(count for copies, count in here if copies > 1)
+        if own:
+            most = min(most, max(0, scope.depth - shared) // own)
+    config = next(iter(scopes.values())).config
+    advice = f"at most {most} do" if most else "not even one does: use smaller tiles"
+    return (
+        f"{threads} virtual threads do not fit {name} of configuration {config.name!r} "
+        f"with these tiles; {advice}"
+    )
+
+
 def block_count(buffer: Buffer, element: Element) -> int:
-    """Elements that a buffer takes at its largest."""
+    """Elements that one copy of a buffer takes at its largest."""
     count = 1
     for size, width in zip(buffer.shape, widths(element, len(buffer.shape)), strict=True):
         count *= -(-size // width)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from accel.compiler.expr import Binary, Const, Dtype, Expr, IterVar, Read, format_expr, rewrite, substitute
 from accel.compiler.linear import bounds, simplify
 from accel.compiler.scope import Scope
+from accel.layout import Preparation
 
 if TYPE_CHECKING:
     from accel.compiler.intrin import TensorIntrin
@@ -28,12 +29,14 @@ class Buffer:
         name: the tensor's.
         shape: of the largest part that is held at any time.
         scope: the scratchpad, or None for DRAM.
+        copies: one per virtual thread that has a part of its own.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: Dtype
     scope: Scope | None
+    copies: int = 1
 
     def __repr__(self) -> str:
         return f"Buffer({self.name}, {self.shape}, {self.scope or 'dram'})"
@@ -51,12 +54,23 @@ class Range:
         return bounds(self.extent)[1]
 
 
+FIRST = Const(0)
+"""The only copy of a buffer that has one."""
+
+
 @dataclass(frozen=True)
 class Region:
-    """A box of a buffer."""
+    """A box of a buffer.
+
+    Attributes:
+        held: extents of the part of its tensor that a scratchpad buffer holds where the box is accessed.
+        copy: of which thread's copy of the buffer it is a part.
+    """
 
     buffer: Buffer
     ranges: tuple[Range, ...]
+    held: tuple[Expr, ...]
+    copy: Expr = FIRST
 
     @property
     def whole(self) -> bool:
@@ -75,12 +89,14 @@ class Node:
 class For(Node):
     """``for var in range(extent)``; the extent may depend on outer variables.
 
-    An unrolled one is printed and interpreted as :func:`written_out`.
+    The iterations of a loop with ``threads`` are virtual threads: they run side by side. An unrolled loop is
+    printed and interpreted as :func:`written_out`.
     """
 
     var: IterVar
     extent: Expr
     body: tuple[Node, ...]
+    threads: bool = False
     unrolled: bool = False
 
 
@@ -106,6 +122,13 @@ class Fill(Node):
     """Set a region to zero."""
 
     region: Region
+
+
+@dataclass(frozen=True)
+class Clear(Node):
+    """Set all of a scratchpad buffer to zero, whatever part of it is in use."""
+
+    buffer: Buffer
 
 
 @dataclass(frozen=True)
@@ -154,14 +177,18 @@ class Nest:
         inputs: the tensors that are given.
         outputs: the tensors that are computed.
         locals: all other buffers.
-        held: per local buffer, the extents of the part that it holds, as the loops around it decide.
+        around: per local buffer, the loop variables around the place where it is computed.
+        sum_limits: per local buffer that holds sums, the largest magnitude that they can have.
+        prepared: per input, how the host changes its values before it packs them.
     """
 
     inputs: tuple[Buffer, ...]
     outputs: tuple[Buffer, ...]
     locals: tuple[Buffer, ...]
     body: tuple[Node, ...]
-    held: dict[Buffer, tuple[Expr, ...]] = field(default_factory=dict)
+    around: dict[Buffer, tuple[IterVar, ...]] = field(default_factory=dict)
+    sum_limits: dict[Buffer, int] = field(default_factory=dict)
+    prepared: dict[Buffer, Preparation] = field(default_factory=dict)
 
 
 def walk_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -177,7 +204,8 @@ def format_nest(nest: Nest) -> str:
     lines = []
     for buffer in nest.locals:
         place = buffer.scope.name if buffer.scope is not None else buffer.dtype
-        lines.append(f"{place} {buffer.name}" + "".join(f"[{n}]" for n in buffer.shape))
+        sizes = (buffer.copies, *buffer.shape) if buffer.copies > 1 else buffer.shape
+        lines.append(f"{place} {buffer.name}" + "".join(f"[{n}]" for n in sizes))
     for node in nest.body:
         lines.extend(format_node(node))
     return "\n".join(lines) + "\n"
@@ -189,7 +217,8 @@ def format_node(node: Node, indent: int = 0) -> list[str]:
     if isinstance(node, For) and node.unrolled:
         return [line for child in written_out(node) for line in format_node(child, indent)]
     if isinstance(node, For):
-        lines = [f"{pad}for {node.var.name} in range({format_expr(node.extent)}):"]
+        kind = "vthread" if node.threads else "range"
+        lines = [f"{pad}for {node.var.name} in {kind}({format_expr(node.extent)}):"]
         return lines + [line for child in node.body for line in format_node(child, indent + 1)]
     if isinstance(node, Guard):
         tests = " and ".join(f"{format_expr(a)} < {format_expr(b)}" for a, b in node.conditions)
@@ -205,6 +234,8 @@ def _format_leaf(node: Node) -> str:
         return f"{format_expr(node.target)} {sign} {format_expr(node.value)}"
     if isinstance(node, Fill):
         return f"{format_region(node.region)} = 0"
+    if isinstance(node, Clear):
+        return f"{PREFIX}fill_zero({node.buffer.name})"
     if isinstance(node, Call):
         operands = [node.output, *node.inputs]
         name = node.intrin.form_name(node.form)
@@ -218,9 +249,12 @@ def _format_leaf(node: Node) -> str:
 
 def format_region(region: Region) -> str:
     """``A[ko*8:ko*8+8][yo*8:yo*8+8]``; a whole scratchpad buffer is just its name."""
+    name = region.buffer.name
+    if region.buffer.copies > 1:
+        name += f"[{format_expr(region.copy)}]"
     if region.whole and region.buffer.scope is not None:
-        return region.buffer.name
-    return region.buffer.name + "".join(f"[{_format_range(r)}]" for r in region.ranges)
+        return name
+    return name + "".join(f"[{_format_range(r)}]" for r in region.ranges)
 
 
 def _format_range(r: Range) -> str:
@@ -255,7 +289,9 @@ def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
         return simplify(rewrite(expr, lambda n: _replaced(n, values)))
 
     def change_region(region: Region) -> Region:
-        return Region(region.buffer, tuple(Range(change(r.start), change(r.extent)) for r in region.ranges))
+        ranges = tuple(Range(change(r.start), change(r.extent)) for r in region.ranges)
+        held = tuple(change(extent) for extent in region.held)
+        return replace(region, ranges=ranges, held=held, copy=change(region.copy))
 
     if isinstance(node, For):
         body = tuple(replace_vars(n, values) for n in node.body)

@@ -39,6 +39,24 @@ class Fuse:
     fused: IterVar
 
 
+@dataclass(frozen=True)
+class ThreadAxis:
+    """What :meth:`Stage.bind` binds a loop to; made by :func:`thread_axis`."""
+
+    name: str
+
+
+def thread_axis(name: str = "vthread") -> ThreadAxis:
+    """A kind of thread: ``vthread``, virtual threads that share the machine.
+
+    Raises:
+        ScheduleError: another name.
+    """
+    if name != "vthread":
+        raise ScheduleError(f"the thread axis is {name!r}; only 'vthread' exists")
+    return ThreadAxis(name)
+
+
 @dataclass(eq=False)
 class Stage:
     """The loop nest that computes one tensor; reached as ``schedule[tensor]``.
@@ -65,6 +83,7 @@ class Stage:
     is_cache: bool = False
     tensorized: tuple[IterVar, Intrinsic] | None = None
     unrolled: set[IterVar] = field(default_factory=set)
+    threads: set[IterVar] = field(default_factory=set)
 
     @property
     def name(self) -> str:
@@ -193,6 +212,26 @@ class Stage:
         loop = self._leaf(axis)
         self.unrolled.add(loop)
         self._record("unroll", axis=loop.name)
+
+    def bind(self, axis: IterVar | str, thread: ThreadAxis) -> None:
+        """Make the iterations of a loop virtual threads, which hide each other's latencies.
+
+        Each thread has its own part of the scratchpads for what is computed inside the loop; the threads
+        take turns in every unit.
+
+            for yv in vthread(2):           for ko in range(8):
+                for ko in range(8):             for yv in range(2):
+                    AL = A[...]                     AL[yv] = A[...]
+                    CL += AL * BL                   CL[yv] += AL[yv] * BL[yv]
+
+        Raises:
+            ScheduleError: the axis is no loop of this stage.
+        """
+        if not isinstance(thread, ThreadAxis):
+            raise ScheduleError(f"{axis!r} is bound to {thread!r}; bind to thread_axis('vthread')")
+        loop = self._leaf(axis)
+        self.threads.add(loop)
+        self._record("bind", axis=loop.name, thread=thread.name)
 
     def compute_at(self, consumer: Stage | Tensor, axis: IterVar | str) -> None:
         """Compute, inside a loop of ``consumer``, just what that loop's body needs.
@@ -435,6 +474,7 @@ class Schedule:
             is_cache=True,
             tensorized=stage.tensorized,
             unrolled=stage.unrolled,
+            threads=stage.threads,
         )
         for other in self.stages:
             if other.attach is not None and other.attach[0] is stage:
@@ -469,6 +509,7 @@ class Schedule:
             stage.relations.append(made)
         stage.leaves = [twin(v) for v in leaves if v.kind == "space"]
         stage.unrolled = {twin(v) for v in stage.unrolled if v.kind == "space"}
+        stage.threads = {twin(v) for v in stage.threads if v.kind == "space"}
 
     def _copy_axes(self, tensor: Tensor) -> tuple[IterVar, ...]:
         if isinstance(tensor.op, Compute):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from accel.compiler.intrin import Intrinsic
-from accel.compiler.schedule import Schedule, Step
+from accel.compiler.schedule import Schedule, Step, thread_axis
 from accel.compiler.scope import Scope
 from accel.errors import AccelError, ScheduleError, nearest
 
@@ -37,11 +37,39 @@ def apply_steps(
             raise ScheduleError(f"schedule step {number} is damaged ({what}): {step!r}") from None
 
 
+def with_threads(steps: Sequence[Step], threads: int) -> list[Step]:
+    """The same steps with another number of virtual threads: the splits whose inner loop is bound to
+    them get another factor.
+
+    Raises:
+        ScheduleError: no loop is bound, or one that no split has made.
+    """
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ScheduleError(f"the number of virtual threads is {threads!r}; it must be a positive integer")
+    bound = {(step["stage"], step["axis"]) for step in steps if step["op"] == "bind"}
+    changed: list[Step] = []
+    found = set()
+    for step in steps:
+        made = (step.get("stage"), step["names"][1]) if step["op"] == "split" else None
+        if made in bound:
+            found.add(made)
+            changed.append({**step, "factor": threads})
+        else:
+            changed.append(step)
+    if not bound or found != bound:
+        what = ", ".join(f"{axis} of {stage}" for stage, axis in sorted(bound - found)) or "no loop"
+        raise ScheduleError(
+            f"the schedule binds {what} to virtual threads; their number can be set if a loop is bound that "
+            f"split has made, as its inner one"
+        )
+    return changed
+
+
 def _apply(schedule: Schedule, step: Step, find_intrinsic: FindIntrinsic, find_scope: FindScope) -> None:
     op = step.pop("op")
     if op == "cache_read":
         tensor = schedule.tensor(step["tensor"])
-        readers = None if step["readers"] is None else [schedule[name] for name in step["readers"]]
+        readers = None if step.get("readers") is None else [schedule[name] for name in step["readers"]]
         schedule.cache_read(tensor, find_scope(step["scope"]), readers, name=step["name"])
     elif op == "cache_write":
         schedule.cache_write(schedule.tensor(step["tensor"]), find_scope(step["scope"]), name=step["name"])
@@ -73,6 +101,10 @@ def _unroll(schedule: Schedule, stage: Any, step: Step, *_: Any) -> None:
     stage.unroll(step["axis"])
 
 
+def _bind(schedule: Schedule, stage: Any, step: Step, *_: Any) -> None:
+    stage.bind(step["axis"], thread_axis(step["thread"]))
+
+
 def _compute_at(schedule: Schedule, stage: Any, step: Step, *_: Any) -> None:
     stage.compute_at(schedule[step["consumer"]], step["axis"])
 
@@ -91,6 +123,7 @@ _STAGE_OPERATORS: dict[str, Callable[..., None]] = {
     "fuse": _fuse,
     "reorder": _reorder,
     "unroll": _unroll,
+    "bind": _bind,
     "compute_at": _compute_at,
     "set_scope": _set_scope,
     "tensorize": _tensorize,

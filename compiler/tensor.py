@@ -30,7 +30,9 @@ from accel.compiler.expr import (
 from accel.compiler.linear import bounds
 from accel.errors import ShapeError
 
-LONGEST_REDUCTION = (1 << 31) // (1 << 14) - 1
+LARGEST_PRODUCT = 1 << 14
+"""|int8 * int8| at most."""
+LONGEST_REDUCTION = (1 << 31) // LARGEST_PRODUCT - 1
 """Products of two int8 values that an int32 sum is sure to hold."""
 
 

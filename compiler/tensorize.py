@@ -7,10 +7,12 @@ computed at.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from math import prod
 
 from accel.compiler.chain import Chain, chain_of
-from accel.compiler.expr import Cast, Expr, IterVar, Read, format_expr, reads
+from accel.compiler.expr import Binary, Cast, Expr, IterVar, Read, format_expr, reads
 from accel.compiler.intrin import AluIntrin, CopyIntrin, TensorIntrin
 from accel.compiler.linear import at_zero, bounds, simplify, variables
 from accel.compiler.lower import (
@@ -25,7 +27,7 @@ from accel.compiler.lower import (
 from accel.compiler.nest import Alu, Buffer, Call, Copy, Nest, Node, Range, Region
 from accel.compiler.registry import operand_scopes
 from accel.compiler.schedule import Schedule, Split, Stage
-from accel.compiler.tensor import Compute, Tensor, reduction
+from accel.compiler.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
 from accel.compiler.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
 from accel.errors import TensorizeError
 
@@ -44,7 +46,20 @@ def tensorize(schedule: Schedule) -> Nest:
     body: list[Node] = []
     for stage in lowering.root_stages():
         body.extend(emitter.stage(stage))
-    return finish(lowering, body)
+    return replace(finish(lowering, body), sum_limits=_sum_limits(lowering))
+
+
+def _sum_limits(lowering: Lowering) -> dict[Buffer, int]:
+    """How large the sums of int8 products in each buffer can become."""
+    limits = {}
+    for stage in lowering.schedule.stages:
+        total = reduction(stage.body)
+        factors = reads(total.body) if total is not None else []
+        is_product = total is not None and isinstance(total.body, Binary) and total.body.op == "*"
+        if total is not None and is_product and all(read.dtype == "int8" for read in factors):
+            count = prod(axis.extent for axis in total.axes)
+            limits[lowering.buffers[stage.tensor]] = count * LARGEST_PRODUCT
+    return limits
 
 
 def _alias_chains(lowering: Lowering) -> dict[Stage, Chain]:
@@ -170,7 +185,7 @@ class _Emitter:
             absolute = at_zero(nest.index(d), nest.inside(block))
             ranges.append(Range(simplify(absolute - starts[d]), r.extent))
         _check_dtypes(stage, source, target.buffer)
-        return Copy(target, Region(source, tuple(ranges)))
+        return Copy(target, Region(source, tuple(ranges), self.lowering.held[source]))
 
     # --- declared intrinsics -----------------------------------------------------------------------
 
@@ -238,7 +253,7 @@ class _Emitter:
     def _output_access(nest: StageNest, pattern: Compute) -> Access:
         indices = tuple(nest.values[axis] for axis in nest.stage.axis)
         label = pattern.name + "".join(f"[{axis.name}]" for axis in pattern.axis)
-        return Access(nest.buffer, indices, pattern.axis, label, output=True)
+        return Access(nest.buffer, nest.held, indices, pattern.axis, label, output=True)
 
     def _input_access(
         self, nest: StageNest, binding: dict[Tensor, Read], tensor: Tensor, body: Expr
@@ -253,7 +268,8 @@ class _Emitter:
             len(variables(index)) == 1 and bounds(index)[1] == size - 1
             for index, size in zip(read.indices, read.tensor.shape, strict=True)
         )
-        return Access(lowered.tensor, lowered.indices, axes, format_expr(pattern), ends=ends)
+        held = self.lowering.held[lowered.tensor]
+        return Access(lowered.tensor, held, lowered.indices, axes, format_expr(pattern), ends=ends)
 
     # --- the ALU -----------------------------------------------------------------------------------
 
@@ -282,7 +298,7 @@ class _Emitter:
         rows, columns = IterVar("i", intrin.block[0]), IterVar("j", intrin.block[1])
         loops = block_loops(nest, block)
         indices = tuple(nest.values[axis] for axis in stage.axis)
-        target = Access(nest.buffer, indices, (rows, columns), "acc[i][j]", output=True)
+        target = Access(nest.buffer, nest.held, indices, (rows, columns), "acc[i][j]", output=True)
         steps: list[Node] = []
         for step in self.chains[stage].steps:
             accesses = [target]
@@ -295,7 +311,8 @@ class _Emitter:
                         f"{stage.name} reads {format_expr(lowered)} from "
                         f"{lowered.tensor.scope or 'DRAM'}; the ALU reads acc_buffer: use cache_read"
                     )
-                accesses.append(Access(lowered.tensor, lowered.indices, (rows, columns), "acc[i][j]"))
+                held = self.lowering.held[lowered.tensor]
+                accesses.append(Access(lowered.tensor, held, lowered.indices, (rows, columns), "acc[i][j]"))
             found = map_axes(intrin.name, loops, (rows, columns), accesses).operands
             operand = step.operand if isinstance(step.operand, int) else found[1].region
             dims = (found[0].dims, found[-1].dims)

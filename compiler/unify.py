@@ -41,7 +41,7 @@ class Access:
     """One operand of the block, and what the intrinsic has in its place.
 
     Attributes:
-        buffer, indices: the block's access.
+        buffer, held, indices: the block's access; ``held`` as in :class:`Region`.
         pattern: the intrinsic's axis behind each dimension of its operand.
         label: the intrinsic's access in words.
         output: whether it is written; an input may repeat along an axis that it does not depend on.
@@ -50,6 +50,7 @@ class Access:
     """
 
     buffer: Buffer
+    held: tuple[Expr, ...]
     indices: tuple[Expr, ...]
     pattern: tuple[IterVar, ...]
     label: str
@@ -175,7 +176,8 @@ def _operand(access: Access, mapping: dict[IterVar, BlockLoop | None]) -> Operan
             expected = mapped.var.name if mapped is not None else axis.name
             raise TensorizeError(f"{access} does not depend on {expected}; {access.label} does in its place")
     return Operand(
-        Region(access.buffer, tuple(ranges)), tuple(dimension_of.get(axis) for axis in access.pattern)
+        Region(access.buffer, tuple(ranges), access.held),
+        tuple(dimension_of.get(axis) for axis in access.pattern),
     )
 
 

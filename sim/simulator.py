@@ -14,7 +14,7 @@ from accel.access import dram_rows
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import DeadlockError, MachineError
-from accel.faults import Cause
+from accel.faults import Cause, instruction_fault
 from accel.isa import Instruction, Store, Unit
 from accel.sim.functional.executor import (
     DEFAULT_MAX_UOPS,
@@ -83,13 +83,24 @@ def simulate(
         max_cycles, max_uops: limits; a run that would pass one ends with the cause ``limit``.
     """
     before = (dram.copy(), pads.copy()) if timed else None
+    checked = [instruction_fault(instruction, config) for instruction in instructions]
     functional = run_functional(
-        instructions, Executor(config, dram, pads), order=order, seed=seed, max_uops=max_uops
+        instructions,
+        Executor(config, dram, pads),
+        order=order,
+        seed=seed,
+        max_uops=max_uops,
+        checked=checked,
     )
     if before is None or any(f.cause is Cause.LIMIT for _, f in functional.faults.values()):
         return Simulation(functional=functional, timing=None)
     timing = simulate_timing(
-        instructions, config, address=address, faults=functional.faults, max_cycles=max_cycles
+        instructions,
+        config,
+        address=address,
+        faults=functional.faults,
+        max_cycles=max_cycles,
+        checked=checked,
     )
     if timing.stop is not None:
         _restore(dram, pads, *before)

@@ -337,7 +337,7 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
     ),
     "huge packed": (
         tensor("A", packed=[1 << 40, 1 << 40, 1, 4], coefficients=[[0, 0, 1, 0], [0, 0, 0, 1]]),
-        f"it occupies {(1 << 82) + 4096} bytes of DRAM; its window has 268435456",
+        f"it occupies {(1 << 82) + 8192} bytes of DRAM; its window has 268435456",
     ),
     "constant elsewhere": (tensor("B", offset=0), "it does not hold the 128 bytes of constant 'B'"),
     "output in two places": (
@@ -350,7 +350,7 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
     ),
     "tensor of two kinds": (
         tensor("bias", name="A"),
-        "tensor 'A' stands twice, as ('input', 'int8', (3, 5)) and as ('input', 'int32', (9,))",
+        "tensor 'A' stands twice, as ('input', 'int32', (9,)) and as ('input', 'int8', (3, 5))",
     ),
 }
 

@@ -20,7 +20,7 @@ from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_f
 from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
 from accel.order import Counter, Stepper, Waiting, explain_deadlock
 from accel.sim.functional.alu import alu_immediate, alu_tensor
-from accel.sim.functional.gemm import gemm_box, gemm_general
+from accel.sim.functional.gemm import GemmBox, gemm_box, gemm_general
 from accel.sim.functional.patterns import Box, affine_box, index_chunks
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.functional.transfers import execute_load, execute_store
@@ -37,6 +37,7 @@ class _Pattern(NamedTuple):
     uops: UopArray
     shape: LoopShape
     box: Box | None
+    product: GemmBox | None
     dst: slice | npt.NDArray[np.intp] | None
     """All accumulators written, if there is no fault."""
     fault: tuple[int, Fault] | None
@@ -59,8 +60,10 @@ class Executor:
             in a micro-op nothing has moved.
         """
         fault = instruction_fault(instruction, self.config)
-        if fault is not None:
-            return 0, fault
+        return (0, fault) if fault is not None else self.execute_checked(instruction)
+
+    def execute_checked(self, instruction: Instruction) -> tuple[int, Fault] | None:
+        """As :meth:`execute`, for an instruction that is not wrong by itself."""
         if isinstance(instruction, Load):
             execute_load(instruction, self.config, self.dram, self.pads)
         elif isinstance(instruction, Store):
@@ -82,9 +85,12 @@ class Executor:
             uops = decode_uops(words, self.config)
             fault = index_fault(instruction, uops, self.config)
             if fault is not None:  # not kept, since it names the instruction
-                return _Pattern(uops, shape, None, None, fault)
+                return _Pattern(uops, shape, None, None, None, fault)
             dst = as_elements(reached(uops, shape, 0))
-            found = self._patterns[key] = _Pattern(uops, shape, affine_box(uops, shape), dst, None)
+            box = affine_box(uops, shape)
+            accumulates = isinstance(instruction, Gemm) and not instruction.reset
+            product = gemm_box(box, self.config) if box is not None and accumulates else None
+            found = self._patterns[key] = _Pattern(uops, shape, box, product, dst, None)
         return found
 
     def _execute_loops(self, instruction: Loops, pattern: _Pattern, count: int) -> None:
@@ -95,7 +101,9 @@ class Executor:
             elif instruction.reset:
                 for indices in index_chunks(pattern.uops, pattern.shape, count):
                     pads.acc[indices[:, 0]] = 0
-            elif box is None or not gemm_box(pads, box):
+            elif pattern.product is not None:
+                pattern.product.run(pads)
+            else:
                 gemm_general(pads, pattern.uops, pattern.shape, count)
         elif isinstance(instruction, Alu):
             arguments = (pattern.uops, pattern.shape, box, count)
@@ -150,6 +158,7 @@ def run_functional(
     max_uops: int = DEFAULT_MAX_UOPS,
     tokens: Sequence[int] = (0, 0, 0, 0),
     bounded: bool = True,
+    checked: Sequence[Fault | None] | None = None,
 ) -> FunctionalRun:
     """Execute a program on ``executor``'s scratchpads and DRAM.
 
@@ -161,6 +170,7 @@ def run_functional(
         max_uops: the run ends with the fault ``limit`` before an instruction that would pass it.
         tokens: counters at the start.
         bounded: obey the configured queue depths; otherwise every order that the tokens allow may occur.
+        checked: what is wrong with each instruction by itself, if the caller knows it.
     """
     if order not in ("program", "random"):
         raise AccelError(f"order is {order!r}; it must be 'program' or 'random'")
@@ -177,7 +187,12 @@ def run_functional(
         if index is None:
             break
         instruction = instructions[index]
-        fault = _limit_fault(instruction, run.uops, max_uops) or executor.execute(instruction)
+        fault = _limit_fault(instruction, run.uops, max_uops)
+        if fault is None and checked is None:
+            fault = executor.execute(instruction)
+        elif fault is None and checked is not None:
+            wrong = checked[index]
+            fault = executor.execute_checked(instruction) if wrong is None else (0, wrong)
         if fault is None:
             stepper.run(index)
             fault = _overflow_fault(stepper, index, executor.config)

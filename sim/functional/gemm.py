@@ -5,14 +5,17 @@ it writes, so all micro-ops of an instruction may run at once. Products go throu
 products where those are exact: integers below 2**24 in float32, below 2**53 in float64.
 """
 
-from typing import Any
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from accel.access import LoopShape
+from accel.config import Config
 from accel.isa import UopArray
-from accel.sim.functional.patterns import Box, Scalar, index_chunks, is_injective, strided
+from accel.sim.functional.patterns import Axis, Box, Scalar, index_chunks, is_injective
 from accel.sim.functional.scratchpads import Scratchpads
 
 _LARGEST_PRODUCT = 1 << 14
@@ -21,66 +24,106 @@ _LARGEST_VIEW = 1 << 26
 """Operand values gathered at once."""
 
 
-def gemm_box(pads: Scratchpads, box: Box) -> bool:
-    """Run all micro-ops of an affine box; False, with nothing done, if two of them meet in one dst
-    in a way that the box's axes do not show, or if operands would be gathered too many times over."""
-    along: dict[tuple[bool, bool, bool], list[int]] = {}
-    for number, axis in enumerate(box.axes):
+class _View(NamedTuple):
+    """A strided view of a scratchpad: shape, byte strides and the byte it starts at."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    def of(self, array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        return np.ndarray(
+            self.shape, array.dtype, buffer=array.data, offset=self.offset, strides=self.strides
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmBox:
+    """An affine box of micro-ops as one matrix product: what of it is worth computing once.
+
+    The axes are sorted by the operands that they move: rows move dst and src, columns dst and wgt, reduce
+    axes src and wgt. Operands are gathered as (batch of products, rows, reduce) and (.., columns, reduce).
+    """
+
+    inp: _View
+    wgt: _View
+    acc: _View
+    inp_matrix: tuple[int, int, int]
+    wgt_matrix: tuple[int, int, int]
+    sums: tuple[int, ...]
+    """Shape of the product that adds to ``acc``'s view, broadcasting."""
+    only_src: int
+    only_wgt: int
+    """Axes that move just one operand; they are summed up before the product."""
+    repeats: int
+    """How often each product is added."""
+    dtype: type[np.float32] | type[np.float64]
+
+    def run(self, pads: Scratchpads) -> None:
+        """Add all products to the accumulators."""
+        x = _floats(self.inp.of(pads.inp), self.only_src, self.dtype).reshape(self.inp_matrix)
+        y = _floats(self.wgt.of(pads.wgt), self.only_wgt, self.dtype).reshape(self.wgt_matrix)
+        product = np.matmul(x, y.transpose(0, 2, 1)) if len(x) > 1 else x[0] @ y[0].T
+        if self.repeats > 1:
+            product *= self.repeats
+        target = self.acc.of(pads.acc)
+        target += _wrap(product).reshape(self.sums)
+
+
+def gemm_box(box: Box, config: Config) -> GemmBox | None:
+    """The matrix product that an affine box computes.
+
+    None if two micro-ops meet in one dst in a way that the box's axes do not show, if sums could pass what
+    float64 holds, or if operands would be gathered too many times over.
+    """
+    along: dict[tuple[bool, bool, bool], list[Axis]] = {}
+    for axis in box.axes:
         d, s, w = axis.strides
-        along.setdefault((d != 0, s != 0, w != 0), []).append(number)
-
-    def pick(*kinds: tuple[bool, bool, bool]) -> list[int]:
-        return [number for kind in kinds for number in along.get(kind, [])]
-
-    both, rows, columns, reduce = (
-        pick((True, True, True)),
-        pick((True, True, False)),
-        pick((True, False, True)),
-        pick((False, True, True)),
+        along.setdefault((d != 0, s != 0, w != 0), []).append(axis)
+    both, rows = along.get((True, True, True), []), along.get((True, True, False), [])
+    columns, reduce = along.get((True, False, True), []), along.get((False, True, True), [])
+    only_src, only_wgt = along.get((False, True, False), []), along.get((False, False, True), [])
+    only_dst = along.get((True, False, False), [])
+    if not is_injective([(axis.extent, axis.strides[0]) for axis in both + rows + columns + only_dst]):
+        return None
+    n_both, n_rows, n_columns, n_reduce = (_count(part) for part in (both, rows, columns, reduce))
+    repeats = _count(along.get((False, False, False), []))
+    batch, block_in, block_out = config.batch, config.block_in, config.block_out
+    summed = n_reduce * block_in * _count(only_src) * _count(only_wgt) * repeats
+    gathered = n_both * n_reduce * max(n_rows * _count(only_src), n_columns * _count(only_wgt)) * block_in
+    if summed * _LARGEST_PRODUCT > 1 << 53 or gathered * max(batch, block_out) > _LARGEST_VIEW:
+        return None
+    return GemmBox(
+        inp=_view(box, 1, (batch, block_in), 1, both + rows, reduce + only_src),
+        wgt=_view(box, 2, (block_out, block_in), 1, both + columns, reduce + only_wgt),
+        acc=_view(box, 0, (batch, block_out), 4, only_dst + both + rows, columns),
+        inp_matrix=(n_both, n_rows * batch, n_reduce * block_in),
+        wgt_matrix=(n_both, n_columns * block_out, n_reduce * block_in),
+        sums=(*(a.extent for a in both + rows), batch, *(a.extent for a in columns), block_out),
+        only_src=len(only_src),
+        only_wgt=len(only_wgt),
+        repeats=repeats,
+        dtype=np.float32 if summed * _LARGEST_PRODUCT <= 1 << 24 else np.float64,
     )
-    only_src, only_wgt, only_dst = (
-        pick((False, True, False)),
-        pick((False, False, True)),
-        pick((True, False, False)),
+
+
+def _count(axes: list[Axis]) -> int:
+    return prod(axis.extent for axis in axes)
+
+
+def _view(
+    box: Box, operand: int, element: tuple[int, int], width: int, outer: list[Axis], inner: list[Axis]
+) -> _View:
+    """An operand with its element's rows between the ``outer`` and the ``inner`` axes, columns last."""
+    size = element[0] * element[1] * width
+    shape = (*(a.extent for a in outer), element[0], *(a.extent for a in inner), element[1])
+    strides = (
+        *(a.strides[operand] * size for a in outer),
+        element[1] * width,
+        *(a.strides[operand] * size for a in inner),
+        width,
     )
-    if not is_injective(
-        [(box.axes[n].extent, box.axes[n].strides[0]) for n in both + rows + columns + only_dst]
-    ):
-        return False
-
-    def extents(numbers: list[int]) -> int:
-        return int(np.prod([box.axes[n].extent for n in numbers], dtype=np.int64))
-
-    def view(array: npt.NDArray[Scalar], operand: int, numbers: list[int]) -> npt.NDArray[Scalar]:
-        axes = [(box.axes[n].extent, box.axes[n].strides[operand]) for n in numbers]
-        return strided(array, box.base[operand], axes)
-
-    repeats = extents(pick((False, False, False)))
-    block_in = pads.inp.shape[2]
-    largest = extents(reduce) * block_in * extents(only_src) * extents(only_wgt) * repeats * _LARGEST_PRODUCT
-    dtype = np.float32 if largest <= 1 << 24 else np.float64
-    n_both, n_rows, n_columns, n_reduce = (extents(part) for part in (both, rows, columns, reduce))
-    gathered = n_both * n_reduce * max(n_rows * extents(only_src), n_columns * extents(only_wgt)) * block_in
-    if largest > 1 << 53 or gathered * max(pads.acc.shape[1:]) > _LARGEST_VIEW:
-        return False
-
-    x = _floats(view(pads.inp, 1, both + rows + reduce + only_src), len(only_src), 2, dtype)
-    x = x.reshape(n_both, n_rows, n_reduce, *pads.inp.shape[1:]).transpose(0, 1, 3, 2, 4)
-    y = _floats(view(pads.wgt, 2, both + columns + reduce + only_wgt), len(only_wgt), 2, dtype)
-    y = y.reshape(n_both, n_columns, n_reduce, *pads.wgt.shape[1:]).transpose(0, 1, 3, 2, 4)
-    batch, block_out = pads.acc.shape[1:]
-    product = np.matmul(
-        x.reshape(n_both, n_rows * batch, n_reduce * block_in),
-        y.reshape(n_both, n_columns * block_out, n_reduce * block_in).transpose(0, 2, 1),
-    )
-    if repeats > 1:
-        product *= repeats
-    sums = _wrap(product).reshape(n_both, n_rows, batch, n_columns, block_out).transpose(0, 1, 3, 2, 4)
-    target = view(pads.acc, 0, both + rows + columns + only_dst)
-    ones = (1,) * len(only_dst)
-    shape = [box.axes[n].extent for n in both + rows + columns]
-    target += sums.reshape(*shape, *ones, batch, block_out)
-    return True
+    return _View(shape, strides, box.base[operand] * size)
 
 
 def gemm_general(pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int) -> None:
@@ -106,12 +149,12 @@ def _accumulate(pads: Scratchpads, indices: UopArray) -> None:
 
 
 def _floats(
-    view: npt.NDArray[np.int8], summed: int, element_dims: int, dtype: type[np.float32] | type[np.float64]
+    view: npt.NDArray[np.int8], summed: int, dtype: type[np.float32] | type[np.float64]
 ) -> npt.NDArray[Any]:
-    """``view`` as floats, its last ``summed`` axes before the element's own summed up."""
+    """``view`` as floats, its last ``summed`` axes before the element's columns summed up."""
     if not summed:
         return view.astype(dtype)
-    last = view.ndim - element_dims
+    last = view.ndim - 1
     summed_up: npt.NDArray[Any] = view.sum(axis=tuple(range(last - summed, last)), dtype=dtype)
     return summed_up
 

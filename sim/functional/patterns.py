@@ -98,7 +98,13 @@ def strided(array: npt.NDArray[Scalar], base: int, axes: list[tuple[int, int]]) 
     """A view of ``array``'s elements (its first axis) at ``base`` plus the box of (extent, stride)."""
     extents = tuple(extent for extent, _ in axes)
     steps = tuple(stride * array.strides[0] for _, stride in axes)
-    return np.lib.stride_tricks.as_strided(array[base:], extents + array.shape[1:], steps + array.strides[1:])
+    return np.ndarray(
+        extents + array.shape[1:],
+        array.dtype,
+        buffer=array.data,
+        offset=base * array.strides[0],
+        strides=steps + array.strides[1:],
+    )
 
 
 def is_injective(axes: list[tuple[int, int]]) -> bool:

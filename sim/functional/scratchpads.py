@@ -1,11 +1,13 @@
 """The scratchpads' contents."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from accel.config import Config
+from accel.faults import scratchpad
 
 
 @dataclass(kw_only=True, eq=False)
@@ -35,6 +37,11 @@ class Scratchpads:
         for array in (pads.uop, pads.inp, pads.wgt, pads.acc):
             array.view(np.uint8).reshape(-1)[:] = rng.integers(0, 256, array.nbytes, dtype=np.uint8)
         return pads
+
+    def of(self, memory: int) -> npt.NDArray[Any]:
+        """The scratchpad that a memory id stands for."""
+        array: npt.NDArray[Any] = getattr(self, scratchpad(memory))
+        return array
 
     def copy(self) -> "Scratchpads":
         return Scratchpads(uop=self.uop.copy(), inp=self.inp.copy(), wgt=self.wgt.copy(), acc=self.acc.copy())

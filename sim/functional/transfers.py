@@ -1,7 +1,6 @@
 """LOAD and STORE: boxes of rows between DRAM and the scratchpads."""
 
 import numpy as np
-import numpy.typing as npt
 
 from accel.access import dram_rows
 from accel.config import Config
@@ -14,18 +13,25 @@ def execute_load(instruction: Load, config: Config, dram: Dram, pads: Scratchpad
     """Fill ``height`` rows of ``width`` elements, zero where there are pads."""
     if not instruction.sram_elements:
         return
-    target, dtype = _target(instruction.memory, pads)
-    begin = instruction.sram_base
-    box = target[begin : begin + instruction.sram_elements]
-    box = box.reshape(instruction.height, instruction.width, *target.shape[1:])
-    if instruction.sram_elements != instruction.y_size * instruction.x_size:
-        box[...] = 0
+    scratchpad = pads.of(instruction.memory)
     rows = dram_rows(instruction, config)
+    begin, elements = instruction.sram_base, instruction.sram_elements
+    padded = elements != instruction.y_size * instruction.x_size
+    if rows is not None and not padded and instruction.memory != Memory.ACC_8BIT:
+        target = scratchpad[begin : begin + elements].reshape(-1).view(np.uint8)
+        target.reshape(rows.rows, rows.row_bytes)[...] = dram.view_rows(rows)
+        return
+    box = scratchpad[begin : begin + elements]
+    box = box.reshape(instruction.height, instruction.width, *scratchpad.shape[1:])
+    if padded:
+        box[...] = 0
     if rows is None:
         return
-    data = dram.read_rows(rows).view(dtype).reshape(instruction.y_size, instruction.x_size, *target.shape[1:])
+    dtype = np.dtype("i1") if instruction.memory == Memory.ACC_8BIT else scratchpad.dtype
+    data = dram.read_rows(rows).view(dtype)
     top, left = instruction.y_pad_0, instruction.x_pad_0
-    box[top : top + instruction.y_size, left : left + instruction.x_size] = data
+    inner = box[top : top + instruction.y_size, left : left + instruction.x_size]
+    inner[...] = data.reshape(inner.shape)
 
 
 def execute_store(instruction: Store, config: Config, dram: Dram, pads: Scratchpads) -> None:
@@ -36,14 +42,3 @@ def execute_store(instruction: Store, config: Config, dram: Dram, pads: Scratchp
     begin = instruction.sram_base
     low = pads.acc[begin : begin + instruction.sram_elements].astype(np.int8)
     dram.write_rows(rows, low.view(np.uint8).reshape(rows.rows, rows.row_bytes))
-
-
-def _target(memory: int, pads: Scratchpads) -> tuple[npt.NDArray[np.generic], str]:
-    """The scratchpad that a memory id fills, and the dtype of its elements in DRAM."""
-    if memory == Memory.UOP:
-        return pads.uop, "<u4"
-    if memory == Memory.WGT:
-        return pads.wgt, "i1"
-    if memory == Memory.INP:
-        return pads.inp, "i1"
-    return pads.acc, "i1" if memory == Memory.ACC_8BIT else "<i4"

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from accel.config import Config
 from accel.events import Event, EventKind, UnitCycles
-from accel.faults import Cause, Fault
+from accel.faults import Cause, Fault, instruction_fault
 from accel.isa import Instruction, Unit
 from accel.order import Stepper, explain_deadlock
 from accel.sim.timing.compute import ComputeUnit
@@ -83,6 +83,7 @@ def simulate_timing(
     faults: Mapping[int, tuple[int, Fault]] | None = None,
     max_cycles: int = DEFAULT_MAX_CYCLES,
     tokens: tuple[int, int, int, int] = (0, 0, 0, 0),
+    checked: Sequence[Fault | None] | None = None,
 ) -> TimingRun:
     """Simulate a program's timing, which does not depend on tensor data.
 
@@ -94,10 +95,13 @@ def simulate_timing(
         max_cycles: a longer run ends in cycle ``max_cycles`` with the cause ``limit``, which goes before
             any other error of that cycle.
         tokens: counters at the start.
+        checked: what is wrong with each instruction by itself, if the caller knows it.
 
     Cost is linear in instructions and bursts.
     """
-    steps = plan_steps(instructions, config, faults or {})
+    if checked is None:
+        checked = [instruction_fault(instruction, config) for instruction in instructions]
+    steps = plan_steps(instructions, config, faults or {}, checked)
     engine = Engine(config, tokens)
     bursts: list[BurstRecord] = []
     fetch = Fetch(engine, steps, address, bursts)

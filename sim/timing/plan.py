@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from accel.access import dram_rows
 from accel.config import Config
-from accel.faults import Cause, Fault, fetch_fault, instruction_fault
+from accel.faults import Cause, Fault, fetch_fault
 from accel.isa import Instruction, Loops, Transfer, Unit
 from accel.order import Counter, pops, pushes
 from accel.timing import burst_beats
@@ -44,23 +44,40 @@ class Step:
 
 
 def plan_steps(
-    instructions: Sequence[Instruction], config: Config, faults: Mapping[int, tuple[int, Fault]]
+    instructions: Sequence[Instruction],
+    config: Config,
+    faults: Mapping[int, tuple[int, Fault]],
+    checked: Sequence[Fault | None],
 ) -> list[Step]:
-    """The steps of a program; ``faults`` are what functional execution found, by instruction."""
+    """The steps of a program.
+
+    Args:
+        instructions: the decoded program.
+        config: the machine.
+        faults: what functional execution found, by instruction.
+        checked: what is wrong with each instruction by itself.
+    """
     count = len(instructions)
-    return [_plan(i, instruction, count, config, faults.get(i)) for i, instruction in enumerate(instructions)]
+    return [
+        _plan(index, instruction, count, config, wrong, faults.get(index))
+        for index, (instruction, wrong) in enumerate(zip(instructions, checked, strict=True))
+    ]
 
 
 _IN_UOP = (Cause.DST_INDEX, Cause.SRC_INDEX, Cause.WGT_INDEX)
 
 
 def _plan(
-    index: int, instruction: Instruction, count: int, config: Config, found: tuple[int, Fault] | None
+    index: int,
+    instruction: Instruction,
+    count: int,
+    config: Config,
+    start_fault: Fault | None,
+    found: tuple[int, Fault] | None,
 ) -> Step:
     uops = pads = 0
     bursts: tuple[int, ...] = ()
     sram = None
-    start_fault = instruction_fault(instruction, config)
     if isinstance(instruction, Loops):
         uops = instruction.uop_count
     elif isinstance(instruction, Transfer) and start_fault is None:

@@ -10,7 +10,7 @@ def test_the_demo_shows_each_stage_and_the_check(config: str, accel: Shell) -> N
     text = accel("demo", "--size", 24, "--config", config).text
     titles = [line[:2] for line in text.splitlines() if line[:1].isdigit()]
     assert titles == ["1.", "2.", "3.", "4.", "5.", "6.", "7."]
-    for word in ("fused_gemm", "push_dep_to", "STORE.OUT", "utilization", "waits for token", "all equal"):
+    for word in ("fused_gemm", "push_dep_to", "LOAD.INP", "utilization", "waits for token", "all equal"):
         assert word in text
     assert len(text.splitlines()) < 150
 

@@ -139,7 +139,7 @@ def test_no_check(accel: Shell, wrong: Path) -> None:
         (
             ["--max-uops", 2],
             "limit",
-            "instruction {}: GEMM runs 6 micro-ops after 0 before it; at most 2 are allowed (max_uops)",
+            "instruction {}: GEMM runs 4 micro-ops after 0 before it; at most 2 are allowed (max_uops)",
         ),
     ],
 )

@@ -290,8 +290,8 @@ def test_sums_that_are_not_tiled_like_the_output_stay_outside() -> None:
     s[CL].tile(y, x, g.k, 8, 8, 8)
     s[CL].tensorize("yi", M.gemm)
     assert [stage.name for stage in root_stages(s)] == ["CL", "C"]
-    held = te.lower(s).held
-    assert {buffer.name: buffer.shape for buffer in held} == {"AL": (8, 8), "BL": (8, 8), "CL": (16, 16)}
+    found = te.lower(s).locals
+    assert {buffer.name: buffer.shape for buffer in found} == {"AL": (8, 8), "BL": (8, 8), "CL": (16, 16)}
 
 
 def test_an_explicit_place_wins() -> None:

@@ -82,7 +82,8 @@ def access(
 ) -> Access:
     axes = tuple(index for index in pattern.indices if isinstance(index, IterVar))
     buffer = Buffer(name, (64,) * len(indices), "int8", None)
-    return Access(buffer, indices, axes, format_expr(pattern), output, (ends,) * len(indices))
+    held = tuple(Const(64) for _ in indices)
+    return Access(buffer, held, indices, axes, format_expr(pattern), output, (ends,) * len(indices))
 
 
 def mapped(block: list[BlockLoop], *accesses: Access) -> Unified:

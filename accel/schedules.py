@@ -1,0 +1,79 @@
+"""Schedules in files: their steps as JSON or TOML, to be read, edited and given back."""
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from accel.compiler.schedule import Schedule, Step, create_schedule
+from accel.compiler.steps import apply_steps, with_threads
+from accel.compiler.workload import Workload
+from accel.errors import ProgramError
+from accel.files import write_atomically
+from accel.machines import Machine
+
+
+def save_steps(path: str | Path, steps: list[Step]) -> None:
+    """Write a schedule's steps, as TOML if the name ends in ``.toml``, else as JSON.
+
+    Raises:
+        ProgramError: the file cannot be written.
+    """
+    target = Path(path)
+    text = _toml(steps) if target.suffix == ".toml" else json.dumps({"steps": steps}, indent=1) + "\n"
+    write_atomically(target, text.encode())
+
+
+def load_steps(path: str | Path) -> list[Step]:
+    """The steps in a file that :func:`save_steps` or a person has written.
+
+    Raises:
+        ProgramError: it cannot be read, or is not of that form.
+    """
+    source = Path(path)
+    try:
+        text = source.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ProgramError(f"schedule {str(path)!r} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ProgramError(f"schedule {str(path)!r} is no text file") from None
+    try:
+        data: Any = tomllib.loads(text) if source.suffix == ".toml" else json.loads(text)
+    except (json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        kind = "TOML" if source.suffix == ".toml" else "JSON"
+        raise ProgramError(f"schedule {str(path)!r} is not {kind}: {error}") from None
+    steps = data.get("steps") if isinstance(data, dict) else None
+    if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
+        raise ProgramError(f"schedule {str(path)!r} holds no list of steps under 'steps'")
+    return steps
+
+
+def _toml(steps: list[Step]) -> str:
+    """The steps as TOML tables; JSON's strings, numbers, booleans and lists are TOML's too."""
+    tables = []
+    for step in steps:
+        lines = [f"{key} = {json.dumps(value)}" for key, value in step.items() if value is not None]
+        tables.append("\n".join(["[[steps]]", *lines]))
+    return "\n\n".join(tables) + "\n"
+
+
+def scheduled(workload: Workload, machine: Machine, steps: list[Step]) -> Schedule:
+    """A workload's schedule from steps.
+
+    Raises:
+        ScheduleError: a step does not apply.
+    """
+    schedule = create_schedule(workload.output)
+    apply_steps(schedule, steps, machine.intrinsic, machine.scope)
+    return schedule
+
+
+def rethreaded(schedule: Schedule, machine: Machine, threads: int) -> Schedule:
+    """The same schedule with another number of virtual threads.
+
+    Raises:
+        ScheduleError: it binds no loop that was split off to virtual threads.
+    """
+    fresh = create_schedule(schedule.outputs)
+    apply_steps(fresh, with_threads(schedule.steps, threads), machine.intrinsic, machine.scope)
+    return fresh

@@ -1,0 +1,409 @@
+"""An analytical model of the machine: how many cycles a tiled matrix product takes.
+
+The model steps through tiles and reduce steps, not instructions: it knows what each load, each GEMM and
+each store takes, which of them share a buffer, and that the units run side by side. It is what default
+schedules are chosen by; :mod:`accel.sim` is what they are measured by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.config import PAGE_BYTES, UOP_BYTES, Config
+from accel.timing import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[Any]
+
+ThreadAxis = Literal["inner", "depth"]
+Outer = Literal["rows", "columns"]
+
+_MOST_STEPS = 300
+"""Reduce steps that are gone through one by one; longer programs are extrapolated."""
+_TOKEN = 1
+"""Cycles from a push to the pop it allows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmShape:
+    """A matrix product in blocks of the GEMM core.
+
+    Attributes:
+        rows, columns, depth: blocks of M, N and K.
+        transpose_a, transpose_b: how the operands lie in DRAM.
+        bias: whether accumulators take a bias per column.
+        passes: operations on each accumulator besides GEMM: reset, bias and epilogue.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    transpose_a: bool
+    transpose_b: bool
+    bias: bool
+    passes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class GemmPlan:
+    """How a matrix product is tiled and ordered.
+
+    Attributes:
+        rows, columns: blocks of a tile of the result.
+        depth: blocks of a reduce step.
+        threads: virtual threads.
+        thread_axis: ``inner``: the tiles of the inner loop; ``depth``: the reduce steps of one tile.
+        outer: the loop over tiles that is outermost.
+    """
+
+    rows: int
+    columns: int
+    depth: int
+    threads: int
+    thread_axis: ThreadAxis
+    outer: Outer
+
+    def __str__(self) -> str:
+        along = {"rows": "columns", "columns": "rows"}[self.outer] if self.thread_axis == "inner" else "depth"
+        threads = f", {self.threads} threads along {along}" if self.threads > 1 else ""
+        return f"tiles of {self.rows} x {self.columns} x {self.depth} blocks, {self.outer} outermost{threads}"
+
+
+class PlanTable(NamedTuple):
+    """Many plans at once, one array per attribute."""
+
+    rows: IntArray
+    columns: IntArray
+    depth: IntArray
+    threads: IntArray
+    along_depth: BoolArray
+    rows_outer: BoolArray
+
+    @classmethod
+    def of(cls, plans: Sequence[GemmPlan]) -> PlanTable:
+        """The table of some plans."""
+        return cls(
+            np.array([p.rows for p in plans]),
+            np.array([p.columns for p in plans]),
+            np.array([p.depth for p in plans]),
+            np.array([p.threads for p in plans]),
+            np.array([p.thread_axis == "depth" for p in plans]),
+            np.array([p.outer == "rows" for p in plans]),
+        )
+
+    def take(self, chosen: IntArray) -> PlanTable:
+        """Some of the plans."""
+        rows, columns, depth, threads, along_depth, rows_outer = (array[chosen] for array in self)
+        return PlanTable(rows, columns, depth, threads, along_depth, rows_outer)  # type: ignore[arg-type]
+
+    def plans(self) -> list[GemmPlan]:
+        """The plans one by one."""
+        columns = [array.tolist() for array in self]
+        return [
+            GemmPlan(
+                rows=rows,
+                columns=width,
+                depth=depth,
+                threads=threads,
+                thread_axis="depth" if along_depth else "inner",
+                outer="rows" if rows_outer else "columns",
+            )
+            for rows, width, depth, threads, along_depth, rows_outer in zip(*columns, strict=True)
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """What the model says of a plan.
+
+    Attributes:
+        cycles: of the whole program.
+        compute, load, store: cycles in which each unit is at work.
+    """
+
+    cycles: float
+    compute: float
+    load: float
+    store: float
+
+    @property
+    def bound(self) -> str:
+        """What holds the program back: a unit that hardly ever rests, or latency."""
+        unit, busy = max(
+            (("GEMM core", self.compute), ("loads", self.load), ("stores", self.store)), key=lambda p: p[1]
+        )
+        return unit if busy > 0.85 * self.cycles else "latency"
+
+
+@dataclass(frozen=True)
+class _Transfer:
+    """Bus cycles of one LOAD or STORE, and its number of bursts."""
+
+    beats: float
+    bursts: int
+
+
+class GemmModel:
+    """Predicts plans for one shape on one machine."""
+
+    def __init__(self, shape: GemmShape, config: Config) -> None:
+        self.shape = shape
+        self.config = config
+        self.drain = compute_depth(config)
+
+    def fits(self, plans: PlanTable) -> BoolArray:
+        """Which plans' buffers fit the scratchpads."""
+        config = self.config
+        inner = np.where(plans.along_depth, 1, plans.threads)
+        acc = inner * plans.rows * plans.columns
+        if self.shape.bias:
+            acc = acc + plans.columns * np.where(plans.rows_outer, inner, 1)
+        fitting: BoolArray = (
+            (plans.threads * plans.rows * plans.depth <= config.inp_depth)
+            & (plans.threads * plans.columns * plans.depth <= config.wgt_depth)
+            & (acc <= config.acc_depth)
+        )
+        return fitting
+
+    def quick(self, plans: PlanTable) -> FloatArray:
+        """A rough lower bound of each plan's cycles, for sorting out those that cannot be good."""
+        shape, config = self.shape, self.config
+        compute = shape.rows * shape.columns * (shape.depth + shape.passes)
+        load = self.traffic(plans) / config.bus_bytes
+        store = shape.rows * shape.columns * config.out_element_bytes / config.bus_bytes
+        step = plans.depth * (
+            plans.rows * config.inp_element_bytes + plans.columns * config.wgt_element_bytes
+        )
+        tail = plans.rows * plans.columns * config.out_element_bytes
+        together = np.where(plans.threads == 1, compute + load, np.maximum(np.maximum(compute, load), store))
+        tile_rows, tile_columns = -(-shape.rows // plans.rows), -(-shape.columns // plans.columns)
+        alone = (plans.threads == 1) | plans.along_depth  # one set of accumulators: its store is waited for
+        exposed = np.where(alone, tile_rows * tile_columns, 1) * (
+            tail / config.bus_bytes + config.write_latency + self.drain
+        )
+        if shape.bias:
+            biases = np.where(plans.rows_outer, tile_rows, 1) * tile_columns
+            exposed = exposed + biases * (config.read_latency + self.drain)
+        bound: FloatArray = together + config.read_latency + step / config.bus_bytes + exposed
+        return bound
+
+    def traffic(self, plans: PlanTable) -> FloatArray:
+        """Bytes of both operands that each plan loads. An operand stays where it is as long as consecutive
+        steps of a thread want the same."""
+        shape, config = self.shape, self.config
+        tile_rows, tile_columns = -(-shape.rows // plans.rows), -(-shape.columns // plans.columns)
+        whole = plans.depth >= shape.depth
+        inner = np.where(plans.along_depth, 1, plans.threads)
+        times_a = np.where(plans.rows_outer & whole, np.minimum(inner, tile_columns), tile_columns)
+        times_b = np.where(~plans.rows_outer & whole, np.minimum(inner, tile_rows), tile_rows)
+        loaded: FloatArray = shape.depth * (
+            1.0 * times_a * shape.rows * config.inp_element_bytes
+            + 1.0 * times_b * shape.columns * config.wgt_element_bytes
+        )
+        return loaded
+
+    def instructions(self, plans: PlanTable) -> FloatArray:
+        """About how many instructions each plan takes."""
+        shape = self.shape
+        tiles = -(-shape.rows // plans.rows) * -(-shape.columns // plans.columns)
+        number: FloatArray = tiles * (3.0 * -(-shape.depth // plans.depth) + shape.passes + 1)
+        return number
+
+    def predict(self, plan: GemmPlan) -> Prediction:
+        """The cycles of a plan, and how busy it keeps each unit."""
+        return _Walk(self, plan).predict()
+
+    def transfer(self, rows: int, columns: int, whole_columns: int, element: int) -> _Transfer:
+        """A box of ``rows`` runs of ``columns`` elements out of a tensor with ``whole_columns`` a row."""
+        if columns == whole_columns:
+            rows, columns = 1, rows * columns
+        row_bytes = columns * element
+        longest = min(PAGE_BYTES, self.config.max_burst_beats * self.config.bus_bytes)
+        per_row = float(-(-row_bytes // longest))
+        if row_bytes % longest and (columns != whole_columns or rows > 1):
+            per_row += row_bytes / longest % 1  # rows that are not aligned meet a boundary that often
+        beats = rows * max(1.0, row_bytes / self.config.bus_bytes)
+        return _Transfer(beats, int(rows * per_row + 0.5))
+
+    def data_cycles(self, transfer: _Transfer, latency: int) -> float:
+        """Bus cycles, were requests always early: short bursts are limited by how many are in flight."""
+        flying = self.config.outstanding
+        return max(transfer.beats, transfer.bursts, transfer.bursts * latency / flying)
+
+
+class _Walk:
+    """One pass through the tiles of a plan."""
+
+    def __init__(self, model: GemmModel, plan: GemmPlan) -> None:
+        self.model = model
+        self.plan = plan
+        self.shape = model.shape
+        self.config = model.config
+        self.load_free = 0.0
+        self.port_free = 0.0
+        self.compute_free = 0.0
+        self.store_free = 0.0
+        self.compute_busy = 0.0
+        self.load_busy = 0.0
+        self.store_busy = 0.0
+        self.in_flight = 0.0
+        """Beats that operand loads may have been granted ahead of everybody else."""
+        self.step_beats = 0.0
+        """Beats that the loads of the last reduce step took."""
+        self.epilogue = 0.0
+        """Cycles that the last tile's epilogue took."""
+        self.step_done: dict[tuple[int, int], float] = {}
+        """When the GEMM that last read a buffer pair is done: what its next loads wait for."""
+        self.stored: dict[int, float] = {}
+        """When the last tile in a set of accumulators is stored."""
+        self.held: dict[tuple[str, int], tuple[int, int, int, int]] = {}
+
+    def predict(self) -> Prediction:
+        groups = self._groups()
+        steps = -(-self.shape.depth // self.plan.depth)
+        per_group = steps * self.plan.threads
+        most = max(4, _MOST_STEPS // max(1, per_group))
+        self.compute_free = self._startup()
+        if len(groups) <= 2 * most:
+            for group in groups:
+                self._group(group)
+            scale = 1.0
+            cycles = max(self.compute_free, self.store_free)
+        else:
+            for group in groups[:most]:
+                self._group(group)
+            before = self.compute_free
+            done = sum(r * c for g in groups[:most] for _, _, r, c in g)
+            total = sum(r * c for g in groups for _, _, r, c in g)
+            tail = max(0.0, self.store_free - self.compute_free)
+            scale = total / done
+            cycles = before * scale + tail
+        return Prediction(
+            cycles=cycles,
+            compute=self.compute_busy * scale,
+            load=self.load_busy * scale,
+            store=self.store_busy * scale,
+        )
+
+    def _startup(self) -> float:
+        """Fetching the first instructions and the LOAD of micro-ops."""
+        uops = 64 * UOP_BYTES / self.config.bus_bytes
+        fetched = self.config.read_latency + 4
+        self.load_free = fetched
+        return fetched + self.config.read_latency + uops + 4
+
+    def _groups(self) -> list[list[tuple[int, int, int, int]]]:
+        """The tiles (row, column, height, width), in groups that are interleaved."""
+        plan, shape = self.plan, self.shape
+        heights = _cuts(shape.rows, plan.rows)
+        widths = _cuts(shape.columns, plan.columns)
+        outer, inner = (heights, widths) if plan.outer == "rows" else (widths, heights)
+        together = plan.threads if plan.thread_axis == "inner" else 1
+        groups = []
+        for o, first in enumerate(outer):
+            for begin in range(0, len(inner), together):
+                group = []
+                for i in range(begin, min(begin + together, len(inner))):
+                    tile = (o, i, first, inner[i]) if plan.outer == "rows" else (i, o, inner[i], first)
+                    group.append(tile)
+                groups.append(group)
+        return groups
+
+    def _group(self, group: list[tuple[int, int, int, int]]) -> None:
+        plan, shape = self.plan, self.shape
+        depths = _cuts(shape.depth, plan.depth)
+        for number, depth in enumerate(depths):
+            for slot, (row, column, height, width) in enumerate(group):
+                if not number:
+                    self._bias(slot, column, width)
+                    self._compute(height * width, self.stored.get(slot, 0.0))
+                buffers = slot if plan.thread_axis == "inner" else number % plan.threads
+                ready = self._load(buffers, number, row, column, height, width, depth)
+                done = self._compute(height * width * depth, ready + _TOKEN)
+                self.step_done[buffers, 0] = done
+                if number == len(depths) - 1:
+                    self.epilogue = height * width * (shape.passes - 1)
+                    done = self._compute(height * width * (shape.passes - 1), 0.0)
+                    self._store(slot, height, width, done)
+
+    def _compute(self, slots: float, ready: float) -> float:
+        """Run micro-ops once they may start; returns when their results are there."""
+        start = max(self.compute_free, ready)
+        self.compute_free = start + slots
+        self.compute_busy += slots
+        return self.compute_free + self.model.drain
+
+    def _bias(self, slot: int, column: int, width: int) -> None:
+        """LOAD of the bias into the accumulators; the pipeline is empty before and after."""
+        if not self.shape.bias:
+            return
+        key = ("bias", slot if self.plan.outer == "rows" else 0)
+        if self.held.get(key) == (column, width, 0, 0):
+            return
+        self.held[key] = (column, width, 0, 0)
+        transfer = self.model.transfer(1, width, width, self.config.acc_element_bytes)
+        start = self.compute_free + self.model.drain + _TOKEN
+        # the loads of the next step are under way since the last GEMM, and cannot be overtaken
+        ahead = min(self.in_flight, self.step_beats - self.epilogue)
+        self.compute_free = start + max(ahead, self.config.read_latency) + transfer.beats + 4
+        self.load_busy += transfer.beats
+
+    def _load(
+        self, buffers: int, step: int, row: int, column: int, height: int, width: int, depth: int
+    ) -> float:
+        """LOADs of both operands; returns when the data is there."""
+        shape, config, model = self.shape, self.config, self.model
+        free = self.step_done.get((buffers, 0), 0.0)
+        done = 0.0
+        self.step_beats = 0.0
+        for name, content, box, element in (
+            (
+                "a",
+                (row, step, height, depth),
+                (height, depth, shape.rows, shape.depth, shape.transpose_a),
+                config.inp_element_bytes,
+            ),
+            (
+                "b",
+                (column, step, width, depth),
+                (width, depth, shape.columns, shape.depth, not shape.transpose_b),
+                config.wgt_element_bytes,
+            ),
+        ):
+            if self.held.get((name, buffers)) == content:
+                continue
+            self.held[name, buffers] = content
+            lines, length, all_lines, all_length, transposed = box
+            if transposed:
+                lines, length, all_length = length, lines, all_lines
+            transfer = model.transfer(lines, length, all_length, element)
+            start = max(self.load_free, free + _TOKEN)
+            data = model.data_cycles(transfer, config.read_latency)
+            first = max(start + REQUEST_STARTUP + config.read_latency, self.port_free)
+            self.port_free = first + data
+            self.load_free = max(start + 1 + transfer.bursts, self.port_free - config.read_latency)
+            self.load_busy += transfer.beats
+            self.step_beats += transfer.beats
+            self.in_flight = self.config.outstanding * transfer.beats / transfer.bursts
+            done = self.port_free + WRITE_DELAY
+        return done
+
+    def _store(self, slot: int, height: int, width: int, ready: float) -> None:
+        transfer = self.model.transfer(height, width, self.shape.columns, self.config.out_element_bytes)
+        start = max(self.store_free, ready + _TOKEN)
+        data = self.model.data_cycles(transfer, self.config.write_latency)
+        end = start + REQUEST_STARTUP + STORE_READ_DELAY + data
+        self.store_busy += transfer.beats
+        self.store_free = end
+        self.stored[slot] = end + self.config.write_latency + _TOKEN
+
+
+def _cuts(size: int, part: int) -> list[int]:
+    """Sizes of the parts that ``size`` is cut into; the last one may be shorter."""
+    return [min(part, size - begin) for begin in range(0, size, part)]
