@@ -1,7 +1,7 @@
 # make demo   install into a virtual environment and run a 1024x1024x1024 matrix product end to end
 # make test   install the test tools and pass the suite; VECTORS=DIR adds other compilers' programs
 # make lint   format, lint and types
-# make golden write the golden files anew
+# make golden write the golden files anew, and what is generated in docs
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -24,6 +24,7 @@ lint: $(VENV)/lint
 
 golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden
+	$(BIN)/accel isa > docs/isa.md
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -13,26 +13,34 @@ from accel.isa import Alu, AluOp, Finish, Instruction, Load, Loops, Memory, Stor
 
 
 class Cause(IntEnum):
-    """Why a run ended early; the numbers are those of the cause register."""
+    """Why a run ended early; the numbers are those of the cause register, ``doc`` says what each means."""
 
-    NONE = 0
-    OPCODE = 1
-    EARLY_FINISH = 2
-    NO_FINISH = 3
-    NEIGHBOUR = 4
-    MEMORY_ID = 5
-    STORE_PAD = 6
-    ALU_OP = 7
-    SRAM_RANGE = 8
-    DRAM_RANGE = 9
-    UOP_RANGE = 10
-    DST_INDEX = 11
-    SRC_INDEX = 12
-    WGT_INDEX = 13
-    TOKEN_OVERFLOW = 14
-    BUS = 15
-    LIMIT = 16
-    DEADLOCK = 17
+    doc: str
+
+    def __new__(cls, value: int, doc: str = "") -> "Cause":
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.doc = doc
+        return member
+
+    NONE = 0, "no error"
+    OPCODE = 1, "an opcode that does not exist; found by fetch"
+    EARLY_FINISH = 2, "FINISH before the last instruction; found by fetch"
+    NO_FINISH = 3, "the last instruction is not FINISH, or there is none; found by fetch"
+    NEIGHBOUR = 4, "a token flag toward a unit that does not exist: load has no previous, store no next one"
+    MEMORY_ID = 5, "an unknown memory id, a LOAD of OUT, or a STORE of anything else"
+    STORE_PAD = 6, "a STORE with pads"
+    ALU_OP = 7, "an ALU operation that does not exist"
+    SRAM_RANGE = 8, "a transfer beyond its scratchpad; nothing has moved"
+    DRAM_RANGE = 9, "a transfer beyond the DRAM window; nothing has moved"
+    UOP_RANGE = 10, "micro-ops beyond the micro-op memory"
+    DST_INDEX = 11, "a micro-op whose dst is beyond acc; those before it have executed"
+    SRC_INDEX = 12, "a micro-op whose src is beyond inp (GEMM) or acc (ALU), if src is used"
+    WGT_INDEX = 13, "a micro-op whose wgt is beyond wgt, if wgt is used"
+    TOKEN_OVERFLOW = 14, "a push into a token counter that is full"
+    BUS = 15, "the memory answers with an error"
+    LIMIT = 16, "the run takes longer than max_cycles (simulators: or executes more than max_uops)"
+    DEADLOCK = 17, "nothing moves, and the head of every queue that is not empty lacks a token"
 
     @property
     def label(self) -> str:

@@ -149,6 +149,23 @@ def test_matrix_products(
     assert result.outputs["C"].dtype == np.int8
 
 
+@pytest.mark.parametrize("size", [(1, 1, 1), (7, 13, 5), (64, 64, 64), (256, 256, 256)], ids=str)
+@pytest.mark.parametrize("config", ["gemm8x8", "vta", "tiny"])
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transpose_b", [False, True])
+def test_transpositions(
+    size: tuple[int, int, int], config: str, transpose_a: bool, transpose_b: bool
+) -> None:
+    """Full-range operands, against numpy and not only against our own reference."""
+    M, N, K = size
+    a, b = int8(M, K, seed=1), int8(K, N, seed=2)
+    workload = accel.gemm(M, N, K, transpose_a=transpose_a, transpose_b=transpose_b)
+    program = accel.build(workload, config)
+    result = program.run({"A": a.T if transpose_a else a, "B": b.T if transpose_b else b})
+    assert result.mismatches == 0
+    np.testing.assert_array_equal(result.outputs["C"], (a.astype(np.int64) @ b).astype(np.int8))
+
+
 @pytest.mark.parametrize("shift", [0, 5, 8])
 def test_random_inputs_seldom_saturate(shift: int) -> None:
     program = gemm_program(40, 40, 200, shift=shift)

@@ -17,9 +17,9 @@ from accel.tokens import TokenReport
 @set_option("timing")
 @json_option
 def check(file: Path, serial: bool, settings: tuple[str, ...], as_json: bool) -> int:
-    """Prove or refute that a program neither deadlocks nor races, whatever the timing.
+    """Prove that a program neither deadlocks nor races.
 
-    Exit code 1 if it does not hold.
+    Whatever the timing. Exit code 1, and the reason, if it does not hold.
 
     \b
     Example:

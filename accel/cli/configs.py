@@ -14,7 +14,7 @@ from accel.result import SCHEMA_VERSION
 @set_option("geometry or timing")
 @json_option
 def configs(name: str | None, settings: tuple[str, ...], as_json: bool) -> None:
-    """List the named configurations, or show every field of one, with its meaning.
+    """List the machines, or every field of one.
 
     \b
     Example:

@@ -25,7 +25,9 @@ _LOOP_LINES = 32
 @click.option("--size", type=click.IntRange(1, 4096), default=1024, show_default=True, help="M, N and K.")
 @click.option("--config", default="gemm8x8", show_default=True, metavar="NAME|FILE", help="The machine.")
 def demo(size: int, config: str) -> None:
-    """Compile, prove, run and check a matrix product, and show every stage in short.
+    """Compile, prove, run and check a matrix product.
+
+    Every stage is shown in short.
 
     \b
     Example:

@@ -44,10 +44,10 @@ def replay(
     max_uops: int,
     as_json: bool,
 ) -> int:
-    """Run programs of other VTA compilers and compare memory with what is expected.
+    """Run other VTA compilers' programs.
 
-    Each DIR is a vector (config.json, insn.bin, dram_before.npz, expect.npz) or holds vectors.
-    Scratchpads start with random contents. Exit code 1 if one fails.
+    Memory is compared with what is expected. Each DIR is a vector (config.json, insn.bin, dram_before.npz,
+    expect.npz) or holds vectors. Scratchpads start with random contents. Exit code 1 if one fails.
 
     \b
     Example:

@@ -61,7 +61,7 @@ def run(
     max_uops: int,
     as_json: bool,
 ) -> int:
-    """Run a program and compare its outputs with a numpy reference.
+    """Run a program and compare with numpy.
 
     Inputs that are not given are random, drawn so that few outputs saturate.
 

@@ -14,7 +14,7 @@ from accel.listing import STAGES, stage_text
     "--stage", default="tensorized", show_default=True, metavar="|".join(STAGES), help="What to show."
 )
 def show(file: Path, stage: str) -> None:
-    """Show what became of a program at one stage of its compilation.
+    """Show a program at a stage of its compilation.
 
     nest: the naive loops. scheduled: after split, tile, reorder, caches. tensorized: with intrinsics.
     threads: with virtual threads interleaved. streams: the access/execute streams with their tokens.

@@ -20,7 +20,7 @@ from accel.isa.instructions import (
     Unknown,
     field_specs,
 )
-from accel.isa.text import format_instruction, isa_table, mnemonics, parse_instruction
+from accel.isa.text import format_instruction, mnemonics, parse_instruction
 
 __all__ = [
     "CLASSES",
@@ -48,7 +48,6 @@ __all__ = [
     "encode_uops",
     "field_specs",
     "format_instruction",
-    "isa_table",
     "mnemonics",
     "parse_instruction",
 ]

@@ -146,6 +146,10 @@ class Load(Transfer):
     ``for y < y_size, x < x_size: sram[sram_base + (y + y_pad_0) * width + x + x_pad_0] =
     dram[dram_base + y * x_stride + x]``, where ``width = x_pad_0 + x_size + x_pad_1``; all other
     elements of the padded box become zero.
+
+    The load unit executes LOADs of INP and WGT, the compute unit all others. With ``x_size`` zero, a LOAD or
+    STORE only pops and pushes tokens and nothing else in it is checked; with ``y_size`` zero, pad rows are
+    still written. ``x_stride`` may be zero or less than ``x_size``. ACC_8BIT sign-extends bytes to int32.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.LOAD
@@ -165,6 +169,8 @@ class Store(Transfer):
     """Copy consecutive accumulators' low 8 bits to rows in DRAM.
 
     ``for y < y_size, x < x_size: dram[dram_base + y * x_stride + x] = int8(acc[sram_base + y * x_size + x])``
+
+    A STORE has no pads.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.STORE
@@ -184,11 +190,12 @@ class Store(Transfer):
 class Loops(Instruction):
     """The fields that GEMM and ALU share: two loops around a range of micro-ops.
 
+    Both loops add their factors to the indices of every micro-op:
     ``for i < iter_out, j < iter_in, u in [uop_begin, uop_end):
     dst = u.dst + i * dst_factor_out + j * dst_factor_in`` (src and wgt alike).
     """
 
-    reset: bool = field(1, "GEMM: write zero instead of accumulating", default=False)
+    reset: bool = field(1, "GEMM: write zero instead of accumulating; ALU: ignored", default=False)
     uop_begin: int = field(lambda c: c.uop_address_bits, "first micro-op")
     uop_end: int = field(lambda c: c.uop_address_bits + 1, "micro-op behind the last")
     iter_out: int = field(LOOP_BITS, "iterations of the outer loop", default=1)
@@ -210,7 +217,8 @@ class Loops(Instruction):
 class Gemm(Loops):
     """``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits.
 
-    With ``reset``: ``acc[dst] = 0``.
+    With ``reset``: ``acc[dst] = 0``, and src and wgt are not looked at. Micro-ops run strictly in order; no
+    iterations, or ``uop_begin >= uop_end``, do nothing.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.GEMM
@@ -229,7 +237,10 @@ class Gemm(Loops):
 class Alu(Loops):
     """``acc[dst] = op(acc[dst], imm if use_imm else acc[src])`` on int32.
 
-    ADD and MUL wrap at 32 bits; SHR by a negative amount shifts left. ``reset`` is ignored.
+    ADD and MUL wrap at 32 bits. SHR is arithmetic; by a negative amount it shifts left; a right shift by 31
+    or more leaves the sign, a left shift by 32 or more leaves zero. With ``use_imm`` the micro-ops' src is
+    not looked at. ``reset`` is ignored. Micro-ops run strictly in order, each on what those before have
+    written.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.ALU
@@ -247,7 +258,11 @@ class Alu(Loops):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finish(Instruction):
-    """End of the program; the last instruction, and nowhere else."""
+    """End of the program; the last instruction, and nowhere else.
+
+    The compute unit executes it, and it obeys its token flags. The run ends when it has retired, all queues
+    are empty, all units idle and all writes done. Tokens may be left over.
+    """
 
     OPCODE: ClassVar[Opcode] = Opcode.FINISH
     opcode: int = field(3, "operation", enum=Opcode, default=Opcode.FINISH)

@@ -13,7 +13,6 @@ from accel.config import Config
 from accel.errors import ProgramError, nearest
 from accel.isa.fields import class_slots
 from accel.isa.instructions import (
-    CLASSES,
     Alu,
     AluOp,
     Finish,
@@ -137,18 +136,3 @@ def _neighbour(instruction: Instruction, flag: str) -> str:
     side = flag.split("_")[1]
     unit = instruction.unit.previous if side == "prev" else instruction.unit.next
     return side if unit is None else unit.label
-
-
-def isa_table(config: Config) -> str:
-    """The instruction formats of ``config`` as Markdown tables, from the declarations."""
-    sections = []
-    for cls in CLASSES.values():
-        doc = (cls.__doc__ or "").strip().replace("\n    ", "\n")
-        rows = ["| bits | field | meaning |", "|---|---|---|"]
-        for slot in class_slots(cls, config):
-            high = slot.offset + slot.width - 1
-            bits = f"{slot.offset}" if slot.width == 1 else f"{high}:{slot.offset}"
-            sign = ", signed" if slot.spec.signed else ""
-            rows.append(f"| {bits} | `{slot.name}` | {slot.spec.doc}{sign} |")
-        sections.append(f"### {cls.OPCODE.name} ({cls.OPCODE.value})\n\n{doc}\n\n" + "\n".join(rows))
-    return "\n\n".join(sections) + "\n"

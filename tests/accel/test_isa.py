@@ -33,7 +33,6 @@ from accel.isa import (
     encode_uops,
     field_specs,
     format_instruction,
-    isa_table,
     mnemonics,
     parse_instruction,
 )
@@ -348,7 +347,7 @@ def test_every_mnemonic_parses(mnemonic: str) -> None:
     assert parse_instruction(mnemonic, VTA).mnemonic == mnemonic
 
 
-# --- units and documentation ---------------------------------------------------------------------
+# --- units ---------------------------------------------------------------------
 
 
 def test_who_executes_what() -> None:
@@ -362,14 +361,3 @@ def test_who_executes_what() -> None:
 def test_neighbours_in_the_token_chain() -> None:
     assert [unit.previous for unit in Unit] == [None, None, Unit.LOAD, Unit.COMPUTE]
     assert [unit.next for unit in Unit] == [None, Unit.COMPUTE, Unit.STORE, None]
-
-
-def test_the_documentation_table_has_a_row_for_every_field() -> None:
-    table = isa_table(VTA)
-    for cls, fields in STOCK.items():
-        if cls is MicroOp:
-            continue
-        for name, (offset, width) in fields.items():
-            bits = str(offset) if width == 1 else f"{offset + width - 1}:{offset}"
-            assert f"| {bits} | `{name}` |" in table
-    assert "| 127:112 | `imm` | immediate operand, signed |" in table

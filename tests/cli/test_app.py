@@ -19,7 +19,7 @@ from tests.cli.conftest import Shell
 from tests.programs import handmade
 
 COMMANDS = [(name,) for name in app.commands] + [("compile", "gemm")]
-START = [sys.executable, "-c", "from accel.cli import main; main()"]
+START = [sys.executable, "-m", "accel"]
 
 
 def process(*arguments: object, **options: Any) -> "subprocess.CompletedProcess[bytes]":
@@ -46,6 +46,10 @@ def test_every_command_has_help_with_an_example(command: tuple[str, ...], accel:
     assert "Example:\n    accel " in text
 
 
+def test_the_list_of_commands_is_not_cut(accel: Shell) -> None:
+    assert "..." not in accel("--help").text.split("Commands:")[1]
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_option_is_explained(command: tuple[str, ...]) -> None:
     found: click.Command = app
@@ -62,7 +66,7 @@ def test_every_option_is_explained(command: tuple[str, ...]) -> None:
         (["ru"], "'ru' is no command; did you mean 'run'? (see 'accel --help')"),
         (
             ["x"],
-            "'x' is no command; valid are check, compile, configs, demo, disasm, replay, run, show "
+            "'x' is no command; valid are check, compile, configs, demo, disasm, isa, replay, run, show "
             "(see 'accel --help')",
         ),
         (["compile", "gem"], "'gem' is no command; did you mean 'gemm'? (see 'accel compile --help')"),

@@ -15,11 +15,13 @@ from accel.compiler.dependence import insert_tokens
 from accel.config import NAMED
 from accel.dram import Dram
 from accel.errors import ScheduleError
+from accel.faults import Cause
 from accel.isa import Gemm, Instruction, Load, Memory, Store, encode_uops
 from accel.order import Counter, pops, pushes
 from accel.program import Program
 from accel.sim.functional.executor import Executor, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
+from accel.sim.simulator import simulate
 from accel.tokens import TokenReport, check_tokens
 from tests.compiler import gemms
 from tests.strategies import examples
@@ -166,6 +168,25 @@ def no_token_is_redundant(program: Program) -> None:
 
 def test_no_push_and_no_pop_can_be_missing(program: Program) -> None:
     no_push_and_no_pop_can_be_missing(program)
+
+
+def test_a_missing_push_or_pop_never_hangs() -> None:
+    """The machine stops where the check says that it does."""
+    program = PROGRAMS["tiny, epilogue"]()
+    memory = program.dram()
+    verdicts = set()
+    for index, name, _ in flags(program.instructions):
+        changed = without(program.instructions, (index, name))
+        stuck = check(program, changed, memory).deadlock is not None
+        pads = Scratchpads.random(program.config, 0)
+        run = simulate(changed, program.config, memory.copy(), pads, address=1 << 20, max_cycles=100_000)
+        assert (run.functional.deadlock is not None) == stuck
+        assert run.timing is not None
+        assert (run.timing.stop.fault.cause if run.timing.stop else None) == (
+            Cause.DEADLOCK if stuck else None
+        )
+        verdicts.add((name.split("_")[0], stuck))
+    assert verdicts == {("push", True), ("pop", False)}
 
 
 def test_no_token_is_redundant(program: Program) -> None:

@@ -1,0 +1,5 @@
+"""``python -m accel``: the command line."""
+
+from accel.cli import main
+
+main()

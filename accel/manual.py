@@ -1,0 +1,97 @@
+"""The reference of the instruction set, written from the declarations: ``accel isa``, ``docs/isa.md``."""
+
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from accel.config import Config
+from accel.faults import Cause, scratchpad, scratchpad_depth
+from accel.isa import CLASSES, Alu, AluOp, Load, Loops, Memory, MicroOp, Store, Transfer, class_slots
+
+_INTRODUCTION = """\
+Four units work in parallel and meet only in queues and token counters. *Fetch* hands out the instructions in
+order; *load* executes LOADs of INP and WGT, *store* executes STOREs, *compute* everything else. In the chain
+load, compute, store each unit has a counter of tokens from each neighbour: an instruction starts when every
+token that it pops is there, and pushes its tokens when its last write can be seen. RAW tokens run with the
+chain, WAR tokens against it. No other order holds between instructions of different units.
+
+An instruction is a 128-bit little-endian word, a micro-op a 32-bit one. Fields are packed upward from bit 0;
+one that would cross a 64-bit boundary starts at it. Bits that no field uses are ignored when read and written
+as zero. The widths below are those of {config}; `accel isa --config NAME` prints those of any other."""
+
+_ERRORS = """\
+The first error ends the run, with a cause and the instruction's index; among errors of one cycle it is that
+of fetch, load, compute, store, in this order. After it nothing starts. Nothing is ever written outside the
+DRAM window."""
+
+_ALU = {
+    AluOp.MIN: "min(x, y)",
+    AluOp.MAX: "max(x, y)",
+    AluOp.ADD: "x + y",
+    AluOp.SHR: "x >> y; x << -y where y is negative",
+    AluOp.MUL: "x * y",
+}
+
+
+def isa_manual(config: Config) -> str:
+    """The instruction set of a machine as Markdown."""
+    sections = [
+        "# The instruction set",
+        _INTRODUCTION.format(config=f"`{config.name}`"),
+        "## Memories",
+        _memories(config),
+        "## Instructions",
+        "The lowest seven bits are the same in all of them. Columns `a:b` are bits, `b` the lowest.",
+    ]
+    for cls in CLASSES.values():
+        sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", _prose(cls), _fields(cls, config)]
+        if cls is Alu:
+            operations = ((f"{op.value}", op.name, f"`{_ALU[op]}`") for op in AluOp)
+            sections.append(_table(("alu_op", "name", "result of x = acc[dst] and y"), operations))
+    sections += [
+        "## Micro-ops",
+        _prose(MicroOp),
+        _prose(Loops).split("\n\n", 1)[1],
+        _fields(MicroOp, config),
+        "## Errors",
+        _ERRORS,
+        _table(("number", "cause", "meaning"), ((f"{c.value}", f"`{c.label}`", c.doc) for c in Cause)),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _prose(cls: type[Any]) -> str:
+    return inspect.cleandoc(cls.__doc__ or "").replace("``", "`")
+
+
+def _memories(config: Config) -> str:
+    """What the memory ids stand for."""
+    shapes = {
+        Memory.UOP: "micro-op",
+        Memory.WGT: f"int8[{config.block_out}][{config.block_in}]",
+        Memory.INP: f"int8[{config.batch}][{config.block_in}]",
+        Memory.ACC: f"int32[{config.batch}][{config.block_out}]",
+        Memory.OUT: f"int8[{config.batch}][{config.block_out}]: the low bytes of acc",
+        Memory.ACC_8BIT: f"int8[{config.batch}][{config.block_out}], sign-extended into acc",
+    }
+    rows = []
+    for memory, element in shapes.items():
+        mover: Transfer = Store() if memory is Memory.OUT else Load(memory=memory)
+        by = f"{mover.OPCODE.name}, in the {mover.unit.label} unit"
+        depth = f"{scratchpad_depth(memory, config)}"
+        rows.append((f"{memory.value}", memory.name, element, scratchpad(memory), depth, by))
+    return _table(("id", "name", "element in DRAM", "scratchpad", "elements", "moved by"), rows)
+
+
+def _fields(cls: type[Any], config: Config) -> str:
+    rows = []
+    for slot in class_slots(cls, config):
+        high = slot.offset + slot.width - 1
+        bits = f"{slot.offset}" if slot.width == 1 else f"{high}:{slot.offset}"
+        rows.append((bits, f"`{slot.name}`", slot.spec.doc + (", signed" if slot.spec.signed else "")))
+    return _table(("bits", "field", "meaning"), rows)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,0 +1,43 @@
+"""The reference of the instruction set."""
+
+from pathlib import Path
+
+import pytest
+
+from accel.config import NAMED
+from accel.faults import Cause
+from accel.isa import CLASSES, MicroOp, class_slots
+from accel.manual import isa_manual
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "isa.md"
+
+
+def test_the_document_is_up_to_date() -> None:
+    """``make golden`` writes it anew."""
+    assert DOCUMENT.read_text(encoding="utf-8") == isa_manual(NAMED["vta"])
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_field_of_every_instruction_is_there(name: str) -> None:
+    manual = isa_manual(NAMED[name])
+    sections = {part.split("\n")[0].split(" ")[0]: part for part in manual.split("## ")}
+    for cls, title in [*((cls, cls.OPCODE.name) for cls in CLASSES.values()), (MicroOp, "Micro-ops")]:
+        for slot in class_slots(cls, NAMED[name]):
+            bits = str(slot.offset)
+            if slot.width > 1:
+                bits = f"{slot.offset + slot.width - 1}:{slot.offset}"
+            assert f"| {bits} | `{slot.name}` | {slot.spec.doc}" in sections[title]
+
+
+def test_every_error_is_there() -> None:
+    manual = isa_manual(NAMED["vta"])
+    for cause in Cause:
+        assert f"| {cause.value} | `{cause.label}` | {cause.doc} |" in manual
+        assert cause.doc
+
+
+def test_memories_have_the_shapes_of_the_machine() -> None:
+    manual = isa_manual(NAMED["gemm8x8"])
+    assert "| 2 | INP | int8[8][8] | inp | 1024 | LOAD, in the load unit |" in manual
+    assert "| 4 | OUT | int8[8][8]: the low bytes of acc | acc | 512 | STORE, in the store unit |" in manual
+    assert "| 3 | ACC | int32[8][8] | acc | 512 | LOAD, in the compute unit |" in manual

@@ -1,0 +1,76 @@
+"""What the documents say to type works as it stands there."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(language: str) -> list[object]:
+    """The fenced blocks of a language in all documents."""
+    found: list[object] = []
+    for path in DOCUMENTS:
+        code = re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(encoding="utf-8"), re.M | re.S)
+        found += [pytest.param(text, id=f"{path.name}-{n}") for n, text in enumerate(code)]
+    return found
+
+
+def run(*command: str, folder: Path, path: str = "") -> str:
+    """What a command prints; it must succeed and say nothing on stderr."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PATH": path + os.pathsep + os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_python(code: str, tmp_path: Path) -> None:
+    assert run(sys.executable, "-W", "error", "-c", code, folder=tmp_path)
+
+
+@pytest.mark.parametrize("code", blocks("sh"))
+def test_commands(code: str, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    command = tmp_path / "bin" / "accel"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m accel "$@"\n')
+    command.chmod(0o755)
+    assert run("sh", "-e", "-c", code, folder=tmp_path, path=str(command.parent))
+
+
+def test_every_block_is_run() -> None:
+    for path in DOCUMENTS:
+        fences = re.findall(r"^```(\w*)$", path.read_text(encoding="utf-8"), re.M)
+        assert set(fences[::2]) <= {"sh", "python", "text"}, path
+    assert len(blocks("python")) >= 2
+    assert len(blocks("sh")) >= 1
+
+
+def test_what_make_is_told_to_do_exists() -> None:
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    told = [re.findall(r"make (\w+)", path.read_text(encoding="utf-8")) for path in DOCUMENTS[:2]]
+    assert {name for names in told for name in names} - {"sure"} <= set(targets)
+    assert {"demo", "test"} <= set(told[0])
+
+
+def test_links_lead_somewhere() -> None:
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_folders_of_the_map_exist() -> None:
+    for name in re.findall(r"`(\w+)/`", (ROOT / "README.md").read_text(encoding="utf-8")):
+        assert (ROOT / name).is_dir(), name
