@@ -70,7 +70,7 @@ class Config:
     acc_bytes: int = _memory(128 << 10, "capacity of the acc scratchpad; out holds as many elements")
 
     bus_bits: int = _timing(64, "bits", "width of the AXI4 data bus", 64, 512, power_of_two=True)
-    read_latency: int = _timing(64, "cycles", "from the grant of a read burst to its first beat", 1, 65535)
+    read_latency: int = _timing(64, "cycles", "from the grant of a read burst to its first beat", 2, 65535)
     write_latency: int = _timing(
         16, "cycles", "from the last beat of a write burst to its response", 1, 65535
     )

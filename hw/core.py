@@ -165,7 +165,7 @@ class Core(wiring.Component):
         fetching = fetch.more & fetch.waiting
         lacking = Cat(unit.lacking for unit in units.values())
         deadlock = (
-            ~(occupied | starting | outstanding | fetch.push | fetching)
+            ~(occupied | starting | outstanding | port.grant | fetch.push | fetching)
             & waiting.any()
             & (lacking == waiting)
         )

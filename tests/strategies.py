@@ -92,7 +92,7 @@ def _timing(rng: Random, base: Config) -> Config:
     return replace(
         base,
         bus_bits=rng.choice((64, 128, 256, 512)),
-        read_latency=rng.randint(1, rng.choice((3, 24))),
+        read_latency=rng.randint(2, rng.choice((3, 24))),
         write_latency=rng.randint(1, rng.choice((3, 24))),
         outstanding=rng.choice((*few, 32)),
         max_burst_beats=rng.choice((2, 4, 8, 64, 256)),
