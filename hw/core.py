@@ -15,7 +15,7 @@ from accel.config import DRAM_ADDRESS_BITS, UOP_BYTES, Config
 from accel.faults import Cause
 from accel.hw.checks import CAUSE_BITS
 from accel.hw.compute import Compute
-from accel.hw.control import Control
+from accel.hw.control import Control, subordinate_ports
 from accel.hw.fetch import Fetch
 from accel.hw.layouts import INDEX_BITS, EntryLayout, bits_for_depth, log2, minimum, view
 from accel.hw.load import Load
@@ -71,12 +71,6 @@ def manager_ports(config: Config) -> dict[str, Any]:
     }
 
 
-def subordinate_ports() -> dict[str, Any]:
-    """The AXI4-Lite subordinate's signals."""
-    names = {name: member for name, member in Control.PORTS.items() if name.startswith("s_axi_")}
-    return names | {"irq": Out(1)}
-
-
 def observation_ports(config: Config) -> dict[str, Any]:
     """What only simulation sees: events as they happen, and a way to fill the scratchpads."""
     ports: dict[str, Any] = {
@@ -129,7 +123,7 @@ class Core(wiring.Component):
     def __init__(self, config: Config, *, observed: bool = False) -> None:
         self.config = config
         self._observed = observed
-        ports = manager_ports(config) | subordinate_ports()
+        ports = manager_ports(config) | subordinate_ports() | {"irq": Out(1)}
         super().__init__(ports | observation_ports(config) if observed else ports)
 
     def elaborate(self, platform: Any) -> Module:
@@ -330,8 +324,6 @@ class Core(wiring.Component):
         for name in ("wvalid", "wdata", "wstrb", "wlast"):
             m.d.comb += getattr(self, f"m_axi_{name}").eq(getattr(store, name))
         for name, member in subordinate_ports().items():
-            if name == "irq":
-                continue
             ours, theirs = getattr(self, name), getattr(control, name)
             m.d.comb += theirs.eq(ours) if member.flow is In else ours.eq(theirs)
 

@@ -17,6 +17,7 @@ from accel.cli.configs import configs
 from accel.cli.demo import demo
 from accel.cli.disasm import disasm
 from accel.cli.isa import isa
+from accel.cli.registers import registers
 from accel.cli.replay import replay
 from accel.cli.run import run
 from accel.cli.show import show
@@ -39,7 +40,7 @@ def app() -> None:
     """
 
 
-for _command in (compile_command, configs, show, check, disasm, run, replay, isa, demo):
+for _command in (compile_command, configs, show, check, disasm, run, replay, isa, registers, demo):
     app.add_command(_command)
 
 
