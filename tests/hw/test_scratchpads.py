@@ -80,7 +80,7 @@ def any_load(rng: Random, config: Config) -> Load:
 
 
 @pytest.mark.parametrize("bus", [64, 128, 256, 512])
-@pytest.mark.parametrize("block_out", [2, 8])
+@pytest.mark.parametrize("block_out", [4, 8])
 def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int) -> None:
     geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 128}
     config = replace(NAMED["tiny"], **geometry, mem_size=1 << 20)
@@ -162,7 +162,7 @@ class StorePath(wiring.Component):
 
 
 @pytest.mark.parametrize("bus", [64, 128, 512])
-@pytest.mark.parametrize("block_out", [2, 8, 32])
+@pytest.mark.parametrize("block_out", [4, 8, 32])
 def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int) -> None:
     geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 64}
     config = replace(NAMED["tiny"], **geometry)
