@@ -24,6 +24,7 @@ from accel.errors import ProgramFault
 from accel.files import check_writable
 from accel.isa import Loops
 from accel.machines import machine
+from accel.order import is_carrier
 from accel.program import Program, build
 from accel.result import SCHEMA_VERSION, error_dict
 from accel.schedules import load_steps, save_steps
@@ -137,6 +138,7 @@ def _compiled(
     shown = [
         ("machine", describe(program.config)),
         ("instructions", f"{figures['instructions']:,}"),
+        ("carriers", f"{figures['carriers']:,}"),
         ("micro-ops", f"{figures['uops']:,} executed, {figures['stored_uops']:,} stored"),
         ("DRAM", f"{figures['dram_bytes']:,} bytes"),
         ("tokens", "no deadlock, no race: proven"),
@@ -155,6 +157,7 @@ FIGURES = (
     "output",
     "config",
     "instructions",
+    "carriers",
     "uops",
     "stored_uops",
     "dram_bytes",
@@ -175,6 +178,7 @@ def program_figures(
         "schema_version": SCHEMA_VERSION,
         "config": program.config.name,
         "instructions": len(instructions),
+        "carriers": sum(map(is_carrier, instructions)),
         "uops": sum(i.uop_count for i in instructions if isinstance(i, Loops)),
         "stored_uops": len(program.segments[0][1]) // 4 if program.segments else 0,
         "dram_bytes": program.size,

@@ -28,6 +28,7 @@ def test_text(accel: Shell) -> None:
     assert figures == {
         "machine": "tiny (1x4x8, 64-bit bus)",
         "instructions": str(len(program.instructions)),
+        "carriers": "0",
         "micro-ops": f"{program.run().to_dict()['uops']} executed, {len(program.segments[0][1]) // 4} stored",
         "DRAM": f"{program.size:,} bytes",
         "tokens": "no deadlock, no race: proven",
@@ -45,6 +46,7 @@ def test_json(accel: Shell) -> None:
         "output": "p.accel",
         "config": "tiny",
         "instructions": len(program.instructions),
+        "carriers": 0,
         "uops": program.run().to_dict()["uops"],
         "stored_uops": len(program.segments[0][1]) // 4,
         "dram_bytes": program.size,
