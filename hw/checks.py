@@ -65,4 +65,3 @@ def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
 def loops_run(loops: Any) -> Value:
     """Whether a GEMM or ALU instruction executes any micro-op."""
     return (loops.iter_out != 0) & (loops.iter_in != 0) & (loops.uop_begin < loops.uop_end)
-

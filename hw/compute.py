@@ -9,7 +9,7 @@ core; ``tree_stages`` later the accumulators' addresses are presented, then the 
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.config import DRAM_ADDRESS_BITS, UOP_BYTES, Config
@@ -127,9 +127,7 @@ class Compute(wiring.Component):
             ]
         return m
 
-    def _start(
-        self, m: Module, sequencer: Sequencer, loader: Loader, flight: Queue, finished: Value
-    ) -> None:
+    def _start(self, m: Module, sequencer: Sequencer, loader: Loader, flight: Queue, finished: Value) -> None:
         """Start what heads the queue; retire in order. FINISH goes through neither pipeline nor loader."""
         config = self._config
         common = view(Instruction, config, self.head.word)
@@ -191,61 +189,22 @@ class Compute(wiring.Component):
     ) -> Value:
         """From the sequencer to the accumulators; gives whether an instruction's last slot is written."""
         config = self._config
-        stages = config.tree_stages
-
-        # s + 1 and s + 2: the micro-op is read, the offsets are added.
-        m.d.comb += uops.read_index_0.eq(sequencer.address)
-        read = self._delay(m, sequencer.operation, "read")
-        uop = uop_view(config, uops.element_0)
-        indices = {}
-        for name in ("dst", "src", "wgt"):
-            offset = getattr(sequencer, name)
-            held = Signal(len(offset), name=f"{name}_offset")
-            indices[name] = Signal(len(offset), name=name)
-            m.d.sync += [held.eq(offset), indices[name].eq(uop[name] + held)]
-        instruction, checked_instruction = Signal(INDEX_BITS), Signal(INDEX_BITS)
-        m.d.sync += [instruction.eq(sequencer.index), checked_instruction.eq(instruction)]
-
-        # s + 3: the indices are checked, the operands' addresses presented.
-        checked = self._delay(m, read, "checked")
-        uses_src, uses_wgt = Signal(), Signal()
-        m.d.comb += [
-            uses_src.eq(Mux(checked.gemm, ~checked.reset, ~checked.use_imm)),
-            uses_wgt.eq(checked.gemm & ~checked.reset),
-        ]
-        src_depth = Mux(checked.gemm, config.inp_depth, config.acc_depth)
-        cause = first_fault(
-            m,
-            [
-                (indices["dst"] >= config.acc_depth, Cause.DST_INDEX),
-                (uses_src & (indices["src"] >= src_depth), Cause.SRC_INDEX),
-                (uses_wgt & (indices["wgt"] >= config.wgt_depth), Cause.WGT_INDEX),
-            ],
-        )
-        good = Signal(OperationLayout())
-        m.d.comb += good.eq(checked)
-        with m.If(checked.run & self.enable):
-            m.d.comb += [self.index_fault.eq(cause), self.index_fault_at.eq(checked_instruction)]
-        with m.If(~self.enable | (self.index_fault != 0)):
-            m.d.comb += [good.run.eq(0), good.last.eq(0)]
-        m.d.comb += [self.inp_index.eq(indices["src"]), self.wgt_index.eq(indices["wgt"])]
+        operation, dst, src = self._indices(m, sequencer, uops)
 
         # s + 4: products; then the adder tree, which ALU operations pass beside.
         m.submodules.core = core = GemmCore(config)
         m.d.comb += [core.inp.eq(self.inp), core.wgt.eq(self.wgt)]
-        operation, dst, src = good, indices["dst"], indices["src"]
-        for stage in range(stages + 1):
+        for stage in range(config.tree_stages + 1):
             operation = self._delay(m, operation, f"product_{stage}")
             late = [Signal(sram_bits(config), name=f"{name}_{stage}") for name in ("dst", "src")]
             m.d.sync += [late[0].eq(dst), late[1].eq(src)]
             dst, src = late
         m.d.comb += [accumulators.read_index_0.eq(dst), accumulators.read_index_1.eq(src)]
 
-        # Operate, with what earlier micro-ops have not written yet or wrote while this one read.
+        # Operate, with what earlier micro-ops have not written yet or wrote while this one read; write.
         operating = self._delay(m, operation, "operating")
-        operating_dst = Signal(sram_bits(config))
         writing = self._delay(m, operating, "writing")
-        writing_dst = Signal(sram_bits(config))
+        operating_dst, writing_dst = Signal(sram_bits(config)), Signal(sram_bits(config))
         result = Signal(config.acc_element_bytes * 8)
         written, earlier = Signal(len(result)), Signal(len(result))
         m.d.sync += [
@@ -263,25 +222,7 @@ class Compute(wiring.Component):
             ]
             element = getattr(accumulators, f"element_{number}")
             operands.append(Mux(from_written, written, Mux(from_earlier, earlier, element)))
-        left, right = operands
-        m.submodules.alu = alu = AluLanes(config)
-        lanes = config.acc_element_bytes * 8 // ACC_BITS
-        immediate = Signal(signed(ACC_BITS))
-        m.d.comb += [
-            immediate.eq(operating.imm),
-            alu.op.eq(operating.op),
-            alu.left.eq(left),
-            alu.right.eq(Mux(operating.use_imm, immediate.as_unsigned().replicate(lanes), right)),
-        ]
-        sums = Cat((left.word_select(n, ACC_BITS) + core.sums.word_select(n, ACC_BITS))[:ACC_BITS] for n in range(lanes))
-        with m.If(operating.reset):
-            m.d.comb += result.eq(0)
-        with m.Elif(operating.gemm):
-            m.d.comb += result.eq(sums)
-        with m.Else():
-            m.d.comb += result.eq(alu.result)
-
-        # Write.
+        m.d.comb += result.eq(self._operate(m, operating, operands[0], operands[1], core.sums))
         with m.If(writing.run):
             m.d.comb += [
                 accumulators.word_valid.eq(1),
@@ -289,6 +230,65 @@ class Compute(wiring.Component):
                 accumulators.word.eq(written),
             ]
         return writing.last
+
+    def _indices(self, m: Module, sequencer: Sequencer, uops: Scratchpad) -> tuple[data.View, Value, Value]:
+        """Read micro-ops, add the loops' offsets, check; gives what goes on, and its dst and src."""
+        config = self._config
+        m.d.comb += uops.read_index_0.eq(sequencer.address)
+        read = self._delay(m, sequencer.operation, "read")
+        uop = uop_view(config, uops.element_0)
+        indices = {}
+        for name in ("dst", "src", "wgt"):
+            offset = getattr(sequencer, name)
+            held = Signal(len(offset), name=f"{name}_offset")
+            indices[name] = Signal(len(offset), name=name)
+            m.d.sync += [held.eq(offset), indices[name].eq(uop[name] + held)]
+        read_index, checked_index = Signal(INDEX_BITS), Signal(INDEX_BITS)
+        m.d.sync += [read_index.eq(sequencer.index), checked_index.eq(read_index)]
+
+        checked = self._delay(m, read, "checked")
+        uses_src, uses_wgt = Signal(), Signal()
+        m.d.comb += [
+            uses_src.eq(Mux(checked.gemm, ~checked.reset, ~checked.use_imm)),
+            uses_wgt.eq(checked.gemm & ~checked.reset),
+        ]
+        src_depth = Mux(checked.gemm, config.inp_depth, config.acc_depth)
+        cause = first_fault(
+            m,
+            [
+                (indices["dst"] >= config.acc_depth, Cause.DST_INDEX),
+                (uses_src & (indices["src"] >= src_depth), Cause.SRC_INDEX),
+                (uses_wgt & (indices["wgt"] >= config.wgt_depth), Cause.WGT_INDEX),
+            ],
+        )
+        good = Signal(OperationLayout())
+        m.d.comb += [
+            good.eq(checked),
+            self.inp_index.eq(indices["src"]),
+            self.wgt_index.eq(indices["wgt"]),
+            self.index_fault_at.eq(checked_index),
+        ]
+        with m.If(checked.run & self.enable):
+            m.d.comb += self.index_fault.eq(cause)
+        with m.If(~self.enable | (self.index_fault != 0)):
+            m.d.comb += [good.run.eq(0), good.last.eq(0)]
+        return good, indices["dst"], indices["src"]
+
+    def _operate(self, m: Module, operation: data.View, left: Value, right: Value, sums: Value) -> Value:
+        """The result of a GEMM or ALU operation on accumulators."""
+        m.submodules.alu = alu = AluLanes(self._config)
+        lanes = self._config.acc_element_bytes * 8 // ACC_BITS
+        immediate = Signal(signed(ACC_BITS))
+        m.d.comb += [
+            immediate.eq(operation.imm),
+            alu.op.eq(operation.op),
+            alu.left.eq(left),
+            alu.right.eq(Mux(operation.use_imm, immediate.as_unsigned().replicate(lanes), right)),
+        ]
+        accumulated = Cat(
+            (left.word_select(n, ACC_BITS) + sums.word_select(n, ACC_BITS))[:ACC_BITS] for n in range(lanes)
+        )
+        return Mux(operation.gemm, Mux(operation.reset, 0, accumulated), alu.result)
 
     def _delay(self, m: Module, operation: Any, name: str) -> Any:
         """The operation a cycle later."""

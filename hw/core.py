@@ -4,6 +4,7 @@ A run's state is here: which cycle it is, whether it goes on, and what ended it.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
@@ -28,7 +29,16 @@ from accel.order import WORKERS, Counter, queue_depth
 COUNTER_BITS = 48
 """Of the hardware's own counters of cycles and bytes."""
 MAX_CYCLES_BITS = 64
-_ADDRESS_CHANNEL = {"id": 1, "addr": DRAM_ADDRESS_BITS, "len": 8, "size": 3, "burst": 2, "cache": 4, "prot": 3, "qos": 4}
+_ADDRESS_CHANNEL = {
+    "id": 1,
+    "addr": DRAM_ADDRESS_BITS,
+    "len": 8,
+    "size": 3,
+    "burst": 2,
+    "cache": 4,
+    "prot": 3,
+    "qos": 4,
+}
 _INCREMENTING = 1
 _CACHE = 0b0011
 """Normal, non-cacheable, bufferable memory."""
@@ -80,10 +90,10 @@ def observation_ports(config: Config) -> dict[str, Any]:
             f"ev_{unit.label}_retire_index": Out(INDEX_BITS),
             f"ev_{unit.label}_retire_pushes": Out(2),
         }
-    for name, unit in (("read_grant", 2), ("read_last", 2), ("write_grant", 0), ("write_last", 0)):
+    for name in ("read_grant", "read_last", "write_grant", "write_last"):
         ports[f"ev_{name}"] = Out(1)
-        if unit:
-            ports[f"ev_{name}_unit"] = Out(unit)
+        if name.startswith("read"):
+            ports[f"ev_{name}_unit"] = Out(2)
         ports[f"ev_{name}_index"] = Out(INDEX_BITS)
         ports[f"ev_{name}_beats"] = Out(9)
     for memory, size in element_bytes(config).items():
@@ -118,84 +128,26 @@ class Core(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        config = self.config
-        m.submodules.control = control = Control(config)
-        m.submodules.fetch = fetch = Fetch(config)
-        m.submodules.load = load = Load(config)
-        m.submodules.compute = compute = Compute(config)
-        m.submodules.store = store = Store(config)
-        m.submodules.read_port = port = ReadPort(config)
-        m.submodules.tokens = tokens = TokenCounters(config)
-        units = {Unit.LOAD: load, Unit.COMPUTE: compute, Unit.STORE: store}
-        queues = {}
-        for unit in WORKERS:
-            queues[unit] = Queue(EntryLayout(), queue_depth(unit, config))
-            m.submodules[f"{unit.label}_queue"] = queues[unit]
-
-        running, halted = Signal(), Signal()
+        parts = self._parts(m)
+        control, fetch, port = parts.control, parts.fetch, parts.port
+        running, halted, ended = Signal(), Signal(), Signal()
         cycle = Signal(MAX_CYCLES_BITS)
-        active, complete, stopping = Signal(), Signal(), Signal()
+        active, complete = Signal(), Signal()
         flush = control.start | control.clear
-        occupied = Cat(unit.occupied for unit in units.values()).any()
-        starting = Cat(unit.start for unit in units.values()).any()
-        waiting = Cat(queue.valid for queue in queues.values())
+        occupied = parts.all("occupied").any()
         m.d.comb += [
-            complete.eq(~fetch.more & (control.program_length != 0) & ~waiting.any() & ~occupied),
+            complete.eq(~fetch.more & (control.program_length != 0) & ~parts.waiting.any() & ~occupied),
             active.eq(running & ~halted & ~complete),
-            tokens.clear.eq(control.clear),
+            parts.tokens.clear.eq(control.clear),
         ]
+        self._connect_units(m, parts, flush=flush, active=active)
+        self._connect_bus(m, parts, running=running, halted=halted)
 
-        self._connect_units(m, control, fetch, units, queues, tokens, flush=flush, active=active)
-        self._connect_bus(m, control, fetch, units, port, running=running, halted=halted)
-        m.d.comb += [
-            compute.inp.eq(load.inp),
-            compute.wgt.eq(load.wgt),
-            load.inp_index.eq(compute.inp_index),
-            load.wgt_index.eq(compute.wgt_index),
-            compute.out_advance.eq(store.out_advance),
-            compute.out_beat.eq(store.out_beat),
-            store.out_data.eq(compute.out_data),
-            store.out_strobe.eq(compute.out_strobe),
-        ]
-
-        # What ends a run: the earliest error, by unit and age within its cycle.
-        outstanding = port.busy | store.writing
-        cause, index = Signal(CAUSE_BITS), Signal(INDEX_BITS)
-        limit = cycle == control.max_cycles
-        fetching = fetch.more & fetch.waiting
-        lacking = Cat(unit.lacking for unit in units.values())
-        deadlock = (
-            ~(occupied | starting | outstanding | port.grant | fetch.push | fetching)
-            & waiting.any()
-            & (lacking == waiting)
-        )
-        bad_read = self.m_axi_rvalid & self.m_axi_rresp[1]
-        bad_write = self.m_axi_bvalid & self.m_axi_bresp[1]
-        found: list[tuple[Value, Value | Cause, Value]] = [
-            (limit, Cause.LIMIT, self._oldest(fetch, units, queues)),
-            (fetch.fault != 0, fetch.fault, fetch.next),
-            (bad_read & (port.burst.unit == Unit.FETCH), Cause.BUS, port.burst.index),
-        ]
-        for unit, part in units.items():
-            found.append((self._overflow(unit, tokens), Cause.TOKEN_OVERFLOW, part.retired.index))
-            if unit is Unit.STORE:
-                found.append((bad_write, Cause.BUS, store.response))
-            else:
-                found.append((bad_read & (port.burst.unit == unit), Cause.BUS, port.burst.index))
-            if unit is Unit.COMPUTE:
-                found.append((compute.index_fault != 0, compute.index_fault, compute.index_fault_at))
-            found.append((part.fault != 0, part.fault, queues[unit].head.index))
-        for unit, part in units.items():
-            found.append((deadlock & part.lacking, Cause.DEADLOCK, queues[unit].head.index))
-        for position, (there, name, where) in enumerate(found):
-            with m.If(there) if position == 0 else m.Elif(there):
-                m.d.comb += [stopping.eq(active), cause.eq(name), index.eq(where)]
-
+        found, cause, index = self._first_error(m, parts, cycle)
+        stopping = Signal()
         held_cause, held_index = Signal(CAUSE_BITS), Signal(INDEX_BITS)
-        ended = Signal()
-        m.d.comb += ended.eq(
-            running & Mux(halted, ~outstanding & ~store.awvalid & ~store.wvalid, complete)
-        )
+        drained = ~(port.busy | parts.store.writing | parts.store.awvalid | parts.store.wvalid)
+        m.d.comb += [stopping.eq(active & found), ended.eq(running & Mux(halted, drained, complete))]
         with m.If(active & ~stopping):
             m.d.sync += cycle.eq(cycle + 1)
         with m.If(stopping):
@@ -213,34 +165,98 @@ class Core(wiring.Component):
             control.fault_index.eq(held_index),
             control.cycles.eq(cycle),
         ]
-        self._count(m, control, fetch, units, active & ~stopping)
+        self._count(m, parts, active & ~stopping)
         if self._observed:
-            self._observe(m, fetch, units, queues, port, running=running, cycle=cycle, halted=halted)
+            m.d.comb += [self.running.eq(running), self.cycle.eq(cycle), self.halted.eq(halted)]
+            self._observe(m, parts)
         return m
+
+    def _parts(self, m: Module) -> "_Parts":
+        """All submodules."""
+        config = self.config
+        m.submodules.control = control = Control(config)
+        m.submodules.fetch = fetch = Fetch(config)
+        m.submodules.load = load = Load(config)
+        m.submodules.compute = compute = Compute(config)
+        m.submodules.store = store = Store(config)
+        m.submodules.read_port = port = ReadPort(config)
+        m.submodules.tokens = tokens = TokenCounters(config)
+        queues = {}
+        for unit in WORKERS:
+            queues[unit] = Queue(EntryLayout(), queue_depth(unit, config))
+            m.submodules[f"{unit.label}_queue"] = queues[unit]
+        return _Parts(control, fetch, load, compute, store, port, tokens, queues)
+
+    def _first_error(self, m: Module, parts: "_Parts", cycle: Value) -> tuple[Signal, Signal, Signal]:
+        """Whether this cycle has an error, its cause and instruction: the limit, else the first by unit
+        and age, else a deadlock."""
+        fetch, port, compute = parts.fetch, parts.port, parts.compute
+        bad_read = self.m_axi_rvalid & self.m_axi_rresp[1]
+        bad_write = self.m_axi_bvalid & self.m_axi_bresp[1]
+        errors: list[tuple[Value, Value | Cause, Value]] = [
+            (cycle == parts.control.max_cycles, Cause.LIMIT, self._oldest(parts)),
+            (fetch.fault != 0, fetch.fault, fetch.next),
+            (bad_read & (port.burst.unit == Unit.FETCH), Cause.BUS, port.burst.index),
+        ]
+        for unit, part in parts.units.items():
+            _, pushes = _token_counters(unit)
+            overflow = Cat(parts.tokens.overflow[c] for c in pushes if c is not None).any()
+            errors.append((overflow, Cause.TOKEN_OVERFLOW, part.retired.index))
+            if unit is Unit.STORE:
+                errors.append((bad_write, Cause.BUS, part.response))
+            else:
+                errors.append((bad_read & (port.burst.unit == unit), Cause.BUS, port.burst.index))
+            if unit is Unit.COMPUTE:
+                errors.append((compute.index_fault != 0, compute.index_fault, compute.index_fault_at))
+            errors.append((part.fault != 0, part.fault, parts.queues[unit].head.index))
+        at_work = (
+            parts.all("occupied").any()
+            | parts.all("start").any()
+            | (port.busy | port.grant | parts.store.writing)
+            | (fetch.push | fetch.more & fetch.waiting)
+        )
+        lacking = parts.all("lacking")
+        deadlock = ~at_work & parts.waiting.any() & (lacking == parts.waiting)
+        for unit, part in parts.units.items():
+            errors.append((deadlock & part.lacking, Cause.DEADLOCK, parts.queues[unit].head.index))
+
+        found, cause, index = Signal(), Signal(CAUSE_BITS), Signal(INDEX_BITS)
+        for position, (there, name, where) in enumerate(errors):
+            with m.If(there) if position == 0 else m.Elif(there):
+                m.d.comb += [found.eq(1), cause.eq(name), index.eq(where)]
+        return found, cause, index
 
     def _connect_units(
         self,
         m: Module,
-        control: Control,
-        fetch: Fetch,
-        units: dict[Unit, Any],
-        queues: dict[Unit, Queue],
-        tokens: TokenCounters,
+        parts: "_Parts",
         *,
         flush: Value,
         active: Value,
     ) -> None:
-        """Fetch to queues to units, and tokens between units."""
+        """Fetch to queues to units, tokens and scratchpads between units."""
+        control, fetch, tokens = parts.control, parts.fetch, parts.tokens
+        load, compute, store = parts.load, parts.compute, parts.store
+        m.d.comb += [
+            compute.inp.eq(load.inp),
+            compute.wgt.eq(load.wgt),
+            load.inp_index.eq(compute.inp_index),
+            load.wgt_index.eq(compute.wgt_index),
+            compute.out_advance.eq(store.out_advance),
+            compute.out_beat.eq(store.out_beat),
+            store.out_data.eq(compute.out_data),
+            store.out_strobe.eq(compute.out_strobe),
+        ]
         m.d.comb += [
             fetch.flush.eq(flush),
             fetch.active.eq(active),
             fetch.serial.eq(control.serial),
             fetch.address.eq(control.program_address),
             fetch.length.eq(control.program_length),
-            fetch.retired.eq(Cat(unit.retire for unit in units.values()).any()),
+            fetch.retired.eq(parts.all("retire").any()),
         ]
-        for unit, part in units.items():
-            queue = queues[unit]
+        for unit, part in parts.units.items():
+            queue = parts.queues[unit]
             flags = view(Instruction, self.config, queue.head.word)
             pops, pushes = _token_counters(unit)
             lacks = [
@@ -270,24 +286,14 @@ class Core(wiring.Component):
                 if counter is not None:
                     m.d.comb += tokens.push[counter].eq(part.retire & flag)
 
-    def _connect_bus(
-        self,
-        m: Module,
-        control: Control,
-        fetch: Fetch,
-        units: dict[Unit, Any],
-        port: ReadPort,
-        *,
-        running: Value,
-        halted: Value,
-    ) -> None:
+    def _connect_bus(self, m: Module, parts: "_Parts", *, running: Value, halted: Value) -> None:
         """Units to the read port, both halves of the bus to the pins."""
-        store = units[Unit.STORE]
+        control, fetch, port, store = parts.control, parts.fetch, parts.port, parts.store
         fetching = Signal()
         """From cycle 1 of a run on."""
         m.d.sync += fetching.eq(running)
         m.d.comb += [port.stop.eq(halted), fetch.enable.eq(fetching & running)]
-        readers = {Unit.FETCH: fetch, **units}
+        readers = {Unit.FETCH: fetch, **parts.units}
         for unit in READERS:
             part = readers[unit]
             m.d.comb += [
@@ -321,28 +327,23 @@ class Core(wiring.Component):
             ours, theirs = getattr(self, name), getattr(control, name)
             m.d.comb += theirs.eq(ours) if member.flow is In else ours.eq(theirs)
 
-    def _oldest(self, fetch: Fetch, units: dict[Unit, Any], queues: dict[Unit, Queue]) -> Value:
+    def _oldest(self, parts: "_Parts") -> Value:
         """Place of the first instruction that has not retired."""
-        candidates: list[Value] = [Mux(fetch.more, fetch.next, (1 << INDEX_BITS) - 1)]
-        for unit, part in units.items():
-            queue = queues[unit]
-            candidates.append(Mux(queue.valid, queue.head.index, (1 << INDEX_BITS) - 1))
-            candidates.append(Mux(part.occupied, part.oldest, (1 << INDEX_BITS) - 1))
+        nowhere = (1 << INDEX_BITS) - 1
+        candidates: list[Value] = [Mux(parts.fetch.more, parts.fetch.next, nowhere)]
+        for unit, part in parts.units.items():
+            queue = parts.queues[unit]
+            candidates.append(Mux(queue.valid, queue.head.index, nowhere))
+            candidates.append(Mux(part.occupied, part.oldest, nowhere))
         return minimum(*candidates)
 
-    def _overflow(self, unit: Unit, tokens: TokenCounters) -> Value:
-        """Whether a token that the unit pushes finds its counter full."""
-        _, pushes = _token_counters(unit)
-        return Cat(tokens.overflow[counter] for counter in pushes if counter is not None).any()
-
-    def _count(
-        self, m: Module, control: Control, fetch: Fetch, units: dict[Unit, Any], counted: Value
-    ) -> None:
+    def _count(self, m: Module, parts: "_Parts", counted: Value) -> None:
         """Where each unit's cycles go, and what the bus moves."""
+        control, fetch = parts.control, parts.fetch
         classes: dict[str, tuple[Value, Value, Value]] = {
             "fetch": (fetch.push, fetch.more & fetch.waiting, fetch.more)
         }
-        for unit, part in units.items():
+        for unit, part in parts.units.items():
             memory = part.moving if unit is Unit.COMPUTE else part.occupied | part.start
             classes[unit.label] = (part.busy, memory, part.lacking)
         for name, (busy, memory, token) in classes.items():
@@ -366,24 +367,10 @@ class Core(wiring.Component):
                 m.d.sync += beats.eq(0)
             m.d.comb += getattr(control, name).eq(beats << log2(self.config.bus_bytes))
 
-    def _observe(
-        self,
-        m: Module,
-        fetch: Fetch,
-        units: dict[Unit, Any],
-        queues: dict[Unit, Queue],
-        port: ReadPort,
-        *,
-        running: Value,
-        cycle: Value,
-        halted: Value,
-    ) -> None:
-        """Drive the ports of :func:`observation_ports`."""
-        store = units[Unit.STORE]
+    def _observe(self, m: Module, parts: "_Parts") -> None:
+        """Drive the events and take what fills the scratchpads."""
+        fetch, port, store = parts.fetch, parts.port, parts.store
         m.d.comb += [
-            self.running.eq(running),
-            self.cycle.eq(cycle),
-            self.halted.eq(halted),
             self.ev_push.eq(fetch.push),
             self.ev_push_unit.eq(fetch.push_unit),
             self.ev_push_index.eq(fetch.next),
@@ -402,8 +389,8 @@ class Core(wiring.Component):
             self.ev_write_last_index.eq(store.burst.index),
             self.ev_write_last_beats.eq(store.burst.beats),
         ]
-        for unit, part in units.items():
-            head = queues[unit].head
+        for unit, part in parts.units.items():
+            head = parts.queues[unit].head
             flags = view(Instruction, self.config, head.word)
             values = {
                 "start": part.start,
@@ -416,10 +403,10 @@ class Core(wiring.Component):
             for name, value in values.items():
                 m.d.comb += getattr(self, f"ev_{unit.label}_{name}").eq(value)
         holders = {
-            "uop": units[Unit.COMPUTE],
-            "inp": units[Unit.LOAD],
-            "wgt": units[Unit.LOAD],
-            "acc": units[Unit.COMPUTE],
+            "uop": parts.compute,
+            "inp": parts.load,
+            "wgt": parts.load,
+            "acc": parts.compute,
         }
         for memory, holder in holders.items():
             m.d.comb += [
@@ -436,3 +423,31 @@ def _token_counters(unit: Unit) -> tuple[Sequence[Counter | None], Sequence[Coun
     pops = [None if n is None else ends[n, unit] for n in neighbours]
     pushes = [None if n is None else ends[unit, n] for n in neighbours]
     return pops, pushes
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a core is made of."""
+
+    control: Control
+    fetch: Fetch
+    load: Load
+    compute: Compute
+    store: Store
+    port: ReadPort
+    tokens: TokenCounters
+    queues: dict[Unit, Queue]
+
+    @property
+    def units(self) -> dict[Unit, Any]:
+        """The units behind queues."""
+        return {Unit.LOAD: self.load, Unit.COMPUTE: self.compute, Unit.STORE: self.store}
+
+    @property
+    def waiting(self) -> Value:
+        """A bit per unit: its queue has a head."""
+        return Cat(queue.valid for queue in self.queues.values())
+
+    def all(self, name: str) -> Value:
+        """One port of each unit."""
+        return Cat(getattr(unit, name) for unit in self.units.values())

@@ -14,7 +14,8 @@ from accel.hw.layouts import INDEX_BITS, EntryLayout, log2, minimum, multiply_ou
 from accel.hw.loader import RequestLayout
 from accel.hw.queue import Queue
 from accel.hw.scratchpads import bank_of
-from accel.isa import Load, Memory as MemoryId, Opcode, Unit
+from accel.isa import Load, Opcode, Unit
+from accel.isa import Memory as MemoryId
 from accel.order import WORKERS
 
 _BITS = INSTRUCTION_BYTES * 8

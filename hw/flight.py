@@ -84,9 +84,7 @@ class Flight(wiring.Component):
             self.retired.eq(records.head),
             self.oldest.eq(records.head.index),
             self.retire.eq(
-                records.valid
-                & (~Array(data_left)[head] | data_now)
-                & (~Array(pads_left)[head] | pads_now)
+                records.valid & (~Array(data_left)[head] | data_now) & (~Array(pads_left)[head] | pads_now)
             ),
         ]
         with m.If(self.retire):
@@ -120,4 +118,3 @@ class Flight(wiring.Component):
         with m.If(self.flush):
             m.d.sync += [head.eq(0), self.slot.eq(0)]
         return m
-

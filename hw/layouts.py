@@ -88,7 +88,7 @@ def minimum(*values: ValueLike) -> ValueLike:
     """The smallest of unsigned values."""
     first, *rest = values
     for value in rest:
-        first = Mux(value < first, value, first)  # type: ignore[operator]
+        first = Mux(value < first, value, first)
     return first
 
 

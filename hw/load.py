@@ -72,9 +72,7 @@ class Load(wiring.Component):
         )
         ready = Signal()
         m.d.comb += [
-            ready.eq(
-                self.enable & self.head_valid & ~loader.requesting & loader.room & ~loader.conflict
-            ),
+            ready.eq(self.enable & self.head_valid & ~loader.requesting & loader.room & ~loader.conflict),
             self.lacking.eq(ready & ~self.tokens),
             loader.flush.eq(self.flush),
             loader.mem_base.eq(self.mem_base),

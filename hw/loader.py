@@ -8,7 +8,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.config import DRAM_ADDRESS_BITS, Config
-from accel.hw.flight import Flight, RangeLayout, RetireLayout
+from accel.hw.flight import Flight, RetireLayout
 from accel.hw.layouts import INDEX_BITS, EntryLayout, view
 from accel.hw.pads import PadsLayout, PadWalker
 from accel.hw.queue import BypassQueue

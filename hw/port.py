@@ -88,4 +88,3 @@ class ReadPort(wiring.Component):
         for unit in READERS:
             m.d.comb += getattr(self, f"beat_{unit.label}").eq(self.rvalid & (flight.head.unit == unit))
         return m
-

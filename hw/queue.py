@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
-from amaranth.hdl import ShapeLike
+from amaranth.hdl import Module, Mux, ShapeLike, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out

@@ -156,9 +156,7 @@ class Scratchpad(wiring.Component):
             m.d.comb += lane.eq(beat.lane + distance)
             element = element_of_lane(kind, beat, self.data, lane, shape)
             values.append(element.replicate(max(1, shape.element_bytes * 8 // len(element))))
-            enables.append(
-                (distance < beat.take).replicate(shape.grains) & _grains(kind, beat.chunk, shape)
-            )
+            enables.append((distance < beat.take).replicate(shape.grains) & _grains(kind, beat.chunk, shape))
         m.d.comb += [
             write.enable.eq(choose(beat.kind, enables)),
             write.data.eq(choose(beat.kind, values)),

@@ -1,4 +1,4 @@
-"""The machine as simulations see it: the core, with its events on ports and scratchpads that can be filled."""
+"""The machine as simulations see it: its events on ports, its scratchpads filled from outside."""
 
 from accel.config import Config
 from accel.hw.core import Core

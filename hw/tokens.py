@@ -16,15 +16,18 @@ class TokenCounters(wiring.Component):
     ``overflow`` shows, in the cycle of the push, that a counter cannot hold it.
     """
 
-    push: In(len(Counter))
-    pop: In(len(Counter))
-    clear: In(1)
-    available: Out(len(Counter))
-    overflow: Out(len(Counter))
-
     def __init__(self, config: Config) -> None:
         self._config = config
-        super().__init__()
+        counters = len(Counter)
+        super().__init__(
+            {
+                "push": In(counters),
+                "pop": In(counters),
+                "clear": In(1),
+                "available": Out(counters),
+                "overflow": Out(counters),
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()

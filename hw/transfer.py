@@ -228,7 +228,7 @@ class BeatWalker(wiring.Component):
         kind = Signal(2)
         index = Signal(sram_bits(self._config))
         lane, row_lane, stride = Signal(6), Signal(6), Signal(6)
-        chunk = Signal(max(1, max(log2(k.chunks) for k in kinds)))
+        chunk = Signal(max(1, *(log2(k.chunks) for k in kinds)))
         left = Signal(SIZE_BITS)
         x_size = Signal(SIZE_BITS)
         gap = Signal(5)
