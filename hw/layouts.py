@@ -65,13 +65,15 @@ class EntryLayout(data.StructLayout):
 def multiply_out(m: Module, transfer: Any) -> data.View:
     """The products that starting a LOAD or STORE needs; combinational."""
     box = Signal(BoxLayout())
+    body = Signal(SPAN_BITS)
     width = Signal(18)
     pads_y = Signal(5)
     m.d.comb += [
         width.eq(transfer.x_pad_0 + transfer.x_size + transfer.x_pad_1),
         pads_y.eq(transfer.y_pad_0 + transfer.y_pad_1),
-        box.body.eq(width * transfer.y_size),
-        box.elements.eq(box.body + width * pads_y),
+        body.eq(width * transfer.y_size),
+        box.body.eq(body),
+        box.elements.eq(body + width * pads_y),
         box.extent.eq((transfer.y_size - 1) * transfer.x_stride + transfer.x_size),
     ]
     with m.If(transfer.y_size == 0):
