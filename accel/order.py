@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from accel.config import Config
-from accel.isa import Instruction, Unit
+from accel.isa import Instruction, Loops, Transfer, Unit
 
 WORKERS = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
 """The units that execute what fetch hands out."""
@@ -70,6 +70,15 @@ def pops(instruction: Instruction) -> tuple[Counter, ...]:
 def pushes(instruction: Instruction) -> tuple[Counter, ...]:
     """Counters to which the instruction adds a token when it retires."""
     return _PUSHES[instruction.unit, bool(instruction.push_prev), bool(instruction.push_next)]
+
+
+def is_carrier(instruction: Instruction) -> bool:
+    """Whether an instruction does nothing but take and pass tokens."""
+    if isinstance(instruction, Loops):
+        empty = not instruction.uop_count
+    else:
+        empty = isinstance(instruction, Transfer) and not instruction.x_size
+    return empty and bool(pops(instruction) or pushes(instruction))
 
 
 def queue_depth(unit: Unit, config: Config) -> int:

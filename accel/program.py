@@ -15,17 +15,17 @@ from accel.compiler.default import default_schedule
 from accel.compiler.inputs import random_inputs
 from accel.compiler.metrics import Compulsory, compulsory
 from accel.compiler.reference import evaluate
-from accel.compiler.schedule import Schedule, create_schedule
+from accel.compiler.schedule import Schedule, Step, create_schedule
 from accel.compiler.steps import apply_steps
 from accel.compiler.tensor import Placeholder, Tensor, producers
 from accel.compiler.workload import Workload
 from accel.config import Config
 from accel.dram import Dram
-from accel.errors import AccelError, ProgramError, ShapeError, nearest
+from accel.errors import AccelError, ProgramError, ScheduleError, ShapeError, nearest
 from accel.image import Image
 from accel.machines import Machine, machine
 from accel.result import Result
-from accel.schedules import rethreaded
+from accel.schedules import rethreaded, scheduled
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation, simulate
@@ -309,6 +309,7 @@ def build(
     on: Machine | Config | str,
     *,
     vthreads: int | None = None,
+    steps: list[Step] | None = None,
     constants: Mapping[str, npt.NDArray[Any]] | None = None,
 ) -> Program:
     """Compile a schedule, or a workload with the default schedule, for a machine.
@@ -318,6 +319,7 @@ def build(
         on: the machine, its configuration or the configuration's name.
         vthreads: how many virtual threads the loop bound to them is split into; what the schedule says, or
             for a workload what the model chooses, if not given.
+        steps: of a workload's schedule (:mod:`accel.schedules`), instead of the default one.
         constants: inputs whose values are known now.
 
     Raises:
@@ -326,16 +328,26 @@ def build(
     """
     chosen = on if isinstance(on, Machine) else machine(on)
     begin = time.perf_counter()
-    options: dict[str, Any] = {}
-    if isinstance(target, Workload):
-        options = {"workload": target.name, **target.parameters}
-        schedule = default_schedule(target, chosen, vthreads)
-    else:
-        schedule = target if vthreads is None else rethreaded(target, chosen, vthreads)
+    options = {"workload": target.name, **target.parameters} if isinstance(target, Workload) else {}
+    schedule = _schedule(target, chosen, vthreads, steps)
     image = compile_schedule(schedule, chosen.config, constants=constants, options=options)
     program = as_program(replace(image, compile_seconds=time.perf_counter() - begin))
     program.check().raise_if_bad()
     return program
+
+
+def _schedule(
+    target: Schedule | Workload, on: Machine, vthreads: int | None, steps: list[Step] | None
+) -> Schedule:
+    if isinstance(target, Workload):
+        if steps is None:
+            return default_schedule(target, on, vthreads)
+        schedule = scheduled(target, on, steps)
+    elif steps is None:
+        schedule = target
+    else:
+        raise ScheduleError("steps are given with a schedule; they go with a workload")
+    return schedule if vthreads is None else rethreaded(schedule, on, vthreads)
 
 
 def as_program(image: Image) -> Program:

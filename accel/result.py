@@ -15,6 +15,7 @@ from accel.errors import MachineError, MismatchError, ProgramFault
 from accel.events import Event, UnitCycles
 from accel.faults import Cause
 from accel.isa import Instruction, Memory, Transfer
+from accel.order import is_carrier
 from accel.sim.simulator import Simulation
 
 SCHEMA_VERSION = 1
@@ -139,6 +140,7 @@ class Result:
             "store_bytes": self.store_bytes,
             "bytes_by_kind": self.bytes_by_kind,
             "instructions": len(self.instructions),
+            "carriers": sum(map(is_carrier, self.instructions)),
             "uops": self.simulation.functional.uops,
             "mismatches": self.mismatches,
             "stalls": None if stalls is None else {unit: c.to_dict() for unit, c in stalls.items()},
@@ -176,6 +178,7 @@ RESULT_KEYS = (
     "store_bytes",
     "bytes_by_kind",
     "instructions",
+    "carriers",
     "uops",
     "mismatches",
     "stalls",

@@ -8,9 +8,12 @@ from typing import Any
 from accel.compiler.schedule import Schedule, Step, create_schedule
 from accel.compiler.steps import apply_steps, with_threads
 from accel.compiler.workload import Workload
-from accel.errors import ProgramError
+from accel.errors import ProgramError, nearest
 from accel.files import write_atomically
 from accel.machines import Machine
+
+FORMAT = "accel-schedule"
+FORMAT_VERSION = 1
 
 
 def save_steps(path: str | Path, steps: list[Step]) -> None:
@@ -20,7 +23,7 @@ def save_steps(path: str | Path, steps: list[Step]) -> None:
         ProgramError: the file cannot be written.
     """
     target = Path(path)
-    text = _toml(steps) if target.suffix == ".toml" else json.dumps({"steps": steps}, indent=1) + "\n"
+    text = _toml(steps) if target.suffix == ".toml" else _json(steps)
     write_atomically(target, text.encode())
 
 
@@ -39,18 +42,44 @@ def load_steps(path: str | Path) -> list[Step]:
         raise ProgramError(f"schedule {str(path)!r} is no text file") from None
     try:
         data: Any = tomllib.loads(text) if source.suffix == ".toml" else json.loads(text)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         kind = "TOML" if source.suffix == ".toml" else "JSON"
         raise ProgramError(f"schedule {str(path)!r} is not {kind}: {error}") from None
-    steps = data.get("steps") if isinstance(data, dict) else None
+    try:
+        return _steps(data)
+    except ProgramError as error:
+        raise ProgramError(f"schedule {str(path)!r}: {error}") from None
+
+
+def _steps(data: Any) -> list[Step]:
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ProgramError(f"it is no schedule file; its format must be {FORMAT!r}")
+    version = data.get("version")
+    if type(version) is not int or version < 1:
+        raise ProgramError(f"its version is {version!r}; it must be a positive integer")
+    if version > FORMAT_VERSION:
+        raise ProgramError(
+            f"its format version is {version}; this release reads up to {FORMAT_VERSION}, "
+            f"so a newer release of accel is needed"
+        )
+    for key in data:
+        if key not in ("format", "version", "steps"):
+            raise ProgramError(f"it has {key!r}; {nearest(key, ('format', 'version', 'steps'))}")
+    steps = data.get("steps", [])
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
-        raise ProgramError(f"schedule {str(path)!r} holds no list of steps under 'steps'")
+        raise ProgramError("its steps are no list of tables")
     return steps
 
 
+def _json(steps: list[Step]) -> str:
+    """A line for each step."""
+    lines = ",\n".join("  " + json.dumps(step) for step in steps)
+    return f'{{"format": "{FORMAT}", "version": {FORMAT_VERSION}, "steps": [\n{lines}\n]}}\n'
+
+
 def _toml(steps: list[Step]) -> str:
-    """The steps as TOML tables; JSON's strings, numbers, booleans and lists are TOML's too."""
-    tables = []
+    """A table for each step; JSON's strings, numbers, booleans and lists are TOML's too."""
+    tables = [f'format = "{FORMAT}"\nversion = {FORMAT_VERSION}']
     for step in steps:
         lines = [f"{key} = {json.dumps(value)}" for key, value in step.items() if value is not None]
         tables.append("\n".join(["[[steps]]", *lines]))

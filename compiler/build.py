@@ -20,7 +20,8 @@ from accel.compiler.uops import at_offset, place_uops
 from accel.config import INSTRUCTION_BYTES, Config
 from accel.errors import ShapeError, nearest
 from accel.image import Image, ImageTensor, Role, array_bytes
-from accel.isa import Finish, Instruction, check_encodable, encode
+from accel.isa import Finish, check_encodable, encode
+from accel.shared import SharedDram
 
 
 def compile_schedule(
@@ -49,10 +50,12 @@ def compile_schedule(
     nest = lower_threads(fold_bias(tensorize(schedule)) if fold else tensorize(schedule))
     emission = Emission(nest, config)
     placed = place_uops(emission.emitted, config)
-    instructions = insert_tokens(placed.instructions, config, placed.words)
     uop_offset = emission.dram.reserve(placed.words.nbytes)
-    program: list[Instruction] = [at_offset(i, uop_offset) for i in instructions]
-    program.append(Finish())
+    shared = None
+    if emission.rereads:
+        shared = SharedDram([at_offset(i, uop_offset) for i in placed.instructions], config)
+    instructions = insert_tokens(placed.instructions, config, placed.words, shared)
+    program = [*(at_offset(i, uop_offset) for i in instructions), Finish()]
     code = encode(program, config)
     code_offset = emission.dram.reserve(len(code), alignment=INSTRUCTION_BYTES)
     tensors, packed = _tensors(nest, emission.dram, dict(constants or {}))
@@ -83,6 +86,8 @@ def _tensors(
     tensors = []
     segments = []
     for (buffer, _), place in dram.tensors.items():
+        if buffer in nest.locals:
+            continue
         role: Role = "output" if buffer in nest.outputs else "input"
         if buffer.name in constants:
             role = "constant"

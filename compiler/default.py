@@ -4,20 +4,31 @@ Tiles, loop order and virtual threads are varied; plans whose buffers fit are ra
 and the best of them by the model. The schedule is then made of the public operators only.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from typing import Protocol, get_args
 
 import numpy as np
 
 from accel.compiler.expr import IterVar
 from accel.compiler.fold import preparation_for
 from accel.compiler.intrin import Intrinsic
-from accel.compiler.model import BoolArray, GemmModel, GemmPlan, GemmShape, PlanTable, Prediction
+from accel.compiler.model import (
+    BoolArray,
+    GemmModel,
+    GemmPlan,
+    GemmShape,
+    Outer,
+    PlanTable,
+    Prediction,
+    ThreadAxis,
+)
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
 from accel.compiler.scope import Scope
 from accel.compiler.tensor import LARGEST_PRODUCT
+from accel.compiler.threads import check_threads
 from accel.compiler.workload import INT8_HIGH, INT8_LOW, Workload
 from accel.config import Config
 from accel.errors import ScheduleError
@@ -59,10 +70,15 @@ class MachineLike(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A plan and what the model predicts for it."""
+    """A plan and what the model predicts for it.
+
+    Attributes:
+        read_bytes: of both operands that it loads from DRAM, those that are loaded again counted again.
+    """
 
     plan: GemmPlan
     prediction: Prediction
+    read_bytes: int
 
 
 def shape_of(workload: Workload, config: Config) -> GemmShape:
@@ -95,14 +111,12 @@ def candidates(workload: Workload, config: Config, threads: int | None = None) -
         threads: only plans with so many virtual threads; any number if not given.
 
     Raises:
-        ScheduleError: none fits; with the largest number of threads that does.
+        ScheduleError: so many threads do not fit; with the largest number that does.
     """
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-        raise ScheduleError(f"the number of virtual threads is {threads!r}; it must be a positive integer")
     model = GemmModel(shape_of(workload, config), config)
+    if threads is not None:
+        _check_fits(model, threads)
     plans = _fitting(model, _THREADS if threads is None else (threads,))
-    if not len(plans.rows):
-        raise _too_small(model, config, threads)
     quick = model.quick(plans)
     effort = model.instructions(plans)
     # the best bound first; bounds that hardly differ by the effort
@@ -110,13 +124,18 @@ def candidates(workload: Workload, config: Config, threads: int | None = None) -
     kinds = (plans.threads * 4 + plans.along_depth * 2 + plans.rows_outer)[order]
     first = [order[np.flatnonzero(kinds == kind)[:_FINALISTS]] for kind in np.unique(kinds)]
     chosen = plans.take(np.concatenate(first))
-    found = [Candidate(plan=plan, prediction=model.predict(plan)) for plan in chosen.plans()]
+    found = [_candidate(model, plan) for plan in chosen.plans()]
     leaders = sorted(found, key=lambda c: c.prediction.cycles)[:_REFINED]
     others = [plan for leader in leaders for plan in _other_steps(model, leader.plan)]
     known = {c.plan for c in found}
-    found += [Candidate(plan=p, prediction=model.predict(p)) for p in dict.fromkeys(others) if p not in known]
+    found += [_candidate(model, plan) for plan in dict.fromkeys(others) if plan not in known]
     best = min(c.prediction.cycles for c in found)
     return sorted(found, key=partial(_rank, model, best * (1 + _CLOSE)))
+
+
+def _candidate(model: GemmModel, plan: GemmPlan) -> Candidate:
+    read_bytes = int(model.traffic(PlanTable.of([plan]))[0])
+    return Candidate(plan=plan, prediction=model.predict(plan), read_bytes=read_bytes)
 
 
 def _rank(model: GemmModel, close: float, candidate: Candidate) -> tuple[bool, float]:
@@ -176,25 +195,33 @@ def _sizes(size: int) -> list[int]:
     return [every[i] for i in picked]
 
 
-def _too_small(model: GemmModel, config: Config, threads: int | None) -> ScheduleError:
-    if threads is None:
-        return ScheduleError(
-            f"configuration {config.name!r} has scratchpads of {config.inp_depth} inp, "
-            f"{config.wgt_depth} wgt and {config.acc_depth} acc elements; not even tiles of one block fit"
-        )
-    per_tile = 1 + model.shape.bias
-    most = min(config.inp_depth, config.wgt_depth, config.acc_depth // per_tile)
-    return ScheduleError(
-        f"{threads} virtual threads do not fit the scratchpads of configuration {config.name!r}; "
-        f"at most {most} do"
+def _check_fits(model: GemmModel, threads: int) -> None:
+    """Refuse more threads than even the smallest tiles leave room for."""
+    check_threads(threads)
+    if threads == 1 or _smallest_fits(model, threads):
+        return
+    most = bisect_left(range(1, threads), True, key=lambda n: not _smallest_fits(model, n + 1)) + 1
+    raise ScheduleError(
+        f"{threads} virtual threads do not fit configuration {model.config.name!r}; at most {most} do"
     )
+
+
+def _smallest_fits(model: GemmModel, threads: int) -> bool:
+    """Whether the plans of one block per tile and step do."""
+    plans = [
+        GemmPlan(rows=1, columns=1, depth=1, threads=threads, thread_axis=axis, outer=outer)
+        for axis in get_args(ThreadAxis)
+        for outer in get_args(Outer)
+    ]
+    table = PlanTable.of(plans)
+    return bool((_useful(model.shape, table) & model.fits(table)).any())
 
 
 def default_schedule(workload: Workload, machine: MachineLike, threads: int | None = None) -> Schedule:
     """A schedule for a workload: the best of :func:`candidates`.
 
     Raises:
-        ScheduleError: the machine is too small for it.
+        ScheduleError: so many threads do not fit; with the largest number that does.
     """
     return gemm_schedule(workload, machine, candidates(workload, machine.config, threads)[0].plan)
 

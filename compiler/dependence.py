@@ -1,26 +1,31 @@
 """Tokens from dependence analysis.
 
-Two instructions of neighbouring units that touch the same scratchpad elements, one of them writing, must
-keep their program order. Of all such pairs between two units only those are given a token that no other
-pair implies: from instruction i to j, unless a token already goes from i or later to j or earlier.
-Since i and j both grow from token to token, each instruction needs at most one of each kind, and the k-th
-push meets the k-th pop.
+Two instructions of neighbouring units that touch the same memory, one of them writing, must keep their
+program order. Of all such pairs between two units only those are given a token that no other pair implies:
+from instruction i to j, unless a token already goes from i or later to j or earlier. Since i and j both grow
+from token to token, no instruction needs more than one of each kind, and the k-th push meets the k-th pop.
+
+Load and store unit are no neighbours, but meet in DRAM where a program reads what it has stored. Their order
+goes through an instruction of the compute unit between the two that comes after the first one anyway, or else
+takes a token from it. Where there is none, or it takes one already, an empty instruction carries the tokens.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from accel.access import AccessSets, Elements
+from accel.access import AccessSets, Elements, Touch
 from accel.config import Config
-from accel.isa import Instruction, Loops, Transfer, Unit
+from accel.isa import Gemm, Instruction, Loops, Transfer, Unit
+from accel.shared import SharedDram
 
 _CHAIN = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
 
 
 class _Last:
-    """For each element of a scratchpad: the last instruction of each unit that read or wrote it."""
+    """For each element of a memory: the last instruction of each unit that read or wrote it."""
 
     def __init__(self, depth: int) -> None:
         self._of: dict[tuple[Unit, bool], np.ndarray] = {}
@@ -38,8 +43,72 @@ class _Last:
         self._of[key][elements] = position
 
 
+class _Program:
+    """Instructions in program order with the tokens that their dependences need."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self.flags: list[set[str]] = []
+        self.members: dict[Unit, list[int]] = {unit: [] for unit in _CHAIN}
+        self.synced: dict[tuple[Unit, Unit], int] = {}
+        """How far the second unit is sure that the first one has come."""
+        self.passed: dict[Unit, list[int]] = {Unit.LOAD: [], Unit.STORE: []}
+        """The same of the load and store unit, for every instruction of the compute unit."""
+
+    def append(self, instruction: Instruction, needed: Mapping[Unit, int]) -> None:
+        """Add an instruction that must come after position ``needed`` of other units."""
+        unit = instruction.unit
+        after = dict(needed)
+        if unit is not Unit.COMPUTE:
+            far = Unit.STORE if unit is Unit.LOAD else Unit.LOAD
+            if after.get(far, -1) >= 0:
+                after[Unit.COMPUTE] = max(after.get(Unit.COMPUTE, -1), self._after(far, after[far]))
+        index = len(self.instructions)
+        self.instructions.append(instruction)
+        self.flags.append(set())
+        self.members[unit].append(index)
+        for other in (unit.previous, unit.next):
+            if other is not None and after.get(other, -1) > self.synced.get((other, unit), -1):
+                self._order(other, after[other], unit, index)
+        if unit is Unit.COMPUTE:
+            for end, passed in self.passed.items():
+                passed.append(self.synced.get((end, unit), -1))
+
+    def _order(self, first: Unit, position: int, second: Unit, index: int) -> None:
+        """A token from the first unit's instruction at ``position`` to instruction ``index``."""
+        forward = first is second.previous
+        self.flags[self.members[first][position]].add("push_next" if forward else "push_prev")
+        self.flags[index].add("pop_prev" if forward else "pop_next")
+        self.synced[first, second] = position
+
+    def _after(self, end: Unit, needed: int) -> int:
+        """Position of an instruction of the compute unit that comes after ``needed`` of the load or store
+        unit; the earliest, or the last one if it is made to."""
+        passed = self.passed[end]
+        position = bisect_left(passed, needed)
+        if position < len(passed):
+            return position
+        last = self.members[Unit.COMPUTE][-1] if passed else -1
+        free = ("pop_prev" if end is Unit.LOAD else "pop_next") not in self.flags[last] if passed else False
+        if free and last > self.members[end][needed]:
+            self._order(end, needed, Unit.COMPUTE, last)
+            passed[-1] = needed
+        else:
+            self.append(Gemm(), {end: needed})
+        return len(passed) - 1
+
+    def finished(self) -> list[Instruction]:
+        return [
+            replace(instruction, **dict.fromkeys(names, True)) if names else instruction
+            for instruction, names in zip(self.instructions, self.flags, strict=True)
+        ]
+
+
 def insert_tokens(
-    instructions: Sequence[Instruction], config: Config, uop_words: np.ndarray
+    instructions: Sequence[Instruction],
+    config: Config,
+    uop_words: np.ndarray,
+    shared: SharedDram | None = None,
 ) -> list[Instruction]:
     """The same program with the tokens that its dependences need, and no others.
 
@@ -48,49 +117,44 @@ def insert_tokens(
             the start of ``uop_words``.
         config: the machine.
         uop_words: all micro-ops in DRAM.
+        shared: what of DRAM these instructions both write and read; nothing if not given.
     """
     sets = AccessSets(config)
     memories = {name: _Last(getattr(config, f"{name}_depth")) for name in ("inp", "wgt", "acc")}
-    members: dict[Unit, list[int]] = {unit: [] for unit in _CHAIN}
-    synced: dict[tuple[Unit, Unit], int] = {}
-    flags: list[set[str]] = [set() for _ in instructions]
+    memories["dram"] = _Last(shared.segments if shared is not None else 0)
+    program = _Program()
     uops = np.zeros(config.uop_depth, dtype=np.uint32)
     for index, instruction in enumerate(instructions):
         unit = instruction.unit
-        position = len(members[unit])
-        members[unit].append(index)
+        touches: tuple[Touch, ...] = ()
         if isinstance(instruction, Transfer):
             touches = sets.transfer(instruction)
             if touches and touches[0].memory == "uop":
                 begin = instruction.dram_base
                 uops[touches[0].elements] = uop_words[begin : begin + instruction.x_size]
-                continue
+                touches = ()
+            elif shared is not None and (segments := shared.elements(index)) is not None:
+                touches = (*touches, Touch("dram", unit is Unit.STORE, segments))
         elif isinstance(instruction, Loops) and instruction.uop_count:
             words = uops[instruction.uop_begin : instruction.uop_end]
             touches = tuple(t for t in sets.loops(instruction, words).touches if t.memory != "uop")
-        else:
-            continue
-        for other in (unit.previous, unit.next):
-            if other is None:
-                continue
-            needed = -1
-            for memory, write, elements in touches:
-                last = memories[memory]
-                needed = max(needed, last.latest(other, True, elements))
-                if write:
-                    needed = max(needed, last.latest(other, False, elements))
-            if needed > synced.get((other, unit), -1):
-                synced[other, unit] = needed
-                _order(flags, members[other][needed], index, forward=other is unit.previous)
+        program.append(instruction, _needed(unit, touches, memories))
+        position = len(program.members[unit]) - 1
         for memory, write, elements in touches:
             memories[memory].record(unit, write, elements, position)
-    return [
-        replace(instruction, **dict.fromkeys(names, True)) if names else instruction
-        for instruction, names in zip(instructions, flags, strict=True)
-    ]
+    return program.finished()
 
 
-def _order(flags: list[set[str]], first: int, second: int, *, forward: bool) -> None:
-    """A token from instruction ``first`` to ``second``; forward is toward the store unit."""
-    flags[first].add("push_next" if forward else "push_prev")
-    flags[second].add("pop_prev" if forward else "pop_next")
+def _needed(unit: Unit, touches: Sequence[Touch], memories: Mapping[str, _Last]) -> dict[Unit, int]:
+    """Of each other unit, the position of the last instruction that conflicts."""
+    needed = {}
+    for other in _CHAIN:
+        if other is unit:
+            continue
+        latest = -1
+        for memory, write, elements in touches:
+            latest = max(latest, memories[memory].latest(other, True, elements))
+            if write:
+                latest = max(latest, memories[memory].latest(other, False, elements))
+        needed[other] = latest
+    return needed

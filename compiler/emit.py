@@ -53,12 +53,15 @@ class Emission:
         self.elements = buffer_elements(nest)
         self.bases = place_buffers(nest.locals, self.elements)
         self.dram = DramMap(config)
-        self._loaded = {n.target.buffer for n in walk_nodes(nest.body) if isinstance(n, Copy)}
+        copies = [node for node in walk_nodes(nest.body) if isinstance(node, Copy)]
+        self._loaded = {node.target.buffer for node in copies}
+        self.rereads = not self._loaded.isdisjoint(node.source.buffer for node in copies)
+        """Whether something is loaded from DRAM that was stored there."""
         self.emitted: list[Emitted] = []
         self._dimensions: dict[int, list[_Dimension]] = {}
         self._boxes: dict[int, tuple[list[For], Node] | None] = {}
         self._known: dict[tuple[object, ...], Sequence[Emitted]] = {}
-        self._content: dict[tuple[Buffer, int], object] = {}
+        self._content: dict[tuple[Buffer, int], tuple[object, ...]] = {}
         """What was loaded last into each copy of a buffer, so that it need not be loaded again."""
         self._keep: list[object] = []
         """What the caches above know by its id."""
@@ -202,6 +205,8 @@ class Emission:
             memory=transfer_memory(dram.buffer, local.buffer, store=store),
         )
         if store:
+            if self.rereads:
+                self._content = {p: c for p, c in self._content.items() if c[0] is not dram.buffer}
             self.emitted.extend(dma_copy2d(target, dram_ptr, local_ptr))
             return
         place = (local.buffer, evaluate(local.copy, env))

@@ -158,7 +158,8 @@ class GemmModel:
         self.drain = compute_depth(config)
 
     def fits(self, plans: PlanTable) -> BoolArray:
-        """Which plans' buffers fit the scratchpads."""
+        """Which plans' buffers fit the scratchpads, and their tokens the counters: a unit may be ahead by as
+        many steps as there are threads."""
         config = self.config
         inner = np.where(plans.along_depth, 1, plans.threads)
         acc = inner * plans.rows * plans.columns
@@ -168,6 +169,7 @@ class GemmModel:
             (plans.threads * plans.rows * plans.depth <= config.inp_depth)
             & (plans.threads * plans.columns * plans.depth <= config.wgt_depth)
             & (acc <= config.acc_depth)
+            & (plans.threads <= config.token_limit)
         )
         return fitting
 

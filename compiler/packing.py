@@ -1,6 +1,6 @@
 """Which elements tensors and buffers are made of, as the intrinsics that touch them want it."""
 
-from accel.compiler.nest import Alu, Buffer, Call, Nest, Region, format_region, walk_nodes
+from accel.compiler.nest import Alu, Buffer, Call, Copy, Nest, Region, format_region, walk_nodes
 from accel.errors import TensorizeError
 
 Element = tuple[tuple[int | None, int], ...]
@@ -8,7 +8,7 @@ Element = tuple[tuple[int | None, int], ...]
 
 
 def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
-    """The element of every scratchpad buffer.
+    """The element of every buffer that the program writes.
 
     Raises:
         TensorizeError: two uses of a buffer disagree, or nothing but copies uses it.
@@ -36,11 +36,36 @@ def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
             settle(node.target, tuple(zip(node.dims[0], scope.element, strict=True)), node.op)
             if isinstance(node.operand, Region):
                 settle(node.operand, tuple(zip(node.dims[1], scope.element, strict=True)), node.op)
+    for node in walk_nodes(nest.body):
+        if isinstance(node, Copy) and node.target.buffer.scope is None and node.source.buffer in found:
+            settle(node.target, found[node.source.buffer][0], "STORE")
+    _check_rereads(nest, {buffer: element for buffer, (element, _) in found.items()})
     for buffer in nest.locals:
         if buffer not in found:
             raise TensorizeError(f"{buffer.name} is only copied; no intrinsic says what its elements are")
         _check_scope(buffer, found[buffer][0])
     return {buffer: element for buffer, (element, _) in found.items()}
+
+
+def _check_rereads(nest: Nest, elements: dict[Buffer, Element]) -> None:
+    """What is loaded from DRAM that was stored there is there whole, and in the same elements."""
+    for node in walk_nodes(nest.body):
+        if not isinstance(node, Copy) or node.source.buffer.scope is not None:
+            continue
+        stored, loaded = node.source.buffer, node.target.buffer
+        if stored not in elements or loaded not in elements:
+            continue
+        if elements[stored] != elements[loaded]:
+            raise TensorizeError(
+                f"{stored.name} is stored in elements {_words(stored, elements[stored])} and loaded into "
+                f"{loaded.name} in elements {_words(stored, elements[loaded])}; "
+                f"a tensor that the program writes has one layout"
+            )
+        if nest.around.get(stored):
+            raise TensorizeError(
+                f"{stored.name} is computed inside a loop and kept in DRAM; compute it outside of all loops, "
+                f"or give it a scope"
+            )
 
 
 def _check_scope(buffer: Buffer, element: Element) -> None:

@@ -123,10 +123,13 @@ class Stage:
         self._record("split", axis=parent.name, factor=factor, names=[outer.name, inner.name])
         return outer, inner
 
-    def tile(self, *axes_and_factors: IterVar | str | int) -> tuple[IterVar, ...]:
+    def tile(
+        self, *axes_and_factors: IterVar | str | int, names: Sequence[str] | None = None
+    ) -> tuple[IterVar, ...]:
         """Split several loops and put all outer ones outside of all inner ones.
 
-        ``tile(y, x, 8, 8)`` gives ``yo, xo, yi, xi``; any number of axes, then as many factors.
+        ``tile(y, x, 8, 8)`` gives ``yo, xo, yi, xi``, or loops of the ``names`` given in that order; any
+        number of axes, then as many factors.
 
             for y in range(64):         for yo in range(8):
                 for x in range(64):         for xo in range(8):
@@ -147,9 +150,14 @@ class Stage:
         parents = [self._free_leaf(a) for a in axes]  # type: ignore[arg-type]
         if len(set(parents)) != count:
             raise ScheduleError(f"tile of {self.name} names an axis twice")
+        if names is not None and len(names) != 2 * count:
+            raise ScheduleError(
+                f"tile of {self.name} is given {len(names)} names; it makes {2 * count} loops"
+            )
         for parent, factor in zip(parents, factors, strict=True):
             self._check_factor(parent, factor)
-        pairs = [self._split(p, int(f), None) for p, f in zip(parents, factors, strict=True)]  # type: ignore[arg-type]
+        named = [None] * count if names is None else list(zip(names[:count], names[count:], strict=True))
+        pairs = [self._split(p, int(f), n) for p, f, n in zip(parents, factors, named, strict=True)]  # type: ignore[arg-type]
         tiled = (*(outer for outer, _ in pairs), *(inner for _, inner in pairs))
         self._reorder(tiled)
         self._record(

@@ -1,15 +1,24 @@
 """Schedules as data: a list of steps, each one operator call with its arguments by name."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import NamedTuple
 
 from accel.compiler.intrin import Intrinsic
-from accel.compiler.schedule import Schedule, Step, thread_axis
+from accel.compiler.schedule import Schedule, Stage, Step, thread_axis
 from accel.compiler.scope import Scope
+from accel.compiler.threads import check_threads
 from accel.errors import AccelError, ScheduleError, nearest
 
 FindIntrinsic = Callable[[str], Intrinsic]
 FindScope = Callable[[str], Scope]
+
+
+class _Context(NamedTuple):
+    """What a step is applied to, and where the names in it are looked up."""
+
+    schedule: Schedule
+    find_intrinsic: FindIntrinsic
+    find_scope: FindScope
 
 
 def apply_steps(
@@ -25,32 +34,32 @@ def apply_steps(
     Raises:
         ScheduleError: a step that does not apply, with its number.
     """
+    context = _Context(schedule, find_intrinsic, find_scope)
     for number, step in enumerate(steps):
         if not isinstance(step, dict):
             raise ScheduleError(f"schedule step {number} is {step!r}; it must hold an operator's arguments")
         try:
-            _apply(schedule, dict(step), find_intrinsic, find_scope)
+            _apply(context, step)
         except AccelError as error:
             raise ScheduleError(f"schedule step {number} ({step.get('op')}): {error}") from None
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError) as error:
             what = f"{type(error).__name__}: {error}"
             raise ScheduleError(f"schedule step {number} is damaged ({what}): {step!r}") from None
 
 
 def with_threads(steps: Sequence[Step], threads: int) -> list[Step]:
-    """The same steps with another number of virtual threads: the splits whose inner loop is bound to
-    them get another factor.
+    """Recorded steps with another number of virtual threads: the splits whose inner loop is bound to them
+    get another factor.
 
     Raises:
         ScheduleError: no loop is bound, or one that no split has made.
     """
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ScheduleError(f"the number of virtual threads is {threads!r}; it must be a positive integer")
+    check_threads(threads)
     bound = {(step["stage"], step["axis"]) for step in steps if step["op"] == "bind"}
     changed: list[Step] = []
     found = set()
     for step in steps:
-        made = (step.get("stage"), step["names"][1]) if step["op"] == "split" else None
+        made = (step["stage"], step["names"][1]) if step["op"] == "split" else None
         if made in bound:
             found.add(made)
             changed.append({**step, "factor": threads})
@@ -65,66 +74,96 @@ def with_threads(steps: Sequence[Step], threads: int) -> list[Step]:
     return changed
 
 
-def _apply(schedule: Schedule, step: Step, find_intrinsic: FindIntrinsic, find_scope: FindScope) -> None:
-    op = step.pop("op")
-    if op == "cache_read":
-        tensor = schedule.tensor(step["tensor"])
-        readers = None if step.get("readers") is None else [schedule[name] for name in step["readers"]]
-        schedule.cache_read(tensor, find_scope(step["scope"]), readers, name=step["name"])
-    elif op == "cache_write":
-        schedule.cache_write(schedule.tensor(step["tensor"]), find_scope(step["scope"]), name=step["name"])
-    elif op in _STAGE_OPERATORS:
-        stage = schedule[step.pop("stage")]
-        _STAGE_OPERATORS[op](schedule, stage, step, find_intrinsic, find_scope)
-    else:
-        raise ScheduleError(f"{op!r} is no operator; {nearest(str(op), [*_STAGE_OPERATORS, 'cache_read'])}")
+def _apply(context: _Context, step: Step) -> None:
+    op = step.get("op")
+    if not isinstance(op, str) or op not in _OPERATORS:
+        raise ScheduleError(f"{op!r} is no operator; {nearest(str(op), _OPERATORS)}")
+    operator = _OPERATORS[op]
+    for key in operator.needs:
+        if key not in step:
+            raise ScheduleError(f"it has no {key!r}")
+    known = ["op", *operator.needs, *operator.takes]
+    for key in step:
+        if key not in known:
+            raise ScheduleError(f"it has {str(key)!r}; {nearest(str(key), known)}")
+    operator.apply(context, step)
 
 
-def _split(schedule: Schedule, stage: Any, step: Step, *_: Any) -> None:
-    first, second = step["names"]
-    stage.split(step["axis"], step["factor"], names=(first, second))
+class _Operator(NamedTuple):
+    """How a step is applied, and the keys that it must and may have."""
+
+    apply: Callable[[_Context, Step], object]
+    needs: tuple[str, ...]
+    takes: tuple[str, ...] = ()
 
 
-def _tile(schedule: Schedule, stage: Any, step: Step, *_: Any) -> None:
-    stage.tile(*step["axes"], *step["factors"])
+def _cache_read(context: _Context, step: Step) -> None:
+    schedule = context.schedule
+    readers = None if step.get("readers") is None else [schedule[name] for name in step["readers"]]
+    scope = context.find_scope(step["scope"])
+    schedule.cache_read(schedule.tensor(step["tensor"]), scope, readers, name=step.get("name"))
 
 
-def _fuse(schedule: Schedule, stage: Any, step: Step, *_: Any) -> None:
-    stage.fuse(step["outer"], step["inner"], name=step["name"])
+def _cache_write(context: _Context, step: Step) -> None:
+    schedule = context.schedule
+    scope = context.find_scope(step["scope"])
+    schedule.cache_write(schedule.tensor(step["tensor"]), scope, name=step.get("name"))
 
 
-def _reorder(schedule: Schedule, stage: Any, step: Step, *_: Any) -> None:
-    stage.reorder(*step["axes"])
+def _stage(context: _Context, step: Step) -> Stage:
+    return context.schedule[step["stage"]]
 
 
-def _unroll(schedule: Schedule, stage: Any, step: Step, *_: Any) -> None:
-    stage.unroll(step["axis"])
+def _split(context: _Context, step: Step) -> None:
+    names = step.get("names")
+    if names is not None and len(names) != 2:
+        raise ScheduleError(f"the names are {names!r}; split makes two loops")
+    _stage(context, step).split(step["axis"], step["factor"], names=names and (names[0], names[1]))
 
 
-def _bind(schedule: Schedule, stage: Any, step: Step, *_: Any) -> None:
-    stage.bind(step["axis"], thread_axis(step["thread"]))
+def _tile(context: _Context, step: Step) -> None:
+    names = step.get("names")
+    _stage(context, step).tile(*step["axes"], *step["factors"], names=names)
 
 
-def _compute_at(schedule: Schedule, stage: Any, step: Step, *_: Any) -> None:
-    stage.compute_at(schedule[step["consumer"]], step["axis"])
+def _fuse(context: _Context, step: Step) -> None:
+    _stage(context, step).fuse(step["outer"], step["inner"], name=step.get("name"))
 
 
-def _set_scope(schedule: Schedule, stage: Any, step: Step, _: Any, find_scope: FindScope) -> None:
-    stage.set_scope(find_scope(step["scope"]))
+def _reorder(context: _Context, step: Step) -> None:
+    _stage(context, step).reorder(*step["axes"])
 
 
-def _tensorize(schedule: Schedule, stage: Any, step: Step, find_intrinsic: FindIntrinsic, _: Any) -> None:
-    stage.tensorize(step["axis"], find_intrinsic(step["intrin"]))
+def _unroll(context: _Context, step: Step) -> None:
+    _stage(context, step).unroll(step["axis"])
 
 
-_STAGE_OPERATORS: dict[str, Callable[..., None]] = {
-    "split": _split,
-    "tile": _tile,
-    "fuse": _fuse,
-    "reorder": _reorder,
-    "unroll": _unroll,
-    "bind": _bind,
-    "compute_at": _compute_at,
-    "set_scope": _set_scope,
-    "tensorize": _tensorize,
+def _bind(context: _Context, step: Step) -> None:
+    _stage(context, step).bind(step["axis"], thread_axis(step["thread"]))
+
+
+def _compute_at(context: _Context, step: Step) -> None:
+    _stage(context, step).compute_at(context.schedule[step["consumer"]], step["axis"])
+
+
+def _set_scope(context: _Context, step: Step) -> None:
+    _stage(context, step).set_scope(context.find_scope(step["scope"]))
+
+
+def _tensorize(context: _Context, step: Step) -> None:
+    _stage(context, step).tensorize(step["axis"], context.find_intrinsic(step["intrin"]))
+
+
+_OPERATORS: dict[str, _Operator] = {
+    "cache_read": _Operator(_cache_read, ("tensor", "scope"), ("name", "readers")),
+    "cache_write": _Operator(_cache_write, ("tensor", "scope"), ("name",)),
+    "split": _Operator(_split, ("stage", "axis", "factor"), ("names",)),
+    "tile": _Operator(_tile, ("stage", "axes", "factors"), ("names",)),
+    "fuse": _Operator(_fuse, ("stage", "outer", "inner"), ("name",)),
+    "reorder": _Operator(_reorder, ("stage", "axes")),
+    "unroll": _Operator(_unroll, ("stage", "axis")),
+    "bind": _Operator(_bind, ("stage", "axis", "thread")),
+    "compute_at": _Operator(_compute_at, ("stage", "consumer", "axis")),
+    "set_scope": _Operator(_set_scope, ("stage", "scope")),
+    "tensorize": _Operator(_tensorize, ("stage", "axis", "intrin")),
 }

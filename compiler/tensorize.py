@@ -264,12 +264,22 @@ class _Emitter:
         assert isinstance(lowered.tensor, Buffer)
         pattern = next(r for r in reads(body) if r.tensor is tensor)
         axes = tuple(i for i in pattern.indices if isinstance(i, IterVar))
+        packed = self._is_packed(read.tensor)
         ends = tuple(
-            len(variables(index)) == 1 and bounds(index)[1] == size - 1
+            packed and len(variables(index)) == 1 and bounds(index)[1] == size - 1
             for index, size in zip(read.indices, read.tensor.shape, strict=True)
         )
         held = self.lowering.held[lowered.tensor]
         return Access(lowered.tensor, held, lowered.indices, axes, format_expr(pattern), ends=ends)
+
+    def _is_packed(self, tensor: object) -> bool:
+        """Whether it is an input, or a copy of one: the host fills its last blocks up with zeros."""
+        if tensor in self.lowering.schedule.inputs:
+            return True
+        assert isinstance(tensor, Tensor)
+        stage = self.lowering.schedule[tensor]
+        body = stage.body
+        return isinstance(body, Read) and body.indices == stage.axis and self._is_packed(body.tensor)
 
     # --- the ALU -----------------------------------------------------------------------------------
 

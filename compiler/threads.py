@@ -38,6 +38,16 @@ from accel.compiler.nest import (
 from accel.errors import ScheduleError
 
 
+def check_threads(threads: object) -> None:
+    """Refuse what is no number of virtual threads.
+
+    Raises:
+        ScheduleError: it is no positive integer.
+    """
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ScheduleError(f"the number of virtual threads is {threads!r}; it must be a positive integer")
+
+
 def lower_threads(nest: Nest) -> Nest:
     """The same nest with ordinary loops in place of virtual threads.
 

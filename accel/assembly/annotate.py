@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from accel.access import AccessSets, Elements, LoopAccess, Touch, dram_rows, loop_shape
+from accel.access import AccessSets, Elements, LoopAccess, Touch, loop_shape
 from accel.errors import ProgramError
 from accel.faults import fetch_fault, instruction_fault, scratchpad
 from accel.image import Image
-from accel.isa import Alu, AluOp, Gemm, Instruction, Load, Loops, Memory, Store, Transfer, decode_uops
+from accel.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Store, Transfer, decode_uops
 from accel.micro_ops import UopMemory
+from accel.shared import SharedDram
 
 _SYMBOLS = {AluOp.ADD: "+", AluOp.SHR: ">>", AluOp.MUL: "*"}
 
@@ -22,7 +23,12 @@ class Annotator:
         self._count = len(image.instructions)
         self._sets = AccessSets(image.config)
         self._uops = UopMemory(image.config, image.dram(), image.start.contents)
-        self._stored: list[tuple[int, int]] = []
+        faults = [instruction_fault(one, self._config) for one in image.instructions]
+        self._shared = SharedDram(
+            [Finish() if fault else one for one, fault in zip(image.instructions, faults, strict=True)],
+            self._config,
+        )
+        self._stored = np.zeros(self._shared.segments, dtype=bool)
 
     def comment(self, index: int, instruction: Instruction) -> str:
         """What the instruction does, or what is wrong with it; empty where its text says all."""
@@ -30,7 +36,7 @@ class Annotator:
         if fault is not None:
             return f"{fault.cause.label}: {fault.message}"
         if isinstance(instruction, Transfer):
-            self._follow(instruction)
+            self._follow(index, instruction)
             return self._transfer(instruction)
         if isinstance(instruction, Loops):
             return self._loops(instruction)
@@ -58,18 +64,12 @@ class Annotator:
         if instruction.uop_count > most:
             yield f"... {instruction.uop_count - most:,} more"
 
-    def _follow(self, instruction: Transfer) -> None:
+    def _follow(self, index: int, instruction: Transfer) -> None:
         """Keep track of the micro-op memory, and of what STOREs may have changed under it."""
-        rows = dram_rows(instruction, self._config)
-        if rows is None:
-            self._uops.load(instruction)
-            return
-        span = (rows.start, rows.start + (rows.rows - 1) * rows.stride + rows.row_bytes)
-        if isinstance(instruction, Store):
-            self._stored.append(span)
-        elif instruction.memory == Memory.UOP:
-            hit = any(start < span[1] and span[0] < stop for start, stop in self._stored)
-            self._uops.load(instruction, overwritten=hit)
+        segments = self._shared.elements(index)
+        if segments is not None and isinstance(instruction, Store):
+            self._stored[segments] = True
+        self._uops.load(instruction, overwritten=segments is not None and bool(self._stored[segments].any()))
 
     def _transfer(self, instruction: Transfer) -> str:
         if not instruction.sram_elements:

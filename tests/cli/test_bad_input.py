@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,131 @@ def test_a_machine_too_small_for_one_tile(settings: list[str], message: str, acc
 )
 def test_a_configuration_that_is_none(options: list[str], message: str, accel: Shell) -> None:
     accel.refused(*GEMM, "-m", 1, "-n", 1, "-k", 1, *options, message=message)
+
+
+# --- schedules -------------------------------------------------------------------------------------
+
+SIZES = ["-m", 40, "-n", 48, "-k", 56]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--vthreads", 0], "the number of virtual threads is 0; it must be a positive integer"),
+        (["--vthreads", -4], "the number of virtual threads is -4; it must be a positive integer"),
+        (["--vthreads", 129], "129 virtual threads do not fit configuration 'tiny'; at most 128 do"),
+        (
+            ["--vthreads", "two"],
+            "Invalid value for '--vthreads': 'two' is not a valid integer. (see 'accel compile gemm --help')",
+        ),
+        (
+            ["--explain", "--schedule", "s.toml"],
+            "--explain tells how a schedule was chosen; with --schedule none is. "
+            "(see 'accel compile gemm --help')",
+        ),
+        (
+            ["--save-schedule", "there/s.toml"],
+            "'there/s.toml' cannot be written: there is no folder 'there'",
+        ),
+    ],
+)
+def test_threads_and_schedules(options: list[object], message: str, accel: Shell) -> None:
+    accel.refused(*GEMM, *SIZES, *options, message=message)
+
+
+def test_nothing_to_do_is_refused(accel: Shell) -> None:
+    message = "Missing option '-o' / '--output'. (see 'accel compile gemm --help')"
+    accel.refused(*GEMM[:-2], *SIZES, message=message)
+
+
+def test_too_many_threads_for_the_tiles_of_a_schedule(accel: Shell) -> None:
+    accel(*GEMM, *SIZES, "--vthreads", 2, "--save-schedule", "s.toml")
+    accel(*GEMM, *SIZES, "--schedule", "s.toml", "--vthreads", 2)
+    outcome = accel(*GEMM, *SIZES, "--schedule", "s.toml", "--vthreads", 4, code=2)
+    found = re.fullmatch(
+        r"accel: 4 virtual threads do not fit \w+_buffer of configuration 'tiny' with these tiles; "
+        r"at most (\d+) do\n",
+        outcome.err,
+    )
+    assert found is not None
+    most = int(found[1])
+    accel(*GEMM, *SIZES, "--schedule", "s.toml", "--vthreads", most)
+    accel(*GEMM, *SIZES, "--schedule", "s.toml", "--vthreads", most + 1, code=2)
+
+
+SCHEDULES: dict[str, tuple[str, str]] = {
+    "empty.json": ("", "schedule 'empty.json' is not JSON: Expecting value: line 1 column 1 (char 0)"),
+    "list.json": ("[]", "schedule 'list.json': it is no schedule file; its format must be 'accel-schedule'"),
+    "package.json": (
+        '{"name": "x", "version": "1.0"}',
+        "schedule 'package.json': it is no schedule file; its format must be 'accel-schedule'",
+    ),
+    "nan.json": ("NaN", "schedule 'nan.json': it is no schedule file; its format must be 'accel-schedule'"),
+    "cut.toml": ("[[steps", "schedule 'cut.toml' is not TOML: Expected ']]' at the end of an array"),
+    "newer.json": (
+        '{"format": "accel-schedule", "version": 2, "steps": []}',
+        "schedule 'newer.json': its format version is 2; this release reads up to 1, "
+        "so a newer release of accel is needed",
+    ),
+    "version.toml": (
+        'format = "accel-schedule"\nversion = "1"',
+        "schedule 'version.toml': its version is '1'; it must be a positive integer",
+    ),
+    "key.toml": (
+        'format = "accel-schedule"\nversion = 1\nstep = []',
+        "schedule 'key.toml': it has 'step'; did you mean 'steps'?",
+    ),
+    "steps.json": (
+        '{"format": "accel-schedule", "version": 1, "steps": [7]}',
+        "schedule 'steps.json': its steps are no list of tables",
+    ),
+    "operator.json": (
+        '{"format": "accel-schedule", "version": 1, "steps": [{"op": "splitt"}]}',
+        "schedule step 0 (splitt): 'splitt' is no operator; did you mean 'split'?",
+    ),
+    "missing.json": (
+        '{"format": "accel-schedule", "version": 1, "steps": [{"op": "unroll", "stage": "C"}]}',
+        "schedule step 0 (unroll): it has no 'axis'",
+    ),
+    "misspelt.toml": (
+        'format = "accel-schedule"\nversion = 1\n[[steps]]\nop = "unroll"\nstage = "C"\naxis = "y"\naxes = 3',
+        "schedule step 0 (unroll): it has 'axes'; did you mean 'axis'?",
+    ),
+    "stage.json": (
+        '{"format": "accel-schedule", "version": 1, "steps": [{"op": "unroll", "stage": "D", "axis": "y"}]}',
+        "schedule step 0 (unroll): 'D' is no stage of this schedule; valid are C",
+    ),
+    "axis.json": (
+        '{"format": "accel-schedule", "version": 1, "steps": [{"op": "unroll", "stage": "C", "axis": [1]}]}',
+        "schedule step 0 (unroll): [1] is no axis; give a loop of C or its name",
+    ),
+    "none.json": (
+        '{"format": "accel-schedule", "version": 1}',
+        "C in DRAM is neither tensorized nor a plain copy; tensorize it, or compute it in acc_buffer ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_file_that_is_no_schedule(name: str, accel: Shell) -> None:
+    text, message = SCHEDULES[name]
+    Path(name).write_text(text)
+    outcome = accel(*GEMM, *SIZES, "--schedule", name, code=2)
+    assert outcome.out == ""
+    assert outcome.err.startswith(f"accel: {message}")
+    assert outcome.err.count("\n") == 1
+
+
+def test_schedules_that_cannot_be_read(accel: Shell) -> None:
+    message = "schedule 's.toml' cannot be read: No such file or directory"
+    accel.refused(*GEMM, *SIZES, "--schedule", "s.toml", message=message)
+    Path("s.toml").write_bytes(b"\xff\xfe\0")
+    accel.refused(*GEMM, *SIZES, "--schedule", "s.toml", message="schedule 's.toml' is no text file")
+    Path("deep.json").write_text("[" * 100_000)
+    message = "schedule 'deep.json' is not JSON: maximum recursion depth exceeded"
+    assert accel(*GEMM, *SIZES, "--schedule", "deep.json", code=2).err.startswith(f"accel: {message}")
+    Path("s").mkdir()
+    accel.refused(*GEMM, *SIZES, "--schedule", "s", message="schedule 's' cannot be read: Is a directory")
 
 
 # --- program files ---------------------------------------------------------------------------------

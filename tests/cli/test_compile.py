@@ -1,6 +1,7 @@
 """``accel compile gemm``."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,8 +9,10 @@ import pytest
 
 import accel as package
 from accel.cli import compile as command
+from accel.compiler.default import candidates
 from accel.errors import MachineError
 from accel.faults import Cause
+from accel.listing import stage_text
 from accel.program import Program
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program
@@ -25,6 +28,7 @@ def test_text(accel: Shell) -> None:
     assert figures == {
         "machine": "tiny (1x4x8, 64-bit bus)",
         "instructions": str(len(program.instructions)),
+        "carriers": "0",
         "micro-ops": f"{program.run().to_dict()['uops']} executed, {len(program.segments[0][1]) // 4} stored",
         "DRAM": f"{program.size:,} bytes",
         "tokens": "no deadlock, no race: proven",
@@ -42,10 +46,13 @@ def test_json(accel: Shell) -> None:
         "output": "p.accel",
         "config": "tiny",
         "instructions": len(program.instructions),
+        "carriers": 0,
         "uops": program.run().to_dict()["uops"],
         "stored_uops": len(program.segments[0][1]) // 4,
         "dram_bytes": program.size,
         "compile_seconds": program.compile_seconds,
+        "schedule": None,
+        "candidates": None,
         "error": None,
     }
 
@@ -99,7 +106,7 @@ TOO_SMALL = "inp_bytes is 4 in configuration 'tiny'; two elements of 4 bytes are
 def test_a_program_that_fails_its_check_is_not_written(
     as_json: bool, accel: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise MachineError("instruction 3: a counter overflows", cause=Cause.TOKEN_OVERFLOW, index=3)
 
     monkeypatch.setattr(command, "build", fail)
@@ -126,3 +133,82 @@ def test_what_is_compiled_runs(accel: Shell, saved: Callable[..., Path]) -> None
     accel("compile", "gemm", "-m", 17, "-n", 20, "-k", 33, "--bias", "--shift", 4, "-o", "q.accel")
     assert accel("run", "q.accel", "--json").json["mismatches"] == 0
     assert accel("check", "q.accel", "--json").json["ok"] is True
+
+
+# --- schedules -------------------------------------------------------------------------------------
+
+LARGER = ["compile", "gemm", "-m", 40, "-n", 48, "-k", 56, "--shift", 6, "--config", "tiny"]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_virtual_threads(threads: int, accel: Shell) -> None:
+    accel(*LARGER, "--vthreads", threads, "-o", "p.accel")
+    program = Program.load("p.accel")
+    scheduled, lowered = stage_text(program, "scheduled"), stage_text(program, "threads")
+    if threads == 1:
+        assert "vthread" not in scheduled
+    else:
+        assert re.search(rf"in vthread\(.*\b{threads}\b.*\):", scheduled)
+        assert f"inp_buffer AL[{threads}][" in lowered
+    assert "vthread" not in lowered
+    assert accel("run", "p.accel", "--json").json["mismatches"] == 0
+
+
+def test_explain(accel: Shell) -> None:
+    found = accel(*LARGER, "--explain", "--json").json
+    compared = found["candidates"]
+    assert {plan["threads"] for plan in compared} == {1, 2, 4}
+    workload, config = package.gemm(40, 48, 56, shift=6), package.machine("tiny").config
+    assert len(compared) == len(candidates(workload, config))
+    cycles = [plan["predicted_cycles"] for plan in compared]
+    assert cycles[0] < min(cycles) * 1.01
+    chosen = compared[0]
+    assert chosen["tile_m"] * chosen["tile_n"] <= config.acc_depth * config.block_out
+    least = chosen["read_bytes"]
+    assert least >= 40 * 56 + 56 * 48
+    assert all(0 < busy < 1 for busy in chosen["predicted_busy"].values())
+    text = accel(*LARGER, "--explain").text
+    row = next(line for line in text.splitlines() if line.startswith("chosen")).split()
+    tile = ["chosen", str(chosen["tile_m"]), "x", str(chosen["tile_n"]), str(chosen["step_k"])]
+    assert row[:6] == [*tile, str(chosen["threads"])]
+    assert f"{chosen['predicted_cycles']:,}" in row
+    assert f"instructions  {found['instructions']}" in text
+    assert not list(accel.folder.iterdir())
+
+
+def test_explain_with_a_number_of_threads(accel: Shell) -> None:
+    found = accel(*LARGER, "--explain", "--vthreads", 3, "--json").json["candidates"]
+    assert {plan["threads"] for plan in found} == {3}
+
+
+@pytest.mark.parametrize("name", ["s.toml", "s.json"])
+def test_a_schedule_goes_out_and_comes_back(name: str, accel: Shell) -> None:
+    found = accel(*LARGER, "--save-schedule", name, "-o", "p.accel", "--json").json
+    assert (found["schedule"], found["output"]) == (name, "p.accel")
+    accel(*LARGER, "--schedule", name, "-o", "q.accel")
+    first, second = Program.load("p.accel"), Program.load("q.accel")
+    assert (first.code, first.segments, first.source) == (second.code, second.segments, second.source)
+
+
+def test_one_schedule_with_any_number_of_threads(accel: Shell) -> None:
+    """Serial, one buffer set, two and four threads, from one file; more work at once never takes longer."""
+    steps = [*LARGER[:10], "--config", "gemm8x8", "--vthreads", 4]
+    accel(*steps, "--save-schedule", "s.toml")
+    assert not Path("p.accel").exists()
+    cycles = []
+    for threads in (1, 2, 4):
+        text = accel(*steps[:-1], threads, "--schedule", "s.toml", "-o", "p.accel").text
+        assert "no deadlock, no race: proven" in text
+        if threads == 1:
+            cycles.append(accel("run", "p.accel", "--serial", "--json").json["cycles"])
+        found = accel("run", "p.accel", "--json").json
+        assert found["mismatches"] == 0
+        cycles.append(found["cycles"])
+    assert cycles[0] > cycles[1] > cycles[2]
+
+
+def test_a_schedule_serves_other_sizes(accel: Shell) -> None:
+    accel(*LARGER, "--save-schedule", "s.json")
+    other = ["compile", "gemm", "-m", 23, "-n", 70, "-k", 9, "--shift", 6, "--config", "tiny"]
+    accel(*other, "--schedule", "s.json", "-o", "p.accel")
+    assert accel("run", "p.accel", "--json").json["mismatches"] == 0

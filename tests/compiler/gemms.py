@@ -94,6 +94,51 @@ def product(
     return ((a.T if transpose_a else a) @ (b.T if transpose_b else b)).astype(np.int8)
 
 
+# --- two products, one after the other -------------------------------------------------------------
+
+
+def two_stages(
+    machine: Machine,
+    M: int,
+    K: int,
+    N: int,
+    L: int,
+    *,
+    early: bool = False,
+    tiles: tuple[int, int] = (1, 1),
+    more_rows: int = 0,
+) -> Schedule:
+    """``D = (A @ B) @ E``, the first product going through DRAM.
+
+    Args:
+        machine: its elements of inp and acc must be alike.
+        M, K, N, L: A is (M, K), B is (K, N), E is (N, L).
+        early: load what the second product reads before its sums are set to zero, so that nothing happens
+            in the compute unit between the last STORE of the first and the first LOAD of the second.
+        tiles: rows and columns of blocks in a tile of the first product.
+        more_rows: of E, which nobody reads.
+    """
+    A, B = te.placeholder((M, K), name="A"), te.placeholder((K, N), name="B")
+    E = te.placeholder((N + more_rows, L), name="E")
+    k, n = te.reduce_axis((0, K), name="k"), te.reduce_axis((0, N), name="n")
+    T = te.compute((M, N), lambda y, x: te.sum(A[y, k] * B[k, x], axis=k), name="T", dtype="int8")
+    D = te.compute((M, L), lambda y, x: te.sum(T[y, n] * E[n, x], axis=n), name="D", dtype="int8")
+    s = te.create_schedule(D)
+    rows, columns, depth = block(machine.config)
+    for product, left, right, (high, wide) in ((T, A, B, tiles), (D, T, E, (1, 1))):
+        sums = s[s.cache_write(product, machine.acc_buffer)]
+        s[product].tile(*s[product].axis, rows * high, columns * wide)
+        sums.compute_at(s[product], "xo")
+        (reduce,) = sums.reduce_axis
+        sums.tile(*sums.axis, reduce, rows, columns, depth)
+        inp, wgt = s.cache_read(left, machine.inp_buffer), s.cache_read(right, machine.wgt_buffer)
+        if early and product is D:
+            s[inp].compute_at(s[D], "yo")
+            s[wgt].compute_at(s[D], "xo")
+        sums.tensorize("yi", machine.gemm)
+    return s
+
+
 # --- random schedules ----------------------------------------------------------------------------
 
 

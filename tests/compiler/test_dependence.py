@@ -12,18 +12,21 @@ from hypothesis import strategies as st
 
 import accel
 from accel.compiler.dependence import insert_tokens
+from accel.compiler.steps import apply_steps
 from accel.config import NAMED
 from accel.dram import Dram
-from accel.errors import ScheduleError
+from accel.errors import ScheduleError, TensorizeError
 from accel.faults import Cause
 from accel.isa import Gemm, Instruction, Load, Memory, Store, encode_uops
 from accel.order import Counter, pops, pushes
 from accel.program import Program
+from accel.shared import SharedDram
 from accel.sim.functional.executor import Executor, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import simulate
 from accel.tokens import TokenReport, check_tokens
 from tests.compiler import gemms
+from tests.expect import refused
 from tests.strategies import examples
 
 TINY = NAMED["tiny"]
@@ -84,12 +87,139 @@ def test_tokens_follow_from_what_is_touched(program: Sequence[Instruction], expe
     assert tokens(*program) == expected
 
 
+# --- through DRAM ----------------------------------------------------------------------------------
+
+
+def shared_tokens(*instructions: Instruction) -> list[str]:
+    """The mnemonic and the flags of each instruction, those of carriers in between included."""
+    found = insert_tokens(instructions, TINY, UOPS[:0], SharedDram(instructions, TINY))
+    names = ("pop_prev", "pop_next", "push_prev", "push_next")
+    return [" ".join([i.mnemonic, *(name for name in names if getattr(i, name))]) for i in found]
+
+
+# An element of inp is 4 bytes in DRAM, one of out 8, one of acc 32.
+READ = replace(inp(0), dram_base=2)
+"""Reads DRAM bytes 8..11 into inp 0."""
+WRITE = replace(out(0), dram_base=1)
+"""Writes acc 0 to DRAM bytes 8..15."""
+BOTH = "GEMM pop_next push_prev"
+IDLE = replace(acc(5), dram_base=100)
+"""An instruction of the compute unit that has nothing to do with them."""
+OVER = replace(acc(0), dram_base=100)
+"""One that overwrites what WRITE stores."""
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ([WRITE, READ], ["STORE.OUT push_prev", BOTH, "LOAD.INP pop_next"]),
+        ([READ, WRITE], ["LOAD.INP push_next", "GEMM pop_prev push_next", "STORE.OUT pop_prev"]),
+        ([WRITE, replace(READ, dram_base=4)], ["STORE.OUT", "LOAD.INP"]),
+        ([READ, READ, replace(READ, dram_base=3)], ["LOAD.INP"] * 3),
+        ([WRITE, WRITE], ["STORE.OUT"] * 2),
+        ([WRITE, IDLE, READ], ["STORE.OUT push_prev", "LOAD.ACC pop_next push_prev", "LOAD.INP pop_next"]),
+        ([IDLE, WRITE, READ], ["LOAD.ACC", "STORE.OUT push_prev", BOTH, "LOAD.INP pop_next"]),
+        # what follows is in order already
+        ([WRITE, READ, READ], ["STORE.OUT push_prev", BOTH, "LOAD.INP pop_next", "LOAD.INP"]),
+        ([WRITE, WRITE, READ], ["STORE.OUT", "STORE.OUT push_prev", BOTH, "LOAD.INP pop_next"]),
+        # the compute unit waits for the first STORE anyway, and an instruction waits once
+        (
+            [WRITE, OVER, READ],
+            ["STORE.OUT push_prev", "LOAD.ACC pop_next push_prev", "LOAD.INP pop_next"],
+        ),
+        (
+            [WRITE, replace(WRITE, sram_base=9), OVER, READ],
+            ["STORE.OUT push_prev", "STORE.OUT push_prev", "LOAD.ACC pop_next", BOTH, "LOAD.INP pop_next"],
+        ),
+        # neighbours need no help
+        ([WRITE, replace(acc(7), dram_base=0)], ["STORE.OUT push_prev", "LOAD.ACC pop_next"]),
+        ([replace(acc(7), dram_base=0), WRITE], ["LOAD.ACC push_next", "STORE.OUT pop_prev"]),
+    ],
+)
+def test_load_and_store_meet_in_dram(program: Sequence[Instruction], expected: list[str]) -> None:
+    assert shared_tokens(*program) == expected
+
+
+def test_carriers_are_counted() -> None:
+    """Between the STORE of the only row of tiles and the LOAD of it; a second row is in time without."""
+    for name, rows, early, expected in (
+        ("gemm8x8", 8, True, 1),
+        ("gemm8x8", 5, True, 1),
+        ("gemm8x8", 8, False, 0),
+        ("gemm8x8", 16, True, 0),
+        ("vta", 1, True, 1),
+        ("vta", 2, True, 0),
+    ):
+        result = two_stages(name, rows, 12, 40, 24, early=early).run()
+        assert (result.mismatches, result.to_dict()["carriers"]) == (0, expected), (name, rows, early)
+
+
+@examples(15)
+@given(st.integers(0, 1 << 32))
+def test_two_stages_of_any_size(seed: int) -> None:
+    rng = Random(seed)
+    m = accel.machine("vta" if rng.random() < 0.3 else "gemm8x8")
+    rows, columns, _ = gemms.block(m.config)
+    sizes = (rng.randint(1, 3 * rows), *(rng.randint(1, 2 * columns) for _ in range(3)))
+    tiles = (rng.randint(1, 2), rng.randint(1, 2))
+    program = accel.build(gemms.two_stages(m, *sizes, early=rng.random() < 0.5, tiles=tiles), m)
+    no_push_and_no_pop_can_be_missing(program)
+    no_token_is_redundant(program)
+    for order in range(5):
+        assert program.run(backend="functional", order="random", seed=order).mismatches == 0
+
+
+def test_what_is_read_again_has_one_layout() -> None:
+    """On tiny, an element of inp has 4 columns and one of acc 8."""
+    m = accel.machine("tiny")
+    with refused(
+        TensorizeError,
+        "T is stored in elements [dim 0: 1, dim 1: 8] and loaded into TL2 in elements "
+        "[dim 0: 1, dim 1: 4]; a tensor that the program writes has one layout",
+    ):
+        accel.build(gemms.two_stages(m, 4, 4, 4, 4), m)
+
+
+def test_what_is_read_again_is_computed_outside_of_loops() -> None:
+    m = accel.machine("gemm8x8")
+    s = gemms.two_stages(m, 16, 8, 8, 8)
+    s["T"].compute_at(s["D"], "yo")
+    with refused(
+        TensorizeError,
+        "T is computed inside a loop and kept in DRAM; compute it outside of all loops, or give it a scope",
+    ):
+        accel.build(s, m)
+
+
+def test_an_output_may_be_read_again() -> None:
+    m = accel.machine("gemm8x8")
+    first = gemms.two_stages(m, 16, 12, 20, 8)
+    s = accel.te.create_schedule([first.tensor("T"), first.tensor("D")])
+    apply_steps(s, first.steps, m.intrinsic, m.scope)
+    result = accel.build(s, m).run()
+    assert sorted(result.outputs) == ["D", "T"]
+    assert result.mismatches == 0
+
+
+def test_short_blocks_of_what_was_stored_are_not_relied_on() -> None:
+    """Zeros lie behind the end of inputs only."""
+    m = accel.machine("gemm8x8")
+    assert accel.build(gemms.two_stages(m, 8, 8, 13, 8), m).run().mismatches == 0
+    with pytest.raises(TensorizeError, match="do not end with ni, whose last block is short"):
+        accel.build(gemms.two_stages(m, 8, 8, 13, 8, more_rows=50), m)
+
+
 # --- compiled programs -------------------------------------------------------------------------------
 
 
 def listing_style(name: str) -> Program:
     m = accel.machine(name)
     return accel.build(gemms.tensorized(gemms.gemm(5, 9, 12), m), m)
+
+
+def two_stages(name: str, *sizes: int, **options: bool) -> Program:
+    m = accel.machine(name)
+    return accel.build(gemms.two_stages(m, *sizes, **options), m)  # type: ignore[arg-type]
 
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
@@ -104,6 +234,11 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "gemm8x8, one tile per copy": lambda: listing_style("gemm8x8"),
     "tiny, one tile per copy": lambda: listing_style("tiny"),
     "vta, one block": lambda: accel.build(accel.gemm(1, 1, 1), "vta"),
+    "vta, two threads": lambda: accel.build(accel.gemm(6, 40, 70, bias=True, shift=3), "vta", vthreads=2),
+    "tiny, four threads": lambda: accel.build(accel.gemm(9, 40, 24, relu=True), "tiny", vthreads=4),
+    "gemm8x8, two stages": lambda: two_stages("gemm8x8", 20, 12, 30, 10),
+    "gemm8x8, two stages, early loads": lambda: two_stages("gemm8x8", 20, 12, 30, 10, early=True),
+    "vta, two stages, a carrier": lambda: two_stages("vta", 1, 40, 40, 20, early=True),
 }
 
 
@@ -231,7 +366,9 @@ def test_all_orders_give_the_same(program: Program) -> None:
         run = run_functional(program.instructions, executor, order="random", seed=seed, bounded=False)
         run.raise_if_bad()
         assert run.tokens == (0, 0, 0, 0)
-        np.testing.assert_array_equal(program._unpack(dram)["C"], want["C"])
+        found = program._unpack(dram)
+        for name, values in want.items():
+            np.testing.assert_array_equal(found[name], values)
 
 
 def test_orders_differ() -> None:

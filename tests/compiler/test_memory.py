@@ -45,12 +45,9 @@ def test_a_scratchpad_that_is_full() -> None:
         place_buffers([a, b], {a: ACC, b: ACC})
 
 
-def test_a_stage_left_in_dram() -> None:
-    with refused(
-        ScheduleError,
-        "a is kept in DRAM between two stages; one program holds it in a scratchpad: use set_scope",
-    ):
-        place_buffers([buffer("a", 1, 8, scope=None)], {})
+def test_a_stage_left_in_dram_takes_no_scratchpad() -> None:
+    a, b = buffer("a", 1000, 1000, scope=None), buffer("b", 2, 8)
+    assert place_buffers([a, b], {a: ACC, b: ACC}) == {b: 0}
 
 
 def test_tensors_lie_on_pages_of_their_own_and_on_multiples_of_their_elements() -> None:

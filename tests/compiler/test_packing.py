@@ -25,6 +25,7 @@ def test_the_order_of_indices_becomes_that_inside_the_element(transpose_a: bool,
         "AL": ((1, 1), (0, 16)) if transpose_a else ((0, 1), (1, 16)),
         "BL": ((0, 16), (1, 16)) if transpose_b else ((1, 16), (0, 16)),
         "CL": ((0, 1), (1, 16)),
+        "C": ((0, 1), (1, 16)),
     }
 
 

@@ -1,0 +1,101 @@
+"""The part of DRAM that instructions order themselves by: what is both written and read."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.access import DramRows, dram_rows
+from accel.config import Config
+from accel.isa import Instruction, Load
+
+
+class SharedDram:
+    """The part of DRAM that is both written and read by the program, cut into segments.
+
+    Segment boundaries are all starts and ends of rows that touch the shared part, so that every
+    access is a set of whole segments and DRAM can be treated like a scratchpad.
+
+    Args:
+        instructions: the program.
+        config: the machine.
+        program_span: bytes ``[start, stop)`` that hold the instructions; fetch reads them.
+    """
+
+    def __init__(
+        self,
+        instructions: Sequence[Instruction],
+        config: Config,
+        program_span: tuple[int, int] | None = None,
+    ) -> None:
+        self._rows: dict[int, DramRows] = {}
+        reads: list[npt.NDArray[np.int64]] = []
+        writes: list[npt.NDArray[np.int64]] = []
+        for index, instruction in enumerate(instructions):
+            rows = dram_rows(instruction, config)
+            if rows is not None:
+                self._rows[index] = rows
+                (reads if isinstance(instruction, Load) else writes).append(_row_bounds(rows))
+        if program_span is not None:
+            reads.append(np.array([program_span], dtype=np.int64))
+        shared = _intersect(_union(reads), _union(writes))
+        self._bounds = np.zeros(0, dtype=np.int64)
+        if len(shared):
+            everything = np.concatenate([*reads, *writes])
+            near = everything[_overlapping(everything, shared)]
+            self._bounds = np.unique(near)
+        self.segments = max(0, len(self._bounds) - 1)
+        self.program = self._of_bounds(np.array([program_span])) if program_span and self.segments else None
+
+    def elements(self, index: int) -> npt.NDArray[np.intp] | None:
+        """Segments that instruction ``index`` touches, or None where it shares nothing."""
+        rows = self._rows.get(index)
+        if rows is None or not self.segments:
+            return None
+        found = self._of_bounds(_row_bounds(rows))
+        return found if len(found) else None
+
+    def span(self, segment: int) -> tuple[int, int]:
+        """First and last byte of a segment."""
+        return int(self._bounds[segment]), int(self._bounds[segment + 1]) - 1
+
+    def _of_bounds(self, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+        first = np.searchsorted(self._bounds, bounds[:, 0])
+        last = np.searchsorted(self._bounds, bounds[:, 1])
+        covered = np.zeros(self.segments + 1, dtype=np.int64)
+        inside = (first < last) & (first < self.segments)
+        np.add.at(covered, first[inside], 1)
+        np.add.at(covered, np.minimum(last[inside], self.segments), -1)
+        return np.flatnonzero(np.cumsum(covered)[:-1] > 0)
+
+
+def _row_bounds(rows: DramRows) -> npt.NDArray[np.int64]:
+    """Start and stop of each row, int64[rows, 2]; adjoining rows as one."""
+    if rows.stride == rows.row_bytes or rows.rows == 1:
+        return np.array([[rows.start, rows.start + rows.rows * rows.row_bytes]], dtype=np.int64)
+    starts = rows.start + np.arange(rows.rows, dtype=np.int64) * rows.stride
+    return np.stack([starts, starts + rows.row_bytes], axis=1)
+
+
+def _union(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """Sorted disjoint intervals that cover the same bytes."""
+    if not parts:
+        return np.zeros((0, 2), dtype=np.int64)
+    bounds = np.concatenate(parts)
+    bounds = bounds[np.argsort(bounds[:, 0], kind="stable")]
+    reach = np.maximum.accumulate(bounds[:, 1])
+    fresh = np.flatnonzero(np.concatenate([[True], bounds[1:, 0] > reach[:-1]]))
+    ends = np.concatenate([fresh[1:] - 1, [len(bounds) - 1]])
+    return np.stack([bounds[fresh, 0], reach[ends]], axis=1)
+
+
+def _intersect(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The intervals of ``a`` that overlap one of ``b``; both sorted and disjoint."""
+    return a[_overlapping(a, b)] if len(a) and len(b) else a[:0]
+
+
+def _overlapping(bounds: npt.NDArray[np.int64], disjoint: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    behind = np.searchsorted(disjoint[:, 1], bounds[:, 0], side="right")
+    clipped = np.minimum(behind, len(disjoint) - 1)
+    hit: npt.NDArray[np.bool_] = (behind < len(disjoint)) & (disjoint[clipped, 0] < bounds[:, 1])
+    return hit
