@@ -20,12 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import AccessSets, Elements, dram_rows
+from accel.access import AccessSets, Elements
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import DeadlockError, MachineError, ProgramFault, RaceError
 from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_fault
-from accel.isa import Instruction, Load, Loops, Transfer, Unit
+from accel.isa import Instruction, Loops, Transfer, Unit
 from accel.micro_ops import UopMemory
 from accel.order import WORKERS, Counter, Stepper, Waiting, explain_deadlock
 from accel.scenario import Contents, element_bytes

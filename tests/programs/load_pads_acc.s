@@ -3,8 +3,7 @@
 .dram
 data:   .int32 1*8 2*8 3*8 4*8
 
-.preset acc[0]
-        .int32 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 9*8 
+.preset acc[0] .int32 9*320
 
         LOAD.ACC  sram_base=0 dram_base=data y_size=1 x_size=1 x_pad_0=2
         LOAD.ACC  sram_base=4 dram_base=data y_size=1 x_size=1 x_pad_1=2

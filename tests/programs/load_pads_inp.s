@@ -3,8 +3,7 @@
 .dram
 data:   .int8 1*4 2*4 3*4 4*4
 
-.preset inp[0]
-        .int8 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 9*4 
+.preset inp[0] .int8 9*160
 
         LOAD.INP  sram_base=0 dram_base=data y_size=1 x_size=1 x_pad_0=2
         LOAD.INP  sram_base=4 dram_base=data y_size=1 x_size=1 x_pad_1=2

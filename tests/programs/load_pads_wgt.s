@@ -3,8 +3,7 @@
 .dram
 data:   .int8 1*32 2*32 3*32 4*32
 
-.preset wgt[0]
-        .int8 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 9*32 
+.preset wgt[0] .int8 9*1280
 
         LOAD.WGT  sram_base=0 dram_base=data y_size=1 x_size=1 x_pad_0=2
         LOAD.WGT  sram_base=4 dram_base=data y_size=1 x_size=1 x_pad_1=2

@@ -2,6 +2,7 @@
 .config tiny
 .dram
 uops:   .uop 1,0,0
+        .align 32
 s:      .int32 5*8
 .preset uop[0] .uop 0,0,0
 .preset inp[0] .int8 1 0 0 0

@@ -2,6 +2,7 @@
 .config tiny
 .dram
 x:      .int8 1 2 3 4
+        .align 8
 y:      .zero 8
 .preset uop[0] .uop 0,0,0
 .preset wgt[0] .int8 1*32

@@ -2,6 +2,7 @@
 .config tiny
 .dram
 x:      .int8 1 0 0 0  2 0 0 0  3 0 0 0
+        .align 8
 y:      .zero 24
 .preset uop[0] .uop 0,0,0
 .preset wgt[0] .int8 1*32
