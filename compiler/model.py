@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accel.config import PAGE_BYTES, UOP_BYTES, Config
+from accel.config import INSTRUCTION_BYTES, PAGE_BYTES, UOP_BYTES, Config
 from accel.timing import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
 
 IntArray = npt.NDArray[np.int64]
@@ -177,7 +177,7 @@ class GemmModel:
         """A rough lower bound of each plan's cycles, for sorting out those that cannot be good."""
         shape, config = self.shape, self.config
         compute = shape.rows * shape.columns * (shape.depth + shape.passes)
-        load = self.traffic(plans) / config.bus_bytes
+        load = (self.traffic(plans) + INSTRUCTION_BYTES * self.instructions(plans)) / config.bus_bytes
         store = shape.rows * shape.columns * config.out_element_bytes / config.bus_bytes
         step = plans.depth * (
             plans.rows * config.inp_element_bytes + plans.columns * config.wgt_element_bytes
@@ -238,7 +238,10 @@ class GemmModel:
         per_row = float(-(-row_bytes // longest))
         if row_bytes % longest and (columns != whole_columns or rows > 1):
             per_row += row_bytes / longest % 1  # rows that are not aligned meet a boundary that often
-        beats = rows * max(1.0, row_bytes / self.config.bus_bytes)
+        lanes = max(1, self.config.bus_bytes // element)  # elements of a beat, in any of which a row starts
+        aligned = columns % lanes == whole_columns % lanes == 0
+        edges = 0.0 if aligned else (lanes - 1) / lanes
+        beats = rows * max(1.0, row_bytes / self.config.bus_bytes + edges)
         return _Transfer(beats, int(rows * per_row + 0.5))
 
     def data_cycles(self, transfer: _Transfer, latency: int) -> float:
@@ -337,10 +340,16 @@ class _Walk:
                 ready = self._load(buffers, number, row, column, height, width, depth)
                 done = self._compute(height * width * depth, ready + _TOKEN)
                 self.step_done[buffers, 0] = done
+                self._fetch(3)
                 if number == len(depths) - 1:
                     self.epilogue = height * width * (shape.passes - 1)
                     done = self._compute(height * width * (shape.passes - 1), 0.0)
                     self._store(slot, height, width, done)
+                    self._fetch(shape.passes + 1)
+
+    def _fetch(self, instructions: int) -> None:
+        """Reading instructions ahead of their time, which takes the port from others."""
+        self.port_free += instructions * INSTRUCTION_BYTES / self.config.bus_bytes
 
     def _compute(self, slots: float, ready: float) -> float:
         """Run micro-ops once they may start; returns when their results are there."""
