@@ -10,6 +10,7 @@ from io import StringIO, TextIOWrapper
 
 import click
 
+from accel.cli.asm import asm
 from accel.cli.check import check
 from accel.cli.common import Group, discard_output
 from accel.cli.compile import compile_command
@@ -39,7 +40,7 @@ def app() -> None:
     """
 
 
-for _command in (compile_command, configs, show, check, disasm, run, replay, isa, demo):
+for _command in (compile_command, configs, show, check, disasm, asm, run, replay, isa, demo):
     app.add_command(_command)
 
 
