@@ -21,6 +21,7 @@ ABOVE = {
     "result",
     "listing",
     "schedules",
+    "hardware",
     "replays",
     "cli",
     "__main__",

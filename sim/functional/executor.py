@@ -15,8 +15,8 @@ import numpy.typing as npt
 from accel.access import LoopShape, as_elements, index_fault, loop_shape, reached
 from accel.config import Config
 from accel.dram import Dram
-from accel.errors import AccelError, DeadlockError, LimitExceeded, MachineError
-from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_fault
+from accel.errors import AccelError
+from accel.faults import EMPTY_PROGRAM, Cause, Fault, fault_error, fetch_fault, instruction_fault
 from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
 from accel.order import Counter, Stepper, Waiting, explain_deadlock
 from accel.sim.functional.alu import alu_immediate, alu_tensor
@@ -139,14 +139,8 @@ class FunctionalRun:
             raise fault_error(self.faults[index][1], index)
         if self.deadlock is not None:
             index = min((w.index for w in self.deadlock), default=0)
-            raise DeadlockError(explain_deadlock(self.deadlock), cause=Cause.DEADLOCK, index=index)
-
-
-def fault_error(fault: Fault, index: int, cycle: int | None = None) -> MachineError:
-    """The exception for a fault at an instruction."""
-    kind = LimitExceeded if fault.cause is Cause.LIMIT else MachineError
-    when = "" if cycle is None else f" (cycle {cycle})"
-    return kind(f"instruction {index}{when}: {fault.message}", cause=fault.cause, index=index, cycle=cycle)
+            fault = Fault(cause=Cause.DEADLOCK, message=explain_deadlock(self.deadlock))
+            raise fault_error(fault, index)
 
 
 def run_functional(
@@ -187,7 +181,7 @@ def run_functional(
         if index is None:
             break
         instruction = instructions[index]
-        fault = _limit_fault(instruction, run.uops, max_uops)
+        fault = uop_limit_fault(instruction, run.uops, max_uops)
         if fault is None and checked is None:
             fault = executor.execute(instruction)
         elif fault is None and checked is not None:
@@ -222,7 +216,8 @@ def _runnable(instructions: Sequence[Instruction], run: FunctionalRun) -> int:
     return count
 
 
-def _limit_fault(instruction: Instruction, executed: int, max_uops: int) -> tuple[int, Fault] | None:
+def uop_limit_fault(instruction: Instruction, executed: int, max_uops: int) -> tuple[int, Fault] | None:
+    """The fault of an instruction whose micro-ops, after those executed before, pass ``max_uops``."""
     if not isinstance(instruction, Loops) or executed + instruction.uop_count <= max_uops:
         return None
     message = (
