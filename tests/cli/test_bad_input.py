@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.cli.run import read_array
+from accel.cli.arrays import read_array
 from accel.config import NAMED
 from accel.errors import ProgramError
 from accel.isa import Alu, Finish, Gemm, Instruction, Load, Loops, Memory, Store, Unknown, encode
