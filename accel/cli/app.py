@@ -19,6 +19,7 @@ from accel.cli.debug import debug
 from accel.cli.demo import demo
 from accel.cli.disasm import disasm
 from accel.cli.isa import isa
+from accel.cli.registers import registers
 from accel.cli.replay import replay
 from accel.cli.run import run
 from accel.cli.show import show
@@ -41,7 +42,20 @@ def app() -> None:
     """
 
 
-for _command in (compile_command, configs, show, check, disasm, asm, run, debug, replay, isa, demo):
+for _command in (
+    compile_command,
+    configs,
+    show,
+    check,
+    disasm,
+    asm,
+    run,
+    debug,
+    replay,
+    isa,
+    registers,
+    demo,
+):
     app.add_command(_command)
 
 
