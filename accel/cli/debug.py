@@ -50,14 +50,15 @@ def debug(
     max_cycles: int,
     max_uops: int,
 ) -> None:
-    """Look into a run: step, stop, print memory, see who waits for what.
+    """Look into a run, step by step.
 
-    FILE is a program file, a text in assembly (.s) or a vector's folder. 'help' lists the commands. They come
-    from standard input or a file, one on each line; there, an error ends the session.
+    Stop anywhere, print memory, see who waits for what. FILE is a program file, a text in assembly (.s) or a
+    vector's folder. Commands come from the keyboard, from standard input or from a file, one on each line;
+    'help' lists them. In a script an error ends the session.
 
     \b
     Example:
-      echo "break write C; continue; where; print acc[0:2]" | tr ';' '\\n' | accel debug gemm.accel
+      accel debug gemm.accel -x commands.txt
     """
     check_name("backend", backend, BACKENDS)
     program = load_program(file, settings, serial=serial)

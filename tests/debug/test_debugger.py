@@ -286,7 +286,8 @@ def test_texts_that_are_no_places(text: str, message: str) -> None:
 
 
 def test_bad_input() -> None:
-    with refused(AccelError, "instruction 99 does not exist; the program has 19"):
-        Debugger(program("gemm")).instruction(99)
+    count = len(program("gemm").instructions)
+    with refused(AccelError, f"instruction {count} does not exist; the program has {count}"):
+        Debugger(program("gemm")).instruction(count)
     with refused(AccelError, "the seed is -1; it must not be negative"):
         Debugger(program("gemm"), seed=-1)
