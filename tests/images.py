@@ -29,7 +29,7 @@ def contents(config: Config) -> st.SearchStrategy[Contents]:
 def images(draw: Any) -> Image:
     """Programs with data, regions and expectations that do not mean anything."""
     config = draw(st.sampled_from(list(NAMED.values()))).override(
-        {"mem_base": 4096 * draw(st.integers(0, 3)), "read_latency": draw(st.integers(1, 70))}
+        {"mem_base": 4096 * draw(st.integers(0, 3)), "read_latency": draw(st.integers(2, 70))}
     )
     config = replace(config, name=draw(st.sampled_from([config.name, 'odd "name" # \\', "x"])))
     body = draw(st.lists(any_instructions(config), max_size=3))

@@ -68,7 +68,7 @@ def test_any_order_will_do(path: Path, order: int) -> None:
 @pytest.mark.parametrize(
     "timing",
     [
-        {"read_latency": 1, "write_latency": 1, "outstanding": 1},
+        {"read_latency": 2, "write_latency": 1, "outstanding": 1},
         {"bus_bits": 512, "max_burst_beats": 2, "fetch_chunk": 1, "fetch_buffer": 1},
         {"load_queue": 1, "compute_queue": 1, "store_queue": 1, "loads_in_flight": 1, "stores_in_flight": 1},
         {"serial": 1},
