@@ -13,7 +13,7 @@ import numpy as np
 from accel.access import dram_rows
 from accel.config import Config
 from accel.dram import Dram
-from accel.faults import Cause, fault_error, instruction_fault
+from accel.faults import Cause, fault_error, instruction_faults
 from accel.isa import Instruction, Store, Unit
 from accel.sim.functional.executor import (
     DEFAULT_MAX_UOPS,
@@ -75,7 +75,7 @@ def simulate(
         max_cycles, max_uops: limits; a run that would pass one ends with the cause ``limit``.
     """
     before = (dram.copy(), pads.copy()) if timed else None
-    checked = [instruction_fault(instruction, config) for instruction in instructions]
+    checked = instruction_faults(instructions, config)
     functional = run_functional(
         instructions,
         Executor(config, dram, pads),

@@ -21,6 +21,7 @@ ABOVE = {
     "result",
     "listing",
     "schedules",
+    "debug",
     "hardware",
     "replays",
     "cli",

@@ -16,7 +16,7 @@ from rich.table import Table
 from accel.cli.common import check_name, json_option, limit_options, print_json, seed_option, show
 from accel.isa import Loops
 from accel.program import SIMULATORS, Program
-from accel.replays import Replay, find_programs, load_test
+from accel.replays import Replay, find_programs, load_test, program_name
 from accel.replays import replay as replay_program
 from accel.result import SCHEMA_VERSION
 
@@ -105,7 +105,7 @@ def _replay(
     path, program = named
     return replay_program(
         program,
-        name=Path(path).stem if Path(path).suffix else Path(path).name,
+        name=program_name(Path(path)),
         path=path,
         backend=backend,
         seed=seed,
