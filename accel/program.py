@@ -209,7 +209,7 @@ class Program(Image):
         program._pack(dram, values)
         packed = time.perf_counter()
         pads = Scratchpads.random(program.config, seed)
-        limits = program._limits(max_cycles, max_uops)
+        limits = program.limits(max_cycles, max_uops)
         if hardware is not None:
             with hardware:
                 done = program._run_hardware(hardware, dram, pads, *limits, record=record, progress=progress)
@@ -320,7 +320,7 @@ class Program(Image):
         simulation.raise_if_bad()
         return simulation.functional.uops, simulation.timing
 
-    def _limits(self, max_cycles: int, max_uops: int) -> tuple[int, int]:
+    def limits(self, max_cycles: int, max_uops: int) -> tuple[int, int]:
         """The limits given, if :attr:`start` has none that is lower."""
         start = self.start
         return min(max_cycles, start.max_cycles or max_cycles), min(max_uops, start.max_uops or max_uops)
@@ -350,7 +350,7 @@ class Program(Image):
             AccelError: an unknown backend.
         """
         _check_backend(backend, SIMULATORS)
-        max_cycles, max_uops = self._limits(max_cycles, max_uops)
+        max_cycles, max_uops = self.limits(max_cycles, max_uops)
         return simulate(
             self.instructions,
             self.config,

@@ -23,6 +23,7 @@ ABOVE = {
     "schedules",
     "debug",
     "hardware",
+    "lockstep",
     "replays",
     "cli",
     "__main__",
