@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import zip_longest
 from typing import Any
 
@@ -9,26 +10,37 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.access import dram_rows
-from accel.config import PAGE_BYTES
+from accel.config import PAGE_BYTES, Config
 from accel.dram import Dram
 from accel.errors import HardwareError
 from accel.events import Event
-from accel.faults import Cause, Fault
+from accel.faults import Cause, Fault, dram_span
 from accel.hardware import run_on_hardware
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.run import Behaviour, HardwareRun
-from accel.isa import Finish, Instruction, Load, Memory, Store, Unit, format_instruction
+from accel.isa import Finish, Instruction, Load, Memory, Store, Transfer, Unit, format_instruction
 from accel.order import Counter
 from accel.program import Program
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES, TimingRun
-from accel.tokens import TokenReport, check_tokens
+from accel.tokens import Race, TokenReport, check_tokens
 
 _AROUND = 4
 """Events that are shown before and after the first that differs."""
 _PATIENCE = 100_000
 """Clock cycles that the hardware may take longer than the simulator before it is given up."""
+
+
+class Scope(Enum):
+    """What must be equal in a program."""
+
+    EVERYTHING = "everything"
+    """Nothing depends on timing."""
+    ALL_BUT_MEMORY = "all but memory"
+    """Data may race; what is executed, and when, does not depend on it."""
+    END = "a clean end"
+    """Micro-ops or instructions may depend on a race."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,14 +83,14 @@ class Lockstep:
         cycles: of the simulator; None if it did not get that far.
         cause: how the run ended in the simulator.
         events: how many were compared.
-        racy: the result may depend on timing, so that only a clean end was asked of the hardware.
+        scope: what was compared.
         difference: the first, or None.
     """
 
     cycles: int
     cause: Cause
     events: int
-    racy: bool
+    scope: Scope
     difference: Difference | None
 
     @property
@@ -91,7 +103,7 @@ class Lockstep:
             "cycles": self.cycles,
             "cause": self.cause.label,
             "events": self.events,
-            "racy": self.racy,
+            "scope": self.scope.value,
             "difference": None if self.difference is None else self.difference.to_dict(),
         }
 
@@ -131,7 +143,7 @@ def lockstep(
     if simulation.timing is None:
         simulation.raise_if_bad()
     assert simulation.timing is not None
-    racy = not race_free(program)
+    scope = scope_of(program)
     try:
         run = run_on_hardware(
             program,
@@ -146,62 +158,80 @@ def lockstep(
     except HardwareError as error:
         difference: Difference | None = Difference(what="rules", message=str(error))
     else:
-        if racy:
+        if scope is Scope.END:
             difference = None
         elif hostile:
-            difference = _tolerant(program, simulation.timing, run, sim_dram, rtl_dram)
+            difference = _tolerant(program, scope, simulation.timing, run, sim_dram, rtl_dram)
         else:
-            difference = compare(program, simulation.timing, run, sim_dram, rtl_dram)
+            difference = compare(program, scope, simulation.timing, run, sim_dram, rtl_dram)
     stop = simulation.timing.stop
     return Lockstep(
         cycles=simulation.timing.cycles,
         cause=Cause.NONE if stop is None else stop.fault.cause,
         events=len(simulation.timing.events()),
-        racy=racy,
+        scope=scope,
         difference=difference,
     )
 
 
 def compare(
-    program: Program, sim: TimingRun, rtl: HardwareRun, sim_dram: Dram, rtl_dram: Dram
+    program: Program, scope: Scope, sim: TimingRun, rtl: HardwareRun, sim_dram: Dram, rtl_dram: Dram
 ) -> Difference | None:
     """The first difference of two runs from the same state: events, then outcome, counters, memory."""
-    return (
+    found = (
         _event_difference(program.instructions, sim.events(), rtl.events() or [])
         or _outcome_difference(sim, rtl)
         or _counter_difference(sim, rtl)
-        or _memory_difference(program, sim_dram, rtl_dram)
     )
+    if found is None and scope is Scope.EVERYTHING:
+        found = _memory_difference(program, sim_dram, rtl_dram)
+    return found
 
 
 def _tolerant(
-    program: Program, sim: TimingRun, rtl: HardwareRun, sim_dram: Dram, rtl_dram: Dram
+    program: Program, scope: Scope, sim: TimingRun, rtl: HardwareRun, sim_dram: Dram, rtl_dram: Dram
 ) -> Difference | None:
     """What must be equal whatever memory does: the result of a run that ends well."""
     if sim.stop is not None:
         return None
     if rtl.cause is not Cause.NONE:
         return _outcome_difference(sim, rtl)
-    return _memory_difference(program, sim_dram, rtl_dram)
+    return _memory_difference(program, sim_dram, rtl_dram) if scope is Scope.EVERYTHING else None
 
 
 # --- what may depend on timing -----------------------------------------------------------------------
 
 
-def race_free(program: Program) -> bool:
-    """Whether the token check proves that nothing depends on timing.
+def scope_of(program: Program) -> Scope:
+    """What the token check proves to be independent of timing.
 
-    Instructions at fault do nothing, so the check is made of the program without them.
+    Instructions at fault do nothing, so the check is made of the program without them; those with a bad
+    index somewhere do something.
     """
     instructions: Sequence[Instruction] = program.instructions
     while True:
         report = _check(program, instructions)
-        if report.race_count or report.unknown_uops:
-            return False
+        if report.unknown_uops or report.race_count > len(report.races):
+            return Scope.END
+        if any(_steers(program, race) for race in report.races):
+            return Scope.END
         removable = [(i, f) for i, f in report.faults if f.cause is not Cause.TOKEN_OVERFLOW]
         if not removable:
-            return True
-        instructions = _without(instructions, removable)
+            return Scope.ALL_BUT_MEMORY if report.races else Scope.EVERYTHING
+        instructions = _without(instructions, removable, program.config)
+
+
+def _steers(program: Program, race: Race) -> bool:
+    """Whether instructions or micro-ops may depend on a race."""
+    if race.memory != "dram":
+        return race.memory == "uop"
+    base = program.config.mem_base + program.code_offset
+    spans = [(base, base + len(program.code))]
+    for instruction in program.instructions:
+        if isinstance(instruction, Load) and instruction.memory == Memory.UOP and instruction.x_size:
+            spans.append(dram_span(instruction, program.config))
+    low, high = race.where
+    return any(start <= high and low < stop for start, stop in spans)
 
 
 def _check(program: Program, instructions: Sequence[Instruction]) -> TokenReport:
@@ -217,19 +247,32 @@ def _check(program: Program, instructions: Sequence[Instruction]) -> TokenReport
 
 
 _FETCH_CAUSES = (Cause.OPCODE, Cause.EARLY_FINISH, Cause.NO_FINISH)
-_CARRIERS = {Unit.LOAD: Load(memory=Memory.INP), Unit.COMPUTE: Load(memory=Memory.UOP), Unit.STORE: Store()}
+_INDEX_CAUSES = (Cause.DST_INDEX, Cause.SRC_INDEX, Cause.WGT_INDEX)
+_CARRIERS: dict[Unit, Transfer] = {
+    Unit.LOAD: Load(memory=Memory.INP),
+    Unit.COMPUTE: Load(memory=Memory.UOP),
+    Unit.STORE: Store(),
+}
 
 
-def _without(instructions: Sequence[Instruction], faults: Sequence[tuple[int, Fault]]) -> list[Instruction]:
-    """The program without instructions at fault, of which only the tokens stay; fetch hands out none from
-    the first on that it finds wrong."""
+def _without(
+    instructions: Sequence[Instruction], faults: Sequence[tuple[int, Fault]], config: Config
+) -> list[Instruction]:
+    """The program without instructions at fault, of which only the tokens stay.
+
+    Fetch hands out none from the first on that it finds wrong. Micro-ops before one with a bad index have
+    executed: such an instruction may have written any accumulator.
+    """
     kept = list(instructions)
     for index, fault in faults:
         if fault.cause in _FETCH_CAUSES:
             return [*kept[:index], Finish()]
         unit = kept[index].unit
+        harmless: Transfer = _CARRIERS[unit]
+        if fault.cause in _INDEX_CAUSES:
+            harmless = Load(memory=Memory.ACC, x_size=config.acc_depth, y_pad_0=1)
         kept[index] = replace(
-            _CARRIERS[unit],
+            harmless,
             pop_prev=kept[index].pop_prev and unit.previous is not None,
             pop_next=kept[index].pop_next and unit.next is not None,
             push_prev=kept[index].push_prev and unit.previous is not None,

@@ -19,7 +19,7 @@ from accel.cli.common import (
 )
 from accel.faults import Cause
 from accel.hw.engines.choose import ENGINES, open_engine
-from accel.lockstep import Lockstep
+from accel.lockstep import Lockstep, Scope
 from accel.lockstep import lockstep as run_lockstep
 from accel.replays import find_programs, program_name
 from accel.result import SCHEMA_VERSION
@@ -112,7 +112,7 @@ def _print(done: list[tuple[str, str, Lockstep]], failed: int) -> None:
         table.add_column(heading, justify="right" if heading in ("cycles", "events") else "left")
     for name, _, one in done:
         verdict = "equal" if one.equal else "DIFFERENT"
-        verdict = "racy, ends" if one.equal and one.racy else verdict
+        verdict = f"equal, {one.scope.value}" if one.equal and one.scope is not Scope.EVERYTHING else verdict
         ends = "well" if one.cause is Cause.NONE else one.cause.label
         table.add_row(name, verdict, ends, f"{one.cycles:,}", f"{one.events:,}")
     show(table)
