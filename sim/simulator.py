@@ -83,6 +83,7 @@ def simulate(
         seed=seed,
         max_uops=max_uops,
         tokens=tokens,
+        overflows=not timed,  # whether a counter overflows is a matter of time
         checked=checked,
     )
     if before is None or any(f.cause is Cause.LIMIT for _, f in functional.faults.values()):

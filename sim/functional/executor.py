@@ -157,6 +157,7 @@ def run_functional(
     max_uops: int = DEFAULT_MAX_UOPS,
     tokens: Sequence[int] = (0, 0, 0, 0),
     bounded: bool = True,
+    overflows: bool = True,
     checked: Sequence[Fault | None] | None = None,
 ) -> FunctionalRun:
     """Execute a program on ``executor``'s scratchpads and DRAM.
@@ -169,6 +170,7 @@ def run_functional(
         max_uops: the run ends with the fault ``limit`` before an instruction that would pass it.
         tokens: counters at the start.
         bounded: obey the configured queue depths; otherwise every order that the tokens allow may occur.
+        overflows: end the run when a token counter overflows in this order; it need not in others.
         checked: what is wrong with each instruction by itself, if the caller knows it.
     """
     if order not in ("program", "random"):
@@ -194,7 +196,7 @@ def run_functional(
             fault = executor.execute_checked(instruction) if wrong is None else (0, wrong)
         if fault is None:
             stepper.run(index)
-            fault = _overflow_fault(stepper, index, executor.config)
+            fault = _overflow_fault(stepper, index, executor.config) if overflows else None
         if fault is not None:
             run.faults[index] = fault
             stepper.block(instruction.unit)

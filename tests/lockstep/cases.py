@@ -134,7 +134,8 @@ def ordered(draw: DrawFn, config: Config, words: npt.NDArray[np.uint32]) -> list
     for one in draw(programs(config, size=14, x_size=20, dram_bytes=DATA_BYTES))[:-1]:
         plain: Any = replace(one, pop_prev=False, pop_next=False, push_prev=False, push_next=False)
         if isinstance(plain, Load) and plain.memory == Memory.UOP:
-            body.append(replace(plain, y_size=1, y_pad_0=0, y_pad_1=0, x_pad_0=0, x_pad_1=0))
+            size = min(plain.x_size, depth - plain.sram_base)
+            body.append(replace(plain, x_size=size, y_size=1, y_pad_0=0, y_pad_1=0, x_pad_0=0, x_pad_1=0))
         elif isinstance(plain, Store) or (isinstance(plain, Load) and draw(st.integers(0, 3)) == 0):
             body.append(_moved(plain, config))
         else:
