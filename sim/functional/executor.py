@@ -51,6 +51,8 @@ class Executor:
         self.dram = dram
         self.pads = pads
         self._patterns: dict[tuple[object, ...], _Pattern] = {}
+        self._shapes: dict[int, tuple[Loops, LoopShape]] = {}
+        """By the id of instructions, which are kept so that nobody else takes it."""
 
     def execute(self, instruction: Instruction) -> tuple[int, Fault] | None:
         """Run one instruction as a whole.
@@ -78,7 +80,10 @@ class Executor:
 
     def _pattern(self, instruction: Loops) -> _Pattern:
         words = self.pads.uop[instruction.uop_begin : instruction.uop_end]
-        shape = loop_shape(instruction, self.config)
+        kept = self._shapes.get(id(instruction))
+        if kept is None:
+            kept = self._shapes[id(instruction)] = (instruction, loop_shape(instruction, self.config))
+        shape = kept[1]
         key = (isinstance(instruction, Gemm), shape, words.tobytes())
         found = self._patterns.get(key)
         if found is None:
