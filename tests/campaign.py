@@ -195,8 +195,8 @@ DAMAGE: dict[str, Callable[[Callable[..., Any], Program], Program]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a run ended: without an error, or its cause, instruction and, where there are any, cycle; and memory
-    after it."""
+    """How a run ended: without an error, or its cause and instruction; its cycles, if they are known; and
+    memory after it."""
 
     cause: Cause
     index: int | None
