@@ -66,7 +66,7 @@ def run(
     Inputs that are not given are random, drawn so that few outputs saturate.
 
     \b
-    Examples:
+    Example:
       accel run gemm.accel --input A=a.npy --output C=c.npy --set read_latency=100
       accel run gemm.accel --timeline gemm.html --trace gemm.json
     """

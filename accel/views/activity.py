@@ -150,8 +150,21 @@ def _moves(unit: Unit, times: _Times, instructions: Sequence[Instruction]) -> li
         instruction, start = instructions[index], times.start[index]
         if start is not None and isinstance(instruction, Loops) and instruction.uop_count:
             found.append((start, start + instruction.uop_count, index))
-    clipped = ((start, min(stop, times.cycles), index) for start, stop, index in found)
-    return sorted(move for move in clipped if move[0] < move[1])
+    return _merged(sorted(found), times.cycles)
+
+
+def _merged(moves: Iterable[Move], cycles: int) -> list[Move]:
+    """Moves before ``cycles``, those of one instruction that follow each other as one."""
+    found: list[Move] = []
+    start = stop = index = -1
+    for a, b, one in moves:
+        if a == stop and one == index:
+            stop = b
+            continue
+        found.append((start, min(stop, cycles), index))
+        start, stop, index = a, b, one
+    found.append((start, min(stop, cycles), index))
+    return [move for move in found if move[0] < move[1]]
 
 
 def _pad_writes(
@@ -228,7 +241,8 @@ class _Painter:
                 if gap[0] < start:
                     free.append((gap[0], start))
                 if start < stop:
-                    self._spans.append(span._replace(start=start, stop=stop))
+                    whole = (start, stop) == span[:2]
+                    self._spans.append(span if whole else span._replace(start=start, stop=stop))
                 gap = (stop, gap[1]) if stop < gap[1] else next(gaps, None)
         if gap is not None:
             free += [gap, *gaps]
