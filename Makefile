@@ -2,6 +2,7 @@
 # make test   install the test tools and pass the suite; VECTORS=DIR adds other compilers' programs
 # make lint   format, lint and types
 # make golden write the golden files anew, and what is generated in docs
+# make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -9,7 +10,7 @@ VECTORS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint golden clean
+.PHONY: demo test lint golden bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -26,6 +27,11 @@ golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden
 	$(BIN)/accel isa > docs/isa.md
 	$(BIN)/accel registers > docs/registers.md
+
+bench: $(VENV)/installed
+	$(BIN)/python bench/utilization.py
+	$(BIN)/python bench/predictions.py
+	$(BIN)/python bench/growth.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
