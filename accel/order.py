@@ -36,6 +36,11 @@ class Counter(IntEnum):
     def label(self) -> str:
         return f"{self.source.label} to {self.target.label}"
 
+    @property
+    def kind(self) -> str:
+        """``RAW``: what was written may be read; ``WAR``: what was read may be overwritten."""
+        return "RAW" if self.target > self.source else "WAR"
+
 
 _ENDS = {
     Counter.LOAD_TO_COMPUTE: (Unit.LOAD, Unit.COMPUTE),
@@ -213,6 +218,13 @@ class Stepper:
             if counter in self.pushes[index]:
                 return index
         return None
+
+
+def deadlock_place(waiting: Sequence[Waiting]) -> tuple[Unit, int]:
+    """The unit and instruction that a deadlock is told of: those of the first unit that waits, in the order
+    load, compute, store."""
+    first = min(waiting, key=lambda w: w.unit, default=None)
+    return (Unit.FETCH, 0) if first is None else (first.unit, first.index)
 
 
 def explain_deadlock(waiting: Sequence[Waiting]) -> str:

@@ -25,6 +25,7 @@ ABOVE = {
     "hardware",
     "lockstep",
     "replays",
+    "views",
     "cli",
     "__main__",
 }
