@@ -2,18 +2,20 @@
 # make test   install the test tools and pass the suite; VECTORS=DIR adds other compilers' programs
 # make lint   format, lint and types
 # make fuzz-programs   damage real programs, COUNT=10000 of them, and see that errors are clean; VECTORS as above
+# make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
 # make golden write the golden files anew, and what is generated in docs
 # make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
 
 PYTHON ?= python3
 VENV ?= .venv
 VECTORS ?=
+SECONDS ?= 60
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 COUNT ?= 10000
 
-.PHONY: demo test lint fuzz-programs golden bench clean
+.PHONY: demo test lint fuzz fuzz-programs golden bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -25,6 +27,9 @@ lint: $(VENV)/lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy -p accel
+
+fuzz: $(VENV)/test
+	$(BIN)/python -m tests.lockstep.fuzz --seconds $(SECONDS) $(ARGS)
 
 fuzz-programs: $(VENV)/test
 	$(BIN)/python -m tests.campaign --count $(COUNT) $(if $(VECTORS),--vectors $(VECTORS))

@@ -104,6 +104,7 @@ def run(
                 max_uops=max_uops,
                 engine=engine,
                 wave=wave,
+                record=trace is not None or timeline is not None,
                 progress=lambda cycle: note(f"cycle {cycle:,}"),
             )
     except ProgramFault as error:
