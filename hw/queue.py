@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, ShapeLike, Signal, unsigned
+from amaranth.hdl import Module, Mux, ShapeLike, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -92,7 +92,3 @@ class BypassQueue(wiring.Component):
         ]
         return m
 
-
-def counter_shape(limit: int) -> Any:
-    """Shape of a count from 0 to ``limit``."""
-    return unsigned(limit.bit_length())
