@@ -91,4 +91,3 @@ class BypassQueue(wiring.Component):
             self.head.eq(Mux(queue.valid, queue.head, self.data)),
         ]
         return m
-
