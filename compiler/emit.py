@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from accel.compiler.emitters import alu, dma_copy2d, fill_zero
-from accel.compiler.expr import Expr, IterVar
+from accel.compiler.expr import Const, Expr, IterVar
 from accel.compiler.linear import Linear, evaluate, linear, variables
-from accel.compiler.memory import DramMap, DramTensor, block_count, place_buffers, transfer_memory
+from accel.compiler.memory import DramMap, block_count, place_buffers, row_major, transfer_memory
 from accel.compiler.nest import (
     Alu,
     Buffer,
@@ -32,6 +32,7 @@ from accel.compiler.packing import Element, buffer_elements, widths
 from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.config import Config
 from accel.errors import TensorizeError
+from accel.isa import Memory
 
 Env = dict[IterVar, int]
 
@@ -42,6 +43,35 @@ class _Dimension(NamedTuple):
     start: Linear
     extent: Expr
     width: int
+
+
+class _Place(NamedTuple):
+    """What of a region does not change from call to call."""
+
+    dimensions: list[_Dimension]
+    extents: _Blocks
+    held: _Blocks
+    strides: tuple[int, ...] | None
+    """Of a scratchpad buffer that always holds as much, elements from block to block."""
+    copy: Linear
+    apart: int
+    """Elements from one thread's copy of the buffer to the next."""
+
+
+class _Blocks:
+    """Sizes in blocks, along each dimension."""
+
+    def __init__(self, sizes: Sequence[Expr], widths_: Sequence[int]) -> None:
+        self._pairs = list(zip(sizes, widths_, strict=True))
+        fixed = all(isinstance(size, Const) for size in sizes)
+        self.fixed = self._evaluated({}) if fixed else None
+        """If they are always the same."""
+
+    def at(self, env: Env) -> tuple[int, ...]:
+        return self._evaluated(env) if self.fixed is None else self.fixed
+
+    def _evaluated(self, env: Env) -> tuple[int, ...]:
+        return tuple(-(-evaluate(size, env) // width) for size, width in self._pairs)
 
 
 class Emission:
@@ -58,9 +88,10 @@ class Emission:
         self.rereads = not self._loaded.isdisjoint(node.source.buffer for node in copies)
         """Whether something is loaded from DRAM that was stored there."""
         self.emitted: list[Emitted] = []
-        self._dimensions: dict[int, list[_Dimension]] = {}
+        self._places: dict[tuple[int, Element], _Place] = {}
         self._boxes: dict[int, tuple[list[For], Node] | None] = {}
         self._known: dict[tuple[object, ...], Sequence[Emitted]] = {}
+        """What calls were emitted as; equal ones are the same instructions."""
         self._content: dict[tuple[Buffer, int], tuple[object, ...]] = {}
         """What was loaded last into each copy of a buffer, so that it need not be loaded again."""
         self._keep: list[object] = []
@@ -131,7 +162,8 @@ class Emission:
         return not any(
             var in variables(atom) and atom is not var
             for region in _regions(leaf)
-            for form in (linear(region.copy), *(d.start for d in self._region(region)))
+            for place in [self._place(region, self.elements[region.buffer])]
+            for form in (place.copy, *(d.start for d in place.dimensions))
             for atom, _ in form.terms
         )
 
@@ -183,53 +215,49 @@ class Emission:
     def _emit_copy(self, node: Copy, env: Env) -> None:
         store = node.target.buffer.scope is None
         dram, local = (node.target, node.source) if store else (node.source, node.target)
-        tensor = self._dram_tensor(dram.buffer, local.buffer, store)
-        dimensions = self._region(local)
-        extents = tuple(-(-evaluate(d.extent, env) // d.width) for d in dimensions)
+        place = self._place(local, self.elements[local.buffer])
+        extents = place.extents.at(env)
         if min(extents) <= 0:
             return
-        local_ptr = AccessPtr(
-            local.buffer.scope.name if local.buffer.scope is not None else "",
-            self._base(local, dimensions, self._strides(local, env), self._copy_base(local, env), env),
-            self._strides(local, env),
-        )
-        element = self.elements[local.buffer]
-        outer = tensor.layout.packed[: len(dimensions)]
-        dram_dimensions = self._dram_region(dram, element)
+        memory = transfer_memory(dram.buffer, local.buffer, store=store)
+        tensor = self.dram.place(dram.buffer, self.elements[local.buffer], memory)
+        outside = self._place(dram, self.elements[local.buffer])
+        local_ptr = self._pointer_to(local, place, env)
         dram_ptr = AccessPtr(
-            "dram", self._base(dram, dram_dimensions, _row_major(outer), tensor.base, env), _row_major(outer)
-        )
-        target = Target(
-            config=self.config,
-            extents=extents,
-            memory=transfer_memory(dram.buffer, local.buffer, store=store),
+            "dram", self._base(dram, outside, tensor.strides, tensor.base, env), tensor.strides
         )
         if store:
             if self.rereads:
                 self._content = {p: c for p, c in self._content.items() if c[0] is not dram.buffer}
-            self.emitted.extend(dma_copy2d(target, dram_ptr, local_ptr))
+            self.emitted.extend(self._transfers(dram_ptr, local_ptr, extents, memory))
             return
-        place = (local.buffer, evaluate(local.copy, env))
+        where = (local.buffer, evaluate(local.copy, env))
         content = (dram.buffer, extents, dram_ptr, local_ptr)
-        if self._content.get(place) != content:
-            self._content[place] = content
-            self.emitted.extend(dma_copy2d(target, local_ptr, dram_ptr))
+        if self._content.get(where) != content:
+            self._content[where] = content
+            self.emitted.extend(self._transfers(local_ptr, dram_ptr, extents, memory))
 
-    def _dram_tensor(self, dram: Buffer, local: Buffer, store: bool) -> DramTensor:
-        return self.dram.place(dram, self.elements[local], transfer_memory(dram, local, store=store))
+    def _transfers(
+        self, to: AccessPtr, source: AccessPtr, extents: tuple[int, ...], memory: Memory
+    ) -> Sequence[Emitted]:
+        key = (to, source, extents, memory)
+        known = self._known.get(key)
+        if known is None:
+            target = Target(config=self.config, extents=extents, memory=memory)
+            known = self._known[key] = dma_copy2d(target, to, source)
+        return known
 
     # --- addresses -------------------------------------------------------------------------------
 
     def _pointer(self, region: Region, box: list[IterVar], env: Env) -> AccessPtr:
-        dimensions = self._region(region)
-        steps = self._strides(region, env)
-        base = self._base(region, dimensions, steps, self._copy_base(region, env), env)
-        turn = linear(region.copy)
-        apart = block_count(region.buffer, self.elements[region.buffer])
+        """To the blocks that a region covers while the variables of ``box`` run."""
+        place = self._place(region, self.elements[region.buffer])
+        steps = self._strides(place, env)
+        base = self._base(region, place, steps, self._copy_base(region, place, env), env)
         strides = []
         for var in box:
-            stride = turn.factor(var) * apart
-            for dimension, step in zip(dimensions, steps, strict=True):
+            stride = place.copy.factor(var) * place.apart
+            for dimension, step in zip(place.dimensions, steps, strict=True):
                 factor = dimension.start.factor(var)
                 if factor:
                     if factor % dimension.width:
@@ -239,10 +267,15 @@ class Emission:
         assert region.buffer.scope is not None
         return AccessPtr(region.buffer.scope.name, base, tuple(strides))
 
-    def _base(
-        self, region: Region, dimensions: list[_Dimension], steps: Sequence[int], base: int, env: Env
-    ) -> int:
-        for dimension, step in zip(dimensions, steps, strict=True):
+    def _pointer_to(self, region: Region, place: _Place, env: Env) -> AccessPtr:
+        """To the blocks of a scratchpad region."""
+        steps = self._strides(place, env)
+        base = self._base(region, place, steps, self._copy_base(region, place, env), env)
+        assert region.buffer.scope is not None
+        return AccessPtr(region.buffer.scope.name, base, steps)
+
+    def _base(self, region: Region, place: _Place, steps: Sequence[int], base: int, env: Env) -> int:
+        for dimension, step in zip(place.dimensions, steps, strict=True):
             start = dimension.start.constant
             for atom, factor in dimension.start.terms:
                 start += factor * (env[atom] if isinstance(atom, IterVar) else evaluate(atom, env))
@@ -251,31 +284,34 @@ class Emission:
             base += start // dimension.width * step
         return base
 
-    def _copy_base(self, region: Region, env: Env) -> int:
+    def _copy_base(self, region: Region, place: _Place, env: Env) -> int:
         """First element of the thread's copy of a scratchpad buffer."""
-        buffer = region.buffer
-        if buffer.copies == 1:
-            return self.bases[buffer]
-        return self.bases[buffer] + evaluate(region.copy, env) * block_count(buffer, self.elements[buffer])
+        base = self.bases[region.buffer]
+        return base if region.buffer.copies == 1 else base + evaluate(region.copy, env) * place.apart
 
-    def _strides(self, region: Region, env: Env) -> tuple[int, ...]:
+    def _strides(self, place: _Place, env: Env) -> tuple[int, ...]:
         """Elements from block to block along each dimension of what a buffer holds now."""
-        sizes = widths(self.elements[region.buffer], len(region.ranges))
-        return _row_major([-(-evaluate(e, env) // w) for e, w in zip(region.held, sizes, strict=True)])
+        return row_major(place.held.at(env)) if place.strides is None else place.strides
 
-    def _region(self, region: Region) -> list[_Dimension]:
-        return self._dram_region(region, self.elements[region.buffer])
-
-    def _dram_region(self, region: Region, element: Element) -> list[_Dimension]:
-        key = id(region)
-        found = self._dimensions.get(key)
+    def _place(self, region: Region, element: Element) -> _Place:
+        """A region in blocks of an element's size."""
+        key = (id(region), element)
+        found = self._places.get(key)
         if found is None:
             self._keep.append(region)
             sizes = widths(element, len(region.ranges))
-            found = [
-                _Dimension(linear(r.start), r.extent, w) for r, w in zip(region.ranges, sizes, strict=True)
-            ]
-            self._dimensions[key] = found
+            held = _Blocks(region.held, sizes)
+            found = self._places[key] = _Place(
+                dimensions=[
+                    _Dimension(linear(r.start), r.extent, w)
+                    for r, w in zip(region.ranges, sizes, strict=True)
+                ],
+                extents=_Blocks([r.extent for r in region.ranges], sizes),
+                held=held,
+                strides=None if held.fixed is None else row_major(held.fixed),
+                copy=linear(region.copy),
+                apart=block_count(region.buffer, element),
+            )
         return found
 
 
@@ -284,15 +320,6 @@ def _regions(node: Node) -> tuple[Region, ...]:
         return (node.output, *node.inputs)
     assert isinstance(node, Alu)
     return (node.target,) if isinstance(node.operand, int) else (node.target, node.operand)
-
-
-def _row_major(sizes: Sequence[int]) -> tuple[int, ...]:
-    strides = []
-    step = 1
-    for size in reversed(sizes):
-        strides.append(step)
-        step *= size
-    return tuple(reversed(strides))
 
 
 def _inside_element(region: Region, dimension: _Dimension) -> TensorizeError:

@@ -18,7 +18,7 @@ from accel.dram import Dram
 from accel.errors import AccelError, DeadlockError, LimitExceeded, MachineError
 from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_fault
 from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
-from accel.order import Counter, Stepper, Waiting, explain_deadlock
+from accel.order import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.sim.functional.alu import alu_immediate, alu_tensor
 from accel.sim.functional.gemm import GemmBox, gemm_box, gemm_general
 from accel.sim.functional.patterns import Box, affine_box, index_chunks
@@ -51,6 +51,8 @@ class Executor:
         self.dram = dram
         self.pads = pads
         self._patterns: dict[tuple[object, ...], _Pattern] = {}
+        self._shapes: dict[int, tuple[Loops, LoopShape]] = {}
+        """By the id of instructions, which are kept so that nobody else takes it."""
 
     def execute(self, instruction: Instruction) -> tuple[int, Fault] | None:
         """Run one instruction as a whole.
@@ -78,7 +80,10 @@ class Executor:
 
     def _pattern(self, instruction: Loops) -> _Pattern:
         words = self.pads.uop[instruction.uop_begin : instruction.uop_end]
-        shape = loop_shape(instruction, self.config)
+        kept = self._shapes.get(id(instruction))
+        if kept is None:
+            kept = self._shapes[id(instruction)] = (instruction, loop_shape(instruction, self.config))
+        shape = kept[1]
         key = (isinstance(instruction, Gemm), shape, words.tobytes())
         found = self._patterns.get(key)
         if found is None:
@@ -129,7 +134,7 @@ class FunctionalRun:
     """The counters at the end."""
 
     def raise_if_bad(self) -> None:
-        """Raise the fault that is first in program order, or the deadlock.
+        """Raise the fault that is first in program order, or the deadlock, at the first unit that waits.
 
         Raises:
             LimitExceeded, MachineError, DeadlockError: with the instruction's index.
@@ -138,7 +143,7 @@ class FunctionalRun:
             index = min(self.faults)
             raise fault_error(self.faults[index][1], index)
         if self.deadlock is not None:
-            index = min((w.index for w in self.deadlock), default=0)
+            _, index = deadlock_place(self.deadlock)
             raise DeadlockError(explain_deadlock(self.deadlock), cause=Cause.DEADLOCK, index=index)
 
 
