@@ -44,9 +44,12 @@ def simulator(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def built(request: pytest.FixtureRequest) -> Callable[[str, str], Model]:
-    """The core by its name in :data:`CONFIGS`, for a simulator; :class:`Flipped` as ``flipped-`` that name."""
-    cache = Path(request.config.cache.mkdir("cocotb"))
+def built(
+    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, str], Model]:
+    """For a simulator the core by its name in :data:`CONFIGS`, or ``flipped-`` and that name."""
+    kept = pytestconfig.pluginmanager.has_plugin("cacheprovider")
+    cache = Path(pytestconfig.cache.mkdir("cocotb")) if kept else tmp_path_factory.getbasetemp()  # type: ignore[union-attr]
 
     def build(simulator: str, name: str) -> Model:
         kind, _, config = name.rpartition("-")

@@ -1,6 +1,5 @@
 """The core's models for the simulators, built once and kept, and benches run on them."""
 
-import fcntl
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -133,6 +132,8 @@ def model(
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a lock among processes."""
+    import fcntl  # not on every platform  # noqa: PLC0415
+
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
