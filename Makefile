@@ -3,6 +3,7 @@
 # make lint   format, lint and types
 # make fuzz-programs   damage real programs, COUNT=10000 of them, and see that errors are clean; VECTORS as above
 # make golden write the golden files anew, and what is generated in docs
+# make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -12,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 COUNT ?= 10000
 
-.PHONY: demo test lint fuzz-programs golden clean
+.PHONY: demo test lint fuzz-programs golden bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -32,6 +33,11 @@ golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden
 	$(BIN)/accel isa > docs/isa.md
 	$(BIN)/accel registers > docs/registers.md
+
+bench: $(VENV)/installed
+	$(BIN)/python bench/utilization.py
+	$(BIN)/python bench/predictions.py
+	$(BIN)/python bench/growth.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
