@@ -27,7 +27,7 @@ from accel.errors import DeadlockError, MachineError, ProgramFault, RaceError
 from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_faults
 from accel.isa import Instruction, Loops, Transfer, Unit
 from accel.micro_ops import UopMemory
-from accel.order import WORKERS, Counter, Stepper, Waiting, explain_deadlock
+from accel.order import WORKERS, Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.scenario import Contents, element_bytes
 from accel.shared import SharedDram
 
@@ -114,7 +114,7 @@ class TokenReport:
             index, fault = self.faults[0]
             raise MachineError(f"instruction {index}: {fault.message}", cause=fault.cause, index=index)
         if self.deadlock is not None:
-            index = min((w.index for w in self.deadlock), default=0)
+            _, index = deadlock_place(self.deadlock)
             raise DeadlockError(explain_deadlock(self.deadlock), cause=Cause.DEADLOCK, index=index)
         if self.races:
             more = f" ({self.race_count - 1} more)" if self.race_count > 1 else ""

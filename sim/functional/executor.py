@@ -18,7 +18,7 @@ from accel.dram import Dram
 from accel.errors import AccelError, DeadlockError, LimitExceeded, MachineError
 from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_fault
 from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
-from accel.order import Counter, Stepper, Waiting, explain_deadlock
+from accel.order import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.sim.functional.alu import alu_immediate, alu_tensor
 from accel.sim.functional.gemm import GemmBox, gemm_box, gemm_general
 from accel.sim.functional.patterns import Box, affine_box, index_chunks
@@ -134,7 +134,7 @@ class FunctionalRun:
     """The counters at the end."""
 
     def raise_if_bad(self) -> None:
-        """Raise the fault that is first in program order, or the deadlock.
+        """Raise the fault that is first in program order, or the deadlock, at the first unit that waits.
 
         Raises:
             LimitExceeded, MachineError, DeadlockError: with the instruction's index.
@@ -143,7 +143,7 @@ class FunctionalRun:
             index = min(self.faults)
             raise fault_error(self.faults[index][1], index)
         if self.deadlock is not None:
-            index = min((w.index for w in self.deadlock), default=0)
+            _, index = deadlock_place(self.deadlock)
             raise DeadlockError(explain_deadlock(self.deadlock), cause=Cause.DEADLOCK, index=index)
 
 

@@ -10,7 +10,7 @@ from accel.config import Config
 from accel.events import Event, EventKind, UnitCycles
 from accel.faults import Cause, Fault, instruction_faults
 from accel.isa import Instruction, Unit
-from accel.order import Stepper, explain_deadlock
+from accel.order import Stepper, deadlock_place, explain_deadlock
 from accel.sim.timing.compute import ComputeUnit
 from accel.sim.timing.engine import NEVER, Engine, Stop
 from accel.sim.timing.fetch import Fetch
@@ -156,9 +156,8 @@ def _deadlock(
     while (index := stepper.first()) is not None:
         stepper.run(index)
     waiting = stepper.waiting()
-    first = min(waiting, key=lambda w: w.unit, default=None)
     fault = Fault(cause=Cause.DEADLOCK, message=explain_deadlock(waiting))
-    unit, index = (first.unit, first.index) if first else (Unit.FETCH, 0)
+    unit, index = deadlock_place(waiting)
     return Stop(engine.last_cycle + 1, unit, index, fault)
 
 
