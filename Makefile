@@ -3,6 +3,7 @@
 # make lint   format, lint and types
 # make fuzz-programs   damage real programs, COUNT=10000 of them, and see that errors are clean; VECTORS as above
 # make golden write the golden files anew, and what is generated in docs
+# make experiments    draw the plots of docs/experiments anew, but for those that need synthesis
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -12,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 COUNT ?= 10000
 
-.PHONY: demo test lint fuzz-programs golden clean
+.PHONY: demo test lint fuzz-programs golden experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -32,6 +33,11 @@ golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden
 	$(BIN)/accel isa > docs/isa.md
 	$(BIN)/accel registers > docs/registers.md
+
+experiments: $(VENV)/test
+	for name in pipelines latency roofline buffers; do \
+	    $(BIN)/accel sweep docs/experiments/$$name.toml -o docs/experiments --fresh > /dev/null || exit 1; \
+	done
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

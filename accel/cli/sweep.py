@@ -26,9 +26,9 @@ from accel.files import write_atomically
 from accel.result import SCHEMA_VERSION
 from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep
 from accel.sweeps.executors import EXECUTORS
-from accel.sweeps.plots import check_matplotlib, svg
+from accel.sweeps.plots import check_matplotlib, make_plot
 from accel.sweeps.points import settings_of
-from accel.sweeps.spec import make_plot, make_spec
+from accel.sweeps.spec import make_spec
 from accel.sweeps.table import import_parquet
 
 _SHOWN = 40
@@ -208,9 +208,9 @@ def _write(spec: Spec, table: Table, folder: Path, parquet: bool) -> list[Path]:
     if parquet:
         files.append(csv.with_suffix(".parquet"))
         table.save_parquet(files[-1])
-    for plot in spec.plots:
+    for plot in spec.plots if any(row["error"] is None for row in table.rows) else ():
         path = folder / f"{'-'.join(part for part in (spec.name, plot.name) if part)}.svg"
-        write_atomically(path, svg(plot, table))
+        write_atomically(path, table.svg(plot))
         files.append(path)
     return files
 

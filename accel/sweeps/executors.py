@@ -89,7 +89,11 @@ def _follow(parent: Any) -> None:
 
 
 def on_dask(
-    function: Callable[[T], R], tasks: Sequence[T], jobs: int, scheduler: str | None = None
+    function: Callable[[T], R],
+    tasks: Sequence[T],
+    jobs: int,
+    scheduler: str | None = None,
+    timeout: float = 30,
 ) -> Iterator[tuple[int, R]]:
     """On a Dask cluster; Dask gives what a dead worker held to others.
 
@@ -97,6 +101,7 @@ def on_dask(
         function, tasks: as for the others.
         jobs: worker processes of a cluster on this machine, if no scheduler is given.
         scheduler: address of a running cluster's.
+        timeout: seconds that it may take to answer.
 
     Raises:
         SweepError: Dask is not installed, or there is no such cluster.
@@ -114,7 +119,7 @@ def on_dask(
             cluster = LocalCluster(
                 n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
             )
-        client = Client(scheduler if cluster is None else cluster)
+        client = Client(scheduler if cluster is None else cluster, timeout=timeout)
     except OSError as error:
         raise SweepError(f"the cluster at {scheduler!r} cannot be reached: {error}") from None
     try:

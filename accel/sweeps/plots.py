@@ -2,15 +2,14 @@
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import log2
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from accel.config import SPECS
 from accel.errors import SweepError, nearest
 
-if TYPE_CHECKING:
-    from accel.sweeps.table import Table
+Rows = Sequence[Mapping[str, Any]]
 
 Kind = Literal["line", "bars"]
 Scale = Literal["linear", "log2", "log"]
@@ -117,6 +116,28 @@ class Plot:
         return (self.x, *self.y, *self.by, *self.only, *(() if self.roof is None else (self.roof,)))
 
 
+def make_plot(table: Mapping[str, Any]) -> Plot:
+    """A plot from a table of its attributes.
+
+    Raises:
+        SweepError: an unknown key, one that is missing, or a bad value.
+    """
+    known = [one.name for one in fields(Plot)]
+    for key in table:
+        if key not in known:
+            raise SweepError(f"a plot has {key!r}; {nearest(key, known)}")
+    for key in ("x", "y"):
+        if key not in table:
+            raise SweepError(f"a plot has no {key}; give the column")
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+    }
+    for key in ("y", "by"):
+        if isinstance(values.get(key), str):
+            values[key] = (values[key],)
+    return Plot(**values)
+
+
 def check_matplotlib() -> None:
     """Refuse to plot without matplotlib.
 
@@ -129,45 +150,48 @@ def check_matplotlib() -> None:
         raise SweepError("plots need matplotlib, which is not installed; pip install 'accel[plot]'") from None
 
 
-def draw(plot: Plot, table: "Table") -> Any:
-    """A plot as a :class:`matplotlib.figure.Figure`; rows in which a column is empty are left out.
+def draw(plot: Plot, rows: Rows) -> Any:
+    """A plot as a :class:`matplotlib.figure.Figure`.
+
+    Args:
+        plot: what to draw.
+        rows: values by column, with all that the plot reads; those in which one is None are left out.
 
     Raises:
-        SweepError: there is no such column, nothing to draw, or no matplotlib.
+        SweepError: nothing to draw, or no matplotlib.
     """
     check_matplotlib()
     from matplotlib import rc_context  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    table.check(*plot.columns)
-    rows = [
+    drawn = [
         row
-        for row in table.rows
+        for row in rows
         if all(row[name] is not None for name in (plot.x, *plot.y))
         and all(row[name] in (some if isinstance(some, list) else [some]) for name, some in plot.only.items())
     ]
-    if not rows:
+    if not drawn:
         raise SweepError(f"there is nothing to draw: {', '.join(plot.y)} of no row is known")
     with rc_context(_STYLE):
         figure = Figure(figsize=_SIZE, layout="constrained")
         axes = figure.add_subplot()
         if plot.kind == "bars":
-            _draw_bars(axes, plot, rows)
+            _draw_bars(axes, plot, drawn)
             figure.legend(loc="outside lower left", ncols=len(plot.y))
         else:
-            _draw_lines(axes, plot, rows)
+            _draw_lines(axes, plot, drawn)
         if plot.title:
             axes.set_title(plot.title, pad=12)
     return figure
 
 
-def svg(plot: Plot, table: "Table") -> bytes:
-    """A plot as a file that holds all it needs; the same table gives the same bytes.
+def svg(plot: Plot, rows: Rows) -> bytes:
+    """A plot as a file that holds all it needs; the same rows give the same bytes.
 
     Raises:
         SweepError: as for :func:`draw`.
     """
-    figure = draw(plot, table)
+    figure = draw(plot, rows)
     from matplotlib import rc_context  # noqa: PLC0415
 
     content = io.BytesIO()
@@ -185,8 +209,8 @@ def label(name: str) -> str:
     return words if spec is None or name.endswith("_" + spec.unit) else f"{words} ({spec.unit})"
 
 
-def _draw_lines(axes: Any, plot: Plot, rows: list[dict[str, Any]]) -> None:
-    lines: dict[str, list[dict[str, Any]]] = {}
+def _draw_lines(axes: Any, plot: Plot, rows: Rows) -> None:
+    lines: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         lines.setdefault(", ".join(_value_label(name, row[name]) for name in plot.by), []).append(row)
     ordinal = 0
@@ -214,7 +238,7 @@ def _draw_lines(axes: Any, plot: Plot, rows: list[dict[str, Any]]) -> None:
         axes.legend()
 
 
-def _draw_bars(axes: Any, plot: Plot, rows: list[dict[str, Any]]) -> None:
+def _draw_bars(axes: Any, plot: Plot, rows: Rows) -> None:
     names = [_value_label(plot.x, row[plot.x]) for row in rows]
     places = range(len(rows))
     left = [0.0] * len(rows)

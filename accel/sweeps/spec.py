@@ -3,13 +3,13 @@
 import tomllib
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accel.errors import SweepError, nearest
 from accel.sweeps.grid import RUN, flatten, knobs, points
-from accel.sweeps.plots import Plot
+from accel.sweeps.plots import Plot, make_plot
 from accel.sweeps.points import Point
 from accel.workloads import WORKLOADS, parameters_of
 
@@ -94,28 +94,6 @@ def make_spec(
         points=tuple(points(workloads, grids, seed=seed, folder=folder)),
         plots=tuple(make_plot(table) for table in _tables(data, "plot")),
     )
-
-
-def make_plot(table: Mapping[str, Any]) -> Plot:
-    """A plot from a table of its attributes.
-
-    Raises:
-        SweepError: an unknown key, one that is missing, or a bad value.
-    """
-    known = [one.name for one in fields(Plot)]
-    for key in table:
-        if key not in known:
-            raise SweepError(f"a plot has {key!r}; {nearest(key, known)}")
-    for key in ("x", "y"):
-        if key not in table:
-            raise SweepError(f"a plot has no {key}; give the column")
-    values: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
-    }
-    for key in ("y", "by"):
-        if isinstance(values.get(key), str):
-            values[key] = (values[key],)
-    return Plot(**values)
 
 
 def _tables(data: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from accel.errors import SweepError, nearest
 from accel.files import write_atomically
+from accel.sweeps.plots import Plot, draw, make_plot, svg
 
 FAULT_FREE = ("refused",)
 """Errors that are not the program's fault."""
@@ -120,8 +121,26 @@ class Table:
 
     # --- plots -----------------------------------------------------------------------------------
 
+    def draw(self, plot: Plot) -> Any:
+        """A plot as a matplotlib figure.
+
+        Raises:
+            SweepError: there is no such column, nothing to draw, or no matplotlib.
+        """
+        self.check(*plot.columns)
+        return draw(plot, self.rows)
+
+    def svg(self, plot: Plot) -> bytes:
+        """A plot as an SVG file that holds all it needs.
+
+        Raises:
+            SweepError: as for :meth:`draw`.
+        """
+        self.check(*plot.columns)
+        return svg(plot, self.rows)
+
     def plot(self, x: str, y: str | Sequence[str], by: str | Sequence[str] = (), **options: Any) -> Any:
-        """A matplotlib figure.
+        """A matplotlib figure, described in place.
 
         Args:
             x, y: columns.
@@ -129,12 +148,9 @@ class Table:
             options: further attributes of :class:`~accel.sweeps.plots.Plot`.
 
         Raises:
-            SweepError: there is no such column or option, or matplotlib is not installed.
+            SweepError: there is no such option, and as for :meth:`draw`.
         """
-        from accel.sweeps.plots import draw  # noqa: PLC0415 - plots know tables
-        from accel.sweeps.spec import make_plot  # noqa: PLC0415
-
-        return draw(make_plot({"x": x, "y": y, "by": by, **options}), self)
+        return self.draw(make_plot({"x": x, "y": y, "by": by, **options}))
 
 
 def import_parquet() -> tuple[Any, Any]:

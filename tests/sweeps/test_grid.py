@@ -41,7 +41,8 @@ def test_lists_under_zip_advance_together() -> None:
 
 def test_grids_and_workloads_make_a_union_of_products() -> None:
     found = points(
-        [GEMM, {**GEMM, "M": [32, 64]}], [{"vthreads": [1, 2]}, {"vthreads": 1, "serial": True}, {"vthreads": 2}]
+        [GEMM, {**GEMM, "M": [32, 64]}],
+        [{"vthreads": [1, 2]}, {"vthreads": 1, "serial": True}, {"vthreads": 2}],
     )
     assert len(found) == 3 * (2 + 1)  # the last grid's point is one of the first's
     assert {dict(one.run.source.parameters)["M"] for one in found} == {16, 32, 64}
@@ -55,7 +56,9 @@ def test_a_field_is_known_to_the_schedule_and_one_of_the_run_is_not() -> None:
 
 
 def test_labels_name_values() -> None:
-    one, other = spanned(label="V{vthreads} at {read_latency}, {M} rows", vthreads=[1, 2], run={"read_latency": 5})
+    one, other = spanned(
+        label="V{vthreads} at {read_latency}, {M} rows", vthreads=[1, 2], run={"read_latency": 5}
+    )
     assert [dict(p.labels)["grid"] for p in (one, other)] == ["V1 at 5, 16 rows", "V2 at 5, 16 rows"]
 
 
@@ -109,7 +112,10 @@ def test_schedules_are_files_beside_the_sweep(tmp_path: Path) -> None:
         ({"vthread": 1}, "a grid has 'vthread'; did you mean 'vthreads'?"),
         ({"run": {"inp_bytes": 64}}, "a grid has 'run.inp_bytes'; did you mean"),
         ({"zip": {"vthread": [1]}}, "a grid has 'vthread'; did you mean 'vthreads'?"),
-        ({"zip": {"vthreads": [1], "bus_bits": [64, 128]}}, "lengths vthreads 1, bus_bits 2; they must be equal"),
+        (
+            {"zip": {"vthreads": [1], "bus_bits": [64, 128]}},
+            "lengths vthreads 1, bus_bits 2; they must be equal",
+        ),
         ({"zip": {"vthreads": 1}}, "zip is no table of lists"),
         ({"zip": 3}, "zip is no table of lists"),
         ({"vthreads": []}, "vthreads is an empty list"),
