@@ -32,8 +32,10 @@ def subject(bench: Bench) -> Program:
 
 
 async def fails(bench: Bench, target: Program, **settings: int) -> Outcome:
-    """Run a program that must fail: every byte of memory is as before or as a whole run leaves it. Then clear,
-    and show that the next run is right."""
+    """Run a program that must fail: every byte of memory is as before or as a whole run leaves it.
+
+    Then clear, and show that the next run is right.
+    """
     bench.place(target)
     before = bench.twin.window()
     await bench.launch(target, **settings)
