@@ -4,6 +4,7 @@
 # make fuzz-programs   damage real programs, COUNT=10000 of them, and see that errors are clean; VECTORS as above
 # make golden write the golden files anew, and what is generated in docs
 # make experiments    draw the plots of docs/experiments anew, but for those that need synthesis
+# make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -13,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 COUNT ?= 10000
 
-.PHONY: demo test lint fuzz-programs golden experiments clean
+.PHONY: demo test lint fuzz-programs golden experiments bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -38,6 +39,11 @@ experiments: $(VENV)/test
 	for name in pipelines latency roofline buffers; do \
 	    $(BIN)/accel sweep docs/experiments/$$name.toml -o docs/experiments --fresh > /dev/null || exit 1; \
 	done
+
+bench: $(VENV)/installed
+	$(BIN)/python bench/utilization.py
+	$(BIN)/python bench/predictions.py
+	$(BIN)/python bench/growth.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

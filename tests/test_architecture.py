@@ -25,6 +25,7 @@ ABOVE = {
     "replays",
     "sweeps",
     "workloads",
+    "views",
     "cli",
     "__main__",
 }

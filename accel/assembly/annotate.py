@@ -42,6 +42,19 @@ class Annotator:
             return self._loops(instruction)
         return ""
 
+    def touches(self, index: int, instruction: Instruction) -> tuple[Touch, ...]:
+        """Scratchpad elements that the instruction reads and writes; to be called instead of :meth:`comment`.
+        None if it is at fault, or if only the run can tell."""
+        if fetch_fault(instruction, index, self._count) or instruction_fault(instruction, self._config):
+            return ()
+        if isinstance(instruction, Transfer):
+            self._follow(index, instruction)
+            return self._sets.transfer(instruction)
+        if not isinstance(instruction, Loops) or not instruction.uop_count:
+            return ()
+        words = self._uops.words(instruction)
+        return () if words is None else self._sets.loops(instruction, words).touches
+
     def steps(self, instruction: Instruction, most: int) -> Iterator[str]:
         """The first ``most`` micro-ops of a GEMM or ALU instruction with the loops' offsets added."""
         if not isinstance(instruction, Loops) or not instruction.uop_count:
