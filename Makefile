@@ -5,17 +5,18 @@
 # make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
 # make golden write the golden files anew, and what is generated in docs
 # make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
+# make experiments    draw the plots of docs/experiments anew, but for those that need synthesis
 
 PYTHON ?= python3
 VENV ?= .venv
 VECTORS ?=
-SECONDS ?= 60
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 COUNT ?= 10000
+SECONDS ?= 60
 
-.PHONY: demo test lint fuzz fuzz-programs golden bench clean
+.PHONY: demo test lint fuzz fuzz-programs golden bench experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -43,6 +44,11 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/utilization.py
 	$(BIN)/python bench/predictions.py
 	$(BIN)/python bench/growth.py
+
+experiments: $(VENV)/test
+	for name in pipelines latency roofline buffers; do \
+	    $(BIN)/accel sweep docs/experiments/$$name.toml -o docs/experiments --fresh > /dev/null || exit 1; \
+	done
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

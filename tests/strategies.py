@@ -154,7 +154,7 @@ def _seldom(rng: Random, value: int, low: int, high: int) -> int:
     return value if rng.randint(0, 9) == 9 else rng.randint(low, high)
 
 
-def _loops(
+def random_loops(
     rng: Random,
     config: Config,
     *,
@@ -163,6 +163,7 @@ def _loops(
     uops: int = 8,
     factor: int = 3,
 ) -> Loops:
+    """An instruction of :func:`loops`."""
     cls: type[Loops] = rng.choice((Gemm, Alu)) if gemm is None else Gemm if gemm else Alu
     slots = {slot.name: slot for slot in class_slots(cls, config)}
     begin = rng.randint(0, config.uop_depth - 1)
@@ -196,12 +197,13 @@ def loops(config: Config, **options: Any) -> SearchStrategy[Any]:
         options: ``gemm``: only these, or only ALU; ``iterations``, ``uops``, ``factor``: at most as many
             iterations, micro-ops and, as a rule, elements per iteration.
     """
-    return drawn(_loops, config, **options)
+    return drawn(random_loops, config, **options)
 
 
-def _transfer(
+def random_transfer(
     rng: Random, config: Config, *, x_size: int = 5, y_size: int = 4, pad: int = 3, dram_bytes: int = 4096
 ) -> Transfer:
+    """An instruction of :func:`transfers`."""
     element = {
         Memory.UOP: 4,
         Memory.WGT: config.wgt_element_bytes,
@@ -247,7 +249,7 @@ def transfers(config: Config, **options: Any) -> SearchStrategy[Any]:
         config: the machine.
         options: ``x_size``, ``y_size``, ``pad``: at most so many; ``dram_bytes`` to stay within.
     """
-    return drawn(_transfer, config, **options)
+    return drawn(random_transfer, config, **options)
 
 
 # --- micro-ops -----------------------------------------------------------------------------------
@@ -327,9 +329,9 @@ def programs(
     body: list[Instruction] = list(first)
     for _ in range(size):
         if rng.choice((False, False, True)):
-            body.append(_loops(rng, config, iterations=2, uops=3, factor=factor))
+            body.append(random_loops(rng, config, iterations=2, uops=3, factor=factor))
         else:
-            body.append(_transfer(rng, config, **sizes))
+            body.append(random_transfer(rng, config, **sizes))
     body = [_flagged(rng, instruction) for instruction in [*body, Finish()]]
     if wild and rng.randint(0, 2) == 0:
         other = any_instruction(rng, config)

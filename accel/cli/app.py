@@ -24,6 +24,7 @@ from accel.cli.registers import registers
 from accel.cli.replay import replay
 from accel.cli.run import run
 from accel.cli.show import show
+from accel.cli.sweep import sweep
 from accel.errors import AccelError
 from accel.version import __version__
 
@@ -54,6 +55,7 @@ for _command in (
     lockstep,
     debug,
     replay,
+    sweep,
     isa,
     registers,
     demo,

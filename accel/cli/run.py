@@ -63,8 +63,9 @@ def run(
     serial: bool,
     order: str,
     no_check: bool,
-    trace: str | None,
+    report: str | None,
     timeline: str | None,
+    trace: str | None,
     seed: int,
     settings: tuple[str, ...],
     max_cycles: int,
@@ -79,7 +80,7 @@ def run(
     \b
     Example:
       accel run gemm.accel --input A=a.npy --output C=c.npy --set read_latency=100
-      accel run gemm.accel --timeline gemm.html --trace gemm.json
+      accel run gemm.accel --report report.html --timeline gemm.svg --trace gemm.json
     """
     program = load_program(file, settings, serial=serial)
     arrays = read_inputs(inputs)
@@ -89,7 +90,7 @@ def run(
         if name not in names:
             raise ShapeError(f"{name!r} is no output of the program; {nearest(name, names)}")
         check_writable(path)
-    pictures = Pictures(trace=trace, timeline=timeline, backend=backend, as_json=as_json)
+    pictures = Pictures(report=report, timeline=timeline, trace=trace, backend=backend, as_json=as_json)
     try:
         if wave is not None:
             check_writable(wave)
