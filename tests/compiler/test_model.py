@@ -12,7 +12,8 @@ import accel
 from accel.access import dram_rows
 from accel.compiler.build import compile_schedule
 from accel.compiler.default import gemm_schedule, shape_of
-from accel.compiler.model import GemmModel, GemmPlan, PlanTable, Prediction
+from accel.compiler.model import GemmModel, Prediction
+from accel.compiler.plans import GemmPlan, PlanTable
 from accel.errors import ScheduleError
 from accel.image import Image
 from accel.isa import Load, Memory
@@ -132,8 +133,8 @@ def test_predictions() -> None:
     predicted, simulated = measured(cases)
     ratio = predicted / simulated
     assert 0.95 < np.median(ratio) < 1.05
-    assert np.quantile(abs(ratio - 1), 0.8) < 0.12
-    assert abs(ratio - 1).max() < 0.4
+    assert np.quantile(abs(ratio - 1), 0.8) < 0.1
+    assert abs(ratio - 1).max() < 0.35
     assert np.corrcoef(ranks(predicted), ranks(simulated))[0, 1] > 0.99
 
 
