@@ -15,12 +15,14 @@ from accel.errors import (
     RaceError,
     ScheduleError,
     ShapeError,
+    SweepError,
     TensorizeError,
 )
 from accel.events import Event, EventKind, UnitCycles
 from accel.machines import Machine, machine
 from accel.program import Program, build
 from accel.result import Result
+from accel.sweeps import sweep
 from accel.tokens import TokenReport
 from accel.version import __version__
 
@@ -42,6 +44,7 @@ __all__ = [
     "Result",
     "ScheduleError",
     "ShapeError",
+    "SweepError",
     "TensorizeError",
     "TokenReport",
     "UnitCycles",
@@ -50,5 +53,6 @@ __all__ = [
     "build",
     "gemm",
     "machine",
+    "sweep",
     "te",
 ]

@@ -114,7 +114,7 @@ class Timeline(_Picture):
 
 
 class Report(_Picture):
-    """A page with all that is worth knowing: figures, stalls, chart, roofline, traffic, loops, code."""
+    """A page with all there is: figures, stalls, chart, roofline, traffic, loops, instructions."""
 
     suffixes = (".html",)
     what = "report"
