@@ -58,7 +58,7 @@ def lockstep(
     max_uops: int,
     as_json: bool,
 ) -> int:
-    """Run programs on the simulator and on the hardware, and compare everything.
+    """Compare simulator and hardware on every cycle of a run.
 
     A PATH is a program file, a text in assembly (.s), a vector's folder, or a folder that holds such
     programs. Both sides start from the same random inputs and scratchpads; every event of every cycle, how
