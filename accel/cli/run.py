@@ -105,6 +105,7 @@ def run(
                 max_uops=max_uops,
                 engine=engine,
                 wave=wave,
+                record=pictures.wanted,
                 progress=lambda cycle: note(f"cycle {cycle:,}"),
             )
     except ProgramFault as error:
