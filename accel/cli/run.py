@@ -105,7 +105,7 @@ def run(
                 max_uops=max_uops,
                 engine=engine,
                 wave=wave,
-                record=trace is not None or timeline is not None,
+                record=pictures.wanted,
                 progress=lambda cycle: note(f"cycle {cycle:,}"),
             )
     except ProgramFault as error:

@@ -27,7 +27,7 @@ class _Picture:
         result: of a run in which time was simulated.
 
     Raises:
-        AccelError: it was not.
+        AccelError: it was not, or on the hardware nothing was recorded.
     """
 
     suffixes: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class _Picture:
         """
         if backend == "functional":
             raise AccelError(
-                f"a {cls.what} is wanted of a run on the backend {backend!r}, which has no time; take 'sim'"
+                f"a {cls.what} is wanted of the backend {backend!r}, which has no time; take 'sim' or 'rtl'"
             )
 
     @classmethod
