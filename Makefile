@@ -3,6 +3,7 @@
 # make lint   format, lint and types
 # make fuzz-programs   damage real programs, COUNT=10000 of them, and see that errors are clean; VECTORS as above
 # make golden write the golden files anew, and what is generated in docs
+# make docs   build the documentation into build/docs; a warning is an error
 # make experiments    draw the plots of docs/experiments anew, but for those that need synthesis
 # make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
 
@@ -14,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 COUNT ?= 10000
 
-.PHONY: demo test lint fuzz-programs golden experiments bench clean
+.PHONY: demo test lint fuzz-programs golden docs experiments bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -34,6 +35,9 @@ golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden
 	$(BIN)/accel isa > docs/isa.md
 	$(BIN)/accel registers > docs/registers.md
+
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx -q -W --keep-going -j auto docs build/docs
 
 experiments: $(VENV)/test
 	for name in pipelines latency roofline buffers; do \
@@ -59,6 +63,10 @@ $(VENV)/test: pyproject.toml | $(VENV)/bin/python
 $(VENV)/lint: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable .[test,lint]
 	touch $@ $(VENV)/installed $(VENV)/test
+
+$(VENV)/docs: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable .[docs]
+	touch $@ $(VENV)/installed
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
