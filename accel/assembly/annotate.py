@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from accel.access import AccessSets, Elements, LoopAccess, Touch, loop_shape
-from accel.errors import ProgramError
 from accel.faults import fetch_fault, instruction_fault, scratchpad
 from accel.image import Image
 from accel.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Store, Transfer, decode_uops
@@ -126,8 +125,7 @@ def _effect(instruction: Loops, access: LoopAccess) -> str:
         if instruction.reset:
             return f"{acc} = 0"
         return f"{acc} += {_elements(named['inp', False])} * {_elements(named['wgt', False])}"
-    if not isinstance(instruction, Alu):
-        raise ProgramError(f"{instruction.mnemonic} is neither GEMM nor ALU")
+    assert isinstance(instruction, Alu)
     sources = [t for t in access.touches if t.memory == "acc" and not t.write]
     return alu_step(instruction, acc, _elements(sources[-1]))
 
