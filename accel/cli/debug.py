@@ -11,6 +11,7 @@ from accel.cli.arrays import read_inputs
 from accel.cli.common import (
     busy,
     check_name,
+    complete,
     limit_options,
     load_program,
     seed_option,
@@ -34,7 +35,14 @@ _PROMPT = "(accel) "
     help="Commands from a file instead of stdin.",
 )
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value of an input tensor.")
-@click.option("--backend", default="sim", show_default=True, metavar="|".join(BACKENDS), help="What runs it.")
+@click.option(
+    "--backend",
+    default="sim",
+    show_default=True,
+    metavar="|".join(BACKENDS),
+    shell_complete=complete(BACKENDS),
+    help="What runs it.",
+)
 @click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after the other.")
 @seed_option
 @set_option("timing")
