@@ -15,16 +15,8 @@ import numpy as np
 from accel.compiler.expr import IterVar
 from accel.compiler.fold import preparation_for
 from accel.compiler.intrin import Intrinsic
-from accel.compiler.model import (
-    BoolArray,
-    GemmModel,
-    GemmPlan,
-    GemmShape,
-    Outer,
-    PlanTable,
-    Prediction,
-    ThreadAxis,
-)
+from accel.compiler.model import GemmModel, Prediction
+from accel.compiler.plans import BoolArray, GemmPlan, GemmShape, Outer, PlanTable, ThreadAxis
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
 from accel.compiler.scope import Scope
 from accel.compiler.tensor import LARGEST_PRODUCT

@@ -12,7 +12,7 @@ author = "The accel authors"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "commands"]
 exclude_patterns = ["_ext", "_build"]
 nitpicky = True
-nitpick_ignore_regex = [("py:class", ".*")]  # types in signatures, most of them not ours
+nitpick_ignore_regex = [("py:(class|data|attr)", ".*")]  # types in signatures, fields that stand in prose
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3

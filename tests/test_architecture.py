@@ -22,10 +22,12 @@ ABOVE = {
     "listing",
     "schedules",
     "debug",
+    "hardware",
+    "lockstep",
     "replays",
+    "views",
     "sweeps",
     "workloads",
-    "views",
     "cli",
     "__main__",
 }

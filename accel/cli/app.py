@@ -20,6 +20,7 @@ from accel.cli.debug import debug
 from accel.cli.demo import demo
 from accel.cli.disasm import disasm
 from accel.cli.isa import isa
+from accel.cli.lockstep import lockstep
 from accel.cli.registers import registers
 from accel.cli.replay import replay
 from accel.cli.run import run
@@ -52,6 +53,7 @@ for _command in (
     disasm,
     asm,
     run,
+    lockstep,
     debug,
     replay,
     sweep,

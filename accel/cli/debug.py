@@ -20,7 +20,7 @@ from accel.cli.common import (
 )
 from accel.debug import Debugger, Session
 from accel.errors import AccelError, ProgramError
-from accel.program import BACKENDS
+from accel.program import SIMULATORS
 
 _PROMPT = "(accel) "
 
@@ -39,8 +39,8 @@ _PROMPT = "(accel) "
     "--backend",
     default="sim",
     show_default=True,
-    metavar="|".join(BACKENDS),
-    shell_complete=complete(BACKENDS),
+    metavar="|".join(SIMULATORS),
+    shell_complete=complete(SIMULATORS),
     help="What runs it.",
 )
 @click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after the other.")
@@ -68,7 +68,7 @@ def debug(
     Example:
       accel debug gemm.accel -x commands.txt
     """
-    check_name("backend", backend, BACKENDS)
+    check_name("backend", backend, SIMULATORS)
     program = load_program(file, settings, serial=serial)
     arrays = read_inputs(inputs)
     lines = _lines(script)

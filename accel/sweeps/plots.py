@@ -208,7 +208,7 @@ def _figure_class() -> Any:
     """matplotlib's figure; a notebook shows it without any further ado."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    class Chart(Figure):  # type: ignore[misc]
+    class Chart(Figure):
         def _repr_svg_(self) -> str:
             return _svg(self).decode()
 

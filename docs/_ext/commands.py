@@ -25,10 +25,11 @@ def pages(command: click.Command, path: str, parent: click.Context | None) -> It
 
 def write(app: Sphinx) -> None:
     """Write the page, if it is not as it should be already."""
-    parts = ["# Commands\n\nWhat `--help` says.\n"]
+    parts = ["Commands\n========\n\nWhat ``--help`` says.\n"]
     for path, text in pages(commands, "accel", None):
-        parts.append(f"\n## {path}\n\n```text\n{text}\n```\n")
-    target = Path(app.srcdir, "commands.md")
+        lines = "".join(f"   {line}".rstrip() + "\n" for line in text.splitlines())
+        parts.append(f"\n{path}\n{'-' * len(path)}\n\n.. code-block:: text\n\n{lines}")
+    target = Path(app.srcdir, "commands.rst")
     content = "".join(parts)
     if not target.exists() or target.read_text(encoding="utf-8") != content:
         target.write_text(content, encoding="utf-8")
