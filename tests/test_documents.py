@@ -106,6 +106,12 @@ def test_links_lead_somewhere() -> None:
             assert (path.parent / target).exists(), f"{path.name}: {target}"
 
 
+def test_every_page_is_in_the_table_of_contents() -> None:
+    listed = set(re.findall(r"^([\w/-]+)$", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"), re.M))
+    pages = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in (ROOT / "docs").rglob("*.md")}
+    assert pages - {"index"} <= listed, "docs/index.md lists what is built"
+
+
 def test_folders_of_the_map_exist() -> None:
     for name in re.findall(r"`(\w+)/`", (ROOT / "README.md").read_text(encoding="utf-8")):
         assert (ROOT / name).is_dir(), name
