@@ -336,7 +336,7 @@ def _region(data: Any) -> Region:
 
 
 def read_tensor(data: Any) -> ImageTensor:
-    """A tensor from what :meth:`ImageTensor.to_dict` gives.
+    """A tensor from what its ``to_dict`` gives.
 
     Raises:
         ProgramError: a value is missing, of the wrong type or out of range.

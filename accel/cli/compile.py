@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from accel.cli.common import (
     Group,
     busy,
+    config_option,
     describe,
     figures_table,
     json_option,
@@ -44,7 +45,7 @@ def compile_command() -> None:
 @click.option("-m", "rows", type=int, required=True, help="Rows of A and C.")
 @click.option("-n", "columns", type=int, required=True, help="Columns of B and C.")
 @click.option("-k", "depth", type=int, required=True, help="Columns of A, rows of B.")
-@click.option("--config", default="gemm8x8", show_default=True, metavar="NAME|FILE", help="The machine.")
+@config_option("gemm8x8")
 @set_option("geometry or timing")
 @click.option("--transpose-a", is_flag=True, help="A is stored as (K, M).")
 @click.option("--transpose-b", is_flag=True, help="B is stored as (N, K).")

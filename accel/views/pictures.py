@@ -93,7 +93,7 @@ class Trace(_Picture):
 class Timeline(_Picture):
     """The pipeline chart: load, compute and store side by side, with the tokens between them.
 
-    ``print`` shows it as text, a notebook as a chart to zoom into; :meth:`save` writes ``.svg`` or ``.html``.
+    ``print`` shows it as text, a notebook as a chart to zoom into; ``save`` writes ``.svg`` or ``.html``.
     """
 
     suffixes = (".svg", ".html")
