@@ -84,9 +84,10 @@ def directed(path: Path) -> Program:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_directed(path: Path) -> None:
-    """On every build of the program's geometry."""
+    """On every build of the program's geometry that can count the tokens it starts from."""
     program = directed(path)
-    names = same_geometry(program.config)
+    tokens = max(program.start.tokens)
+    names = [name for name in same_geometry(program.config) if tokens <= BUILDS[name].token_limit]
     if program.config.hardware in {NAMED["vta"].hardware, NAMED["gemm8x8"].hardware}:
         assert_equal(program)
     else:
