@@ -19,8 +19,8 @@ Memories = Literal["inline", "blackbox"]
 """How an export has the scratchpads' memories: as arrays, or as instances of a module of one's own."""
 
 _ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
-_STYLE = ("WIDTH", "CASEOVERLAP", "UNOPTFLAT")
-"""What Verilator warns of in generated code: widths that are meant, loops that are none bit by bit."""
+_STYLE = ("WIDTH", "CASEOVERLAP", "CMPCONST", "UNOPTFLAT")
+"""What Verilator warns of in generated code: what is meant or constant, loops that are none."""
 _DECLARATION = f"""\
 // A memory of a scratchpad; docs/simulation.md says what it does. Define ACCEL_MEMORY to bring your own.
 `ifndef ACCEL_MEMORY
