@@ -1,0 +1,108 @@
+"""How fast the hardware runs in each engine, beside the simulator, and that their cycles are equal.
+
+    python bench/engines.py [--engine NAME ...] [--repeat 3] [--json]
+
+Program: a convolution layer as a matrix product with bias, 3136 x 64 x 576 on vta. Models are built and the
+first run is done before any is timed; tracing is off. The simulator does timing and function. Amaranth's own
+simulator (pysim) runs the first 3,000 cycles only, once, and what a run of a single cycle takes (filling the
+scratchpads) is taken off. Of the others the best of some runs.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import accel
+from accel.dram import Dram
+from accel.faults import Cause
+from accel.hardware import run_on_hardware
+from accel.hw.engines.choose import ENGINES, open_engine
+from accel.hw.engines.driver import Engine
+from accel.sim.functional.scratchpads import Scratchpads
+from accel.sim.simulator import simulate
+
+LAYER = (3136, 64, 576)
+"""M, N and K of a 3x3 convolution with 64 channels on a 56 x 56 image."""
+SLOW = {"pysim": 3000}
+"""Cycles that engines run that would take minutes for more."""
+
+
+def layer() -> accel.Program:
+    """The program."""
+    return accel.build(accel.gemm(*LAYER, bias=True, shift=8, relu=True), "vta")
+
+
+def fastest(repeat: int, start: Callable[[], Any], run: Callable[[Any], int]) -> tuple[int, float]:
+    """The cycles of a run, and its seconds; the first run is not timed."""
+    cycles = run(start())
+    seconds = []
+    for _ in range(repeat):
+        prepared = start()
+        begin = time.perf_counter()
+        cycles = run(prepared)
+        seconds.append(time.perf_counter() - begin)
+    return cycles, min(seconds)
+
+
+def measure(engines: list[str], repeat: int) -> list[dict[str, Any]]:
+    """A row for the simulator and for each engine."""
+    program = layer()
+    config = program.config
+    pads = Scratchpads.random(config, seed=0)
+    address = config.mem_base + program.code_offset
+
+    def in_simulator(dram: Dram) -> int:
+        return simulate(program.instructions, config, dram, pads.copy(), address=address).timing.cycles
+
+    rows = []
+    cycles, seconds = fastest(repeat, program.dram, in_simulator)
+    rows.append({"what": "simulator", "cycles": cycles, "seconds": seconds})
+    for name in engines:
+        engine = open_engine(config, name)
+
+        def in_hardware(dram: Dram, limit: int = 1 << 40, engine: Engine = engine) -> int:
+            engine.reset()
+            run = run_on_hardware(program, dram, pads, engine, max_cycles=limit)
+            if run.cause is Cause.LIMIT:
+                return limit
+            assert run.cause is Cause.NONE, run.cause
+            assert run.cycles == cycles, f"{name}: {run.cycles} cycles, the simulator {cycles}"
+            return run.cycles
+
+        if name in SLOW:
+            _, least = fastest(1, program.dram, partial(in_hardware, limit=1))
+            done, seconds = fastest(1, program.dram, partial(in_hardware, limit=SLOW[name]))
+            seconds -= least
+        else:
+            done, seconds = fastest(repeat, program.dram, in_hardware)
+        rows.append({"what": name, "cycles": done, "seconds": seconds})
+    for row in rows:
+        row["cycles_per_second"] = row["cycles"] / row["seconds"]
+        row["ratio"] = rows[0]["cycles_per_second"] / row["cycles_per_second"]
+    return rows
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--engine", action="append", choices=list(ENGINES), help="all if not given")
+    parser.add_argument("--repeat", type=int, default=3, help="timed runs")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    rows = measure(arguments.engine or list(ENGINES), arguments.repeat)
+    if arguments.json:
+        print(json.dumps({"engines": rows}, indent=2))
+        return
+    print(f"{'':10} {'cycles':>10} {'seconds':>9} {'cycles/s':>12} {'simulator is':>14}")
+    for row in rows:
+        print(
+            f"{row['what']:10} {row['cycles']:>10,} {row['seconds']:>9.3f} "
+            f"{row['cycles_per_second']:>12,.0f} {row['ratio']:>8,.0f} times"
+        )
+
+
+if __name__ == "__main__":
+    main()
