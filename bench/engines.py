@@ -69,7 +69,7 @@ def measure(engines: list[str], repeat: int) -> list[dict[str, Any]]:
             if run.cause is Cause.LIMIT:
                 return limit
             assert run.cause is Cause.NONE, run.cause
-            assert run.cycles == cycles, f"{name}: {run.cycles} cycles, the simulator {cycles}"
+            assert run.cycles == cycles, f"{run.cycles} cycles, in the simulator {cycles}"
             return run.cycles
 
         if name in SLOW:
