@@ -1,7 +1,8 @@
 # make demo   install into a virtual environment and run a 1024x1024x1024 matrix product end to end
 # make test   install the test tools and pass the suite; VECTORS=DIR adds other compilers' programs
 # make lint   format, lint and types
-# make fuzz-programs   damage real programs, COUNT=10000 of them, and see that errors are clean; VECTORS as above
+# make fuzz-programs   damage real programs, COUNT=10000 of them on the simulators and a 20th on the hardware, and
+#             see that errors are clean and the same everywhere; VECTORS as above
 # make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
 # make golden write the golden files anew, and what is generated in docs
 # make docs   build the documentation into build/docs; a warning is an error
@@ -35,6 +36,8 @@ fuzz: $(VENV)/test
 
 fuzz-programs: $(VENV)/test
 	$(BIN)/python -m tests.campaign --count $(COUNT) $(if $(VECTORS),--vectors $(VECTORS))
+	$(BIN)/python -m tests.campaign --count $$(($(COUNT) / 20)) --backends sim,rtl \
+	    $(if $(VECTORS),--vectors $(VECTORS))
 
 golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden

@@ -70,6 +70,15 @@ def fault_error(fault: Fault, index: int, cycle: int | None = None) -> MachineEr
     return kind(f"instruction {index}{when}: {fault.message}", cause=fault.cause, index=index, cycle=cycle)
 
 
+def overflow_fault(counter: str, config: Config) -> Fault:
+    """A push into a full token counter, given by the units at its ends."""
+    message = (
+        f"the counter of tokens from {counter} overflows; "
+        f"token_bits={config.token_bits} holds {config.token_limit}"
+    )
+    return Fault(cause=Cause.TOKEN_OVERFLOW, message=message)
+
+
 _SRAM_OF = {
     Memory.UOP: "uop",
     Memory.WGT: "wgt",

@@ -1,11 +1,25 @@
 """Programs on the hardware in simulation: what they start from, and in words what ended them."""
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from accel.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.dram import Dram
-from accel.faults import EMPTY_PROGRAM, Cause, Fault, fault_error, fetch_fault, instruction_fault
-from accel.hw.engines.driver import Engine, Progress
+from accel.errors import MachineError
+from accel.execution import Execution
+from accel.faults import (
+    EMPTY_PROGRAM,
+    Cause,
+    Fault,
+    fault_error,
+    fetch_fault,
+    instruction_fault,
+    overflow_fault,
+)
+from accel.hw.engines.driver import Contents, Engine, Progress
 from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.image import Image
 from accel.isa import Finish, Instruction, Load, Loops, Memory, Store, encode
@@ -63,6 +77,48 @@ def run_on_hardware(
         patience=patience,
         progress=progress,
     )
+
+
+def execute_on_hardware(
+    program: Image,
+    dram: Dram,
+    pads: Scratchpads,
+    engine: Engine,
+    *,
+    max_cycles: int,
+    max_uops: int,
+    record: bool,
+    look: bool,
+    progress: Progress | None,
+) -> Execution:
+    """:meth:`accel.program.Program.execute` on the hardware.
+
+    A program with more than ``max_uops`` micro-ops does not start: the hardware does not count them.
+    """
+    uops: int | None
+    try:
+        uops = check_uops(program.instructions, program.config, max_uops)
+    except MachineError as error:
+        pads.fill(program.start.contents)
+        return Execution(error=error, uops=0, tokens=program.start.tokens, timing=None)
+    run = run_on_hardware(
+        program, dram, pads, engine, max_cycles=max_cycles, record=record, progress=progress
+    )
+    if look:
+        take_contents(pads, engine.peek())
+    stopped: MachineError | None = None
+    try:
+        raise_if_bad(run, program.instructions, program.start.tokens, max_cycles)
+    except MachineError as error:
+        stopped, uops = error, None
+    return Execution(error=stopped, uops=uops, tokens=run.tokens, timing=run)
+
+
+def take_contents(pads: Scratchpads, contents: Contents) -> None:
+    """Have scratchpads hold what :meth:`~accel.hw.engines.driver.Engine.peek` found."""
+    arrays: Sequence[npt.NDArray[Any]] = (pads.uop, pads.inp, pads.wgt, pads.acc)
+    for array, raw in zip(arrays, contents, strict=True):
+        array.reshape(-1).view(np.uint8)[:] = raw.reshape(-1)
 
 
 def check_uops(instructions: Sequence[Instruction], config: Config, max_uops: int) -> int:
@@ -126,6 +182,6 @@ def _message(run: HardwareRun, instructions: Sequence[Instruction], tokens: Toke
         if fault is not None and fault.cause is run.cause:
             return fault.message
     if run.cause is Cause.TOKEN_OVERFLOW:
-        counters = " or ".join(counter.label for counter in pushes(instruction))
-        return f"the counter of tokens from {counters} overflows; it holds {run.config.token_limit}"
+        full = [c.label for c in pushes(instruction) if run.tokens[c] == run.config.token_limit]
+        return overflow_fault(" or ".join(full), run.config).message
     return f"{instruction.mnemonic}: {run.cause.doc}"

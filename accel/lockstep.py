@@ -15,14 +15,16 @@ from accel.dram import Dram
 from accel.errors import HardwareError
 from accel.events import Event
 from accel.faults import Cause, Fault, dram_span
-from accel.hardware import run_on_hardware
+from accel.hardware import run_on_hardware, take_contents
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.isa import Finish, Instruction, Load, Memory, Store, Transfer, Unit, format_instruction
 from accel.order import Counter
 from accel.program import Program
+from accel.scenario import SCRATCHPADS
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
+from accel.sim.simulator import Simulation
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES, TimingRun
 from accel.tokens import Race, TokenReport, check_tokens
 
@@ -48,7 +50,8 @@ class Difference:
     """The first difference between simulator and hardware.
 
     Attributes:
-        what: ``events``, ``outcome``, ``counters``, ``memory`` or ``rules`` (of the bus).
+        what: ``events``, ``outcome``, ``counters``, ``memory``, ``tokens`` or ``scratchpads`` (left over), or
+            ``rules`` (of the bus).
         message: in words.
         cycle, unit, instruction: where, as far as it is known.
         sim, rtl: what both sides show around it, a line each.
@@ -139,7 +142,8 @@ def lockstep(
     limit, _ = program.limits(max_cycles, max_uops)
     rtl_dram = sim_dram.copy()
     pads = Scratchpads.random(program.config, seed)
-    simulation = program.execute(sim_dram, pads.copy(), max_cycles=limit, max_uops=max_uops)
+    sim_pads = pads.copy()
+    simulation = program.simulate(sim_dram, sim_pads, max_cycles=limit, max_uops=max_uops)
     if simulation.timing is None:
         simulation.raise_if_bad()
     assert simulation.timing is not None
@@ -164,6 +168,8 @@ def lockstep(
             difference = _tolerant(program, scope, simulation.timing, run, sim_dram, rtl_dram)
         else:
             difference = compare(program, scope, simulation.timing, run, sim_dram, rtl_dram)
+        if difference is None and run.cause is Cause.NONE and scope is Scope.EVERYTHING:
+            difference = _left_difference(simulation, sim_pads, run, engine)
     stop = simulation.timing.stop
     return Lockstep(
         cycles=simulation.timing.cycles,
@@ -405,6 +411,31 @@ def _memory_difference(program: Program, sim: Dram, rtl: Dram) -> Difference | N
         sim=(f"{first[0]:#x} holds {first[1]:#04x}",),
         rtl=(f"{first[0]:#x} holds {first[2]:#04x}",),
     )
+
+
+def _left_difference(
+    simulation: Simulation, pads: Scratchpads, run: HardwareRun, engine: Engine
+) -> Difference | None:
+    """Of what a run that ended well leaves for the next one."""
+    ours = simulation.functional.tokens
+    if ours != run.tokens:
+        return Difference(
+            what="tokens", message="the tokens left over differ", sim=(f"{ours}",), rtl=(f"{run.tokens}",)
+        )
+    theirs = pads.copy()
+    take_contents(theirs, engine.peek())
+    for name in SCRATCHPADS:
+        mine, other = getattr(pads, name), getattr(theirs, name)
+        wrong = np.unique(np.nonzero(mine != other)[0])
+        if len(wrong):
+            at = int(wrong[0])
+            return Difference(
+                what="scratchpads",
+                message=f"{len(wrong)} elements of {name} differ, the first is {name}[{at}]",
+                sim=(f"{name}[{at}] holds {mine[at].tolist()}",),
+                rtl=(f"{name}[{at}] holds {other[at].tolist()}",),
+            )
+    return None
 
 
 def _writer(program: Program, address: int) -> int | None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,7 @@ from accel.compiler.workload import Workload
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import AccelError, ProgramError, ScheduleError, ShapeError, nearest
-from accel.events import Timing
+from accel.execution import Execution, simulated
 from accel.image import Image
 from accel.machines import Machine, machine
 from accel.result import Result
@@ -196,7 +197,7 @@ class Program(Image):
             ShapeError: an input that the program does not have, or of another shape or dtype.
             MachineError, DeadlockError, LimitExceeded: the machine stopped early.
         """
-        _check_backend(backend, BACKENDS)
+        check_backend(backend, BACKENDS)
         if backend != "rtl" and (engine is not None or wave is not None):
             raise AccelError(
                 f"an engine or a wave file is given with the backend {backend!r}; they go with 'rtl'"
@@ -208,14 +209,22 @@ class Program(Image):
         dram = program.dram()
         program._pack(dram, values)
         packed = time.perf_counter()
-        pads = Scratchpads.random(program.config, seed)
-        limits = program.limits(max_cycles, max_uops)
-        if hardware is not None:
-            with hardware:
-                done = program._run_hardware(hardware, dram, pads, *limits, record=record, progress=progress)
-        else:
-            done = program._simulate(dram, pads, backend, seed, order, *limits)
-        simulated = time.perf_counter()
+        with hardware or nullcontext():
+            done = program.execute(
+                dram,
+                Scratchpads.random(program.config, seed),
+                backend=backend,
+                hardware=hardware,
+                seed=seed,
+                order=order,
+                max_cycles=max_cycles,
+                max_uops=max_uops,
+                record=record,
+                look=False,
+                progress=progress,
+            )
+        done.raise_if_bad()
+        finished = time.perf_counter()
         outputs = program._unpack(dram)
         unpacked = time.perf_counter()
         mismatches = None
@@ -227,12 +236,12 @@ class Program(Image):
             mismatches=mismatches,
             backend=backend,
             image=program,
-            uops=done[0],
-            timing=done[1],
+            uops=done.uops,
+            timing=done.timing,
             compulsory=program.compulsory,
             compile_seconds=program.compile_seconds,
-            pack_seconds=packed - start + unpacked - simulated,
-            simulate_seconds=simulated - packed,
+            pack_seconds=packed - start + unpacked - finished,
+            simulate_seconds=finished - packed,
         )
 
     def prepared(
@@ -281,44 +290,6 @@ class Program(Image):
 
         return open_engine(self.config, engine, wave=None if wave is None else Path(wave))
 
-    def _run_hardware(
-        self,
-        hardware: "Engine",
-        dram: Dram,
-        pads: Scratchpads,
-        max_cycles: int,
-        max_uops: int,
-        *,
-        record: bool,
-        progress: Callable[[int], None] | None,
-    ) -> tuple[int, Timing | None]:
-        """Micro-ops executed, and what is known of cycles."""
-        from accel.hardware import check_uops, raise_if_bad, run_on_hardware  # noqa: PLC0415  # seldom needed
-
-        uops = check_uops(self.instructions, self.config, max_uops)
-        run = run_on_hardware(
-            self, dram, pads, hardware, max_cycles=max_cycles, record=record, progress=progress
-        )
-        raise_if_bad(run, self.instructions, self.start.tokens, max_cycles)
-        return uops, run
-
-    def _simulate(
-        self,
-        dram: Dram,
-        pads: Scratchpads,
-        backend: str,
-        seed: int,
-        order: Order,
-        max_cycles: int,
-        max_uops: int,
-    ) -> tuple[int, Timing | None]:
-        """Micro-ops executed, and what is known of cycles."""
-        simulation = self.execute(
-            dram, pads, backend=backend, seed=seed, order=order, max_cycles=max_cycles, max_uops=max_uops
-        )
-        simulation.raise_if_bad()
-        return simulation.functional.uops, simulation.timing
-
     def limits(self, max_cycles: int, max_uops: int) -> tuple[int, int]:
         """The limits given, if :attr:`start` has none that is lower."""
         start = self.start
@@ -330,25 +301,79 @@ class Program(Image):
         pads: Scratchpads,
         *,
         backend: str = "sim",
+        hardware: "Engine | None" = None,
         seed: int = 0,
         order: Order = "program",
         max_cycles: int = DEFAULT_MAX_CYCLES,
         max_uops: int = DEFAULT_MAX_UOPS,
-    ) -> Simulation:
+        record: bool = False,
+        look: bool = True,
+        progress: Callable[[int], None] | None = None,
+    ) -> Execution:
         """Run the program on memories that are there already.
 
         Args:
             dram: with instructions and data in it, as from :meth:`~accel.image.Image.dram`; it is changed.
             pads: the scratchpads, which are changed; first they get what ``start`` says.
-            backend: ``sim`` or ``functional``.
+            backend: one of :data:`BACKENDS`.
+            hardware: of the backend ``rtl``, the machine, after a reset; built if not given.
             seed: of a random order.
             order: of functional execution.
             max_cycles, max_uops: limits, if ``start`` has none that is lower.
+            record: of the hardware, keep events.
+            look: of the hardware, have ``pads`` hold at the end what its scratchpads hold.
+            progress: of the hardware, called now and then with the cycle.
 
         Raises:
-            AccelError: an unknown backend.
+            AccelError: an unknown backend, or what does not go with it.
+            EngineError: the hardware cannot be built.
+            HardwareError: the hardware breaks a rule.
         """
-        _check_backend(backend, SIMULATORS)
+        check_backend(backend, BACKENDS)
+        if backend != "rtl":
+            if hardware is not None:
+                raise AccelError(f"hardware is given with the backend {backend!r}; it goes with 'rtl'")
+            return simulated(
+                self.simulate(
+                    dram,
+                    pads,
+                    timed=backend == "sim",
+                    seed=seed,
+                    order=order,
+                    max_cycles=max_cycles,
+                    max_uops=max_uops,
+                )
+            )
+        if order != "program":
+            raise AccelError(f"the order is {order!r} with the backend 'rtl'; the hardware has its own")
+        from accel.hardware import execute_on_hardware  # noqa: PLC0415  # seldom needed
+
+        max_cycles, max_uops = self.limits(max_cycles, max_uops)
+        with nullcontext(hardware) if hardware is not None else self._hardware(None, None) as engine:
+            return execute_on_hardware(
+                self,
+                dram,
+                pads,
+                engine,
+                max_cycles=max_cycles,
+                max_uops=max_uops,
+                record=record,
+                look=look,
+                progress=progress,
+            )
+
+    def simulate(
+        self,
+        dram: Dram,
+        pads: Scratchpads,
+        *,
+        timed: bool = True,
+        seed: int = 0,
+        order: Order = "program",
+        max_cycles: int = DEFAULT_MAX_CYCLES,
+        max_uops: int = DEFAULT_MAX_UOPS,
+    ) -> Simulation:
+        """:meth:`execute` on a simulator, with all that it knows; ``timed`` or function only."""
         max_cycles, max_uops = self.limits(max_cycles, max_uops)
         return simulate(
             self.instructions,
@@ -357,7 +382,7 @@ class Program(Image):
             pads.fill(self.start.contents),
             address=self.config.mem_base + self.code_offset,
             tokens=self.start.tokens,
-            timed=backend == "sim",
+            timed=timed,
             order=order,
             seed=seed,
             max_cycles=max_cycles,
@@ -391,7 +416,12 @@ class Program(Image):
         return outputs
 
 
-def _check_backend(backend: str, valid: Sequence[str]) -> None:
+def check_backend(backend: str, valid: Sequence[str]) -> None:
+    """Refuse a backend that is none of ``valid``.
+
+    Raises:
+        AccelError: naming the nearest.
+    """
     if backend not in valid:
         raise AccelError(f"the backend is {backend!r}; {nearest(backend, valid)}")
 

@@ -12,6 +12,7 @@ from accel.assembly import load_assembly
 from accel.dram import Dram
 from accel.errors import MachineError, MismatchError, ProgramError
 from accel.faults import Cause
+from accel.hw.engines.driver import Engine
 from accel.image import Image
 from accel.order import Counter
 from accel.program import Program, as_program
@@ -19,7 +20,6 @@ from accel.result import Result, error_dict
 from accel.scenario import Expected
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.simulator import Simulation
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
 from accel.vectors import is_vector, load_vector
 
@@ -135,6 +135,7 @@ def replay(
     name: str = "",
     path: str = "",
     backend: str = "functional",
+    hardware: Engine | None = None,
     seed: int = 0,
     order: Order = "program",
     max_cycles: int = DEFAULT_MAX_CYCLES,
@@ -145,7 +146,8 @@ def replay(
     Args:
         program: with :attr:`~accel.image.Image.expected`.
         name, path: of the program in the result.
-        backend: ``functional`` or ``sim``; a timed one fetches the instructions from memory.
+        backend: one of :data:`~accel.program.BACKENDS`; a timed one fetches the instructions from memory.
+        hardware: of the backend ``rtl``, the machine, after a reset; built if not given.
         seed: of the scratchpad contents, and of a random order.
         order: of functional execution.
         max_cycles, max_uops: limits.
@@ -155,16 +157,23 @@ def replay(
     dram = program.dram()
     pads = Scratchpads.random(program.config, seed)
     packed = time.perf_counter()
-    simulation = program.execute(
-        dram, pads, backend=backend, seed=seed, order=order, max_cycles=max_cycles, max_uops=max_uops
+    execution = program.execute(
+        dram,
+        pads,
+        backend=backend,
+        hardware=hardware,
+        seed=seed,
+        order=order,
+        max_cycles=max_cycles,
+        max_uops=max_uops,
     )
     done = time.perf_counter()
-    stopped = _error(simulation)
+    stopped = execution.error
     differences = [] if stopped is None and expected.cause is Cause.NONE else _outcome(expected, stopped)
     if not differences:
         differences += _memory(program, expected, dram) + _scratchpads(expected, pads)
-        if expected.tokens is not None and simulation.functional.tokens != expected.tokens:
-            found = dict(zip((c.label for c in Counter), simulation.functional.tokens, strict=True))
+        if expected.tokens is not None and execution.tokens != expected.tokens:
+            found = dict(zip((c.label for c in Counter), execution.tokens, strict=True))
             differences.append("tokens left: " + ", ".join(f"{n} {label}" for label, n in found.items()))
         if expected.racy and not program.check().race_count:
             differences.append("a race is expected; the token check finds none")
@@ -173,8 +182,8 @@ def replay(
         mismatches=None,
         backend=backend,
         image=program,
-        uops=simulation.functional.uops,
-        timing=simulation.timing,
+        uops=execution.uops,
+        timing=execution.timing,
         compulsory=None,
         compile_seconds=program.compile_seconds,
         pack_seconds=packed - begin,
@@ -194,14 +203,6 @@ def replay(
         differences=tuple(differences) if applies else (),
         figures=figures,
     )
-
-
-def _error(simulation: Simulation) -> MachineError | None:
-    try:
-        simulation.raise_if_bad()
-    except MachineError as error:
-        return error
-    return None
 
 
 def _outcome(expected: Expected, stopped: MachineError | None) -> list[str]:

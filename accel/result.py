@@ -31,7 +31,7 @@ class Result:
     Attributes:
         outputs: arrays by name.
         mismatches: elements that differ from the numpy reference, or None if they were not compared.
-        uops: micro-ops executed.
+        uops: micro-ops executed; None if that is not known.
         timing: what is known of cycles; None if time was not simulated.
         image: the program that ran, with the timing of the run.
         compulsory: what the computation takes at least, or None if it is not known.
@@ -43,7 +43,7 @@ class Result:
     mismatches: int | None
     backend: str
     image: Image
-    uops: int
+    uops: int | None
     timing: Timing | None
     compulsory: Compulsory | None
     compile_seconds: float | None

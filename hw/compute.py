@@ -78,6 +78,12 @@ class Compute(wiring.Component):
                 "preload_acc_index": In(index),
                 "preload_uop_word": In(UOP_BYTES * 8),
                 "preload_acc_word": In(config.acc_element_bytes * 8),
+                "peek_uop": In(1),
+                "peek_acc": In(1),
+                "peek_uop_index": In(index),
+                "peek_acc_index": In(index),
+                "uop": Out(UOP_BYTES * 8),
+                "acc": Out(config.acc_element_bytes * 8),
             }
         )
 
@@ -125,6 +131,10 @@ class Compute(wiring.Component):
                 accumulators.word_index.eq(self.preload_acc_index),
                 accumulators.word.eq(self.preload_acc_word),
             ]
+        for name, pad in (("uop", uops), ("acc", accumulators)):
+            m.d.comb += getattr(self, name).eq(pad.element_0)
+            with m.If(getattr(self, f"peek_{name}")):
+                m.d.comb += pad.read_index_0.eq(getattr(self, f"peek_{name}_index"))
         return m
 
     def _start(self, m: Module, sequencer: Sequencer, loader: Loader, flight: Queue, finished: Value) -> None:

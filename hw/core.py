@@ -83,7 +83,8 @@ def simulation_ports(config: Config) -> dict[str, Any]:
 
 
 def observation_ports(config: Config) -> dict[str, Any]:
-    """What only simulation sees: events as they happen, and a way to fill the scratchpads."""
+    """What only simulation sees: events as they happen, the token counters, and ways to fill the scratchpads
+    and to look into them: between runs, ``peek_*_data`` is the element that was asked for a cycle before."""
     ports: dict[str, Any] = {
         "running": Out(1),
         "cycle": Out(MAX_CYCLES_BITS),
@@ -111,6 +112,11 @@ def observation_ports(config: Config) -> dict[str, Any]:
         ports[f"pre_{memory}_en"] = In(1)
         ports[f"pre_{memory}_addr"] = In(bits_for_depth(getattr(config, f"{memory}_depth")))
         ports[f"pre_{memory}_data"] = In(size * 8)
+        ports[f"peek_{memory}_en"] = In(1)
+        ports[f"peek_{memory}_addr"] = In(bits_for_depth(getattr(config, f"{memory}_depth")))
+        ports[f"peek_{memory}_data"] = Out(size * 8)
+    for counter in Counter:
+        ports[f"tokens_{counter.value}"] = Out(config.token_bits)
     return ports
 
 
@@ -399,7 +405,7 @@ class Core(wiring.Component):
                 m.d.comb += getattr(names, f"{unit.label}_{name}").eq(value)
 
     def _observe(self, m: Module, parts: "_Parts") -> None:
-        """Drive the events and take what fills the scratchpads."""
+        """Drive the events, and let the scratchpads be filled and looked into."""
         fetch, port, store = parts.fetch, parts.port, parts.store
         m.d.comb += [
             self.ev_push.eq(fetch.push),
@@ -444,7 +450,13 @@ class Core(wiring.Component):
                 getattr(holder, f"preload_{memory}").eq(getattr(self, f"pre_{memory}_en")),
                 getattr(holder, f"preload_{memory}_index").eq(getattr(self, f"pre_{memory}_addr")),
                 getattr(holder, f"preload_{memory}_word").eq(getattr(self, f"pre_{memory}_data")),
+                getattr(holder, f"peek_{memory}").eq(getattr(self, f"peek_{memory}_en")),
+                getattr(holder, f"peek_{memory}_index").eq(getattr(self, f"peek_{memory}_addr")),
+                getattr(self, f"peek_{memory}_data").eq(getattr(holder, memory)),
             ]
+        for counter in Counter:
+            count = getattr(parts.tokens, f"count_{counter.value}")
+            m.d.comb += getattr(self, f"tokens_{counter.value}").eq(count)
 
 
 def _token_counters(unit: Unit) -> tuple[Sequence[Counter | None], Sequence[Counter | None]]:

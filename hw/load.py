@@ -56,6 +56,8 @@ class Load(wiring.Component):
             ports[f"preload_{name}"] = In(1)
             ports[f"preload_{name}_index"] = In(index)
             ports[f"preload_{name}_word"] = In(kind.element_bytes * 8)
+            ports[f"peek_{name}"] = In(1)
+            ports[f"peek_{name}_index"] = In(index)
         super().__init__(ports)
 
     def elaborate(self, platform: Any) -> Module:
@@ -111,4 +113,6 @@ class Load(wiring.Component):
                     pad.word_index.eq(getattr(self, f"preload_{name}_index")),
                     pad.word.eq(getattr(self, f"preload_{name}_word")),
                 ]
+            with m.If(getattr(self, f"peek_{name}")):
+                m.d.comb += pad.read_index_0.eq(getattr(self, f"peek_{name}_index"))
         return m

@@ -1,4 +1,4 @@
-"""The machine as simulations see it: its events on ports, its scratchpads filled from outside."""
+"""The machine as simulations see it: its events on ports, its scratchpads open to the outside."""
 
 from accel.config import Config
 from accel.hw.core import Core

@@ -13,7 +13,8 @@ from accel.order import Counter
 class TokenCounters(wiring.Component):
     """``push`` and ``pop`` have a bit per counter; a token pushed in cycle t is ``available`` in t + 1.
 
-    ``overflow`` shows, in the cycle of the push, that a counter cannot hold it.
+    ``overflow`` shows, in the cycle of the push, that a counter cannot hold it; ``count_n`` is what counter n
+    holds.
     """
 
     def __init__(self, config: Config) -> None:
@@ -26,6 +27,7 @@ class TokenCounters(wiring.Component):
                 "clear": In(1),
                 "available": Out(counters),
                 "overflow": Out(counters),
+                **{f"count_{counter}": Out(config.token_bits) for counter in range(counters)},
             }
         )
 
@@ -35,6 +37,7 @@ class TokenCounters(wiring.Component):
             tokens = Signal(self._config.token_bits, name=counter.name.lower())
             push, pop = self.push[counter], self.pop[counter]
             m.d.comb += [
+                getattr(self, f"count_{counter.value}").eq(tokens),
                 self.available[counter].eq(tokens != 0),
                 self.overflow[counter].eq(push & ~pop & (tokens == self._config.token_limit)),
             ]

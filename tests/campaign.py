@@ -7,7 +7,8 @@ done to it: bits flipped, the end cut off, instructions duplicated, deleted, exc
 extreme values, tokens added or lost, micro-ops and data changed. Each is checked and run on every backend,
 from the same scratchpad contents. The run must end within its limits, by itself or with an error of the
 machine; nothing else may be raised. Where the check has found no race, all backends must tell the same, and
-what it says must come true. A program that fails this is left in ``campaign-failure.s``.
+what it says must come true; simulator and hardware (``--backends sim,rtl``) also of errors, to the cycle, and
+they must be equal in lockstep. A program that fails this is left in ``campaign-failure.s``.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -29,18 +30,25 @@ from hypothesis import strategies as st
 
 import accel
 from accel.assembly import disassemble
-from accel.config import INSTRUCTION_BYTES
+from accel.config import INSTRUCTION_BYTES, Config
 from accel.dram import Dram
-from accel.errors import MachineError
+from accel.errors import nearest
 from accel.faults import Cause
 from accel.isa import Instruction, Transfer, class_slots, decode, encode
-from accel.program import Program
+from accel.lockstep import lockstep
+from accel.program import BACKENDS, Program
 from accel.replays import find_programs, load_any
+from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
+from accel.tokens import TokenReport
+from tests.lockstep.builds import built, hardware
 
 BACKENDS_TRIED = ("functional", "sim")
 MAX_CYCLES = 1_000_000
+MAX_CYCLES_ON_HARDWARE = 200_000
 MAX_UOPS = 200_000
+MAX_UOPS_BESIDE_HARDWARE = 5_000_000
+"""It does not count them, so that the simulator has to get as far as the limit of cycles."""
 FAILURE = Path("campaign-failure.s")
 SECONDS = 20.0
 """Of the processor, that one program may take on all backends, check included."""
@@ -212,22 +220,24 @@ class Outcome:
         )
 
 
-def outcome(program: Program, backend: str, seed: int) -> Outcome:
+def outcome(program: Program, backend: str, seed: int, *, max_cycles: int, max_uops: int) -> Outcome:
     """Run a program; anything but an error of the machine goes through."""
     dram, pads = program.dram(), Scratchpads.random(program.config, seed)
-    simulation = program.execute(dram, pads, backend=backend, max_cycles=MAX_CYCLES, max_uops=MAX_UOPS)
-    if simulation.timing is not None:
-        assert simulation.timing.cycles <= MAX_CYCLES
-    assert simulation.functional.uops <= MAX_UOPS
-    cause: object = Cause.NONE
-    index: int | None = None
-    try:
-        simulation.raise_if_bad()
-    except MachineError as error:
-        cause, index = error.cause, error.index
+    found = program.execute(
+        dram,
+        pads,
+        backend=backend,
+        hardware=built(program.config) if backend == "rtl" else None,
+        max_cycles=max_cycles,
+        max_uops=DEFAULT_MAX_UOPS if backend == "rtl" else max_uops,
+    )
+    cycles = None if found.timing is None else found.timing.cycles
+    assert cycles is None or cycles <= max_cycles
+    assert found.uops is None or found.uops <= max_uops
+    cause = Cause.NONE if found.error is None else found.error.cause
+    index = None if found.error is None else found.error.index
     assert isinstance(cause, Cause)
     assert (index is None) is (cause is Cause.NONE)
-    cycles = None if simulation.timing is None else simulation.timing.cycles
     return Outcome(cause=cause, index=index, cycles=cycles, dram=dram, pads=pads)
 
 
@@ -244,7 +254,14 @@ def trial(program: Program, seed: int = 0, backends: Sequence[str] = BACKENDS_TR
     """Check and run a program on all backends, and hold them against one another."""
     begin = time.process_time()
     report = program.check()
-    found = {backend: outcome(program, backend, seed) for backend in backends}
+    cycles, uops = MAX_CYCLES, MAX_UOPS
+    if "rtl" in backends:
+        cycles, uops = MAX_CYCLES_ON_HARDWARE, MAX_UOPS_BESIDE_HARDWARE
+    found = {one: outcome(program, one, seed, max_cycles=cycles, max_uops=uops) for one in backends}
+    if {"sim", "rtl"} <= found.keys() and found["sim"].cycles is not None:
+        side_by_side(program, report, found["sim"], found["rtl"])
+        compared = lockstep(program, built(program.config), seed=seed, max_cycles=cycles, max_uops=uops)
+        assert compared.difference is None
     seconds = time.process_time() - begin
     assert seconds < SECONDS
     ends = {one.cause for one in found.values()}
@@ -270,6 +287,14 @@ def trial(program: Program, seed: int = 0, backends: Sequence[str] = BACKENDS_TR
         },
         seconds=seconds,
     )
+
+
+def side_by_side(program: Program, report: TokenReport, sim: Outcome, rtl: Outcome) -> None:
+    """Simulator and hardware agree where the check has found no race."""
+    if report.race_count:
+        return
+    assert (sim.cause, sim.index, sim.cycles) == (rtl.cause, rtl.index, rtl.cycles)
+    assert sim.dram == rtl.dram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,10 +325,32 @@ def damaged(draw: Callable[..., Any], programs: dict[str, Program]) -> Damaged:
 
 
 def campaign(
-    count: int, *, seed: int = 0, vectors: str | None = None, backends: Sequence[str] = BACKENDS_TRIED
+    count: int,
+    *,
+    seed: int = 0,
+    vectors: str | None = None,
+    backends: Sequence[str] = BACKENDS_TRIED,
+    builds: Collection[Config] | None = None,
 ) -> dict[str, Any]:
-    """Try ``count`` damaged programs; the tally of what came of them."""
-    programs = sources(vectors)
+    """Try ``count`` damaged programs; the tally of what came of them.
+
+    Args:
+        count: programs.
+        seed: of what is drawn.
+        vectors: a folder with more programs.
+        backends: to run on.
+        builds: only programs of this hardware.
+    """
+    programs = {
+        name: program
+        for name, program in sources(vectors).items()
+        if builds is None or program.config.hardware in builds
+    }
+    if "rtl" in backends:
+        for number, config in enumerate(sorted({one.config.hardware for one in programs.values()}, key=str)):
+            if sys.stderr.isatty():
+                print(f"\rbuilding {number + 1}", end="", file=sys.stderr)
+            hardware(config)
     by_backend = {backend: collections.Counter[str]() for backend in backends}
     verdicts, kinds = collections.Counter[str](), collections.Counter[str]()
     slowest = 0.0
@@ -364,6 +411,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     chosen = parser.parse_args()
     backends = tuple(chosen.backends.split(","))
+    for backend in backends:
+        if backend not in BACKENDS:
+            parser.error(f"the backend is {backend!r}; {nearest(backend, BACKENDS)}")
     found = campaign(chosen.count, seed=chosen.seed, vectors=chosen.vectors, backends=backends)
     if chosen.json:
         print(json.dumps(found, indent=2))

@@ -22,6 +22,7 @@ ABOVE = {
     "listing",
     "schedules",
     "debug",
+    "execution",
     "hardware",
     "lockstep",
     "replays",

@@ -8,12 +8,16 @@ import pytest
 
 from accel.assembly import load_assembly
 from accel.errors import MachineError
+from accel.execution import Execution
 from accel.faults import Cause
 from accel.program import Program
-from accel.sim.simulator import Simulation
 from tests import campaign as module
 from tests.campaign import DAMAGE, campaign, trial
+from tests.lockstep.builds import TINY
 from tests.programs import gemm_program
+from tests.tools import needs
+
+ON_HARDWARE = ("sim", "rtl")
 
 
 def test_damaged_programs_end_cleanly() -> None:
@@ -27,17 +31,26 @@ def test_damaged_programs_end_cleanly() -> None:
     assert {"proven", "refuted", "race"} <= found["token_check"].keys()
 
 
+def test_damaged_programs_end_cleanly_on_hardware() -> None:
+    """And as on the simulator: of one small machine, so that little is to be built."""
+    needs("verilator")
+    found = campaign(150, backends=ON_HARDWARE, builds=[TINY])
+    assert found["programs"] == 150
+    assert len(found["outcomes"]["rtl"]) > 8
+    assert {"proven", "refuted", "race"} <= found["token_check"].keys()
+
+
 @pytest.fixture
-def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Any]], Path]:
-    """Let something happen after each run on the simulator; gives where a failure is left."""
+def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Let something happen after each run on a backend; gives where a failure is left."""
     execute = Program.execute
 
-    def install(then: Callable[..., Any]) -> Path:
-        def changed(self: Program, dram: Any, pads: Any, **options: Any) -> Simulation:
-            simulation = execute(self, dram, pads, **options)
-            if options["backend"] == "sim":
-                then(simulation, pads)
-            return simulation
+    def install(then: Callable[..., Any], backend: str = "sim") -> Path:
+        def changed(self: Program, dram: Any, pads: Any, **options: Any) -> Execution:
+            execution = execute(self, dram, pads, **options)
+            if options["backend"] == backend:
+                then(execution, pads)
+            return execution
 
         monkeypatch.setattr(Program, "execute", changed)
         monkeypatch.setattr(module, "FAILURE", tmp_path / "failure.s")
@@ -46,27 +59,44 @@ def failing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callab
     return install
 
 
-def crash(simulation: Simulation, _: Any) -> None:
-    if simulation.functional.faults:
+def crash(execution: Execution, _: Any) -> None:
+    if execution.error is not None:
         raise ValueError("a bug")
 
 
-def spill(_: Simulation, pads: Any) -> None:
+def spill(_: Execution, pads: Any) -> None:
     pads.acc[0] ^= 1
 
 
-def invent(simulation: Simulation, _: Any) -> None:
-    def fail() -> None:
-        raise MachineError("nothing", cause=Cause.OPCODE, index=0)
+def invent(execution: Execution, _: Any) -> None:
+    object.__setattr__(execution, "error", MachineError("nothing", cause=Cause.OPCODE, index=0))
 
-    object.__setattr__(simulation, "raise_if_bad", fail)
+
+def move(execution: Execution, _: Any) -> None:
+    """An error is told of the instruction before."""
+    if execution.error is not None and execution.error.index:
+        execution.error.index -= 1
 
 
 @pytest.mark.parametrize("bug", [crash, spill, invent])
-def test_bugs_are_noticed(bug: Callable[..., Any], failing: Callable[[Callable[..., Any]], Path]) -> None:
+def test_bugs_are_noticed(bug: Callable[..., Any], failing: Callable[..., Path]) -> None:
     left = failing(bug)
     with pytest.raises((ValueError, AssertionError)):
         campaign(100)
+    assert_left(left)
+
+
+@pytest.mark.parametrize("bug", [spill, move])
+def test_bugs_of_the_hardware_are_noticed(bug: Callable[..., Any], failing: Callable[..., Path]) -> None:
+    needs("verilator")
+    left = failing(bug, "rtl")
+    with pytest.raises(AssertionError):
+        campaign(100, backends=ON_HARDWARE, builds=[TINY])
+    assert_left(left)
+
+
+def assert_left(left: Path) -> None:
+    """The program that shows the bug can be read."""
     text = left.read_text()
     assert " after " in text.splitlines()[0]
     assert load_assembly(left).config.name

@@ -62,7 +62,7 @@ def test_a_test_runs_from_its_file(file: Path) -> None:
     for backend in ("functional", "sim"):
         assert replay(program, backend=backend).passed
     assert program.check().ok
-    left = program.execute(program.dram(), Scratchpads.zeros(program.config)).functional.tokens
+    left = program.execute(program.dram(), Scratchpads.zeros(program.config)).tokens
     assert left == (0, 0, 1, 0)
 
 

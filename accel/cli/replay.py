@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
+from functools import cache, partial
 from multiprocessing import active_children, get_context
 from pathlib import Path
+from typing import TypeVar
 
 import click
 from rich.console import Console
@@ -16,16 +17,24 @@ from rich.progress import track
 from rich.table import Table
 
 from accel.cli.common import check_name, complete, json_option, limit_options, print_json, seed_option, show
+from accel.config import Config
 from accel.errors import AccelError
+from accel.hw.engines.choose import ENGINES, open_engine
+from accel.hw.engines.driver import Engine
 from accel.isa import Loops
-from accel.program import SIMULATORS, Program
+from accel.program import BACKENDS, Program
 from accel.replays import Replay, load_tests, program_name
 from accel.replays import replay as replay_program
 from accel.result import SCHEMA_VERSION
 
+T = TypeVar("T")
+
 _WORTH_PROCESSES = 2.0
 """Seconds of work from which on it pays to start processes."""
-_SECONDS = {"program": 2e-3, "instruction": 50e-6, "uop": 0.2e-6}
+_SECONDS = {
+    "simulators": {"program": 2e-3, "instruction": 50e-6, "uop": 0.2e-6},
+    "rtl": {"program": 0.1, "instruction": 200e-6, "uop": 10e-6},
+}
 """What running takes, roughly."""
 
 
@@ -35,9 +44,15 @@ _SECONDS = {"program": 2e-3, "instruction": 50e-6, "uop": 0.2e-6}
     "--backend",
     default="functional",
     show_default=True,
-    metavar="|".join(SIMULATORS),
-    shell_complete=complete(SIMULATORS),
-    help="functional: memory only; sim: cycles too.",
+    metavar="|".join(BACKENDS),
+    shell_complete=complete(BACKENDS),
+    help="functional: memory only; sim: cycles too; rtl: the hardware itself.",
+)
+@click.option(
+    "--engine",
+    metavar="|".join(ENGINES),
+    shell_complete=complete(ENGINES),
+    help="Of the backend rtl.  [default: verilator]",
 )
 @click.option(
     "--order",
@@ -53,6 +68,7 @@ _SECONDS = {"program": 2e-3, "instruction": 50e-6, "uop": 0.2e-6}
 def replay(
     paths: tuple[Path, ...],
     backend: str,
+    engine: str | None,
     order: str,
     jobs: int | None,
     seed: int,
@@ -70,21 +86,29 @@ def replay(
     \b
     Example:
       accel replay vectors/ tests/programs --backend sim
+      accel replay vectors/ --backend rtl
     """
-    check_name("backend", backend, SIMULATORS)
+    check_name("backend", backend, BACKENDS)
+    if backend != "rtl" and engine is not None:
+        raise AccelError(f"an engine is given with the backend {backend!r}; it goes with 'rtl'")
+    if backend == "rtl" and order != "program":
+        raise AccelError(f"the order is {order!r} with the backend 'rtl'; the hardware has its own")
     programs = [(str(path), program) for path, program in load_tests(list(paths))]
+    if backend == "rtl":
+        _build([program for _, program in programs], engine)
     run = partial(
         _replay,
         backend=backend,
+        engine=engine,
         seed=seed,
         random_order=order == "random",
         max_cycles=max_cycles,
         max_uops=max_uops,
     )
     if jobs is None:
-        seconds = sum(_seconds(program) for _, program in programs)
+        seconds = sum(_seconds(program, backend) for _, program in programs)
         jobs = (os.cpu_count() or 1) if seconds > _WORTH_PROCESSES else 1
-    done = list(_with_progress(_map(run, programs, jobs), len(programs)))
+    done = list(_with_progress(_map(run, programs, jobs), len(programs), "replaying"))
     passed, failed = (sum(one.passed is verdict for one in done) for verdict in (True, False))
     if as_json:
         print_json(
@@ -102,15 +126,40 @@ def replay(
     return 1 if failed else 0
 
 
+def _build(programs: list[Program], engine: str | None) -> None:
+    """Build the hardware of the programs where that has not been done; the processes find it."""
+    machines = list(dict.fromkeys(program.config.hardware for program in programs))
+    for config in _with_progress(machines, len(machines), "building"):
+        if engine != "pysim":  # each process elaborates its own
+            open_engine(config, engine).close()
+
+
+@cache
+def _machine(config: Config, engine: str | None) -> Engine:
+    """The hardware in this process."""
+    return open_engine(config, engine)
+
+
 def _replay(
-    named: tuple[str, Program], *, backend: str, seed: int, random_order: bool, max_cycles: int, max_uops: int
+    named: tuple[str, Program],
+    *,
+    backend: str,
+    engine: str | None,
+    seed: int,
+    random_order: bool,
+    max_cycles: int,
+    max_uops: int,
 ) -> Replay:
     path, program = named
+    hardware = _machine(program.config.hardware, engine) if backend == "rtl" else None
+    if hardware is not None:
+        hardware.reset()
     return replay_program(
         program,
         name=program_name(Path(path)),
         path=path,
         backend=backend,
+        hardware=hardware,
         seed=seed,
         order="random" if random_order else "program",
         max_cycles=max_cycles,
@@ -118,11 +167,12 @@ def _replay(
     )
 
 
-def _seconds(program: Program) -> float:
+def _seconds(program: Program, backend: str) -> float:
     """What a program takes to run, roughly."""
+    seconds = _SECONDS["rtl" if backend == "rtl" else "simulators"]
     uops = sum(one.uop_count for one in program.instructions if isinstance(one, Loops))
     instructions = len(program.instructions)
-    return _SECONDS["program"] + instructions * _SECONDS["instruction"] + uops * _SECONDS["uop"]
+    return seconds["program"] + instructions * seconds["instruction"] + uops * seconds["uop"]
 
 
 def _map(run: "partial[Replay]", programs: list[tuple[str, Program]], jobs: int) -> Iterator[Replay]:
@@ -147,11 +197,11 @@ def _leave_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _with_progress(done: Iterable[Replay], total: int) -> Iterable[Replay]:
-    """The outcomes, with a progress bar on a terminal."""
+def _with_progress(items: Iterable[T], total: int, what: str) -> Iterable[T]:
+    """The items, with a progress bar on a terminal."""
     if not sys.stderr.isatty():
-        return done
-    return track(done, "replaying", total=total, console=Console(stderr=True), transient=True)
+        return items
+    return track(items, what, total=total, console=Console(stderr=True), transient=True)
 
 
 def _print(done: list[Replay], passed: int, failed: int) -> None:

@@ -159,7 +159,8 @@ def print_result(program: Program, result: Result) -> None:
         rows.append(("utilization", f"{result.utilization:.1%} of the GEMM core"))
         rows.append(("roofline", f"{result.roofline_fraction:.1%} of the limit"))
     rows.append(("instructions", f"{len(result.instructions):,}"))
-    rows.append(("micro-ops", f"{result.uops:,}"))
+    if result.uops is not None:
+        rows.append(("micro-ops", f"{result.uops:,}"))
     moved = ", ".join(f"{kind} {n:,}" for kind, n in result.bytes_by_kind.items() if n)
     rows.append(("bytes moved", moved))
     if result.mismatches is not None:

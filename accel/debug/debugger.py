@@ -22,7 +22,7 @@ from accel.errors import AccelError, MachineError
 from accel.events import Event, EventKind
 from accel.faults import instruction_fault
 from accel.isa import Instruction, Load, Loops, Store, decode_uops
-from accel.program import Program
+from accel.program import SIMULATORS, Program, check_backend
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Executor
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
@@ -49,6 +49,9 @@ class Debugger:
         seed: of what is random.
         max_cycles, max_uops: limits of the run.
 
+    Raises:
+        AccelError: an unknown backend.
+
     Attributes:
         cycle: the last one that has happened, -1 before the first.
         state: queues, instructions in flight and tokens after that cycle.
@@ -65,14 +68,15 @@ class Debugger:
         max_cycles: int = DEFAULT_MAX_CYCLES,
         max_uops: int = DEFAULT_MAX_UOPS,
     ) -> None:
+        check_backend(backend, SIMULATORS)
         self.program, dram = program.prepared(inputs, seed)
         self.timed = backend == "sim"
         self.breakpoints: dict[int, Breakpoint] = {}
         self._numbers = 0
         pads = Scratchpads.random(program.config, seed).fill(self.program.start.contents)
         self._before = (dram.copy(), pads.copy())
-        simulation = self.program.execute(
-            dram, pads, backend=backend, seed=seed, max_cycles=max_cycles, max_uops=max_uops
+        simulation = self.program.simulate(
+            dram, pads, timed=self.timed, seed=seed, max_cycles=max_cycles, max_uops=max_uops
         )
         self._after = (dram, pads)
         self._error: MachineError | None = None

@@ -71,7 +71,7 @@ def _decode_class(cls: type[T], words: Words, config: Config) -> Iterable[T]:
     slots = class_slots(cls, config)
     columns: list[list[Any]] = [_extract(words, slot).tolist() for slot in slots]
     for position, slot in enumerate(slots):
-        if slot.spec.enum is None and slot.width == 1:
+        if slot.spec.enum is None and slot.spec.width == 1:  # a flag, not a narrow number
             columns[position] = [bool(v) for v in columns[position]]
     names = [slot.name for slot in slots]
     return (cls(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True))

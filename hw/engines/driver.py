@@ -6,17 +6,19 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import AccelError, HardwareError
 from accel.faults import Cause
-from accel.hw.engines.run import Behaviour, HardwareRun, Records
+from accel.hw.engines.run import Behaviour, HardwareRun, Records, Tokens
 from accel.registers import REGISTERS, Access, constants, joined, word_addresses, word_writes
 
 Contents = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
 """Of the micro-op memory and the scratchpads inp, wgt and acc; elements along the first axis."""
+_SCRATCHPADS = ("uop", "inp", "wgt", "acc")
 Progress = Callable[[int], None]
 """Called now and then with the run's cycle."""
 
@@ -29,6 +31,16 @@ _SLICE_SECONDS = 0.2
 _FIRST_SLICE = 2000
 _GRACE = 1 << 20
 """Cycles that a run may take beyond ``max_cycles``: its last bursts complete."""
+
+
+def empty_contents(config: Config) -> Contents:
+    """Room for the contents of all scratchpads: uint8[depth, element bytes] each."""
+    uop, inp, wgt, acc = (
+        np.zeros((depth, getattr(config, f"{name}_bytes") // depth), dtype=np.uint8)
+        for name in _SCRATCHPADS
+        for depth in (getattr(config, f"{name}_depth"),)
+    )
+    return uop, inp, wgt, acc
 
 
 class Engine(ABC):
@@ -49,6 +61,14 @@ class Engine(ABC):
     @abstractmethod
     def preload(self, contents: Contents) -> None:
         """Fill the scratchpads."""
+
+    @abstractmethod
+    def peek(self) -> Contents:
+        """What the scratchpads hold between runs, as :func:`empty_contents`."""
+
+    @abstractmethod
+    def tokens(self) -> Tokens:
+        """What the token counters hold."""
 
     @abstractmethod
     def load_memory(self, dram: Dram) -> None:
@@ -155,6 +175,7 @@ class Engine(ABC):
             cause=Cause(values.pop("cause")),
             index=values.pop("fault_index"),
             counters=values,
+            tokens=self.tokens(),
             records=self.records() if record else None,
         )
 

@@ -1,16 +1,20 @@
 """Engines that are compiled: the native harness in ``native/``, around a model in C++."""
 
 import ctypes
+from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char_p, c_int, c_uint8, c_uint32, c_uint64, c_void_p
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from accel.config import PAGE_BYTES, Config
 from accel.dram import Dram
 from accel.errors import HardwareError
-from accel.hw.engines.driver import Contents, Engine
-from accel.hw.engines.run import RECORD, Behaviour, Records
+from accel.hw.engines.driver import Contents, Engine, empty_contents
+from accel.hw.engines.run import RECORD, Behaviour, Records, Tokens
+from accel.order import Counter
 
 _OKAY = 0
 _ENDED = 1
@@ -51,11 +55,19 @@ _FUNCTIONS = {
     "accel_write": (c_uint64, [c_void_p, c_uint64, c_uint64]),
     "accel_read": (c_uint64, [c_void_p, c_uint64, POINTER(c_uint32)]),
     "accel_preload": (None, [c_void_p, POINTER(c_void_p), POINTER(c_uint64)]),
+    "accel_peek": (None, [c_void_p, POINTER(c_void_p), POINTER(c_uint64)]),
+    "accel_tokens": (None, [c_void_p, POINTER(c_uint64)]),
     "accel_run": (c_int, [c_void_p, c_uint64]),
     "accel_cycle": (c_uint64, [c_void_p]),
     "accel_wave": (c_int, [c_void_p, c_char_p]),
     "accel_close_wave": (None, [c_void_p]),
 }
+
+
+def _places(arrays: Sequence[npt.NDArray[Any]]) -> tuple[Any, Any]:
+    """Where arrays lie, and how many elements each has."""
+    places = (c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+    return places, (c_uint64 * len(arrays))(*map(len, arrays))
 
 
 class NativeEngine(Engine):
@@ -97,9 +109,17 @@ class NativeEngine(Engine):
 
     def preload(self, contents: Contents) -> None:
         arrays = [np.ascontiguousarray(array) for array in contents]
-        places = (c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
-        depths = (c_uint64 * len(arrays))(*map(len, arrays))
-        self._library.accel_preload(self._machine, places, depths)
+        self._library.accel_preload(self._machine, *_places(arrays))
+
+    def peek(self) -> Contents:
+        found = empty_contents(self.config)
+        self._library.accel_peek(self._machine, *_places(found))
+        return found
+
+    def tokens(self) -> Tokens:
+        counts = (c_uint64 * len(Counter))()
+        self._library.accel_tokens(self._machine, counts)
+        return counts[0], counts[1], counts[2], counts[3]
 
     def load_memory(self, dram: Dram) -> None:
         self._library.accel_empty(self._machine)

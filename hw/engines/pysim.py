@@ -10,12 +10,12 @@ from amaranth.sim import Simulator, SimulatorContext
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import HardwareError
-from accel.hw.engines.driver import Contents, Engine
+from accel.hw.engines.driver import Contents, Engine, empty_contents
 from accel.hw.engines.memory import OKAY, Memory
-from accel.hw.engines.run import RECORD, Behaviour, RecordKind, Records
+from accel.hw.engines.run import RECORD, Behaviour, RecordKind, Records, Tokens
 from accel.hw.sim_top import SimTop
 from accel.isa import Unit
-from accel.order import WORKERS
+from accel.order import WORKERS, Counter
 
 _CYCLE_SECONDS = 2e-9
 _PADS = ("uop", "inp", "wgt", "acc")
@@ -44,6 +44,9 @@ class PysimEngine(Engine):
         self._lite: set[str] = set()
         """What the control port still waits for."""
         self._answer = (0, OKAY)
+        self._watched: tuple[str, ...] = ()
+        self._shown: tuple[int, ...] = ()
+        """What the ports that are watched show in this cycle."""
         self._noted: list[tuple[int, int, int, int, int]] = []
         self._recording = self._started = self._running = False
         self._cycles = 0
@@ -75,6 +78,7 @@ class PysimEngine(Engine):
             self._cycle = ctx.get(self._top.cycle)
             if self._running and self._recording and not ctx.get(self._top.halted):
                 self._observe(ctx)
+            self._shown = tuple(ctx.get(getattr(self._top, name)) for name in self._watched)
             self._cycles += 1
             await ctx.tick()
             self._memory.now += 1
@@ -181,6 +185,28 @@ class PysimEngine(Engine):
         for name in _PADS:
             self._inputs[f"pre_{name}_en"] = 0
         self._step()
+
+    def peek(self) -> Contents:
+        found = empty_contents(self.config)
+        self._watched = tuple(f"peek_{name}_data" for name in _PADS)
+        for asked in range(max(map(len, found)) + 1):
+            for name, array in zip(_PADS, found, strict=True):
+                self._inputs[f"peek_{name}_en"] = asked < len(array)
+                self._inputs[f"peek_{name}_addr"] = min(asked, len(array) - 1)
+            self._step()
+            for array, value in zip(found, self._shown, strict=True):
+                if 0 < asked <= len(array):
+                    raw = value.to_bytes(array.shape[1], "little")
+                    array[asked - 1] = np.frombuffer(raw, dtype=np.uint8)
+        self._watched = ()
+        return found
+
+    def tokens(self) -> Tokens:
+        self._watched = tuple(f"tokens_{counter.value}" for counter in Counter)
+        self._step()
+        first, second, third, fourth = self._shown
+        self._watched = ()
+        return first, second, third, fourth
 
     def load_memory(self, dram: Dram) -> None:
         self._memory.dram.assign(dram)

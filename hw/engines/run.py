@@ -38,6 +38,9 @@ RECORD = np.dtype(
 """One entry of the notes."""
 Records = npt.NDArray[np.void]
 
+Tokens = tuple[int, int, int, int]
+"""What the token counters hold, in the order of :class:`~accel.order.Counter`."""
+
 NEVER = (1 << 64) - 1
 """An ordinal or a limit that is not reached."""
 
@@ -70,6 +73,7 @@ class HardwareRun:
             the cycles before the one in which it was found.
         index: the instruction at fault.
         counters: by register name.
+        tokens: what the token counters hold at the end.
         records: what happened, in order of cycles; None if it was not recorded.
     """
 
@@ -77,6 +81,7 @@ class HardwareRun:
     cause: Cause
     index: int
     counters: Mapping[str, int]
+    tokens: Tokens
     records: Records | None
 
     @property

@@ -16,7 +16,15 @@ from accel.access import LoopShape, as_elements, index_fault, loop_shape, reache
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import AccelError
-from accel.faults import EMPTY_PROGRAM, Cause, Fault, fault_error, fetch_fault, instruction_fault
+from accel.faults import (
+    EMPTY_PROGRAM,
+    Cause,
+    Fault,
+    fault_error,
+    fetch_fault,
+    instruction_fault,
+    overflow_fault,
+)
 from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
 from accel.order import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.sim.functional.alu import alu_immediate, alu_tensor
@@ -237,9 +245,5 @@ def uop_limit_fault(instruction: Instruction, executed: int, max_uops: int) -> t
 def _overflow_fault(stepper: Stepper, index: int, config: Config) -> tuple[int, Fault] | None:
     for counter in stepper.pushes[index]:
         if stepper.tokens[counter] > config.token_limit:
-            message = (
-                f"the counter of tokens from {Counter(counter).label} overflows; "
-                f"token_bits={config.token_bits} holds {config.token_limit}"
-            )
-            return 0, Fault(cause=Cause.TOKEN_OVERFLOW, message=message)
+            return 0, overflow_fault(Counter(counter).label, config)
     return None

@@ -11,7 +11,7 @@ from enum import IntEnum
 from heapq import heappop, heappush
 
 from accel.config import Config
-from accel.faults import Cause, Fault
+from accel.faults import Fault, overflow_fault
 from accel.isa import Unit
 from accel.order import Counter
 from accel.sim.timing.plan import Step
@@ -146,9 +146,5 @@ class Engine:
         limit = self.config.token_limit
         for pushed_at, counter, count, step in self._full:
             if pushed_at == cycle and count - self.counters[counter].popped > limit:
-                message = (
-                    f"the counter of tokens from {counter.label} overflows; "
-                    f"token_bits={self.config.token_bits} holds {limit}"
-                )
-                self.fail(cycle, step.unit, step.index, Fault(cause=Cause.TOKEN_OVERFLOW, message=message))
+                self.fail(cycle, step.unit, step.index, overflow_fault(counter.label, self.config))
         self._full = [entry for entry in self._full if entry[0] > cycle]

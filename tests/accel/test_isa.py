@@ -201,6 +201,14 @@ def test_decoded_flags_are_booleans_and_numbers_plain_integers() -> None:
     ] * 2
 
 
+def test_narrow_numbers_are_no_flags() -> None:
+    config = NAMED["tiny"].override({"uop_bytes": 8})
+    (gemm,) = decode(encode([Gemm(uop_begin=1, uop_end=2)], config), config)
+    assert isinstance(gemm, Gemm)
+    assert type(gemm.uop_begin) is int
+    assert format_instruction(gemm).split() == ["GEMM", "uop_begin=1", "uop_end=2"]
+
+
 def test_unknown_opcodes_decode() -> None:
     [found] = decode(b"\xff" * 16, VTA)
     assert found == Unknown(opcode=7, pop_prev=True, pop_next=True, push_prev=True, push_next=True)

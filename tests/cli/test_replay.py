@@ -10,6 +10,7 @@ from tests.cli.conftest import Shell
 from tests.programs import gemm_program
 from tests.vectors import write_vector
 
+ON_HARDWARE = ("--backend", "rtl", "--engine", "pysim")
 KEYS = {"name", "path", "passed", "differences", *RESULT_KEYS}
 
 
@@ -29,6 +30,21 @@ def test_vectors_that_pass(options: list[object], accel: Shell, vectors: Path) -
     assert [line.split()[:4] for line in lines[1:3]] == [["a", "pass", "5", "1"], ["b", "pass", "5", "1"]]
     assert (len(lines[1].split()) == 5) is ("sim" in options)
     assert lines[3] == "2 of 2 passed"
+
+
+def test_the_hardware(accel: Shell, vectors: Path) -> None:
+    """As the simulator has it, in cycles, figures and differences."""
+    sim, rtl = (
+        accel("replay", vectors, "bad", "--json", *backend, code=1).json
+        for backend in (["--backend", "sim"], ON_HARDWARE)
+    )
+    assert (rtl["passed"], rtl["failed"], rtl["backend"]) == (2, 1, "rtl")
+    for one in (sim, rtl):
+        one.pop("backend")
+        for program in one["programs"]:
+            for key in ("backend", "pack_seconds", "simulate_seconds"):
+                program.pop(key)
+    assert rtl == sim
 
 
 def test_a_vector_that_fails(accel: Shell, vectors: Path) -> None:
@@ -70,6 +86,18 @@ def test_limits(limit: list[object], accel: Shell, vectors: Path) -> None:
         (["none"], "'none' does not exist; give programs, or folders that hold some"),
         (["empty"], "'empty' holds no program; a vector is a folder with insn.bin, a test is a .s file"),
         (["set", "--backend", "simm"], "the backend is 'simm'; did you mean 'sim'?"),
+        (
+            ["set", "--engine", "pysim"],
+            "an engine is given with the backend 'functional'; it goes with 'rtl'",
+        ),
+        (
+            ["set", "--backend", "rtl", "--engine", "vcs"],
+            "the engine is 'vcs'; valid are cxxrtl, pysim, verilator",
+        ),
+        (
+            ["set", "--backend", "rtl", "--order", "random"],
+            "the order is 'random' with the backend 'rtl'; the hardware has its own",
+        ),
         (
             ["set", "empty"],
             "'empty' holds no program; a vector is a folder with insn.bin, a test is a .s file",
@@ -163,6 +191,18 @@ def test_expectations_that_are_not_met(line: str, message: str, backend: str, ac
         "cycle": None,
         "message": message,
     }
+
+
+def test_expectations_on_the_hardware(accel: Shell) -> None:
+    """It is looked into: scratchpads and token counters."""
+    lines = [".expect acc[0] .int32 -1 299 0*6", ".expect uop[0] .uop 2,0,0"]
+    found = verdicts(accel, *lines, ".expect tokens load>compute=2", options=ON_HARDWARE, code=1)
+    assert found == [
+        "t: 1 elements of acc differ; the first, acc[0] holds [[-1, 300, 0, 0, 0, 0, 0, 0]] "
+        "instead of [[-1, 299, 0, 0, 0, 0, 0, 0]]",
+        "t: tokens left: 0 load to compute, 0 compute to load, 0 compute to store, 0 store to compute",
+        "0 of 1 passed",
+    ]
 
 
 def test_an_error_at_another_place_or_of_another_cause(accel: Shell) -> None:

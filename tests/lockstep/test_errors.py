@@ -30,7 +30,7 @@ def program() -> Program:
 
 @cache
 def simulated() -> TimingRun:
-    found = program().execute(program().dram(), Scratchpads.random(program().config, 0))
+    found = program().simulate(program().dram(), Scratchpads.random(program().config, 0))
     assert found.timing is not None
     assert found.timing.stop is None
     return found.timing

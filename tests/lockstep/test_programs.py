@@ -11,7 +11,7 @@ from accel.config import NAMED, RUN_FIELDS, Config
 from accel.faults import Cause
 from accel.lockstep import Lockstep, Scope, lockstep
 from accel.program import Program
-from accel.replays import load_any
+from accel.replays import load_any, load_test, replay
 from tests.lockstep.builds import BUILDS, built, same_geometry
 
 FILES = sorted((Path(__file__).parents[1] / "programs").glob("*.s"))
@@ -79,23 +79,37 @@ def test_hostile_memory(config: str) -> None:
 
 @cache
 def directed(path: Path) -> Program:
-    return load_any(path)
+    return load_test(path)
+
+
+def alternatives(program: Program) -> list[Program]:
+    """The program on every build of its geometry that can count the tokens it starts from."""
+    if program.config.hardware in {NAMED["vta"].hardware, NAMED["gemm8x8"].hardware}:
+        return [program]
+    builds = [BUILDS[name] for name in same_geometry(program.config)]
+    found = [on(build, program) for build in builds if max(program.start.tokens) <= build.token_limit]
+    assert found, "tests/lockstep/builds.py has no such build"
+    return found
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_directed(path: Path) -> None:
-    """On every build of the program's geometry that can count the tokens it starts from."""
-    program = directed(path)
-    tokens = max(program.start.tokens)
-    names = [name for name in same_geometry(program.config) if tokens <= BUILDS[name].token_limit]
-    if program.config.hardware in {NAMED["vta"].hardware, NAMED["gemm8x8"].hardware}:
+    """Simulator and hardware agree on every cycle."""
+    for program in alternatives(directed(path)):
         assert_equal(program)
-    else:
-        assert names, "tests/lockstep/builds.py has no build of this geometry"
-    for name in names:
-        changed = on(BUILDS[name], program)
-        assert_equal(changed)
-        assert_equal(changed, hostile=True)
+        assert_equal(program, hostile=True)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_directed_expectations(path: Path) -> None:
+    """The hardware meets them, scratchpads and tokens included, wherever the simulator does."""
+    met = 0
+    for program in alternatives(directed(path)):
+        engine = built(program.config)
+        wanted = replay(program, backend="sim").differences
+        assert replay(program, backend="rtl", hardware=engine).differences == wanted
+        met += not wanted
+    assert met
 
 
 def test_directed_programs_end_in_every_way() -> None:

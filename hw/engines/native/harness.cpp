@@ -436,6 +436,52 @@ void accel_preload(Harness *harness, const uint8_t *const *contents, const uint6
     model.pre_acc_en(0);
 }
 
+// Copy the scratchpads, an element of each in a cycle; between runs.
+void accel_peek(Harness *harness, uint8_t *const *contents, const uint64_t *depths) {
+    Model &model = harness->model;
+    uint64_t most = 0;
+    for (int memory = 0; memory < 4; memory++)
+        most = depths[memory] > most ? depths[memory] : most;
+    model.peek_uop_en(1);
+    model.peek_inp_en(1);
+    model.peek_wgt_en(1);
+    model.peek_acc_en(1);
+    for (uint64_t element = 0; element < most; element++) {
+#define ASK(number, name) \
+    if (element < depths[number]) \
+        model.peek_##name##_addr(element);
+        ASK(0, uop)
+        ASK(1, inp)
+        ASK(2, wgt)
+        ASK(3, acc)
+#undef ASK
+        harness->cycle();
+        model.settle();
+#define TAKE(number, name, bytes)    \
+    if (element < depths[number])    \
+        model.peek_##name##_data(contents[number] + element * (bytes));
+        TAKE(0, uop, UOP_ELEMENT_BYTES)
+        TAKE(1, inp, INP_ELEMENT_BYTES)
+        TAKE(2, wgt, WGT_ELEMENT_BYTES)
+        TAKE(3, acc, ACC_ELEMENT_BYTES)
+#undef TAKE
+    }
+    model.peek_uop_en(0);
+    model.peek_inp_en(0);
+    model.peek_wgt_en(0);
+    model.peek_acc_en(0);
+}
+
+// What the token counters hold.
+void accel_tokens(Harness *harness, uint64_t *counts) {
+    Model &model = harness->model;
+    model.settle();
+    counts[0] = model.tokens_0();
+    counts[1] = model.tokens_1();
+    counts[2] = model.tokens_2();
+    counts[3] = model.tokens_3();
+}
+
 // Up to so many cycles. Returns 1 when the run has ended, 2 when the design broke a rule of the bus, else 0.
 int accel_run(Harness *harness, uint64_t cycles) {
     for (uint64_t count = 0; count < cycles; count++) {
