@@ -185,9 +185,14 @@ class Emission:
         dram, local = (node.target, node.source) if store else (node.source, node.target)
         tensor = self._dram_tensor(dram.buffer, local.buffer, store)
         dimensions = self._region(local)
-        extents = tuple(-(-evaluate(d.extent, env) // d.width) for d in dimensions)
-        if min(extents) <= 0:
+        held = [evaluate(d.extent, env) for d in dimensions]
+        if min(held) <= 0:
             return
+        padding = tuple((evaluate(a, env), evaluate(b, env)) for a, b in node.padding)
+        around = padding or ((0, 0),) * len(held)
+        extents = tuple(
+            -(-(n - sum(zeros)) // d.width) for n, zeros, d in zip(held, around, dimensions, strict=True)
+        )
         local_ptr = AccessPtr(
             local.buffer.scope.name if local.buffer.scope is not None else "",
             self._base(local, dimensions, self._strides(local, env), self._copy_base(local, env), env),
@@ -196,13 +201,16 @@ class Emission:
         element = self.elements[local.buffer]
         outer = tensor.layout.packed[: len(dimensions)]
         dram_dimensions = self._dram_region(dram, element)
-        dram_ptr = AccessPtr(
-            "dram", self._base(dram, dram_dimensions, _row_major(outer), tensor.base, env), _row_major(outer)
-        )
+        rows = _row_major(outer)
+        steps = node.steps or (1,) * len(rows)
+        _check_whole_elements(node, dimensions, around, steps)
+        apart = tuple(step * n for step, n in zip(steps, rows, strict=True))
+        dram_ptr = AccessPtr("dram", self._base(dram, dram_dimensions, rows, tensor.base, env), apart)
         target = Target(
             config=self.config,
             extents=extents,
             memory=transfer_memory(dram.buffer, local.buffer, store=store),
+            padding=padding,
         )
         if store:
             if self.rereads:
@@ -210,7 +218,7 @@ class Emission:
             self.emitted.extend(dma_copy2d(target, dram_ptr, local_ptr))
             return
         place = (local.buffer, evaluate(local.copy, env))
-        content = (dram.buffer, extents, dram_ptr, local_ptr)
+        content = (dram.buffer, extents, padding, dram_ptr, local_ptr)
         if self._content.get(place) != content:
             self._content[place] = content
             self.emitted.extend(dma_copy2d(target, local_ptr, dram_ptr))
@@ -293,6 +301,18 @@ def _row_major(sizes: Sequence[int]) -> tuple[int, ...]:
         strides.append(step)
         step *= size
     return tuple(reversed(strides))
+
+
+def _check_whole_elements(
+    node: Copy, dimensions: list[_Dimension], padding: Sequence[tuple[int, int]], steps: Sequence[int]
+) -> None:
+    """Refuse what a copy of whole elements cannot do along the dimensions that these are blocks of."""
+    for d, (dimension, zeros, step) in enumerate(zip(dimensions, padding, steps, strict=True)):
+        if dimension.width > 1 and (any(zeros) or step > 1):
+            raise TensorizeError(
+                f"{node.target.buffer.name} has padding or steps in dimension {d}, of which an element holds "
+                f"{dimension.width}; dma_copy2d moves whole elements"
+            )
 
 
 def _inside_element(region: Region, dimension: _Dimension) -> TensorizeError:

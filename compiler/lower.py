@@ -11,7 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from accel.compiler.expr import Binary, Cast, Const, Expr, IterVar, Read, Sum, reads, rewrite, substitute
+from accel.compiler.expr import (
+    Binary,
+    Cast,
+    Condition,
+    Const,
+    Expr,
+    IterVar,
+    Read,
+    Sum,
+    reads,
+    rewrite,
+    substitute,
+)
 from accel.compiler.linear import at_zero, bounds, ceil_div, linear, simplify, variables
 from accel.compiler.nest import Assign, Buffer, Fill, For, Guard, Nest, Node, Range, Region, replace_vars
 from accel.compiler.schedule import Fuse, Schedule, Split, Stage
@@ -41,7 +53,7 @@ class StageNest:
     values: dict[IterVar, Expr] = field(default_factory=dict)
     extents: dict[IterVar, Expr] = field(default_factory=dict)
     loops: dict[IterVar, IterVar | None] = field(default_factory=dict)
-    conditions: list[tuple[Expr, Expr]] = field(default_factory=list)
+    conditions: list[Condition] = field(default_factory=list)
 
     @property
     def held(self) -> tuple[Expr, ...]:
@@ -58,14 +70,14 @@ class StageNest:
         found = (self.loops[leaf] for leaf in self.stage.leaves[:position])
         return self.outer + tuple(v for v in found if v is not None)
 
-    def conditions_at(self, position: int) -> list[tuple[Expr, Expr]]:
+    def conditions_at(self, position: int) -> list[Condition]:
         """The conditions that are decided just inside the leaf before ``position``."""
         known = set(self.outside(position))
         before = set(self.outside(position - 1)) if position else None
         used = [(c, {*variables(c[0]), *variables(c[1])}) for c in self.conditions]
         return [c for c, v in used if v <= known and (before is None or not v <= before)]
 
-    def space_conditions(self, begin: int, end: int | None = None) -> list[tuple[Expr, Expr]]:
+    def space_conditions(self, begin: int, end: int | None = None) -> list[Condition]:
         """The conditions on space loops that the leaves from ``begin`` to before ``end`` decide."""
         later = set() if end is None else self.inside(end)
         summed = {self.loops[leaf] for leaf in self.stage.leaves if leaf.kind == "reduce"}
@@ -419,7 +431,7 @@ def wrap_loop(nest: StageNest, leaf: IterVar, inner: Sequence[Node]) -> list[Nod
     return [For(loop, nest.extents[leaf], tuple(inner), threads=threads, unrolled=unrolled)]
 
 
-def guarded(conditions: Sequence[tuple[Expr, Expr]], nodes: list[Node]) -> list[Node]:
+def guarded(conditions: Sequence[Condition], nodes: list[Node]) -> list[Node]:
     """``nodes`` behind ``conditions``, if there are any."""
     return [Guard(tuple(conditions), tuple(nodes))] if conditions else nodes
 

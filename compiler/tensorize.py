@@ -28,6 +28,7 @@ from accel.compiler.nest import Alu, Buffer, Call, Copy, Nest, Node, Range, Regi
 from accel.compiler.registry import operand_scopes
 from accel.compiler.schedule import Schedule, Split, Stage
 from accel.compiler.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
+from accel.compiler.window import window_of
 from accel.compiler.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
 from accel.errors import TensorizeError
 
@@ -162,15 +163,16 @@ class _Emitter:
 
     def _copy(self, nest: StageNest, block: int) -> Node:
         stage = nest.stage
-        body = stage.body.value if isinstance(stage.body, Cast) else stage.body
         where = stage.scope.name if stage.scope is not None else "DRAM"
-        if not isinstance(body, Read) or body.indices != stage.axis:
+        window = window_of(stage.axis, stage.body)
+        if window is None:
             raise TensorizeError(
                 f"{stage.name} in {where} is neither tensorized nor a plain copy; tensorize it, "
                 f"or compute it in acc_buffer (cache_write) and tensorize that with the machine's alu"
             )
-        assert isinstance(body.tensor, Tensor)
-        source = self.lowering.buffers[body.tensor]
+        tensor = window.read.tensor
+        assert isinstance(tensor, Tensor)
+        source = self.lowering.buffers[tensor]
         target = inner_region(nest, block)
         if target is None:
             raise TensorizeError(f"the inner loops of {stage.name} cover no box; it cannot be copied as one")
@@ -179,13 +181,16 @@ class _Emitter:
                 f"{stage.name} copies from {source.scope or 'DRAM'} to {where}; "
                 f"dma_copy2d goes between DRAM and a scratchpad"
             )
-        starts = self.lowering.starts[body.tensor]
-        ranges = []
-        for d, r in enumerate(target.ranges):
-            absolute = at_zero(nest.index(d), nest.inside(block))
-            ranges.append(Range(simplify(absolute - starts[d]), r.extent))
         _check_dtypes(stage, source, target.buffer)
-        return Copy(target, Region(source, tuple(ranges), self.lowering.held[source]))
+        inner = nest.inside(block)
+        first = [at_zero(nest.index(d), inner) for d in range(len(target.ranges))]
+        ranges, padding = window.source(first, [r.extent for r in target.ranges])
+        starts = self.lowering.starts[tensor]
+        relative = tuple(
+            Range(simplify(r.start - start), r.extent) for r, start in zip(ranges, starts, strict=True)
+        )
+        region = Region(source, relative, self.lowering.held[source])
+        return Copy(target, region, padding, window.steps if max(window.steps) > 1 else ())
 
     # --- declared intrinsics -----------------------------------------------------------------------
 
@@ -278,8 +283,8 @@ class _Emitter:
             return True
         assert isinstance(tensor, Tensor)
         stage = self.lowering.schedule[tensor]
-        body = stage.body
-        return isinstance(body, Read) and body.indices == stage.axis and self._is_packed(body.tensor)
+        window = window_of(stage.axis, stage.body)
+        return window is not None and self._is_packed(window.read.tensor)
 
     # --- the ALU -----------------------------------------------------------------------------------
 

@@ -167,7 +167,7 @@ class _Threads:
             return replace(node, body=tuple(self._own(n) for n in node.body))
         if isinstance(node, Copy):
             self._check_shared(node.target)
-            return Copy(self._region(node.target), self._region(node.source))
+            return replace(node, target=self._region(node.target), source=self._region(node.source))
         if isinstance(node, Call):
             if node.form != "update":
                 self._check_shared(node.output)
