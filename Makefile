@@ -25,6 +25,7 @@ lint: $(VENV)/lint
 golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden
 	$(BIN)/accel isa > docs/isa.md
+	$(BIN)/accel registers > docs/registers.md
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

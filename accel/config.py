@@ -70,7 +70,7 @@ class Config:
     acc_bytes: int = _memory(128 << 10, "capacity of the acc scratchpad; out holds as many elements")
 
     bus_bits: int = _timing(64, "bits", "width of the AXI4 data bus", 64, 512, power_of_two=True)
-    read_latency: int = _timing(64, "cycles", "from the grant of a read burst to its first beat", 1, 65535)
+    read_latency: int = _timing(64, "cycles", "from the grant of a read burst to its first beat", 2, 65535)
     write_latency: int = _timing(
         16, "cycles", "from the last beat of a write burst to its response", 1, 65535
     )
@@ -221,6 +221,11 @@ class Config:
         """This timing on ``other``'s geometry."""
         return replace(self, **{n: getattr(other, n) for n, s in SPECS.items() if s.kind == "geometry"})
 
+    @cached_property
+    def hardware(self) -> "Config":
+        """What the hardware is built from: :data:`RUN_FIELDS` at their defaults, no name."""
+        return Config(**{name: getattr(self, name) for name in SPECS if name not in RUN_FIELDS})
+
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data, as :func:`from_dict` reads them."""
         return {"name": self.name} | {name: getattr(self, name) for name in SPECS}
@@ -231,6 +236,9 @@ class Config:
 
 SPECS: dict[str, Spec] = {f.name: f.metadata["spec"] for f in fields(Config) if "spec" in f.metadata}
 """Declaration of every field but the name, in order."""
+
+RUN_FIELDS = frozenset({"read_latency", "write_latency", "mem_base", "mem_size", "serial"})
+"""Timing fields that make no other hardware: the memory's, and those written to registers before a run."""
 
 
 def _check_value(config: Config, name: str, value: object, spec: Spec) -> None:

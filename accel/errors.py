@@ -35,6 +35,16 @@ class ProgramError(AccelError):
     """Instructions or a program file that cannot be read, written or encoded."""
 
 
+class EngineError(AccelError):
+    """An RTL engine that cannot be built or used here."""
+
+
+class HardwareError(AccelError):
+    """The hardware itself is wrong: it broke a rule of the bus, refused a setting, or did not end."""
+
+    exit_code = 1
+
+
 class ProgramFault(AccelError):
     """The program was understood and is wrong."""
 

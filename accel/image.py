@@ -11,7 +11,7 @@ import json
 import math
 import reprlib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,12 +20,14 @@ from typing import IO, Any, Literal, Self, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from accel.config import INSTRUCTION_BYTES, SPECS, Config, from_dict
+from accel.config import INSTRUCTION_BYTES, PAGE_BYTES, SPECS, Config, from_dict
 from accel.dram import Dram
 from accel.errors import AccelError, ProgramError
+from accel.faults import dram_span, instruction_fault
 from accel.files import write_atomically
-from accel.isa import Instruction, check_encodable, decode
+from accel.isa import Instruction, Transfer, check_encodable, decode
 from accel.layout import PackedLayout, Preparation
+from accel.scenario import Expected, Start, check_scenario
 
 FORMAT = "accel-program"
 FORMAT_VERSION = 1
@@ -89,6 +91,18 @@ class ImageTensor:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Region:
+    """A named part of DRAM; ``offset`` counts from the start of the window."""
+
+    name: str
+    offset: int
+    nbytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"name": self.name, "offset": self.offset, "bytes": self.nbytes}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Image:
     """A compiled program.
 
@@ -98,6 +112,9 @@ class Image:
         code_offset: of the first instruction from the start of the window.
         segments: offset and content of what must lie in DRAM besides: micro-ops, packed constants.
         tensors: inputs, outputs and constants.
+        regions: parts of DRAM that have names and are no tensors.
+        start: what a run starts from besides DRAM.
+        expected: what must come of a run, if the program is a test.
         source: tensor expression, schedule and options as data, or None if unknown.
         compile_seconds: what compilation took, or None if unknown.
     """
@@ -107,6 +124,9 @@ class Image:
     code_offset: int
     segments: tuple[tuple[int, bytes], ...] = ()
     tensors: tuple[ImageTensor, ...] = ()
+    regions: tuple[Region, ...] = ()
+    start: Start = field(default_factory=Start)
+    expected: Expected | None = None
     source: dict[str, Any] | None = None
     compile_seconds: float | None = None
     notes: dict[str, Any] = field(default_factory=dict)
@@ -151,6 +171,8 @@ class Image:
             yield offset, offset + len(content)
         for tensor in self.tensors:
             yield tensor.offset, tensor.offset + tensor.nbytes
+        for region in self.regions:
+            yield region.offset, region.offset + region.nbytes
 
     # --- file ------------------------------------------------------------------------------------
 
@@ -177,6 +199,9 @@ class Image:
             "code_bytes": len(self.code),
             "segments": [{"offset": offset, "bytes": len(content)} for offset, content in self.segments],
             "tensors": [tensor.to_dict() for tensor in self.tensors],
+            "regions": [region.to_dict() for region in self.regions],
+            "start": self.start.to_dict(),
+            "expected": None if self.expected is None else self.expected.to_dict(),
             "source": self.source,
             "compile_seconds": self.compile_seconds,
             "notes": self.notes,
@@ -226,12 +251,19 @@ class Image:
             code=code,
             code_offset=_offset(manifest, "code_offset"),
             segments=segments,
-            tensors=tuple(map(_tensor, _entry(manifest, "tensors", list))),
+            tensors=tuple(map(read_tensor, _entry(manifest, "tensors", list))),
+            regions=tuple(map(_region, _optional(manifest, "regions", list) or [])),
+            start=Start()
+            if manifest.get("start") is None
+            else Start.from_dict(_entry(manifest, "start", dict)),
+            expected=None
+            if manifest.get("expected") is None
+            else Expected.from_dict(_entry(manifest, "expected", dict)),
             source=_optional(manifest, "source", dict),
             compile_seconds=_seconds(manifest.get("compile_seconds")),
             notes=_optional(manifest, "notes", dict) or {},
         )
-        _check_image(image)
+        check_image(image)
         return image
 
 
@@ -292,7 +324,23 @@ def _seconds(value: Any) -> float | None:
     raise ProgramError(f"compile_seconds is {reprlib.repr(value)} in its manifest; it must be a duration")
 
 
-def _tensor(data: Any) -> ImageTensor:
+def _region(data: Any) -> Region:
+    name, nbytes = _entry(data, "name", str), _entry(data, "bytes", int)
+    if not name.isidentifier():
+        raise ProgramError(f"the name of a region is {reprlib.repr(name)}; it must be an identifier")
+    if nbytes < 0:
+        raise ProgramError(
+            f"region {name!r} has {nbytes} bytes in its manifest; it cannot have less than none"
+        )
+    return Region(name=name, offset=_offset(data), nbytes=nbytes)
+
+
+def read_tensor(data: Any) -> ImageTensor:
+    """A tensor from what :meth:`ImageTensor.to_dict` gives.
+
+    Raises:
+        ProgramError: a value is missing, of the wrong type or out of range.
+    """
     name, role, dtype = (_entry(data, key, str) for key in ("name", "role", "dtype"))
     if not name.isidentifier():
         raise ProgramError(f"the name of a tensor is {reprlib.repr(name)}; it must be an identifier")
@@ -323,13 +371,22 @@ def _preparation(name: str, dtype: str, data: dict[str, Any]) -> Preparation:
     return Preparation.from_dict(data)
 
 
-def _check_image(image: Image) -> None:
-    """Refuse parts that do not fit together."""
+def check_image(image: Image) -> None:
+    """Refuse parts that do not fit together.
+
+    Raises:
+        ProgramError: naming what does not fit.
+    """
     if image.code_offset % INSTRUCTION_BYTES or len(image.code) % INSTRUCTION_BYTES:
         raise ProgramError(f"its instructions are not aligned to {INSTRUCTION_BYTES} bytes")
     window = image.config.mem_size
     if image.size > window:
         raise ProgramError(f"it occupies {image.size} bytes of DRAM; its window has {window}")
+    code_end = image.code_offset + len(image.code)
+    for offset, content in image.segments:
+        if max(offset, image.code_offset) < min(offset + len(content), code_end):
+            raise ProgramError(f"its data at {offset:#x} overlaps its instructions at {image.code_offset:#x}")
+    check_scenario(image.start, image.expected, image.config, len(image.code) // INSTRUCTION_BYTES)
     segments = {offset: len(content) for offset, content in image.segments}
     known: dict[str, tuple[object, ...]] = {}
     for tensor in image.tensors:
@@ -343,6 +400,44 @@ def _check_image(image: Image) -> None:
         kind = (tensor.role, tensor.dtype, tensor.layout.shape)
         if known.setdefault(tensor.name, kind) != kind:
             raise ProgramError(f"tensor {tensor.name!r} stands twice, as {known[tensor.name]} and as {kind}")
+
+
+def free_address(
+    config: Config,
+    instructions: Iterable[Instruction],
+    used: Iterable[tuple[int, int]],
+    nbytes: int,
+    name: str,
+) -> int:
+    """Where instructions can be put: the first page from which on nothing is used.
+
+    What the program only reads counts as used too: it is zero, and must stay so.
+
+    Args:
+        config: the window.
+        instructions: the program.
+        used: start and stop of other bytes in use, from the start of the window.
+        nbytes: of the instructions.
+        name: of the program in errors.
+
+    Raises:
+        ProgramError: there is no room.
+    """
+    base = config.mem_base
+    taken = [(base + start, base + stop) for start, stop in used]
+    taken += [
+        dram_span(one, config)
+        for one in instructions
+        if isinstance(one, Transfer) and one.x_size and instruction_fault(one, config) is None
+    ]
+    address = base
+    for start, stop in sorted(taken):
+        if start >= address + nbytes:
+            break
+        address = max(address, -(-stop // PAGE_BYTES) * PAGE_BYTES)
+    if address + nbytes > base + config.mem_size:
+        raise ProgramError(f"{name} leaves no room for its instructions in the DRAM window")
+    return address
 
 
 def _segment_name(number: int) -> str:

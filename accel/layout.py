@@ -102,7 +102,7 @@ class PackedLayout:
 
     @property
     def repeats(self) -> bool:
-        """Whether some packed dimension repeats the data; such a tensor can only be read."""
+        """Whether some packed dimension repeats the data; such a tensor is no output."""
         columns = zip(*self.coefficients, strict=True)
         return any(size > 1 and not any(c) for size, c in zip(self.packed, columns, strict=True))
 
@@ -113,13 +113,7 @@ class PackedLayout:
         return np.ascontiguousarray(self._view(padded))
 
     def unpack(self, packed: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The plain array of a packed one of shape :attr:`packed`.
-
-        Raises:
-            ProgramError: the layout repeats data.
-        """
-        if self.repeats:
-            raise ProgramError("a tensor whose layout repeats data cannot be unpacked")
+        """The plain array of a packed one of shape :attr:`packed`, whose repeated data are equal."""
         padded = np.zeros(self.extents, dtype=packed.dtype)
         self._view(padded)[...] = packed
         return np.ascontiguousarray(padded[tuple(slice(0, n) for n in self.shape)])

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from accel.assembly import code_lines
 from accel.compiler.fold import fold_bias
 from accel.compiler.lower import lower
 from accel.compiler.nest import format_nest
@@ -65,10 +66,8 @@ def _stream_lines(instructions: list[Instruction]) -> Iterator[str]:
 
 
 def assembly_text(program: Program) -> str:
-    """The instructions, one per line with its number."""
-    width = len(str(len(program.instructions)))
-    lines = (f"{i:>{width}}  {format_instruction(x)}\n" for i, x in enumerate(program.instructions))
-    return "".join(lines)
+    """The instructions, one per line with its number, and what each does."""
+    return "".join(line + "\n" for line in code_lines(program))
 
 
 STAGES: dict[str, Callable[[Program], str]] = {

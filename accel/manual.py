@@ -47,7 +47,7 @@ def isa_manual(config: Config) -> str:
         sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", _prose(cls), _fields(cls, config)]
         if cls is Alu:
             operations = ((f"{op.value}", op.name, f"`{_ALU[op]}`") for op in AluOp)
-            sections.append(_table(("alu_op", "name", "result of x = acc[dst] and y"), operations))
+            sections.append(table(("alu_op", "name", "result of x = acc[dst] and y"), operations))
     sections += [
         "## Micro-ops",
         _prose(MicroOp),
@@ -55,7 +55,7 @@ def isa_manual(config: Config) -> str:
         _fields(MicroOp, config),
         "## Errors",
         _ERRORS,
-        _table(("number", "cause", "meaning"), ((f"{c.value}", f"`{c.label}`", c.doc) for c in Cause)),
+        table(("number", "cause", "meaning"), ((f"{c.value}", f"`{c.label}`", c.doc) for c in Cause)),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -80,7 +80,7 @@ def _memories(config: Config) -> str:
         by = f"{mover.OPCODE.name}, in the {mover.unit.label} unit"
         depth = f"{scratchpad_depth(memory, config)}"
         rows.append((f"{memory.value}", memory.name, element, scratchpad(memory), depth, by))
-    return _table(("id", "name", "element in DRAM", "scratchpad", "elements", "moved by"), rows)
+    return table(("id", "name", "element in DRAM", "scratchpad", "elements", "moved by"), rows)
 
 
 def _fields(cls: type[Any], config: Config) -> str:
@@ -89,9 +89,10 @@ def _fields(cls: type[Any], config: Config) -> str:
         high = slot.offset + slot.width - 1
         bits = f"{slot.offset}" if slot.width == 1 else f"{high}:{slot.offset}"
         rows.append((bits, f"`{slot.name}`", slot.spec.doc + (", signed" if slot.spec.signed else "")))
-    return _table(("bits", "field", "meaning"), rows)
+    return table(("bits", "field", "meaning"), rows)
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -141,7 +141,14 @@ class Program(Image):
         """Prove or refute that the program neither deadlocks nor races, before it runs."""
         base = self.config.mem_base
         span = (base + self.code_offset, base + self.code_offset + len(self.code))
-        return check_tokens(self.instructions, self.config, memory=self.dram(), program_span=span)
+        return check_tokens(
+            self.instructions,
+            self.config,
+            memory=self.dram(),
+            program_span=span,
+            tokens=self.start.tokens,
+            contents=self.start.contents,
+        )
 
     def run(
         self,
@@ -172,8 +179,6 @@ class Program(Image):
             ShapeError: an input that the program does not have, or of another shape or dtype.
             MachineError, DeadlockError, LimitExceeded: the machine stopped early.
         """
-        if backend not in BACKENDS:
-            raise AccelError(f"the backend is {backend!r}; {nearest(backend, BACKENDS)}")
         _check_seed(seed)
         program = self.with_timing(self.config.override(timing, kinds=("timing",))) if timing else self
         given = dict(inputs or {})
@@ -184,7 +189,15 @@ class Program(Image):
         dram = program.dram()
         program._pack(dram, values)
         packed = time.perf_counter()
-        simulation = program._simulate(dram, backend, seed, order, max_cycles, max_uops)
+        simulation = program.execute(
+            dram,
+            Scratchpads.random(program.config, seed),
+            backend=backend,
+            seed=seed,
+            order=order,
+            max_cycles=max_cycles,
+            max_uops=max_uops,
+        )
         simulated = time.perf_counter()
         simulation.raise_if_bad()
         outputs = program._unpack(dram)
@@ -217,22 +230,46 @@ class Program(Image):
         if not refused or not self.has_expression:
             return self  # packing says what is wrong
         image = compile_schedule(self.schedule(), self.config, constants=self._constants(), fold=False)
-        return _as_program(image)
+        return as_program(image)
 
-    def _simulate(
-        self, dram: Dram, backend: str, seed: int, order: Order, max_cycles: int, max_uops: int
+    def execute(
+        self,
+        dram: Dram,
+        pads: Scratchpads,
+        *,
+        backend: str = "sim",
+        seed: int = 0,
+        order: Order = "program",
+        max_cycles: int = DEFAULT_MAX_CYCLES,
+        max_uops: int = DEFAULT_MAX_UOPS,
     ) -> Simulation:
+        """Run the program on memories that are there already.
+
+        Args:
+            dram: with instructions and data in it, as from :meth:`dram`; it is changed.
+            pads: the scratchpads, which are changed; first they get what :attr:`start` says.
+            backend: ``sim`` or ``functional``.
+            seed: of a random order.
+            order: of functional execution.
+            max_cycles, max_uops: limits, if :attr:`start` has none that is lower.
+
+        Raises:
+            AccelError: an unknown backend.
+        """
+        if backend not in BACKENDS:
+            raise AccelError(f"the backend is {backend!r}; {nearest(backend, BACKENDS)}")
         return simulate(
             self.instructions,
             self.config,
             dram,
-            Scratchpads.random(self.config, seed),
+            pads.fill(self.start.contents),
             address=self.config.mem_base + self.code_offset,
+            tokens=self.start.tokens,
             timed=backend == "sim",
             order=order,
             seed=seed,
-            max_cycles=max_cycles,
-            max_uops=max_uops,
+            max_cycles=min(max_cycles, self.start.max_cycles or max_cycles),
+            max_uops=min(max_uops, self.start.max_uops or max_uops),
         )
 
     def _inputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
@@ -294,7 +331,7 @@ def build(
     options = {"workload": target.name, **target.parameters} if isinstance(target, Workload) else {}
     schedule = _schedule(target, chosen, vthreads, steps)
     image = compile_schedule(schedule, chosen.config, constants=constants, options=options)
-    program = _as_program(replace(image, compile_seconds=time.perf_counter() - begin))
+    program = as_program(replace(image, compile_seconds=time.perf_counter() - begin))
     program.check().raise_if_bad()
     return program
 
@@ -313,5 +350,6 @@ def _schedule(
     return schedule if vthreads is None else rethreaded(schedule, on, vthreads)
 
 
-def _as_program(image: Image) -> Program:
+def as_program(image: Image) -> Program:
+    """An image with all that can be done to programs."""
     return Program(**{name: getattr(image, name) for name in image.__dataclass_fields__})

@@ -13,7 +13,7 @@ from accel.compiler.metrics import Compulsory
 from accel.config import INSTRUCTION_BYTES, Config
 from accel.errors import MachineError, MismatchError, ProgramFault
 from accel.events import Event, UnitCycles
-from accel.faults import Cause
+from accel.faults import Cause, instruction_fault
 from accel.isa import Instruction, Memory, Transfer
 from accel.order import is_carrier
 from accel.sim.simulator import Simulation
@@ -85,11 +85,17 @@ class Result:
 
     @cached_property
     def bytes_by_kind(self) -> dict[str, int]:
-        """Bytes that the instructions move, by memory, and those of the instructions themselves."""
+        """Bytes that the instructions move, by memory, and those of the instructions themselves; instructions
+        that are wrong move nothing."""
         moved: Counter[str] = Counter()
         for instruction in self.instructions:
+            if (
+                not isinstance(instruction, Transfer)
+                or instruction_fault(instruction, self.config) is not None
+            ):
+                continue
             rows = dram_rows(instruction, self.config)
-            if rows is not None and isinstance(instruction, Transfer):
+            if rows is not None:
                 moved[_KINDS[instruction.memory]] += rows.rows * rows.row_bytes
         return {kind: moved[kind] for kind in _KINDS} | {
             "instructions": len(self.instructions) * INSTRUCTION_BYTES

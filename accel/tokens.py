@@ -6,6 +6,9 @@ of k-th push before (k + initial)-th pop of the same counter; it is kept as one 
 instruction. Two overlapping accesses by different units, at least one of them a write, that it does
 not order are a race. Order that only a full queue gives does not count.
 
+On the way it notes where a program reads what nothing in it has written: what the scratchpads hold at the
+start is arbitrary, or left by an earlier run.
+
 Cost is linear in instructions plus touched ranges.
 """
 
@@ -17,13 +20,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import AccessSets, Elements, dram_rows
+from accel.access import AccessSets, Elements
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import DeadlockError, MachineError, ProgramFault, RaceError
 from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_fault
-from accel.isa import Instruction, Load, Loops, Memory, Transfer, Unit
+from accel.isa import Instruction, Loops, Transfer, Unit
+from accel.micro_ops import UopMemory
 from accel.order import WORKERS, Counter, Stepper, Waiting, explain_deadlock
+from accel.scenario import Contents, element_bytes
 from accel.shared import SharedDram
 
 MOST_REPORTED = 16
@@ -58,6 +63,22 @@ class Race:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Unwritten:
+    """An instruction that reads scratchpad elements which nothing in the program has written before."""
+
+    index: int
+    memory: str
+    where: tuple[int, int]
+    """First and last of the elements."""
+
+    def __str__(self) -> str:
+        low, high = self.where
+        return (
+            f"instruction {self.index} reads {self.memory} elements {low}..{high}, which nothing has written"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TokenReport:
     """What the token check found; ``ok`` says that the program is proven right."""
 
@@ -72,6 +93,9 @@ class TokenReport:
     """Largest value of each counter over all legal orders."""
     unknown_uops: tuple[int, ...]
     """GEMM and ALU instructions whose micro-ops only the run can tell; they are not proven."""
+    unwritten: tuple[Unwritten, ...] = ()
+    """Reads of what an earlier run has left in the scratchpads; legal."""
+    unwritten_count: int = 0
 
     @property
     def ok(self) -> bool:
@@ -109,6 +133,7 @@ def check_tokens(
     memory: Dram,
     program_span: tuple[int, int] | None = None,
     tokens: Sequence[int] = (0, 0, 0, 0),
+    contents: Sequence[Contents] = (),
 ) -> TokenReport:
     """Prove or refute that a program's result does not depend on timing.
 
@@ -118,11 +143,12 @@ def check_tokens(
         memory: DRAM before the run, from which micro-ops are read.
         program_span: bytes ``[start, stop)`` that hold the instructions, if they lie in ``memory``.
         tokens: the counters before the run.
+        contents: what is known of the scratchpads before the run.
     """
     faults = _static_faults(instructions, config)
     if faults:
         return _report(instructions, faults=faults, left_over=tokens, peak=tokens)
-    return _TokenCheck(instructions, config, memory, program_span, tokens).run()
+    return _TokenCheck(instructions, config, memory, program_span, tokens, contents).run()
 
 
 def _static_faults(instructions: Sequence[Instruction], config: Config) -> list[tuple[int, Fault]]:
@@ -149,6 +175,8 @@ def _report(
     deadlock: Sequence[Waiting] | None = None,
     faults: Sequence[tuple[int, Fault]] = (),
     unknown_uops: Sequence[int] = (),
+    unwritten: Sequence[Unwritten] = (),
+    unwritten_count: int = 0,
 ) -> TokenReport:
     return TokenReport(
         instructions=len(instructions),
@@ -159,6 +187,8 @@ def _report(
         left_over=(left_over[0], left_over[1], left_over[2], left_over[3]),
         peak=(peak[0], peak[1], peak[2], peak[3]),
         unknown_uops=tuple(unknown_uops),
+        unwritten=tuple(unwritten),
+        unwritten_count=unwritten_count,
     )
 
 
@@ -197,11 +227,10 @@ class _TokenCheck:
         memory: Dram,
         program_span: tuple[int, int] | None,
         tokens: Sequence[int],
+        contents: Sequence[Contents],
     ) -> None:
         self.instructions = instructions
         self.config = config
-        self.memory = memory
-        self.tokens = tokens
         self.stepper = Stepper(instructions, config, tokens=tokens)
         self.sets = AccessSets(config)
         self.shared = SharedDram(instructions, config, program_span)
@@ -209,8 +238,15 @@ class _TokenCheck:
             name: _History(getattr(config, f"{name}_depth")) for name in ("inp", "wgt", "acc", "uop")
         }
         self.dram_history = _History(self.shared.segments)
-        self.uops = np.zeros(config.uop_depth, dtype=np.uint32)
-        self.uops_known = np.zeros(config.uop_depth, dtype=bool)
+        self.uops = UopMemory(config, memory, contents)
+        self.written = {
+            name: np.zeros(getattr(config, f"{name}_depth"), dtype=bool) for name in self.histories
+        }
+        for one in contents:
+            count = len(one.data) // element_bytes(one.scratchpad, config)
+            self.written[one.scratchpad][one.element : one.element + count] = True
+        self.unwritten: list[Unwritten] = []
+        self.unwritten_count = 0
         self.members: dict[Unit, list[int]] = {unit: [] for unit in WORKERS}
         self.unit_clock: dict[Unit, _Clock] = dict.fromkeys(WORKERS, (0, 0, 0))
         self.in_flight: list[deque[_Clock]] = [deque([(0, 0, 0)] * tokens[c]) for c in Counter]
@@ -242,6 +278,8 @@ class _TokenCheck:
             left_over=stepper.tokens,
             peak=self.peak,
             unknown_uops=self.unknown[:MOST_REPORTED],
+            unwritten=self.unwritten,
+            unwritten_count=self.unwritten_count,
         )
 
     def _pop_positions(self) -> list[list[int]]:
@@ -281,23 +319,42 @@ class _TokenCheck:
         instruction = self.instructions[index]
         if isinstance(instruction, Transfer):
             for memory, write, elements in self.sets.transfer(instruction):
+                self._follow(memory, index, write, elements)
                 self._access(memory, self.histories[memory], index, unit, write, elements, clock, position)
             self._touch_dram(index, instruction, unit, clock, position)
-            if isinstance(instruction, Load) and instruction.memory == Memory.UOP and instruction.x_size:
-                self._load_uops(index, instruction)
+            segments = self.shared.elements(index)
+            stored = self.dram_history.last[Unit.STORE, True]
+            self.uops.load(
+                instruction, overwritten=segments is not None and bool((stored[segments] >= 0).any())
+            )
         elif isinstance(instruction, Loops) and instruction.uop_count:
-            begin, end = instruction.uop_begin, instruction.uop_end
-            if not self.uops_known[begin:end].all():
+            self._follow("uop", index, False, slice(instruction.uop_begin, instruction.uop_end))
+            words = self.uops.words(instruction)
+            if words is None:
                 self.unknown.append(index)
                 return
-            access = self.sets.loops(instruction, self.uops[begin:end])
+            access = self.sets.loops(instruction, words)
             if access.fault is not None:
                 self.faults.append((index, access.fault[1]))
             for memory, write, elements in access.touches:
                 if memory != "uop":
+                    self._follow(memory, index, write, elements)
                     self._access(
                         memory, self.histories[memory], index, unit, write, elements, clock, position
                     )
+
+    def _follow(self, memory: str, index: int, write: bool, elements: Elements) -> None:
+        """Note what is written, and what is read that is not."""
+        written = self.written[memory]
+        if write:
+            written[elements] = True
+        elif not written[elements].all():
+            self.unwritten_count += 1
+            if len(self.unwritten) < MOST_REPORTED:
+                ids = np.arange(elements.start, elements.stop) if isinstance(elements, slice) else elements
+                missing = ids[~written[elements]]
+                where = (int(missing[0]), int(missing[-1]))
+                self.unwritten.append(Unwritten(index=index, memory=memory, where=where))
 
     def _touch_dram(
         self, index: int, instruction: Transfer, unit: Unit, clock: _Clock, position: int
@@ -338,23 +395,6 @@ class _TokenCheck:
         self.race_count += 1
         if len(self.races) < MOST_REPORTED:
             self.races.append(race)
-
-    def _load_uops(self, index: int, instruction: Load) -> None:
-        begin = instruction.sram_base
-        box = np.zeros((instruction.height, instruction.width), dtype=np.uint32)
-        known = np.ones(box.shape, dtype=bool)
-        rows = dram_rows(instruction, self.config)
-        if rows is not None:
-            inner = (
-                slice(instruction.y_pad_0, instruction.y_pad_0 + instruction.y_size),
-                slice(instruction.x_pad_0, instruction.x_pad_0 + instruction.x_size),
-            )
-            box[inner] = self.memory.read_rows(rows).view("<u4")
-            segments = self.shared.elements(index)
-            if segments is not None and (self.dram_history.last[Unit.STORE, True][segments] >= 0).any():
-                known[inner] = False
-        self.uops[begin : begin + box.size] = box.ravel()
-        self.uops_known[begin : begin + box.size] = known.ravel()
 
     def _overflow(self, counter: Counter) -> None:
         message = (

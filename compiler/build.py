@@ -47,7 +47,14 @@ def compile_schedule(
     """
     begin = time.perf_counter()
     check_encodable(config)
-    nest = lower_threads(fold_bias(tensorize(schedule)) if fold else tensorize(schedule))
+    nest = tensorize(schedule)
+    known = dict(constants or {})
+    _check_constants(nest, known)
+    if fold:
+        folded = fold_bias(nest)
+        fold = all(p.accepts(known[b.name]) for b, p in folded.prepared.items() if b.name in known)
+        nest = folded if fold else nest
+    nest = lower_threads(nest)
     emission = Emission(nest, config)
     placed = place_uops(emission.emitted, config)
     uop_offset = emission.dram.reserve(placed.words.nbytes)
@@ -58,7 +65,7 @@ def compile_schedule(
     program = [*(at_offset(i, uop_offset) for i in instructions), Finish()]
     code = encode(program, config)
     code_offset = emission.dram.reserve(len(code), alignment=INSTRUCTION_BYTES)
-    tensors, packed = _tensors(nest, emission.dram, dict(constants or {}))
+    tensors, packed = _tensors(nest, emission.dram, known)
     source = {
         "expression": expression_to_data(schedule.outputs),
         "schedule": schedule.steps,
@@ -75,14 +82,19 @@ def compile_schedule(
     )
 
 
+def _check_constants(nest: Nest, constants: dict[str, npt.NDArray[Any]]) -> None:
+    """Refuse constants of an unknown name, another shape or dtype."""
+    inputs = {buffer.name: buffer for buffer in nest.inputs}
+    for name, value in constants.items():
+        if name not in inputs:
+            raise ShapeError(f"the constant {name!r} is no input; {nearest(name, inputs)}")
+        check_array(name, value, inputs[name].shape, inputs[name].dtype)
+
+
 def _tensors(
     nest: Nest, dram: DramMap, constants: dict[str, npt.NDArray[Any]]
 ) -> tuple[tuple[ImageTensor, ...], list[tuple[int, bytes]]]:
     """The image's tensors, and the segments that hold the constants among them."""
-    names = [buffer.name for buffer in nest.inputs]
-    for name in constants:
-        if name not in names:
-            raise ShapeError(f"the constant {name!r} is no input; {nearest(name, names)}")
     tensors = []
     segments = []
     for (buffer, _), place in dram.tensors.items():
@@ -100,9 +112,7 @@ def _tensors(
             preparation=nest.prepared.get(buffer),
         )
         if role == "constant":
-            value = constants[buffer.name]
-            check_array(buffer.name, value, buffer.shape, buffer.dtype)
-            segments.append((place.offset, tensor.pack(value).tobytes()))
+            segments.append((place.offset, tensor.pack(constants[buffer.name]).tobytes()))
         tensors.append(tensor)
     return tuple(tensors), segments
 

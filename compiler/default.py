@@ -243,7 +243,7 @@ def gemm_schedule(workload: Workload, machine: MachineLike, plan: GemmPlan) -> S
         stage.compute_at(s[C], innermost)
     if workload.parameters["bias"]:
         bias = s.cache_read(s.tensor("bias"), machine.acc_buffer)
-        s[bias].compute_at(s[C], outermost if plan.outer == "columns" else innermost)
+        s[bias].compute_at(s[C], outermost)
     inp = s.cache_read(s.tensor("A"), machine.inp_buffer)
     wgt = s.cache_read(s.tensor("B"), machine.wgt_buffer)
     step = _tile_sums(sums, plan, machine)

@@ -111,6 +111,8 @@ def preparation_for(low: int, high: int, shift: int, sum_limit: int) -> tuple[Pr
     smallest = INT32_MIN + offset + sum_limit
     """The smallest bias from which offset and sums can be taken without overflow."""
     bounds = (max(saturated_low, INT32_MIN), min(saturated_high, INT32_MAX))
+    if bounds[1] < smallest or bounds[0] > largest:
+        return None
     accepted = (
         least if bounds[0] >= smallest else max(least, smallest),
         most if bounds[1] <= largest else min(most, largest),

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accel.config import PAGE_BYTES, UOP_BYTES, Config
+from accel.config import INSTRUCTION_BYTES, PAGE_BYTES, UOP_BYTES, Config
 from accel.timing import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
 
 IntArray = npt.NDArray[np.int64]
@@ -164,7 +164,7 @@ class GemmModel:
         inner = np.where(plans.along_depth, 1, plans.threads)
         acc = inner * plans.rows * plans.columns
         if self.shape.bias:
-            acc = acc + plans.columns * np.where(plans.rows_outer, inner, 1)
+            acc = acc + np.where(plans.rows_outer, self.shape.columns, plans.columns)
         fitting: BoolArray = (
             (plans.threads * plans.rows * plans.depth <= config.inp_depth)
             & (plans.threads * plans.columns * plans.depth <= config.wgt_depth)
@@ -177,7 +177,7 @@ class GemmModel:
         """A rough lower bound of each plan's cycles, for sorting out those that cannot be good."""
         shape, config = self.shape, self.config
         compute = shape.rows * shape.columns * (shape.depth + shape.passes)
-        load = self.traffic(plans) / config.bus_bytes
+        load = (self.traffic(plans) + INSTRUCTION_BYTES * self.instructions(plans)) / config.bus_bytes
         store = shape.rows * shape.columns * config.out_element_bytes / config.bus_bytes
         step = plans.depth * (
             plans.rows * config.inp_element_bytes + plans.columns * config.wgt_element_bytes
@@ -190,24 +190,32 @@ class GemmModel:
             tail / config.bus_bytes + config.write_latency + self.drain
         )
         if shape.bias:
-            biases = np.where(plans.rows_outer, tile_rows, 1) * tile_columns
-            exposed = exposed + biases * (config.read_latency + self.drain)
+            biases = np.where(plans.rows_outer, 1, tile_columns)
+            data = shape.columns * config.acc_element_bytes / config.bus_bytes
+            exposed = exposed + data + biases * (config.read_latency + self.drain)
         bound: FloatArray = together + config.read_latency + step / config.bus_bytes + exposed
         return bound
 
     def traffic(self, plans: PlanTable) -> FloatArray:
-        """Bytes of both operands that each plan loads. An operand stays where it is as long as consecutive
-        steps of a thread want the same."""
+        """Bytes of both operands that each plan loads. What a buffer holds is not loaded again."""
         shape, config = self.shape, self.config
         tile_rows, tile_columns = -(-shape.rows // plans.rows), -(-shape.columns // plans.columns)
-        whole = plans.depth >= shape.depth
+        sets = np.where(plans.along_depth, plans.threads, 1)
         inner = np.where(plans.along_depth, 1, plans.threads)
-        times_a = np.where(plans.rows_outer & whole, np.minimum(inner, tile_columns), tile_columns)
-        times_b = np.where(~plans.rows_outer & whole, np.minimum(inner, tile_rows), tile_rows)
-        loaded: FloatArray = shape.depth * (
-            1.0 * times_a * shape.rows * config.inp_element_bytes
-            + 1.0 * times_b * shape.columns * config.wgt_element_bytes
+        depth = _alone(shape.depth, plans.depth, sets)
+        a_stays = np.where(
+            plans.rows_outer,
+            shape.rows * np.minimum(inner, tile_columns),
+            shape.rows * tile_columns - _alone(shape.rows, plans.rows, inner) * (tile_columns - 1),
         )
+        b_stays = np.where(
+            plans.rows_outer,
+            shape.columns * tile_rows - _alone(shape.columns, plans.columns, inner) * (tile_rows - 1),
+            shape.columns * np.minimum(inner, tile_rows),
+        )
+        a = depth * a_stays + (shape.depth - depth) * shape.rows * tile_columns
+        b = depth * b_stays + (shape.depth - depth) * shape.columns * tile_rows
+        loaded: FloatArray = 1.0 * a * config.inp_element_bytes + 1.0 * b * config.wgt_element_bytes
         return loaded
 
     def instructions(self, plans: PlanTable) -> FloatArray:
@@ -230,7 +238,10 @@ class GemmModel:
         per_row = float(-(-row_bytes // longest))
         if row_bytes % longest and (columns != whole_columns or rows > 1):
             per_row += row_bytes / longest % 1  # rows that are not aligned meet a boundary that often
-        beats = rows * max(1.0, row_bytes / self.config.bus_bytes)
+        lanes = max(1, self.config.bus_bytes // element)  # elements of a beat, in any of which a row starts
+        aligned = columns % lanes == whole_columns % lanes == 0
+        edges = 0.0 if aligned else (lanes - 1) / lanes
+        beats = rows * max(1.0, row_bytes / self.config.bus_bytes + edges)
         return _Transfer(beats, int(rows * per_row + 0.5))
 
     def data_cycles(self, transfer: _Transfer, latency: int) -> float:
@@ -323,16 +334,22 @@ class _Walk:
         for number, depth in enumerate(depths):
             for slot, (row, column, height, width) in enumerate(group):
                 if not number:
-                    self._bias(slot, column, width)
+                    self._bias(column, width)
                     self._compute(height * width, self.stored.get(slot, 0.0))
                 buffers = slot if plan.thread_axis == "inner" else number % plan.threads
                 ready = self._load(buffers, number, row, column, height, width, depth)
                 done = self._compute(height * width * depth, ready + _TOKEN)
                 self.step_done[buffers, 0] = done
+                self._fetch(3)
                 if number == len(depths) - 1:
                     self.epilogue = height * width * (shape.passes - 1)
                     done = self._compute(height * width * (shape.passes - 1), 0.0)
                     self._store(slot, height, width, done)
+                    self._fetch(shape.passes + 1)
+
+    def _fetch(self, instructions: int) -> None:
+        """Reading instructions ahead of their time, which takes the port from others."""
+        self.port_free += instructions * INSTRUCTION_BYTES / self.config.bus_bytes
 
     def _compute(self, slots: float, ready: float) -> float:
         """Run micro-ops once they may start; returns when their results are there."""
@@ -341,14 +358,15 @@ class _Walk:
         self.compute_busy += slots
         return self.compute_free + self.model.drain
 
-    def _bias(self, slot: int, column: int, width: int) -> None:
+    def _bias(self, column: int, width: int) -> None:
         """LOAD of the bias into the accumulators; the pipeline is empty before and after."""
         if not self.shape.bias:
             return
-        key = ("bias", slot if self.plan.outer == "rows" else 0)
-        if self.held.get(key) == (column, width, 0, 0):
+        if self.plan.outer == "rows":
+            column, width = 0, self.shape.columns
+        if self.held.get(("bias", 0)) == (column, width, 0, 0):
             return
-        self.held[key] = (column, width, 0, 0)
+        self.held["bias", 0] = (column, width, 0, 0)
         transfer = self.model.transfer(1, width, width, self.config.acc_element_bytes)
         start = self.compute_free + self.model.drain + _TOKEN
         # the loads of the next step are under way since the last GEMM, and cannot be overtaken
@@ -404,6 +422,13 @@ class _Walk:
         self.store_busy += transfer.beats
         self.store_free = end
         self.stored[slot] = end + self.config.write_latency + _TOKEN
+
+
+def _alone(size: int, parts: IntArray, buffers: IntArray) -> IntArray:
+    """How much of ``size``, cut into parts that take turns in the buffers, has a buffer of its own."""
+    count = -(-size // parts)
+    own: IntArray = np.where(count <= buffers, size, np.maximum(0, 2 * buffers - count) * parts)
+    return own
 
 
 def _cuts(size: int, part: int) -> list[int]:

@@ -115,15 +115,23 @@ def _stage(context: _Context, step: Step) -> Stage:
 
 
 def _split(context: _Context, step: Step) -> None:
-    names = step.get("names")
+    names = _names(step)
     if names is not None and len(names) != 2:
         raise ScheduleError(f"the names are {names!r}; split makes two loops")
     _stage(context, step).split(step["axis"], step["factor"], names=names and (names[0], names[1]))
 
 
-def _tile(context: _Context, step: Step) -> None:
+def _names(step: Step) -> tuple[str, ...] | None:
     names = step.get("names")
-    _stage(context, step).tile(*step["axes"], *step["factors"], names=names)
+    if names is None:
+        return None
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ScheduleError(f"the names are {names!r}; a list of names is needed")
+    return tuple(names)
+
+
+def _tile(context: _Context, step: Step) -> None:
+    _stage(context, step).tile(*step["axes"], *step["factors"], names=_names(step))
 
 
 def _fuse(context: _Context, step: Step) -> None:

@@ -64,6 +64,7 @@ def simulate(
     pads: Scratchpads,
     *,
     address: int,
+    tokens: tuple[int, int, int, int] = (0, 0, 0, 0),
     timed: bool = True,
     order: Order = "program",
     seed: int = 0,
@@ -78,6 +79,7 @@ def simulate(
         dram: memory before the run; it is changed.
         pads: scratchpads before the run; they are changed.
         address: of the first instruction in DRAM.
+        tokens: the counters before the run.
         timed: simulate cycles; otherwise only what the program computes, in ``order``.
         order, seed: see :func:`~accel.sim.functional.executor.run_functional`.
         max_cycles, max_uops: limits; a run that would pass one ends with the cause ``limit``.
@@ -90,6 +92,7 @@ def simulate(
         order=order,
         seed=seed,
         max_uops=max_uops,
+        tokens=tokens,
         checked=checked,
     )
     if before is None or any(f.cause is Cause.LIMIT for _, f in functional.faults.values()):
@@ -100,6 +103,7 @@ def simulate(
         address=address,
         faults=functional.faults,
         max_cycles=max_cycles,
+        tokens=tokens,
         checked=checked,
     )
     if timing.stop is not None:

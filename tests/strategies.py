@@ -92,7 +92,7 @@ def _timing(rng: Random, base: Config) -> Config:
     return replace(
         base,
         bus_bits=rng.choice((64, 128, 256, 512)),
-        read_latency=rng.randint(1, rng.choice((3, 24))),
+        read_latency=rng.randint(2, rng.choice((3, 24))),
         write_latency=rng.randint(1, rng.choice((3, 24))),
         outstanding=rng.choice((*few, 32)),
         max_burst_beats=rng.choice((2, 4, 8, 64, 256)),
@@ -117,7 +117,7 @@ def timings(base: Config) -> SearchStrategy[Config]:
 # --- instructions --------------------------------------------------------------------------------
 
 
-def _any_instruction(rng: Random, config: Config) -> Instruction:
+def any_instruction(rng: Random, config: Config) -> Instruction:
     cls: type[Instruction] = rng.choice([*CLASSES.values(), Unknown])
     values: dict[str, Any] = {}
     for slot in class_slots(cls, config):
@@ -129,7 +129,7 @@ def _any_instruction(rng: Random, config: Config) -> Instruction:
 
 def any_instructions(config: Config) -> SearchStrategy[Instruction]:
     """Any instruction that decoding can yield: each declared field with any value."""
-    return drawn(_any_instruction, config)
+    return drawn(any_instruction, config)
 
 
 def _seldom(rng: Random, value: int, low: int, high: int) -> int:
@@ -315,7 +315,7 @@ def programs(
             body.append(_transfer(rng, config, **sizes))
     body = [_flagged(rng, instruction) for instruction in [*body, Finish()]]
     if wild and rng.randint(0, 2) == 0:
-        other = _any_instruction(rng, config)
+        other = any_instruction(rng, config)
         if isinstance(other, Loops):
             other = replace(other, iter_out=other.iter_out % 4, iter_in=other.iter_in % 4)
         body[rng.randrange(len(body))] = other

@@ -21,7 +21,7 @@ ABOVE = {
     "result",
     "listing",
     "schedules",
-    "vectors",
+    "replays",
     "cli",
     "__main__",
 }

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from accel.assembly import assemble
+from accel.program import as_program
+from accel.replays import replay
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -50,10 +54,18 @@ def test_commands(code: str, tmp_path: Path) -> None:
     assert run("sh", "-e", "-c", code, folder=tmp_path, path=str(command.parent))
 
 
+@pytest.mark.parametrize("code", blocks("asm"))
+@pytest.mark.parametrize("backend", ["functional", "sim"])
+def test_programs(code: str, backend: str) -> None:
+    done = replay(as_program(assemble(code)), backend=backend)
+    assert done.differences == ()
+    assert done.passed
+
+
 def test_every_block_is_run() -> None:
     for path in DOCUMENTS:
         fences = re.findall(r"^```(\w*)$", path.read_text(encoding="utf-8"), re.M)
-        assert set(fences[::2]) <= {"sh", "python", "text"}, path
+        assert set(fences[::2]) <= {"sh", "python", "asm", "text"}, path
     assert len(blocks("python")) >= 2
     assert len(blocks("sh")) >= 1
 

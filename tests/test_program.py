@@ -32,6 +32,7 @@ from accel.isa import Gemm, Load, Memory, Store, Unit
 from accel.listing import STAGES, stage_text
 from accel.order import pops, pushes
 from accel.program import Program
+from accel.sim.functional.scratchpads import Scratchpads
 from tests.expect import refused
 from tests.programs import TINY, gemm_program, handmade
 from tests.strategies import examples
@@ -526,7 +527,7 @@ def test_a_whole_run_by_hand() -> None:
     )
     assert program.check().ok
     memory = program.dram()
-    simulation = program._simulate(memory, "sim", 0, "program", 10**6, 10**6)
+    simulation = program.execute(memory, Scratchpads.random(program.config, 0))
     simulation.raise_if_bad()
     right = np.array([1, 2, 3, 4]) @ np.arange(32).reshape(8, 4).T
     np.testing.assert_array_equal(memory.read(256, 8), right.astype(np.uint8))

@@ -16,8 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.errors import AccelError, ConfigError, ProgramError
-from accel.isa import Finish, Gemm, Load, Memory, encode
-from accel.vectors import find_vectors, load_vector, replay
+from accel.image import Region, free_address
+from accel.isa import Finish, Gemm, Load, Memory, decode, encode
+from accel.replays import Replay, find_programs, load_test, replay
+from accel.vectors import load_vector
 from tests.expect import refused
 from tests.strategies import examples
 from tests.vectors import CONFIG, KEYS, RESULT, RESULTS, SUMS, UOPS, VALUES, page, program, write_vector
@@ -30,52 +32,58 @@ def u64(*values: int) -> np.ndarray[Any, Any]:
 # --- running ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("timed", [False, True])
+def run(folder: Path, **options: Any) -> Replay:
+    return replay(load_test(folder), **options)
+
+
+@pytest.mark.parametrize("backend", ["functional", "sim"])
 @pytest.mark.parametrize("order", ["program", "random"])
-def test_a_right_vector_passes(timed: bool, order: Any, tmp_path: Path) -> None:
-    done = replay(load_vector(write_vector(tmp_path / "v")), timed=timed, order=order, seed=5)
+def test_a_right_vector_passes(backend: str, order: Any, tmp_path: Path) -> None:
+    done = run(write_vector(tmp_path / "v"), backend=backend, order=order, seed=5)
     assert done.passed
-    assert (done.name, done.path) == ("v", str(tmp_path / "v"))
-    assert (done.instructions, done.uops, done.mismatches, done.error) == (5, 1, 0, None)
-    assert (done.cycles is not None) is timed
+    found = [done.figures[key] for key in ("instructions", "uops", "mismatches", "error")]
+    assert found == [5, 1, 0, None]
+    assert (done.figures["cycles"] is not None) is (backend == "sim")
 
 
 def test_the_first_difference_is_told(tmp_path: Path) -> None:
     wrong = np.concatenate([RESULTS.view(np.uint8), VALUES.view(np.uint8)])
     wrong[[3, 5, 39]] ^= 0xFF
-    done = replay(load_vector(write_vector(tmp_path / "v", expect={"data": wrong})))
-    assert not done.passed
-    assert done.mismatches == 3
+    done = run(write_vector(tmp_path / "v", expect={"data": wrong}))
+    assert (done.passed, done.error) == (False, None)
+    assert done.figures["mismatches"] == 3
     held, expected = RESULTS.view(np.uint8)[3], wrong[3]
-    assert (
-        done.error
-        == f"3 bytes differ; the first, {RESULT + 3:#x} holds {held:#04x} instead of {expected:#04x}"
+    assert done.differences == (
+        f"3 bytes differ; the first, {RESULT + 3:#x} holds {held:#04x} instead of {expected:#04x}",
     )
 
 
 def test_memory_that_is_not_given_is_zero(tmp_path: Path) -> None:
     """Before the run, and where nothing is stored after it."""
     expect = {"addr": u64(0, RESULT + 8), "length": u64(16, 8), "data": np.zeros(24, np.uint8)}
-    assert replay(load_vector(write_vector(tmp_path / "v", expect=expect))).passed
+    assert run(write_vector(tmp_path / "v", expect=expect)).passed
 
 
 def test_a_vector_without_pages_or_regions_is_one(tmp_path: Path) -> None:
     empty = {"addr": u64(), "data": np.zeros((0, 4096), np.uint8)}
     nothing = {"addr": u64(), "length": u64(), "data": np.zeros(0, np.uint8)}
     folder = write_vector(tmp_path / "v", dram_before=empty, expect=nothing, insn=encode([Finish()], CONFIG))
-    assert replay(load_vector(folder)).passed
+    assert run(folder).passed
 
 
 def test_what_stops_the_machine_fails_the_vector(tmp_path: Path) -> None:
-    done = replay(load_vector(write_vector(tmp_path / "v", insn=encode(program()[:-1], CONFIG))), timed=True)
-    assert (done.passed, done.mismatches) == (False, None)
+    done = run(write_vector(tmp_path / "v", insn=encode(program()[:-1], CONFIG)), backend="sim")
+    assert (done.passed, done.figures["mismatches"]) == (False, None)
+    assert done.differences == (done.error,)
     assert done.error is not None
     assert done.error.endswith("the last instruction is STORE.OUT; it must be FINISH")
+    assert done.figures["error"]["cause"] == "no-finish"
 
 
-@pytest.mark.parametrize("limit", [{"max_uops": 0}, {"max_cycles": 20, "timed": True}])
+@pytest.mark.parametrize("limit", [{"max_uops": 0}, {"max_cycles": 20, "backend": "sim"}])
 def test_limits_fail_the_vector(limit: dict[str, Any], tmp_path: Path) -> None:
-    done = replay(load_vector(write_vector(tmp_path / "v")), **limit)
+    done = run(write_vector(tmp_path / "v"), **limit)
+    assert not done.passed
     assert done.error is not None
     assert "max_" in done.error
 
@@ -84,50 +92,82 @@ def test_instructions_lie_where_nothing_else_does(tmp_path: Path) -> None:
     """They are fetched from DRAM in timed runs: not where there are pages or expected bytes, nor where the
     program only reads zeros or writes what is not compared."""
     low = {"addr": u64(0, SUMS)}
-    assert load_vector(write_vector(tmp_path / "v")).free_address() == 0
-    assert load_vector(write_vector(tmp_path / "w", expect=low)).free_address() == RESULT + 4096
+    assert load_vector(write_vector(tmp_path / "v")).code_offset == 0
+    assert load_vector(write_vector(tmp_path / "w", expect=low)).code_offset == RESULT + 4096
     zeros = Load(memory=Memory.INP, dram_base=(RESULT + 4096) // 4, y_size=1, x_size=1, x_stride=1)
     code = encode([zeros, *program()], CONFIG)
-    assert load_vector(write_vector(tmp_path / "x", expect=low, insn=code)).free_address() == RESULT + 8192
+    assert load_vector(write_vector(tmp_path / "x", expect=low, insn=code)).code_offset == RESULT + 8192
 
 
 def test_instructions_fit_into_a_page_exactly(tmp_path: Path) -> None:
     """Before the first page that is used, and before the window's end."""
     page_full = encode([*program()[:-1], *[Gemm()] * 251, Finish()], CONFIG)
     assert len(page_full) == 4096 == UOPS
-    assert load_vector(write_vector(tmp_path / "v", insn=page_full)).free_address() == 0
-    vector = load_vector(write_vector(tmp_path / "w", insn=page_full, expect={"addr": u64(0, SUMS)}))
-    tight = replace(vector, config=replace(vector.config, mem_size=RESULT + 8192))
-    assert tight.free_address() == RESULT + 4096
-    assert load_vector(write_vector(tmp_path / "x", insn=page_full + page_full[-16:])).free_address() != 0
+    assert load_vector(write_vector(tmp_path / "v", insn=page_full)).code_offset == 0
+    assert load_vector(write_vector(tmp_path / "x", insn=page_full + page_full[-16:])).code_offset != 0
+    config, instructions = replace(CONFIG, mem_size=RESULT + 8192), decode(page_full, CONFIG)
+    used = [(0, RESULT + 4096)]
+    assert free_address(config, instructions, used, len(page_full), "p") == RESULT + 4096
+    with refused(ProgramError, "p leaves no room for its instructions in the DRAM window"):
+        free_address(config, instructions, used, len(page_full) + 1, "p")
+    moved = replace(config, mem_base=1 << 20)
+    assert free_address(moved, instructions, used, len(page_full), "p") == (1 << 20) + RESULT + 4096
 
 
-def test_a_window_without_room_for_the_instructions_is_refused(tmp_path: Path) -> None:
-    vector = load_vector(write_vector(tmp_path / "v", expect={"addr": u64(0, SUMS)}))
-    full = replace(vector, config=replace(vector.config, mem_size=RESULT + 4096))
-    with refused(ProgramError, "vector 'v' leaves no room for its instructions in the DRAM window"):
-        replay(full)
+def test_faulty_transfers_take_no_room(tmp_path: Path) -> None:
+    """They never move anything."""
+    wild = Load(memory=Memory.INP, dram_base=1 << 30, y_size=9999, x_size=1, x_stride=9999)
+    assert load_vector(write_vector(tmp_path / "v", insn=encode([wild, *program()], CONFIG))).code_offset == 0
+
+
+def test_tensors_get_their_names_from_the_meta_file(tmp_path: Path) -> None:
+    folder = write_vector(tmp_path / "v")
+    good = {"name": "sums", "shape": [1, 8], "dtype": "int32", "phys": SUMS}
+    bad: list[Any] = [
+        None,
+        {"name": "x"},
+        good | {"name": "a b"},
+        good | {"name": 3},
+        good | {"name": "far", "phys": 1 << 40},
+        good | {"name": "low", "phys": -4},
+        good | {"name": "no", "phys": "0"},
+        good | {"name": "shape", "shape": ["a"]},
+        good | {"name": "empty", "shape": [0]},
+        good | {"name": "dtype", "dtype": "int9"},
+        good | {"phys": 0},
+    ]
+    (folder / "meta.json").write_text(json.dumps({"tensors": [good, *bad]}))
+    assert load_vector(folder).regions == (Region(name="sums", offset=SUMS, nbytes=32),)
+    for text in ("[]", "{", '{"tensors": 3}', "[" * 100_000, '{"tensors": null}'):
+        (folder / "meta.json").write_text(text)
+        assert load_vector(folder).regions == ()
 
 
 # --- finding ---------------------------------------------------------------------------------------
 
 
-def test_vectors_are_found_in_nested_folders_once(tmp_path: Path) -> None:
-    b = write_vector(tmp_path / "set" / "b")
-    a = write_vector(tmp_path / "set" / "deep" / "a")
+def test_programs_are_found_in_nested_folders_once(tmp_path: Path) -> None:
+    for name in ("set/b", "set/deep/a", "c"):
+        write_vector(tmp_path / name)
     (tmp_path / "set" / "notes").mkdir()
-    assert find_vectors([tmp_path / "set"]) == [b, a]
-    assert find_vectors([a, tmp_path / "set"]) == [a, b]
+    (tmp_path / "set" / "notes" / "t.s").touch()
+    (tmp_path / "set" / "p.accel").touch()
+    wanted = ["set/b", "set/deep/a", "set/notes/t.s", "set/p.accel"]
+    assert find_programs([tmp_path / "set"]) == [tmp_path / name for name in wanted]
+    assert find_programs([tmp_path / "c", tmp_path, tmp_path / "c"])[0] == tmp_path / "c"
+    assert len(find_programs([tmp_path / "c", tmp_path, tmp_path / "c"])) == 5
 
 
-def test_a_folder_must_hold_vectors(tmp_path: Path) -> None:
-    with refused(ProgramError, f"{str(tmp_path)!r} holds no vector; a vector is a folder with insn.bin"):
-        find_vectors([tmp_path])
-    missing = tmp_path / "missing"
+def test_a_folder_must_hold_programs(tmp_path: Path) -> None:
     with refused(
-        ProgramError, f"{str(missing)!r} is no folder; give a vector's folder or one that holds vectors"
+        ProgramError,
+        f"'{tmp_path}' holds no program; a vector is a folder with insn.bin, a test is a .s file",
     ):
-        find_vectors([missing])
+        find_programs([tmp_path])
+    with refused(
+        ProgramError, f"'{tmp_path / 'x'}' does not exist; give programs, or folders that hold some"
+    ):
+        find_programs([tmp_path / "x"])
 
 
 # --- reading ---------------------------------------------------------------------------------------
@@ -267,7 +307,7 @@ def test_damage_gives_the_same_vector_or_an_error(
     file.unlink()
     file.write_bytes(raw)
     try:
-        vector = load_vector(folder)
+        vector = load_test(folder)
     except AccelError:
         return
     if file.suffix == ".npz":

@@ -10,6 +10,7 @@ from io import StringIO, TextIOWrapper
 
 import click
 
+from accel.cli.asm import asm
 from accel.cli.check import check
 from accel.cli.common import Group, discard_output
 from accel.cli.compile import compile_command
@@ -17,6 +18,7 @@ from accel.cli.configs import configs
 from accel.cli.demo import demo
 from accel.cli.disasm import disasm
 from accel.cli.isa import isa
+from accel.cli.registers import registers
 from accel.cli.replay import replay
 from accel.cli.run import run
 from accel.cli.show import show
@@ -39,7 +41,7 @@ def app() -> None:
     """
 
 
-for _command in (compile_command, configs, show, check, disasm, run, replay, isa, demo):
+for _command in (compile_command, configs, show, check, disasm, asm, run, replay, isa, registers, demo):
     app.add_command(_command)
 
 

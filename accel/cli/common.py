@@ -16,6 +16,7 @@ from rich.table import Table
 from accel.config import Config
 from accel.errors import AccelError, ConfigError, nearest
 from accel.program import Program
+from accel.replays import load_any
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
 
@@ -93,13 +94,13 @@ def parse_settings(settings: Sequence[str]) -> dict[str, str]:
 
 
 def load_program(path: Path, settings: Sequence[str] = (), *, serial: bool = False) -> Program:
-    """A program file, with the timing of this run.
+    """A program file, a text in assembly or a vector, with the timing of this run.
 
     Raises:
         ProgramError: the file cannot be read.
         ConfigError: a setting is unknown or not a timing field.
     """
-    program = Program.load(path)
+    program = load_any(path)
     values = parse_settings(settings)
     if serial:
         values["serial"] = "1"

@@ -1,22 +1,30 @@
-"""``accel disasm``: the instructions of a program."""
+"""``accel disasm``: a program as text."""
 
 from pathlib import Path
 
 import click
 
+from accel.assembly import disassemble
 from accel.cli.common import load_program, write
-from accel.listing import assembly_text
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-def disasm(file: Path) -> None:
-    """List the instructions of a program.
+@click.option(
+    "--micro-ops",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="List the first N micro-ops of each GEMM and ALU, loops expanded.",
+)
+def disasm(file: Path, micro_ops: int) -> None:
+    """List a program so that 'accel asm' reads it back.
 
-    Tokens are arrows: <load waits for a token of the load unit, >store sends one to the store unit.
+    Tokens are arrows: <load waits for a token of the load unit, >store sends one to the store unit. Places
+    in DRAM go by the names of tensors; comments say what each instruction touches.
 
     \b
     Example:
-      accel disasm gemm.accel
+      accel disasm gemm.accel --micro-ops 8
     """
-    write(assembly_text(load_program(file)))
+    write(disassemble(load_program(file), micro_ops=micro_ops))

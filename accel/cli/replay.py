@@ -1,7 +1,11 @@
-"""``accel replay``: run other compilers' programs and compare memory."""
+"""``accel replay``: run programs that say what must come of them, and compare."""
 
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import click
@@ -10,14 +14,20 @@ from rich.progress import track
 from rich.table import Table
 
 from accel.cli.common import check_name, json_option, limit_options, print_json, seed_option, show
-from accel.program import BACKENDS
+from accel.isa import Loops
+from accel.program import BACKENDS, Program
+from accel.replays import Replay, find_programs, load_test
+from accel.replays import replay as replay_program
 from accel.result import SCHEMA_VERSION
-from accel.vectors import Replay, Vector, find_vectors, load_vector
-from accel.vectors import replay as replay_vector
+
+_WORTH_PROCESSES = 2.0
+"""Seconds of work from which on it pays to start processes."""
+_SECONDS = {"program": 2e-3, "instruction": 50e-6, "uop": 0.2e-6}
+"""What running takes, roughly."""
 
 
 @click.command()
-@click.argument("folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
 @click.option(
     "--backend",
     default="functional",
@@ -32,74 +42,114 @@ from accel.vectors import replay as replay_vector
     show_default=True,
     help="Of functional execution.",
 )
+@click.option("--jobs", type=click.IntRange(1), help="Processes at work.  [default: as many as pay]")
 @seed_option
 @limit_options
 @json_option
 def replay(
-    folders: tuple[Path, ...],
+    paths: tuple[Path, ...],
     backend: str,
     order: str,
+    jobs: int | None,
     seed: int,
     max_cycles: int,
     max_uops: int,
     as_json: bool,
 ) -> int:
-    """Run other VTA compilers' programs.
+    """Run programs that say what must come of them.
 
-    Memory is compared with what is expected. Each DIR is a vector (config.json, insn.bin, dram_before.npz,
-    expect.npz) or holds vectors. Scratchpads start with random contents. Exit code 1 if one fails.
+    A PATH is a vector of another VTA compiler (a folder of config.json, insn.bin, dram_before.npz and
+    expect.npz), a test in assembly (.s, see docs/assembly.md), or a folder that holds such programs. How the
+    run ends and memory are compared with what is expected. Scratchpads start with random contents, but for
+    what a test presets. Exit code 1 if one fails.
 
     \b
     Example:
-      accel replay vectors/ --backend sim
+      accel replay vectors/ tests/programs --backend sim
     """
     check_name("backend", backend, BACKENDS)
-    paths = find_vectors(folders)
-    vectors = [load_vector(path) for path in paths]
-    done = [
-        replay_vector(
-            vector,
-            timed=backend == "sim",
-            seed=seed,
-            order="random" if order == "random" else "program",
-            max_cycles=max_cycles,
-            max_uops=max_uops,
-        )
-        for vector in _with_progress(vectors)
-    ]
-    passed = sum(one.passed for one in done)
+    found = find_programs(list(paths))
+    programs = [(str(path), load_test(path)) for path in found]
+    run = partial(
+        _replay,
+        backend=backend,
+        seed=seed,
+        random_order=order == "random",
+        max_cycles=max_cycles,
+        max_uops=max_uops,
+    )
+    if jobs is None:
+        seconds = sum(_seconds(program) for _, program in programs)
+        jobs = (os.cpu_count() or 1) if seconds > _WORTH_PROCESSES else 1
+    done = list(_with_progress(_map(run, programs, jobs), len(programs)))
+    passed, failed = (sum(one.passed is verdict for one in done) for verdict in (True, False))
     if as_json:
         print_json(
             {
                 "schema_version": SCHEMA_VERSION,
                 "backend": backend,
                 "passed": passed,
-                "failed": len(done) - passed,
-                "vectors": [one.to_dict() for one in done],
+                "failed": failed,
+                "skipped": len(done) - passed - failed,
+                "programs": [one.to_dict() for one in done],
             }
         )
     else:
-        _print(done)
-    return 0 if passed == len(done) else 1
+        _print(done, passed, failed)
+    return 1 if failed else 0
 
 
-def _with_progress(vectors: list[Vector]) -> Iterable[Vector]:
-    """The vectors, with a progress bar on a terminal."""
+def _replay(
+    named: tuple[str, Program], *, backend: str, seed: int, random_order: bool, max_cycles: int, max_uops: int
+) -> Replay:
+    path, program = named
+    return replay_program(
+        program,
+        name=Path(path).stem if Path(path).suffix else Path(path).name,
+        path=path,
+        backend=backend,
+        seed=seed,
+        order="random" if random_order else "program",
+        max_cycles=max_cycles,
+        max_uops=max_uops,
+    )
+
+
+def _seconds(program: Program) -> float:
+    """What a program takes to run, roughly."""
+    uops = sum(one.uop_count for one in program.instructions if isinstance(one, Loops))
+    instructions = len(program.instructions)
+    return _SECONDS["program"] + instructions * _SECONDS["instruction"] + uops * _SECONDS["uop"]
+
+
+def _map(run: "partial[Replay]", programs: list[tuple[str, Program]], jobs: int) -> Iterator[Replay]:
+    """The outcomes in order, from several processes if there are several jobs."""
+    if jobs == 1 or len(programs) == 1:
+        yield from map(run, programs)
+        return
+    with ProcessPoolExecutor(min(jobs, len(programs)), mp_context=get_context("spawn")) as pool:
+        yield from pool.map(run, programs)
+
+
+def _with_progress(done: Iterable[Replay], total: int) -> Iterable[Replay]:
+    """The outcomes, with a progress bar on a terminal."""
     if not sys.stderr.isatty():
-        return vectors
-    return track(vectors, "replaying", console=Console(stderr=True), transient=True)
+        return done
+    return track(done, "replaying", total=total, console=Console(stderr=True), transient=True)
 
 
-def _print(done: list[Replay]) -> None:
+def _print(done: list[Replay], passed: int, failed: int) -> None:
     table = Table(box=None, pad_edge=False)
-    for heading in ("vector", "result", "instructions", "micro-ops", "cycles"):
-        table.add_column(heading, justify="left" if heading in ("vector", "result") else "right")
+    for heading in ("program", "result", "instructions", "micro-ops", "cycles"):
+        table.add_column(heading, justify="left" if heading in ("program", "result") else "right")
     for one in done:
-        cycles = "" if one.cycles is None else f"{one.cycles:,}"
-        uops = "" if one.uops is None else f"{one.uops:,}"
-        table.add_row(one.name, "pass" if one.passed else "FAIL", f"{one.instructions:,}", uops, cycles)
+        verdict = {True: "pass", False: "FAIL", None: "skip"}[one.passed]
+        numbers = (one.figures[key] for key in ("instructions", "uops", "cycles"))
+        table.add_row(one.name, verdict, *("" if n is None else f"{n:,}" for n in numbers))
     show(table)
     for one in done:
-        if one.error is not None:
-            show(f"{one.name}: {one.error}")
-    show(f"{sum(one.passed for one in done)} of {len(done)} passed")
+        for difference in one.differences:
+            show(f"{one.name}: {difference}")
+    skipped = len(done) - passed - failed
+    more = f", {skipped} skipped: this backend knows no cycles" if skipped else ""
+    show(f"{passed} of {len(done) - skipped} passed{more}")

@@ -1,13 +1,17 @@
-"""One instruction as one line of text, and back.
+"""One instruction as text, and back.
 
     LOAD.INP    sram_base=0 dram_base=256 y_size=4 x_size=16 x_stride=64  <compute >compute
 
 Fields stand as ``name=value`` in the order of their bits; those at their default are left out.
 Tokens are arrows: ``<load`` waits for a token of the load unit, ``>store`` sends one to the store
 unit when done. Toward a neighbour that does not exist the arrow reads ``prev`` or ``next``.
+
+Numbers may be written in any base; where there are names for places in DRAM, ``dram_base=A+64`` counts 64
+elements from the start of ``A``.
 """
 
 import re
+from collections.abc import Callable
 
 from accel.config import Config
 from accel.errors import ProgramError, nearest
@@ -21,6 +25,7 @@ from accel.isa.instructions import (
     Load,
     Memory,
     Store,
+    Transfer,
     Unknown,
     field_specs,
 )
@@ -28,14 +33,24 @@ from accel.isa.instructions import (
 _TOKENS = {"pop_prev": "<", "pop_next": "<", "push_prev": ">", "push_next": ">"}
 _IN_MNEMONIC = {"opcode", "memory", "alu_op"}
 
+Place = Callable[[str, int], int]
+"""From a name and the memory id of a transfer to the place in DRAM, in elements of that memory."""
+PlaceName = Callable[[Transfer], str | None]
+"""From a transfer to its ``dram_base`` by name, where it has one."""
 
-def format_instruction(instruction: Instruction) -> str:
+
+def format_instruction(instruction: Instruction, place_name: PlaceName | None = None) -> str:
     """The instruction as a line of text that :func:`parse_instruction` reads back."""
     operands = []
     for name, default in _defaults(type(instruction)).items():
         value = getattr(instruction, name)
-        if name not in _IN_MNEMONIC and name not in _TOKENS and value != default:
-            operands.append(f"{name}={int(value)}")
+        if name in _IN_MNEMONIC or name in _TOKENS:
+            continue
+        by_name = None
+        if name == "dram_base" and place_name is not None and isinstance(instruction, Transfer):
+            by_name = place_name(instruction)
+        if by_name is not None or value != default:
+            operands.append(f"{name}={by_name or int(value)}")
     parts = [f"{instruction.mnemonic:<13} " + " ".join(operands)]
     arrows = [
         arrow + _neighbour(instruction, flag) for flag, arrow in _TOKENS.items() if getattr(instruction, flag)
@@ -43,11 +58,16 @@ def format_instruction(instruction: Instruction) -> str:
     return "  ".join(part for part in (parts[0].rstrip(), " ".join(arrows)) if part)
 
 
-def parse_instruction(text: str, config: Config) -> Instruction:
+def parse_instruction(text: str, config: Config, place: Place | None = None) -> Instruction:
     """The instruction that a line of text stands for.
 
+    Args:
+        text: mnemonic, operands and tokens, in any case.
+        config: the machine.
+        place: what names in ``dram_base`` stand for, if there are any.
+
     Raises:
-        ProgramError: unknown mnemonic or field, or a value that does not fit.
+        ProgramError: unknown mnemonic, field or name, or a value that does not fit.
     """
     words = text.split()
     if not words:
@@ -65,7 +85,15 @@ def parse_instruction(text: str, config: Config) -> Instruction:
             valid = [n for n in names if n not in _IN_MNEMONIC and n not in _TOKENS]
             hint = nearest(name, valid) if valid else "it takes none"
             raise ProgramError(f"{word!r} is no operand of {words[0]}; {hint}")
-        number = _integer(name, value)
+        if name in values:
+            raise ProgramError(f"{name} stands twice")
+        by_name = re.fullmatch(r"([A-Za-z_][\w.]*)(?:([+-])(.+))?", value)
+        if name == "dram_base" and place is not None and by_name is not None:
+            number = place(by_name[1], values["memory"])
+            if by_name[2]:
+                number += _integer(name, by_name[2] + by_name[3])
+        else:
+            number = _integer(name, value)
         slot = slots[name]
         if not slot.low <= number <= slot.high:
             raise ProgramError(

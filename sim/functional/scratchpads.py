@@ -1,5 +1,6 @@
 """The scratchpads' contents."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy.typing as npt
 
 from accel.config import Config
 from accel.faults import scratchpad
+from accel.scenario import Contents
 
 
 @dataclass(kw_only=True, eq=False)
@@ -37,6 +39,24 @@ class Scratchpads:
         for array in (pads.uop, pads.inp, pads.wgt, pads.acc):
             array.view(np.uint8).reshape(-1)[:] = rng.integers(0, 256, array.nbytes, dtype=np.uint8)
         return pads
+
+    def fill(self, contents: Iterable[Contents]) -> "Scratchpads":
+        """Replace elements, in place; returns itself."""
+        for one in contents:
+            self._raw(one)[:] = np.frombuffer(one.data, dtype=np.uint8)
+        return self
+
+    def differing(self, contents: Contents) -> npt.NDArray[np.intp]:
+        """Elements that do not hold what ``contents`` says."""
+        found, wanted = self._raw(contents), np.frombuffer(contents.data, dtype=np.uint8)
+        size = getattr(self, contents.scratchpad)[0].nbytes
+        return contents.element + np.unique(np.flatnonzero(found != wanted) // size)
+
+    def _raw(self, contents: Contents) -> npt.NDArray[np.uint8]:
+        """The bytes of the elements that ``contents`` is about, as a view."""
+        array: npt.NDArray[Any] = getattr(self, contents.scratchpad)
+        begin = contents.element * array[0].nbytes
+        return array.reshape(-1).view(np.uint8)[begin : begin + len(contents.data)]
 
     def of(self, memory: int) -> npt.NDArray[Any]:
         """The scratchpad that a memory id stands for."""

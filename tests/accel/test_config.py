@@ -266,7 +266,7 @@ def test_timing_moves_to_another_geometry() -> None:
         ({"batch": 3}, "batch is 3 in configuration 'custom'; it must be a power of two"),
         ({"batch": 512}, "batch is 512 in configuration 'custom'; it must be in 1..256 elements"),
         ({"batch": True}, "batch is True in configuration 'custom'; it must be an integer"),
-        ({"read_latency": 0}, "read_latency is 0 in configuration 'custom'; it must be in 1..65535 cycles"),
+        ({"read_latency": 0}, "read_latency is 0 in configuration 'custom'; it must be in 2..65535 cycles"),
         ({"bus_bits": 1024}, "bus_bits is 1024 in configuration 'custom'; it must be in 64..512 bits"),
         ({"serial": 2}, "serial is 2 in configuration 'custom'; it must be in 0..1 flag"),
         (

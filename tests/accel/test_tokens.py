@@ -13,10 +13,10 @@ from accel.config import NAMED, Config
 from accel.dram import Dram
 from accel.errors import DeadlockError, MachineError, ProgramFault, RaceError
 from accel.faults import Cause
-from accel.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, encode_uops
+from accel.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, decode_uops, encode_uops
 from accel.order import Counter
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.tokens import MOST_REPORTED, TokenReport, check_tokens
+from accel.tokens import MOST_REPORTED, TokenReport, Unwritten, check_tokens
 from tests.accel.orders import Orders, all_orders
 from tests.expect import refused
 from tests.reference import Reference
@@ -200,6 +200,7 @@ def test_a_proven_program() -> None:
     report = check([LOAD_UOPS, LOAD, GEMM, STORE, Finish()])
     assert report.ok
     report.raise_if_bad()
+    acc, _, wgt = decode_uops(random_dram(0).read(0, 4).view("<u4"), MICRO)[0].tolist()
     assert report == TokenReport(
         instructions=5,
         races=(),
@@ -209,6 +210,12 @@ def test_a_proven_program() -> None:
         left_over=(0, 0, 0, 0),
         peak=(1, 0, 1, 0),
         unknown_uops=(),
+        unwritten=(
+            Unwritten(index=2, memory="acc", where=(acc, acc)),
+            Unwritten(index=2, memory="wgt", where=(wgt, wgt)),
+            Unwritten(index=3, memory="acc", where=(0, 0)),
+        ),
+        unwritten_count=3,
     )
 
 

@@ -1,0 +1,9 @@
+"""Programs as text: a readable listing that assembles back bit for bit, and whole tests in one file.
+
+``docs/assembly.md`` describes the language.
+"""
+
+from accel.assembly.assembler import assemble, load_assembly
+from accel.assembly.disassembler import code_lines, disassemble
+
+__all__ = ["assemble", "code_lines", "disassemble", "load_assembly"]

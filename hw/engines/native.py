@@ -1,0 +1,151 @@
+"""Engines that are compiled: the native harness in ``native/``, around a model in C++."""
+
+import ctypes
+from ctypes import POINTER, byref, c_char_p, c_int, c_uint8, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+
+import numpy as np
+
+from accel.config import PAGE_BYTES, Config
+from accel.dram import Dram
+from accel.errors import HardwareError
+from accel.hw.engines.driver import Contents, Engine
+from accel.hw.engines.run import RECORD, Behaviour, Records
+
+_OKAY = 0
+_ENDED = 1
+_VIOLATION = 2
+
+
+class _Behaviour(ctypes.Structure):
+    """``Behaviour`` of ``native/harness.cpp``."""
+
+    _fields_ = [
+        (name, c_uint64)
+        for name in (
+            "mem_base",
+            "mem_size",
+            "read_latency",
+            "write_latency",
+            "hostile",
+            "seed",
+            "bad_read",
+            "bad_beat",
+            "bad_write",
+        )
+    ]
+
+
+_FUNCTIONS = {
+    "accel_new": (c_void_p, []),
+    "accel_delete": (None, [c_void_p]),
+    "accel_configure": (None, [c_void_p, POINTER(_Behaviour)]),
+    "accel_reset": (None, [c_void_p]),
+    "accel_record": (None, [c_void_p, c_int]),
+    "accel_records": (c_uint64, [c_void_p, POINTER(c_void_p)]),
+    "accel_violation": (c_char_p, [c_void_p]),
+    "accel_empty": (None, [c_void_p]),
+    "accel_fill": (None, [c_void_p, c_uint64, c_void_p]),
+    "accel_dirty": (c_uint64, [c_void_p, c_void_p, c_uint64]),
+    "accel_fetch": (None, [c_void_p, c_uint64, c_void_p]),
+    "accel_write": (c_uint64, [c_void_p, c_uint64, c_uint64]),
+    "accel_read": (c_uint64, [c_void_p, c_uint64, POINTER(c_uint32)]),
+    "accel_preload": (None, [c_void_p, POINTER(c_void_p), POINTER(c_uint64)]),
+    "accel_run": (c_int, [c_void_p, c_uint64]),
+    "accel_cycle": (c_uint64, [c_void_p]),
+    "accel_wave": (c_int, [c_void_p, c_char_p]),
+    "accel_close_wave": (None, [c_void_p]),
+}
+
+
+class NativeEngine(Engine):
+    """A machine in a shared library.
+
+    Args:
+        library: built by :mod:`accel.hw.engines.build`.
+        config: that it was built from.
+        wave: a wave file to write, if the library was built with waves.
+    """
+
+    def __init__(self, library: Path, config: Config, *, wave: Path | None = None) -> None:
+        self.config = config
+        self._library = ctypes.CDLL(str(library))
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(self._library, name)
+            function.restype, function.argtypes = result, arguments
+        self._machine: int | None = self._library.accel_new()
+        if wave is not None and self._library.accel_wave(self._machine, str(wave).encode()):
+            raise HardwareError(f"{str(wave)!r} cannot be written")
+        self.reset()
+
+    def configure(self, config: Config, behaviour: Behaviour) -> None:
+        given = _Behaviour(
+            mem_base=config.mem_base,
+            mem_size=config.mem_size,
+            read_latency=config.read_latency,
+            write_latency=config.write_latency,
+            hostile=behaviour.hostile,
+            seed=behaviour.seed,
+            bad_read=behaviour.bad_read,
+            bad_beat=behaviour.bad_beat,
+            bad_write=behaviour.bad_write,
+        )
+        self._library.accel_configure(self._machine, byref(given))
+
+    def reset(self) -> None:
+        self._library.accel_reset(self._machine)
+
+    def preload(self, contents: Contents) -> None:
+        arrays = [np.ascontiguousarray(array) for array in contents]
+        places = (c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+        depths = (c_uint64 * len(arrays))(*map(len, arrays))
+        self._library.accel_preload(self._machine, places, depths)
+
+    def load_memory(self, dram: Dram) -> None:
+        self._library.accel_empty(self._machine)
+        for address, page in dram.pages():
+            self._library.accel_fill(self._machine, address, page.ctypes.data)
+
+    def save_memory(self, dram: Dram) -> None:
+        count = self._library.accel_dirty(self._machine, None, 0)
+        addresses = np.empty(count, dtype=np.uint64)
+        self._library.accel_dirty(self._machine, addresses.ctypes.data, count)
+        page = np.empty(PAGE_BYTES, dtype=np.uint8)
+        for address in sorted(addresses.tolist()):
+            self._library.accel_fetch(self._machine, address, page.ctypes.data)
+            inside = min(PAGE_BYTES, dram.base + dram.size - address)
+            dram.write(address, page[:inside])
+
+    def write(self, address: int, word: int) -> bool:
+        return bool(self._library.accel_write(self._machine, address, word) == _OKAY)
+
+    def read(self, address: int) -> int | None:
+        word = c_uint32()
+        answer = self._library.accel_read(self._machine, address, byref(word))
+        return word.value if answer == _OKAY else None
+
+    def advance(self, cycles: int) -> bool:
+        state = self._library.accel_run(self._machine, cycles)
+        if state == _VIOLATION:
+            raise HardwareError(self._library.accel_violation(self._machine).decode())
+        return bool(state == _ENDED)
+
+    def cycle(self) -> int:
+        return int(self._library.accel_cycle(self._machine))
+
+    def record(self, on: bool) -> None:
+        self._library.accel_record(self._machine, int(on))
+
+    def records(self) -> Records:
+        place = c_void_p()
+        count = self._library.accel_records(self._machine, byref(place))
+        if not count:
+            return np.empty(0, dtype=RECORD)
+        raw = ctypes.cast(place, POINTER(c_uint8 * (count * RECORD.itemsize))).contents
+        return np.frombuffer(raw, dtype=RECORD).copy()
+
+    def close(self) -> None:
+        if self._machine is not None:
+            self._library.accel_close_wave(self._machine)
+            self._library.accel_delete(self._machine)
+            self._machine = None

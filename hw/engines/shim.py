@@ -1,0 +1,57 @@
+"""``model.h``: what the native harness sees of a model, an accessor for each port of the simulation top."""
+
+from collections.abc import Callable
+from typing import Any
+
+from amaranth.hdl import Shape
+from amaranth.lib.wiring import Flow
+
+from accel.config import Config
+from accel.hw.core import element_bytes
+from accel.hw.sim_top import SimTop
+
+TOP = "accel_sim"
+"""The name of the top module."""
+_SCALAR_BITS = 64
+
+
+def ports(config: Config) -> dict[str, tuple[bool, int]]:
+    """Of each port of the simulation top: whether it is an input, and its width."""
+    members: Any = SimTop(config).signature.members
+    found = {
+        name: (member.flow is Flow.In, Shape.cast(member.shape).width) for name, member in members.items()
+    }
+    return {"rst": (True, 1)} | found
+
+
+def model_header(config: Config, *, head: str, body: str, access: Callable[[str], str]) -> str:
+    """The header.
+
+    Args:
+        config: the machine.
+        head: what comes before ``struct Model``: includes, and ``get``, ``set``, ``copy_out`` and ``copy_in``
+            for the engine's representation of values.
+        body: what the struct has besides accessors.
+        access: the expression for a port.
+    """
+    lines = ["#pragma once", "#include <cstdint>", "#include <cstring>", head]
+    lines.append(f"constexpr unsigned BUS_BYTES = {config.bus_bytes};")
+    for memory, size in element_bytes(config).items():
+        lines.append(f"constexpr unsigned {memory.upper()}_ELEMENT_BYTES = {size};")
+    lines += ["", "struct Model {", body]
+    for name, (is_input, width) in ports(config).items():
+        place = access(name)
+        data = name.endswith("data") and not name.startswith("s_axi")
+        if data and is_input:
+            lines.append(
+                f"    void {name}(const uint8_t *bytes) {{ copy_in({place}, bytes, {width // 8}); }}"
+            )
+        elif data:
+            lines.append(f"    void {name}(uint8_t *bytes) {{ copy_out({place}, bytes, {width // 8}); }}")
+        elif is_input:
+            lines.append(f"    void {name}(uint64_t value) {{ set({place}, value); }}")
+            lines.append(f"    uint64_t in_{name}() {{ return get({place}); }}")
+        else:
+            assert width <= _SCALAR_BITS
+            lines.append(f"    uint64_t {name}() {{ return get({place}); }}")
+    return "\n".join([*lines, "};", ""])

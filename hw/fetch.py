@@ -1,0 +1,220 @@
+"""Fetch: reads the program in bursts, as far as its buffer has room, and hands out an instruction a cycle."""
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from accel.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, Config
+from accel.faults import Cause
+from accel.hw.checks import CAUSE_BITS, first_fault
+from accel.hw.layouts import INDEX_BITS, EntryLayout, log2, minimum, multiply_out, view
+from accel.hw.loader import RequestLayout
+from accel.hw.queue import Queue
+from accel.hw.scratchpads import bank_of
+from accel.isa import Load, Opcode, Unit
+from accel.isa import Memory as MemoryId
+from accel.order import WORKERS
+
+_BITS = INSTRUCTION_BYTES * 8
+
+
+class Fetch(wiring.Component):
+    """The fetch unit.
+
+    ``flush`` begins a program; requests come while ``enable`` is set. ``waiting`` tells that the next
+    instruction has not arrived, ``more`` that there is one.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        ports: dict[str, Any] = {
+            "flush": In(1),
+            "enable": In(1),
+            "active": In(1),
+            "serial": In(1),
+            "retired": In(1),
+            "address": In(DRAM_ADDRESS_BITS),
+            "length": In(INDEX_BITS),
+            "request_valid": Out(1),
+            "request": Out(RequestLayout()),
+            "granted": In(1),
+            "beat_valid": In(1),
+            "beat_data": In(config.bus_bits),
+            "entry": Out(EntryLayout()),
+            "push": Out(1),
+            "push_unit": Out(2),
+            "more": Out(1),
+            "waiting": Out(1),
+            "next": Out(INDEX_BITS),
+            "fault": Out(CAUSE_BITS),
+        }
+        for unit in WORKERS:
+            ports[f"room_{unit.label}"] = In(1)
+            ports[f"push_{unit.label}"] = Out(1)
+        super().__init__(ports)
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        lanes = max(1, self._config.bus_bytes // INSTRUCTION_BYTES)
+        halves = max(1, INSTRUCTION_BYTES // self._config.bus_bytes)
+        arrived = Signal(INDEX_BITS)
+        m.submodules.counts = counts = Queue(range(257), self._config.outstanding)
+        head = self._buffer(m, lanes, halves, arrived, counts)
+        self._request(m, lanes, halves, counts)
+        self._hand_out(m, head, arrived)
+        return m
+
+    def _request(self, m: Module, lanes: int, halves: int, counts: Queue) -> None:
+        """Ask for chunk after chunk, each split like a row."""
+        config = self._config
+        position = Signal(DRAM_ADDRESS_BITS - log2(INSTRUCTION_BYTES))
+        chunk = Signal(range(config.fetch_chunk + 1))
+        asked = Signal(INDEX_BITS)
+        left = Signal(INDEX_BITS)
+        """Instructions behind the current chunk."""
+        room = Signal(range(config.fetch_buffer + 1))
+        lane = position[: log2(lanes)] if lanes > 1 else Const(0, 1)
+        page = PAGE_BYTES // INSTRUCTION_BYTES
+        count = Signal(range(page + 1))
+        beats = Signal(9)
+        longest = Const(config.max_burst_beats * lanes // halves) - lane
+        m.d.comb += [
+            count.eq(minimum(chunk, page - position[: log2(page)], longest)),
+            beats.eq((lane + count + (lanes - 1)) >> log2(lanes) if halves == 1 else count << log2(halves)),
+            self.request_valid.eq(self.enable & (chunk != 0) & (count <= room)),
+            self.request.address.eq(position << log2(INSTRUCTION_BYTES)),
+            self.request.beats.eq(beats),
+            self.request.index.eq(asked),
+            counts.push.eq(self.granted),
+            counts.data.eq(count),
+        ]
+        taken = Mux(self.granted, count, 0)
+        m.d.sync += room.eq(room - taken + self.push)
+        with m.If(self.granted):
+            rest = chunk - count
+            following = minimum(left, Const(config.fetch_chunk))
+            m.d.sync += [position.eq(position + count), asked.eq(asked + count), chunk.eq(rest)]
+            with m.If(rest == 0):
+                m.d.sync += [chunk.eq(following), left.eq(left - following)]
+        first = minimum(self.length, Const(config.fetch_chunk))
+        with m.If(self.flush):
+            m.d.sync += [
+                position.eq(self.address >> log2(INSTRUCTION_BYTES)),
+                asked.eq(0),
+                chunk.eq(first),
+                left.eq(self.length - first),
+                room.eq(config.fetch_buffer),
+            ]
+
+    def _buffer(self, m: Module, lanes: int, halves: int, arrived: Signal, counts: Queue) -> Value:
+        """Take beats apart into instructions; give the one that is next."""
+        config = self._config
+        lane = Signal(max(1, log2(lanes)))
+        half = Signal()
+        left = Signal(range(257))
+        fresh = Signal(init=1)
+        """The next beat is a burst's first."""
+        taken = Signal(range(lanes + 1))
+        rest = Signal(range(257))
+        complete = Signal()
+        m.d.comb += [
+            counts.flush.eq(self.flush),
+            rest.eq(Mux(fresh, counts.head, left)),
+            taken.eq(minimum(lanes - lane if lanes > 1 else Const(1), rest)),
+            complete.eq(self.beat_valid & ((half == halves - 1) if halves > 1 else 1)),
+            counts.pop.eq(complete & (rest == taken)),
+        ]
+        data: Value = self.beat_data
+        if halves > 1:
+            low = Signal(_BITS // 2)
+            data = Cat(low, self.beat_data)
+            with m.If(self.beat_valid):
+                m.d.sync += [half.eq(~half), low.eq(self.beat_data)]
+        with m.If(complete):
+            m.d.sync += [
+                left.eq(rest - taken),
+                fresh.eq(rest == taken),
+                arrived.eq(arrived + taken),
+            ]
+            if lanes > 1:
+                m.d.sync += lane.eq(lane + taken)
+        with m.If(self.flush):
+            m.d.sync += [
+                lane.eq(self.address >> log2(INSTRUCTION_BYTES)),
+                half.eq(0),
+                fresh.eq(1),
+                arrived.eq(0),
+            ]
+
+        depth = max(1, config.fetch_buffer // lanes)
+        instructions = []
+        for number in range(lanes):
+            memory = Memory(shape=_BITS, depth=depth, init=[])
+            m.submodules[f"bank_{number}"] = memory
+            write = memory.write_port()
+            read = memory.read_port(domain="comb")
+            distance = Signal(max(1, log2(lanes)), name=f"distance_{number}")
+            source = Signal(max(1, log2(lanes)), name=f"source_{number}")
+            parts = [data[n * _BITS : (n + 1) * _BITS] for n in range(lanes)]
+            m.d.comb += [
+                distance.eq(bank_of(number - arrived, lanes)),
+                source.eq(lane + distance),
+                write.addr.eq((arrived + distance) >> log2(lanes)),
+                write.data.eq(Array(parts)[source] if lanes > 1 else data),
+                write.en.eq(complete & (distance < taken)),
+                read.addr.eq(self.next >> log2(lanes)),
+            ]
+            instructions.append(read.data)
+        return Array(instructions)[bank_of(self.next, lanes)] if lanes > 1 else instructions[0]
+
+    def _hand_out(self, m: Module, head: Value, arrived: Signal) -> None:
+        load = view(Load, self._config, head)
+        last = Signal()
+        unit = Signal(2)
+        blocked = Signal()
+        """Serial mode: the instruction before has not retired."""
+        finish = load.opcode == Opcode.FINISH
+        m.d.comb += [
+            self.more.eq(self.next != self.length),
+            self.waiting.eq(self.next == arrived),
+            last.eq(self.next + 1 == self.length),
+            self.entry.word.eq(head),
+            self.entry.index.eq(self.next),
+            self.entry.box.eq(multiply_out(m, load)),
+        ]
+        with m.If(load.opcode == Opcode.STORE):
+            m.d.comb += unit.eq(Unit.STORE)
+        with m.Elif(
+            (load.opcode == Opcode.LOAD) & ((load.memory == MemoryId.INP) | (load.memory == MemoryId.WGT))
+        ):
+            m.d.comb += unit.eq(Unit.LOAD)
+        with m.Else():
+            m.d.comb += unit.eq(Unit.COMPUTE)
+
+        here = Signal()
+        m.d.comb += here.eq(self.active & self.more & ~self.waiting)
+        fault = first_fault(
+            m,
+            [
+                (self.enable & self.active & (self.length == 0), Cause.NO_FINISH),
+                (here & (load.opcode > max(Opcode)), Cause.OPCODE),
+                (here & finish & ~last, Cause.EARLY_FINISH),
+                (here & ~finish & last, Cause.NO_FINISH),
+            ],
+        )
+        m.d.comb += [self.fault.eq(fault), self.push_unit.eq(unit)]
+        for worker in WORKERS:
+            chosen = here & (fault == 0) & ~(self.serial & blocked) & (unit == worker)
+            push = getattr(self, f"push_{worker.label}")
+            m.d.comb += push.eq(chosen & getattr(self, f"room_{worker.label}"))
+            with m.If(push):
+                m.d.comb += self.push.eq(1)
+        with m.If(self.retired):
+            m.d.sync += blocked.eq(0)
+        with m.If(self.push):
+            m.d.sync += [self.next.eq(self.next + 1), blocked.eq(1)]
+        with m.If(self.flush):
+            m.d.sync += [self.next.eq(0), blocked.eq(0)]

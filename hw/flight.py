@@ -1,0 +1,120 @@
+"""Transfers that have started and not yet retired, of one unit, in order."""
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.config import Config
+from accel.hw.layouts import INDEX_BITS
+from accel.hw.queue import Queue
+from accel.hw.transfer import sram_bits
+
+
+class RangeLayout(data.StructLayout):
+    """Scratchpad elements ``begin`` to before ``end`` of a kind of memory; ``any`` if there are some."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__({"any": 1, "kind": 2, "begin": sram_bits(config), "end": sram_bits(config)})
+
+
+class RetireLayout(data.StructLayout):
+    """What an instruction leaves behind when it retires."""
+
+    def __init__(self) -> None:
+        super().__init__({"index": INDEX_BITS, "push_prev": 1, "push_next": 1})
+
+
+class Flight(wiring.Component):
+    """Up to ``depth`` transfers. Each has two parts, its data and its pads, which complete in any order;
+    the oldest one retires in the cycle in which its last part does, one a cycle.
+
+    A transfer entered by ``start`` gets the number ``slot``; parts that it does not have are given as
+    done. ``conflict`` tells whether ``range`` overlaps that of a transfer in flight.
+    """
+
+    def __init__(self, depth: int, config: Config, *, hazards: bool) -> None:
+        self.depth = depth
+        self._hazards = hazards
+        self._config = config
+        slots = range(depth)
+        super().__init__(
+            {
+                "flush": In(1),
+                "start": In(1),
+                "retiring": In(RetireLayout()),
+                "range": In(RangeLayout(config)),
+                "has_data": In(1),
+                "has_pads": In(1),
+                "slot": Out(slots),
+                "room": Out(1),
+                "empty": Out(1),
+                "conflict": Out(1),
+                "data_done": In(1),
+                "data_slot": In(slots),
+                "pads_done": In(1),
+                "pads_slot": In(slots),
+                "oldest": Out(INDEX_BITS),
+                "retire": Out(1),
+                "retired": Out(RetireLayout()),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        depth = self.depth
+        m.submodules.records = records = Queue(RetireLayout(), depth)
+        head = Signal(range(depth))
+        data_left = [Signal(name=f"data_left_{n}") for n in range(depth)]
+        pads_left = [Signal(name=f"pads_left_{n}") for n in range(depth)]
+
+        def following(pointer: Signal) -> Any:
+            return Mux(pointer == depth - 1, 0, pointer + 1)
+
+        data_now = self.data_done & (self.data_slot == head)
+        pads_now = self.pads_done & (self.pads_slot == head)
+        m.d.comb += [
+            records.flush.eq(self.flush),
+            records.push.eq(self.start),
+            records.data.eq(self.retiring),
+            records.pop.eq(self.retire),
+            self.room.eq(records.room),
+            self.empty.eq(~records.valid),
+            self.retired.eq(records.head),
+            self.oldest.eq(records.head.index),
+            self.retire.eq(
+                records.valid & (~Array(data_left)[head] | data_now) & (~Array(pads_left)[head] | pads_now)
+            ),
+        ]
+        with m.If(self.retire):
+            m.d.sync += head.eq(following(head))
+        with m.If(self.start):
+            m.d.sync += self.slot.eq(following(self.slot))
+        for n in range(depth):
+            with m.If(self.data_done & (self.data_slot == n)):
+                m.d.sync += data_left[n].eq(0)
+            with m.If(self.pads_done & (self.pads_slot == n)):
+                m.d.sync += pads_left[n].eq(0)
+            with m.If(self.start & (self.slot == n)):
+                m.d.sync += [data_left[n].eq(self.has_data), pads_left[n].eq(self.has_pads)]
+        if self._hazards:
+            overlaps = []
+            for n in range(depth):
+                filled = Signal(RangeLayout(self._config), name=f"filled_{n}")
+                with m.If(self.retire & (head == n)):
+                    m.d.sync += filled.any.eq(0)
+                with m.If(self.start & (self.slot == n)):
+                    m.d.sync += filled.eq(self.range)
+                with m.If(self.flush):
+                    m.d.sync += filled.any.eq(0)
+                overlaps.append(
+                    filled.any
+                    & (filled.kind == self.range.kind)
+                    & (filled.begin < self.range.end)
+                    & (self.range.begin < filled.end)
+                )
+            m.d.comb += self.conflict.eq(self.range.any & Cat(*overlaps).any())
+        with m.If(self.flush):
+            m.d.sync += [head.eq(0), self.slot.eq(0)]
+        return m

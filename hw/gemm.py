@@ -1,0 +1,59 @@
+"""The GEMM core: all products of an inp and a wgt element, summed by a pipelined adder tree."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal, Value, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.config import Config
+from accel.hw.layouts import log2
+
+ACC_BITS = 32
+
+
+class GemmCore(wiring.Component):
+    """``sums[b][o] = sum over k of inp[b][k] * wgt[o][k]``, ``tree_stages + 1`` cycles later."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "inp": In(config.inp_element_bytes * 8),
+                "wgt": In(config.wgt_element_bytes * 8),
+                "sums": Out(config.acc_element_bytes * 8),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        config = self._config
+        size = config.block_in
+        inp = [self.inp.word_select(n, 8).as_signed() for n in range(config.batch * size)]
+        wgt = [self.wgt.word_select(n, 8).as_signed() for n in range(config.block_out * size)]
+        registers = spread(config.tree_stages, log2(size))
+        for b in range(config.batch):
+            for o in range(config.block_out):
+                terms: list[Value] = [inp[b * size + k] * wgt[o * size + k] for k in range(size)]
+                for level, stages in enumerate(registers):
+                    if level:
+                        terms = [x + y for x, y in zip(terms[::2], terms[1::2], strict=True)]
+                    for _ in range(stages):
+                        terms = [_register(m, term) for term in terms]
+                m.d.sync += self.sums.word_select(b * config.block_out + o, ACC_BITS).eq(terms[0])
+        return m
+
+
+def spread(stages: int, levels: int) -> list[int]:
+    """How many registers follow the products and each of the adder levels, the last of which has its own
+    in any case; as even as can be."""
+    counts = [0] * (levels + 1)
+    for stage in range(stages):
+        counts[(stage + 1) * levels // (stages + 1) if levels else 0] += 1
+    return counts
+
+
+def _register(m: Module, value: Value) -> Signal:
+    held = Signal(signed(len(value)))
+    m.d.sync += held.eq(value)
+    return held

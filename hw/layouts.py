@@ -1,0 +1,105 @@
+"""Instructions and micro-ops as hardware sees them: views over their words, and what follows from them.
+
+Places and widths of fields come from the one declaration in :mod:`accel.isa`.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Shape, Signal, ValueLike, signed, unsigned
+from amaranth.lib import data
+
+from accel.config import Config
+from accel.isa import MicroOp, class_slots
+from accel.isa.fields import INSTRUCTION_BITS
+
+INDEX_BITS = 32
+"""Width of an instruction's place in the program."""
+
+
+def word_layout(cls: type[Any], config: Config) -> data.FlexibleLayout:
+    """Layout of an instruction class, or of micro-ops, in its word."""
+    bits = cls.BITS
+    fields = {
+        slot.name: data.Field(signed(slot.width) if slot.spec.signed else unsigned(slot.width), slot.offset)
+        for slot in class_slots(cls, config)
+    }
+    return data.FlexibleLayout(bits, fields)
+
+
+def view(cls: type[Any], config: Config, word: ValueLike) -> Any:
+    """``word`` seen as an instruction of class ``cls``."""
+    return data.View(word_layout(cls, config), word)
+
+
+def uop_view(config: Config, word: ValueLike) -> Any:
+    """``word`` seen as a micro-op."""
+    return view(MicroOp, config, word)
+
+
+SPAN_BITS = 36
+"""Holds the elements of any padded box, and the DRAM elements that a transfer spans."""
+
+
+class BoxLayout(data.StructLayout):
+    """What is multiplied out of a LOAD or STORE while it is handed out, before it enters a queue."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "elements": SPAN_BITS,  # scratchpad elements of the padded box
+                "extent": SPAN_BITS,  # DRAM elements from the first to behind the last
+                "body": SPAN_BITS,  # scratchpad elements of the rows that hold data, with their pads
+                "head": 22,  # pad words before the first data element; all of them if there is none
+                "tail": 22,  # pad words behind the last data element
+            }
+        )
+
+
+class EntryLayout(data.StructLayout):
+    """An entry of an instruction queue."""
+
+    def __init__(self) -> None:
+        super().__init__({"word": INSTRUCTION_BITS, "index": INDEX_BITS, "box": BoxLayout()})
+
+
+def multiply_out(m: Module, transfer: Any) -> data.View:
+    """The products that starting a LOAD or STORE needs; combinational."""
+    box = Signal(BoxLayout())
+    body = Signal(SPAN_BITS)
+    width = Signal(18)
+    pads_y = Signal(5)
+    m.d.comb += [
+        width.eq(transfer.x_pad_0 + transfer.x_size + transfer.x_pad_1),
+        pads_y.eq(transfer.y_pad_0 + transfer.y_pad_1),
+        body.eq(width * transfer.y_size),
+        box.body.eq(body),
+        box.elements.eq(body + width * pads_y),
+        box.extent.eq((transfer.y_size - 1) * transfer.x_stride + transfer.x_size),
+    ]
+    with m.If(transfer.y_size == 0):
+        m.d.comb += [box.extent.eq(0), box.head.eq(width * pads_y)]
+    with m.Else():
+        m.d.comb += [
+            box.head.eq(width * transfer.y_pad_0 + transfer.x_pad_0),
+            box.tail.eq(width * transfer.y_pad_1 + transfer.x_pad_1),
+        ]
+    return box
+
+
+def minimum(*values: ValueLike) -> ValueLike:
+    """The smallest of unsigned values."""
+    first, *rest = values
+    for value in rest:
+        first = Mux(value < first, value, first)
+    return first
+
+
+def log2(value: int) -> int:
+    """Of a power of two."""
+    assert value & (value - 1) == 0
+    return value.bit_length() - 1
+
+
+def bits_for_depth(depth: int) -> Shape:
+    """Shape of an address."""
+    return unsigned(max(1, (depth - 1).bit_length()))

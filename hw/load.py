@@ -1,0 +1,114 @@
+"""The load unit: LOADs of inp and wgt, with the two scratchpads that they fill."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.config import DRAM_ADDRESS_BITS, Config
+from accel.faults import Cause
+from accel.hw.checks import CAUSE_BITS, first_fault, neighbour_fault, transfer_faults
+from accel.hw.flight import RetireLayout
+from accel.hw.layouts import INDEX_BITS, EntryLayout, view
+from accel.hw.loader import Loader, RequestLayout
+from accel.hw.scratchpads import Scratchpad
+from accel.hw.transfer import kind_of, sram_bits
+from accel.isa import Load as LoadInstruction
+from accel.isa import Memory
+
+KINDS = (Memory.INP, Memory.WGT)
+
+
+class Load(wiring.Component):
+    """The load unit, with inp and wgt scratchpad."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._kinds = [kind_of(memory, config) for memory in KINDS]
+        index = sram_bits(config)
+        ports: dict[str, Any] = {
+            "flush": In(1),
+            "enable": In(1),
+            "mem_base": In(DRAM_ADDRESS_BITS),
+            "mem_size": In(DRAM_ADDRESS_BITS + 1),
+            "head_valid": In(1),
+            "head": In(EntryLayout()),
+            "tokens": In(1),
+            "start": Out(1),
+            "lacking": Out(1),
+            "fault": Out(CAUSE_BITS),
+            "request_valid": Out(1),
+            "request": Out(RequestLayout()),
+            "granted": In(1),
+            "beat_valid": In(1),
+            "beat_data": In(config.bus_bits),
+            "retire": Out(1),
+            "retired": Out(RetireLayout()),
+            "oldest": Out(INDEX_BITS),
+            "occupied": Out(1),
+            "busy": Out(1),
+        }
+        for kind in self._kinds:
+            name = kind.memory.name.lower()
+            ports[f"{name}_index"] = In(index)
+            ports[name] = Out(kind.element_bytes * 8)
+            ports[f"preload_{name}"] = In(1)
+            ports[f"preload_{name}_index"] = In(index)
+            ports[f"preload_{name}_word"] = In(kind.element_bytes * 8)
+        super().__init__(ports)
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        config = self._config
+        m.submodules.loader = loader = Loader(self._kinds, config.loads_in_flight, config)
+        load = view(LoadInstruction, config, self.head.word)
+        cause = first_fault(
+            m,
+            [
+                (neighbour_fault(load, previous=False, following=True), Cause.NEIGHBOUR),
+                *transfer_faults(load, self.head.box, self.mem_size, self._kinds, pads=True),
+            ],
+        )
+        ready = Signal()
+        m.d.comb += [
+            ready.eq(self.enable & self.head_valid & ~loader.requesting & loader.room & ~loader.conflict),
+            self.lacking.eq(ready & ~self.tokens),
+            loader.flush.eq(self.flush),
+            loader.mem_base.eq(self.mem_base),
+            loader.entry.eq(self.head),
+            loader.faulty.eq(cause != 0),
+            loader.start.eq(self.start),
+            loader.granted.eq(self.granted),
+            loader.beat_valid.eq(self.beat_valid),
+            loader.beat_data.eq(self.beat_data),
+            self.request_valid.eq(loader.requesting),
+            self.request.eq(loader.request),
+            self.retire.eq(loader.retire),
+            self.retired.eq(loader.retired),
+            self.oldest.eq(loader.oldest),
+            self.occupied.eq(~loader.empty),
+            self.busy.eq(loader.data_valid | loader.pad_valid),
+        ]
+        with m.If(ready & self.tokens):
+            m.d.comb += [self.fault.eq(cause), self.start.eq(cause == 0)]
+        for number, kind in enumerate(self._kinds):
+            name = kind.memory.name.lower()
+            pad = Scratchpad([kind], self._kinds, kind.element_bytes, config)
+            m.submodules[name] = pad
+            m.d.comb += [
+                pad.beat_valid.eq(loader.data_valid & (loader.data_beat.kind == number)),
+                pad.beat.eq(loader.data_beat),
+                pad.data.eq(loader.data),
+                pad.read_index_0.eq(getattr(self, f"{name}_index")),
+                getattr(self, name).eq(pad.element_0),
+            ]
+            with m.If(loader.pad_valid & (loader.pad_kind == number)):
+                m.d.comb += [pad.word_valid.eq(1), pad.word_index.eq(loader.pad_index)]
+            with m.If(getattr(self, f"preload_{name}")):
+                m.d.comb += [
+                    pad.word_valid.eq(1),
+                    pad.word_index.eq(getattr(self, f"preload_{name}_index")),
+                    pad.word.eq(getattr(self, f"preload_{name}_word")),
+                ]
+        return m

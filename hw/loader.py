@@ -1,0 +1,197 @@
+"""Executes LOADs: asks for their bursts, places what comes back, writes the pads, retires them in order."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.config import DRAM_ADDRESS_BITS, Config
+from accel.hw.flight import Flight, RetireLayout
+from accel.hw.layouts import INDEX_BITS, EntryLayout, view
+from accel.hw.pads import PadsLayout, PadWalker
+from accel.hw.queue import BypassQueue
+from accel.hw.transfer import (
+    BeatLayout,
+    BeatWalker,
+    BurstWalker,
+    Kind,
+    PlacesLayout,
+    dram_lane,
+    kind_number,
+    sram_bits,
+)
+from accel.isa import Load
+
+
+class RequestLayout(data.StructLayout):
+    """A burst that a unit asks for."""
+
+    def __init__(self) -> None:
+        super().__init__({"address": DRAM_ADDRESS_BITS, "beats": 9, "index": INDEX_BITS})
+
+
+class Loader(wiring.Component):
+    """LOADs of some ``kinds`` of memory, up to ``depth`` in flight.
+
+    ``start`` begins the LOAD in ``entry``, which must be without fault; ``requesting`` says that bursts of
+    the one before are still to be granted. A beat that comes from the bus in one cycle is written in the
+    next (``data_valid``), pad words in cycles without one.
+    """
+
+    def __init__(self, kinds: Sequence[Kind], depth: int, config: Config) -> None:
+        self._kinds = kinds
+        self._depth = depth
+        self._config = config
+        super().__init__(
+            {
+                "flush": In(1),
+                "mem_base": In(DRAM_ADDRESS_BITS),
+                "entry": In(EntryLayout()),
+                "faulty": In(1),
+                "start": In(1),
+                "room": Out(1),
+                "conflict": Out(1),
+                "empty": Out(1),
+                "requesting": Out(1),
+                "request": Out(RequestLayout()),
+                "granted": In(1),
+                "beat_valid": In(1),
+                "beat_data": In(config.bus_bits),
+                "data_valid": Out(1),
+                "data_beat": Out(BeatLayout(kinds, config)),
+                "data": Out(config.bus_bits),
+                "pad_valid": Out(1),
+                "pad_kind": Out(2),
+                "pad_index": Out(sram_bits(config)),
+                "oldest": Out(INDEX_BITS),
+                "retire": Out(1),
+                "retired": Out(RetireLayout()),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        config, kinds = self._config, self._kinds
+        m.submodules.bursts = bursts = BurstWalker(kinds, config)
+        m.submodules.beats = beats = BeatWalker(kinds, config)
+        m.submodules.pads = pads = PadWalker(config)
+        m.submodules.flight = flight = Flight(self._depth, config, hazards=self._depth > 1)
+        slots = range(self._depth)
+        data_layout = data.StructLayout({"places": PlacesLayout(config), "slot": slots})
+        pads_layout = data.StructLayout({"pads": PadsLayout(config), "slot": slots})
+        m.submodules.data_queue = data_queue = BypassQueue(data_layout, self._depth)
+        m.submodules.pads_queue = pads_queue = BypassQueue(pads_layout, self._depth)
+        for part in (bursts, beats, pads, flight, data_queue, pads_queue):
+            m.d.comb += part.flush.eq(self.flush)
+
+        # What is about to start.
+        load = view(Load, config, self.entry.word)
+        box = self.entry.box
+        kind = Signal(2)
+        gap = Signal(5)
+        moves, has_data, has_pads = Signal(), Signal(), Signal()
+        m.d.comb += [
+            kind.eq(kind_number(load.memory, kinds)),
+            gap.eq(load.x_pad_0 + load.x_pad_1),
+            moves.eq(load.x_size != 0),
+            has_data.eq(moves & (load.y_size != 0)),
+            has_pads.eq(moves & ((box.head != 0) | (box.tail != 0) | ((gap != 0) & (load.y_size > 1)))),
+            flight.start.eq(self.start),
+            flight.retiring.index.eq(self.entry.index),
+            flight.retiring.push_prev.eq(load.push_prev),
+            flight.retiring.push_next.eq(load.push_next),
+            flight.range.any.eq(moves & (box.elements != 0) & ~self.faulty),
+            flight.range.kind.eq(kind),
+            flight.range.begin.eq(load.sram_base),
+            flight.range.end.eq(load.sram_base + box.elements),
+            flight.has_data.eq(has_data),
+            flight.has_pads.eq(has_pads),
+            self.room.eq(flight.room),
+            self.conflict.eq(flight.conflict),
+            self.empty.eq(flight.empty),
+            self.oldest.eq(flight.oldest),
+            self.retire.eq(flight.retire),
+            self.retired.eq(flight.retired),
+        ]
+
+        # Requests.
+        index = Signal(INDEX_BITS)
+        rows = bursts.rows
+        m.d.comb += [
+            bursts.mem_base.eq(self.mem_base),
+            bursts.start.eq(self.start & has_data),
+            rows.kind.eq(kind),
+            rows.dram_base.eq(load.dram_base),
+            rows.x_size.eq(load.x_size),
+            rows.y_size.eq(load.y_size),
+            rows.x_stride.eq(load.x_stride),
+            bursts.accept.eq(self.granted),
+            self.requesting.eq(bursts.valid),
+            self.request.address.eq(bursts.address),
+            self.request.beats.eq(bursts.beats),
+            self.request.index.eq(index),
+        ]
+        with m.If(self.start):
+            m.d.sync += index.eq(self.entry.index)
+
+        # Data: a beat on the bus is looked up in the same cycle and written in the next.
+        places = data_queue.data.places
+        slot, written_slot, written_last = Signal(slots), Signal(slots), Signal()
+        m.d.comb += [
+            places.kind.eq(kind),
+            places.sram.eq(load.sram_base + box.head),
+            places.gap.eq(gap),
+            places.lane.eq(dram_lane(kind, load.dram_base, kinds)),
+            places.stride.eq(dram_lane(kind, load.x_stride, kinds)),
+            places.x_size.eq(load.x_size),
+            places.y_size.eq(load.y_size),
+            data_queue.data.slot.eq(flight.slot),
+            data_queue.push.eq(self.start & has_data),
+            beats.step.eq(self.beat_valid),
+            beats.places.eq(data_queue.head.places),
+            beats.start.eq(data_queue.valid & (beats.idle | (beats.step & beats.last))),
+            data_queue.pop.eq(beats.start),
+        ]
+        m.d.sync += [
+            self.data_valid.eq(self.beat_valid),
+            self.data_beat.eq(beats.beat),
+            self.data.eq(self.beat_data),
+            written_slot.eq(slot),
+            written_last.eq(beats.last),
+        ]
+        with m.If(beats.start):
+            m.d.sync += slot.eq(data_queue.head.slot)
+        m.d.comb += [
+            flight.data_done.eq(self.data_valid & written_last),
+            flight.data_slot.eq(written_slot),
+        ]
+
+        # Pads.
+        filled = pads_queue.data.pads
+        pads_slot = Signal(slots)
+        m.d.comb += [
+            filled.kind.eq(kind),
+            filled.sram.eq(load.sram_base),
+            filled.head.eq(box.head),
+            filled.gap.eq(gap),
+            filled.tail.eq(box.tail),
+            filled.body.eq(box.body),
+            filled.x_size.eq(load.x_size),
+            filled.y_size.eq(load.y_size),
+            pads_queue.data.slot.eq(flight.slot),
+            pads_queue.push.eq(self.start & has_pads),
+            self.pad_valid.eq(pads.valid & ~self.data_valid),
+            self.pad_kind.eq(pads.kind),
+            self.pad_index.eq(pads.index),
+            pads.step.eq(self.pad_valid),
+            pads.pads.eq(pads_queue.head.pads),
+            pads.start.eq(pads_queue.valid & (~pads.valid | (pads.step & pads.last))),
+            pads_queue.pop.eq(pads.start),
+            flight.pads_done.eq(self.pad_valid & pads.last),
+            flight.pads_slot.eq(pads_slot),
+        ]
+        with m.If(pads.start):
+            m.d.sync += pads_slot.eq(pads_queue.head.slot)
+        return m

@@ -1,0 +1,90 @@
+"""The read half of the bus: one burst granted a cycle, several in flight, beats given to who asked."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.config import DRAM_ADDRESS_BITS, Config
+from accel.hw.layouts import INDEX_BITS
+from accel.hw.loader import RequestLayout
+from accel.hw.queue import Queue
+from accel.isa import Unit
+
+READERS = (Unit.COMPUTE, Unit.LOAD, Unit.FETCH)
+"""Who reads, the first goes before the others."""
+
+
+class BurstLayout(data.StructLayout):
+    """A granted burst."""
+
+    def __init__(self) -> None:
+        super().__init__({"unit": 2, "index": INDEX_BITS, "beats": 9})
+
+
+class ReadPort(wiring.Component):
+    """AXI4 read channels for three units.
+
+    ``request_*`` may change or go until it is granted; ``grant_*`` says so in the same cycle, in which the
+    address enters the AR register. Every beat is taken at once.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        ports: dict[str, Any] = {
+            "stop": In(1),
+            "arvalid": Out(1),
+            "arready": In(1),
+            "araddr": Out(DRAM_ADDRESS_BITS),
+            "arlen": Out(8),
+            "rvalid": In(1),
+            "rlast": In(1),
+            "busy": Out(1),
+            "grant": Out(1),
+            "granted": Out(BurstLayout()),
+            "last": Out(1),
+            "burst": Out(BurstLayout()),
+        }
+        for unit in READERS:
+            ports[f"request_{unit.label}_valid"] = In(1)
+            ports[f"request_{unit.label}"] = In(RequestLayout())
+            ports[f"grant_{unit.label}"] = Out(1)
+            ports[f"beat_{unit.label}"] = Out(1)
+        super().__init__(ports)
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        bus = self._config.bus_bytes
+        m.submodules.flight = flight = Queue(BurstLayout(), self._config.outstanding)
+        free = Signal()
+        m.d.comb += free.eq(flight.room & (~self.arvalid | self.arready) & ~self.stop)
+        with m.If(self.arready):
+            m.d.sync += self.arvalid.eq(0)
+        for position, unit in enumerate(READERS):
+            request = getattr(self, f"request_{unit.label}")
+            valid = getattr(self, f"request_{unit.label}_valid")
+            with m.If(free & valid) if position == 0 else m.Elif(free & valid):
+                m.d.comb += [
+                    getattr(self, f"grant_{unit.label}").eq(1),
+                    self.grant.eq(1),
+                    self.granted.unit.eq(unit),
+                    self.granted.index.eq(request.index),
+                    self.granted.beats.eq(request.beats),
+                ]
+                m.d.sync += [
+                    self.arvalid.eq(1),
+                    self.araddr.eq(request.address & ~(bus - 1)),
+                    self.arlen.eq(request.beats - 1),
+                ]
+        m.d.comb += [
+            flight.push.eq(self.grant),
+            flight.data.eq(self.granted),
+            flight.pop.eq(self.last),
+            self.busy.eq(flight.valid),
+            self.burst.eq(flight.head),
+            self.last.eq(self.rvalid & self.rlast),
+        ]
+        for unit in READERS:
+            m.d.comb += getattr(self, f"beat_{unit.label}").eq(self.rvalid & (flight.head.unit == unit))
+        return m

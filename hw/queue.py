@@ -1,0 +1,98 @@
+"""Queues: what is pushed in cycle t can be popped in t + 1; their heads can be looked at."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, ShapeLike, Signal, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+
+class Queue(wiring.Component):
+    """First in, first out, ``depth`` entries of any number.
+
+    ``room`` tells that there were fewer than ``depth`` entries at the end of the cycle before; pushing
+    without room or popping without a head is the user's mistake.
+    """
+
+    def __init__(self, shape: ShapeLike, depth: int) -> None:
+        self.depth = depth
+        self.shape = shape
+        super().__init__(
+            {
+                "flush": In(1),
+                "push": In(1),
+                "data": In(shape),
+                "room": Out(1),
+                "valid": Out(1),
+                "head": Out(shape),
+                "pop": In(1),
+                "count": Out(range(depth + 1)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        depth = self.depth
+        m.submodules.memory = memory = Memory(shape=self.shape, depth=depth, init=[])
+        write = memory.write_port()
+        read = memory.read_port(domain="comb")
+        tail = Signal(range(depth))
+        head = Signal(range(depth))
+
+        def following(pointer: Signal) -> Any:
+            return Mux(pointer == depth - 1, 0, pointer + 1)
+
+        m.d.comb += [
+            write.addr.eq(tail),
+            write.data.eq(self.data),
+            write.en.eq(self.push),
+            read.addr.eq(head),
+            self.head.eq(read.data),
+            self.valid.eq(self.count != 0),
+            self.room.eq(self.count != depth),
+        ]
+        m.d.sync += self.count.eq(self.count + self.push - self.pop)
+        with m.If(self.push):
+            m.d.sync += tail.eq(following(tail))
+        with m.If(self.pop):
+            m.d.sync += head.eq(following(head))
+        with m.If(self.flush):
+            m.d.sync += [self.count.eq(0), head.eq(0), tail.eq(0)]
+        return m
+
+
+class BypassQueue(wiring.Component):
+    """A queue whose entries can be taken in the cycle in which they are pushed."""
+
+    def __init__(self, shape: ShapeLike, depth: int) -> None:
+        self.depth = depth
+        self.shape = shape
+        super().__init__(
+            {
+                "flush": In(1),
+                "push": In(1),
+                "data": In(shape),
+                "valid": Out(1),
+                "head": Out(shape),
+                "pop": In(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.queue = queue = Queue(self.shape, self.depth)
+        m.d.comb += [
+            queue.flush.eq(self.flush),
+            queue.data.eq(self.data),
+            queue.push.eq(self.push & (queue.valid | ~self.pop)),
+            queue.pop.eq(self.pop & queue.valid),
+            self.valid.eq(queue.valid | self.push),
+            self.head.eq(Mux(queue.valid, queue.head, self.data)),
+        ]
+        return m
+
+
+def counter_shape(limit: int) -> Any:
+    """Shape of a count from 0 to ``limit``."""
+    return unsigned(limit.bit_length())

@@ -1,0 +1,139 @@
+"""The loops of GEMM and ALU."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.config import Config
+from accel.hw.checks import loops_run
+from accel.hw.layouts import INDEX_BITS, EntryLayout, view
+from accel.hw.transfer import sram_bits
+from accel.isa import Alu, Gemm, Opcode
+from accel.isa.instructions import LOOP_BITS
+
+
+class OperationLayout(data.StructLayout):
+    """What goes down the pipeline with a micro-op."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "run": 1,  # there is a micro-op; an instruction without any takes a slot all the same
+                "last": 1,  # the slot is its instruction's last, which retires with it
+                "gemm": 1,
+                "reset": 1,
+                "use_imm": 1,
+                "op": 3,
+                "imm": signed(16),
+            }
+        )
+
+
+class Sequencer(wiring.Component):
+    """The loops of GEMM and ALU: a micro-op's address and the offsets of its indices, one a cycle.
+
+    An instruction loaded by ``start`` gives its first micro-op in the next cycle; ``free`` says that the
+    next one may start.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        index = index_bits(config)
+        super().__init__(
+            {
+                "flush": In(1),
+                "start": In(1),
+                "entry": In(EntryLayout()),
+                "free": Out(1),
+                "issuing": Out(1),
+                "address": Out(config.uop_address_bits),
+                "operation": Out(OperationLayout()),
+                "index": Out(INDEX_BITS),
+                "dst": Out(index),
+                "src": Out(index),
+                "wgt": Out(index),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        config = self._config
+        gemm = view(Gemm, config, self.entry.word)
+        alu = view(Alu, config, self.entry.word)
+        active, run = Signal(), Signal()
+        begin, end = Signal(config.uop_address_bits), Signal(config.uop_address_bits + 1)
+        outer, inner = Signal(LOOP_BITS), Signal(LOOP_BITS)
+        inner_count = Signal(LOOP_BITS)
+        held = Signal(OperationLayout())
+        last_uop, last_inner, last = Signal(), Signal(), Signal()
+        m.d.comb += [
+            last_uop.eq(self.address + 1 == end),
+            last_inner.eq(inner == 0),
+            last.eq(~run | (last_uop & last_inner & (outer == 0))),
+            self.free.eq(~active | last),
+            self.issuing.eq(active & run & ~last),
+            self.operation.eq(held),
+            self.operation.run.eq(active & run),
+            self.operation.last.eq(active & last),
+        ]
+        with m.If(last_uop):
+            m.d.sync += [self.address.eq(begin), inner.eq(inner - 1)]
+            with m.If(last_inner):
+                m.d.sync += [inner.eq(inner_count), outer.eq(outer - 1)]
+        with m.Else():
+            m.d.sync += self.address.eq(self.address + 1)
+        with m.If(last):
+            m.d.sync += active.eq(0)
+
+        is_gemm = gemm.opcode == Opcode.GEMM
+        steps = {
+            "dst": (gemm.dst_factor_out, gemm.dst_factor_in),
+            "src": (
+                Mux(is_gemm, gemm.src_factor_out, alu.src_factor_out),
+                Mux(is_gemm, gemm.src_factor_in, alu.src_factor_in),
+            ),
+            "wgt": (gemm.wgt_factor_out, gemm.wgt_factor_in),
+        }
+        for name, (per_outer, per_inner) in steps.items():
+            offset = getattr(self, name)
+            row = Signal(len(offset), name=f"{name}_row")
+            factor_out = Signal(len(per_outer), name=f"{name}_factor_out")
+            factor_in = Signal(len(per_inner), name=f"{name}_factor_in")
+            with m.If(last_uop):
+                m.d.sync += offset.eq(offset + factor_in)
+                with m.If(last_inner):
+                    m.d.sync += [offset.eq(row + factor_out), row.eq(row + factor_out)]
+            with m.If(self.start):
+                m.d.sync += [
+                    offset.eq(0),
+                    row.eq(0),
+                    factor_out.eq(per_outer),
+                    factor_in.eq(per_inner),
+                ]
+        with m.If(self.start):
+            m.d.sync += [
+                active.eq(1),
+                run.eq(loops_run(gemm)),
+                begin.eq(gemm.uop_begin),
+                end.eq(gemm.uop_end),
+                self.address.eq(gemm.uop_begin),
+                outer.eq(gemm.iter_out - 1),
+                inner.eq(gemm.iter_in - 1),
+                inner_count.eq(gemm.iter_in - 1),
+                held.gemm.eq(is_gemm),
+                held.reset.eq(is_gemm & gemm.reset),
+                held.use_imm.eq(~is_gemm & alu.use_imm),
+                held.op.eq(alu.alu_op),
+                held.imm.eq(alu.imm),
+                self.index.eq(self.entry.index),
+            ]
+        with m.If(self.flush):
+            m.d.sync += active.eq(0)
+        return m
+
+
+def index_bits(config: Config) -> int:
+    """Bits of an index with all loops' offsets, however far beyond its scratchpad."""
+    return sram_bits(config) + 15

@@ -1,0 +1,11 @@
+"""The machine as simulations see it: its events on ports, its scratchpads filled from outside."""
+
+from accel.config import Config
+from accel.hw.core import Core
+
+
+class SimTop(Core):
+    """:class:`~accel.hw.core.Core` with the ports of :func:`~accel.hw.core.observation_ports`."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config, observed=True)

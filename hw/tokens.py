@@ -1,0 +1,46 @@
+"""The four token counters through which load, compute and store meet."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.config import Config
+from accel.order import Counter
+
+
+class TokenCounters(wiring.Component):
+    """``push`` and ``pop`` have a bit per counter; a token pushed in cycle t is ``available`` in t + 1.
+
+    ``overflow`` shows, in the cycle of the push, that a counter cannot hold it.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        counters = len(Counter)
+        super().__init__(
+            {
+                "push": In(counters),
+                "pop": In(counters),
+                "clear": In(1),
+                "available": Out(counters),
+                "overflow": Out(counters),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        for counter in Counter:
+            tokens = Signal(self._config.token_bits, name=counter.name.lower())
+            push, pop = self.push[counter], self.pop[counter]
+            m.d.comb += [
+                self.available[counter].eq(tokens != 0),
+                self.overflow[counter].eq(push & ~pop & (tokens == self._config.token_limit)),
+            ]
+            m.d.sync += tokens.eq(tokens + push - pop)
+            with m.If(self.overflow[counter]):
+                m.d.sync += tokens.eq(tokens)
+            with m.If(self.clear):
+                m.d.sync += tokens.eq(0)
+        return m

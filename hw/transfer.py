@@ -1,0 +1,300 @@
+"""Walking over LOADs and STOREs: which bursts they ask for, and what each beat holds.
+
+A transfer's *kind* is the position of its memory in the unit's list of memories; sizes of elements are
+constants of the kind, so all arithmetic on them is shifts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import Array, Const, Module, Mux, Signal, Value, ValueLike, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
+from accel.faults import dram_element_bytes, scratchpad_depth
+from accel.hw.layouts import log2, minimum
+from accel.isa import Memory
+
+SIZE_BITS = 16
+
+
+def sram_bits(config: Config) -> int:
+    """Bits that hold any scratchpad element's index, and the one behind the last."""
+    return 1 + max(
+        config.uop_address_bits, config.inp_address_bits, config.wgt_address_bits, config.acc_address_bits
+    )
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A memory as transfers see it."""
+
+    memory: Memory
+    element_bytes: int
+    """Of its DRAM element."""
+    lanes: int
+    """Elements in a beat; one if an element is as long as a beat or longer."""
+    chunks: int
+    """Beats in an element; one if an element is as long as a beat or shorter."""
+    depth: int
+
+
+def kind_of(memory: Memory, config: Config) -> Kind:
+    """How ``memory`` meets the bus."""
+    size = dram_element_bytes(memory, config)
+    return Kind(
+        memory,
+        size,
+        max(1, config.bus_bytes // size),
+        max(1, size // config.bus_bytes),
+        scratchpad_depth(memory, config),
+    )
+
+
+def choose(kind: ValueLike, values: Sequence[ValueLike]) -> Value:
+    """The value that belongs to a kind."""
+    if len(values) == 1:
+        return Value.cast(values[0])
+    return Array(Value.cast(value) for value in values)[kind]
+
+
+class RowsLayout(data.StructLayout):
+    """The rows of a transfer in DRAM, as BurstWalker takes them."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "kind": 2,
+                "dram_base": 32,
+                "x_size": SIZE_BITS,
+                "y_size": SIZE_BITS,
+                "x_stride": SIZE_BITS,
+            }
+        )
+
+
+class BurstWalker(wiring.Component):
+    """The bursts of one transfer after the other: each row split at pages and at the longest burst.
+
+    ``start`` loads a transfer that has at least one row; its first burst is ``valid`` in the next cycle,
+    each further one in the cycle after ``accept``. ``last`` marks a transfer's last burst.
+    """
+
+    def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
+        self._kinds = kinds
+        self._config = config
+        super().__init__(
+            {
+                "flush": In(1),
+                "start": In(1),
+                "rows": In(RowsLayout()),
+                "mem_base": In(DRAM_ADDRESS_BITS),
+                "valid": Out(1),
+                "address": Out(DRAM_ADDRESS_BITS),
+                "beats": Out(9),
+                "last": Out(1),
+                "accept": In(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        bus = self._config.bus_bytes
+        shift = log2(bus)
+        longest = self._config.max_burst_beats
+        row_bits = SIZE_BITS + max(log2(kind.element_bytes) for kind in self._kinds) + 1
+        beats_bits = row_bits + 1
+
+        address = Signal(DRAM_ADDRESS_BITS)
+        row_address = Signal(DRAM_ADDRESS_BITS)
+        row_bytes = Signal(row_bits)
+        stride = Signal(row_bits)
+        left = Signal(beats_bits)
+        rows = Signal(SIZE_BITS)
+
+        def row_beats(start: Value, length: Value) -> Value:
+            return (start[:shift] + length + (bus - 1)) >> shift
+
+        new = self.rows
+        kind_sizes = [log2(kind.element_bytes) for kind in self._kinds]
+        first_address = Signal(DRAM_ADDRESS_BITS)
+        first_bytes = Signal(row_bits)
+        m.d.comb += [
+            first_address.eq(self.mem_base + choose(new.kind, [new.dram_base << s for s in kind_sizes])),
+            first_bytes.eq(choose(new.kind, [new.x_size << s for s in kind_sizes])),
+        ]
+
+        to_page = Signal(range(PAGE_BYTES // bus + 1))
+        next_row = Signal(DRAM_ADDRESS_BITS)
+        m.d.comb += [
+            to_page.eq(PAGE_BYTES // bus - address[shift : log2(PAGE_BYTES)]),
+            self.address.eq(address),
+            self.beats.eq(minimum(left, to_page, Const(longest, 9))),
+            self.last.eq((rows == 0) & (left == self.beats)),
+            next_row.eq(row_address + stride),
+        ]
+        with m.If(self.accept):
+            m.d.sync += [
+                left.eq(left - self.beats),
+                address.eq((address[shift:] + self.beats) << shift),
+            ]
+            with m.If(left == self.beats):
+                m.d.sync += [
+                    rows.eq(rows - 1),
+                    row_address.eq(next_row),
+                    address.eq(next_row),
+                    left.eq(row_beats(next_row, row_bytes)),
+                ]
+            with m.If(self.last):
+                m.d.sync += self.valid.eq(0)
+        with m.If(self.start):
+            m.d.sync += [
+                self.valid.eq(1),
+                address.eq(first_address),
+                row_address.eq(first_address),
+                row_bytes.eq(first_bytes),
+                stride.eq(choose(new.kind, [new.x_stride << s for s in kind_sizes])),
+                left.eq(row_beats(first_address, first_bytes)),
+                rows.eq(new.y_size - 1),
+            ]
+        with m.If(self.flush):
+            m.d.sync += self.valid.eq(0)
+        return m
+
+
+class BeatLayout(data.StructLayout):
+    """What one beat of a transfer holds: ``take`` elements from ``lane`` on, to go to or come from
+    consecutive scratchpad elements from ``index`` on; or the ``chunk``-th part of element ``index``."""
+
+    def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
+        lanes = max(kind.lanes for kind in kinds)
+        chunks = max(kind.chunks for kind in kinds)
+        super().__init__(
+            {
+                "kind": 2,
+                "index": sram_bits(config),
+                "lane": unsigned(log2(lanes)),
+                "take": unsigned(log2(lanes) + 1),
+                "chunk": unsigned(log2(chunks)),
+            }
+        )
+
+
+class PlacesLayout(data.StructLayout):
+    """The places of a transfer's elements, as BeatWalker takes them."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(
+            {
+                "kind": 2,
+                "sram": sram_bits(config),  # scratchpad element of the first data element
+                "gap": 5,  # scratchpad elements between two rows of data
+                "lane": 6,  # DRAM element of the first one, in its beat
+                "stride": 6,  # DRAM elements from row to row, modulo those of a beat
+                "x_size": SIZE_BITS,
+                "y_size": SIZE_BITS,
+            }
+        )
+
+
+class BeatWalker(wiring.Component):
+    """What the beats of one transfer after the other hold, rows split nowhere.
+
+    ``start`` loads a transfer that has at least one row; ``beat`` describes its first beat from the next
+    cycle on, the following one after each ``step``. ``last`` marks a transfer's last beat; stepping over it,
+    or ``idle``, is when the next one may be loaded.
+    """
+
+    def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
+        self._kinds = kinds
+        self._config = config
+        super().__init__(
+            {
+                "flush": In(1),
+                "start": In(1),
+                "places": In(PlacesLayout(config)),
+                "step": In(1),
+                "idle": Out(1),
+                "beat": Out(BeatLayout(kinds, config)),
+                "last": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        kinds = self._kinds
+        kind = Signal(2)
+        index = Signal(sram_bits(self._config))
+        lane, row_lane, stride = Signal(6), Signal(6), Signal(6)
+        chunk = Signal(max(1, *(log2(k.chunks) for k in kinds)))
+        left = Signal(SIZE_BITS)
+        x_size = Signal(SIZE_BITS)
+        gap = Signal(5)
+        rows = Signal(SIZE_BITS)
+        active = Signal()
+
+        lanes = Signal(range(max(k.lanes for k in kinds) + 1))
+        take = Signal(range(max(k.lanes for k in kinds) + 1))
+        element_done, row_done = Signal(), Signal()
+        next_lane = Signal(6)
+        m.d.comb += [
+            lanes.eq(choose(kind, [Const(k.lanes) for k in kinds])),
+            take.eq(minimum(lanes - lane, left)),
+            element_done.eq(chunk == choose(kind, [Const(k.chunks - 1) for k in kinds])),
+            row_done.eq(element_done & (left == take)),
+            next_lane.eq((row_lane + stride) & (lanes - 1)),
+            self.beat.kind.eq(kind),
+            self.beat.index.eq(index),
+            self.beat.lane.eq(lane),
+            self.beat.take.eq(take),
+            self.beat.chunk.eq(chunk),
+            self.last.eq(row_done & (rows == 0)),
+            self.idle.eq(~active),
+        ]
+        with m.If(self.step):
+            m.d.sync += chunk.eq(chunk + 1)
+            with m.If(element_done):
+                m.d.sync += [chunk.eq(0), lane.eq(0), left.eq(left - take), index.eq(index + take)]
+            with m.If(row_done):
+                m.d.sync += [
+                    rows.eq(rows - 1),
+                    left.eq(x_size),
+                    index.eq(index + take + gap),
+                    lane.eq(next_lane),
+                    row_lane.eq(next_lane),
+                ]
+            with m.If(self.last):
+                m.d.sync += active.eq(0)
+        new = self.places
+        with m.If(self.start):
+            m.d.sync += [
+                active.eq(1),
+                kind.eq(new.kind),
+                index.eq(new.sram),
+                lane.eq(new.lane),
+                row_lane.eq(new.lane),
+                stride.eq(new.stride),
+                chunk.eq(0),
+                left.eq(new.x_size),
+                x_size.eq(new.x_size),
+                gap.eq(new.gap),
+                rows.eq(new.y_size - 1),
+            ]
+        with m.If(self.flush):
+            m.d.sync += active.eq(0)
+        return m
+
+
+def dram_lane(kind: ValueLike, elements: Value, kinds: Sequence[Kind]) -> Value:
+    """Place within a beat of a DRAM element, by its number."""
+    return choose(kind, [elements[: log2(k.lanes)] if k.lanes > 1 else Const(0, 1) for k in kinds])
+
+
+def kind_number(memory: Value, kinds: Sequence[Kind]) -> Value:
+    """Kind of a memory id; nobody's id gives any."""
+    number: Value = Const(0, 2)
+    for position, kind in enumerate(kinds):
+        number = Mux(memory == kind.memory, Const(position, 2), number)
+    return number

@@ -1,0 +1,324 @@
+"""Default schedules: any shape, few instructions, nothing loaded twice, and close to the best there is."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import accel
+from accel.access import AccessSets
+from accel.compiler.build import compile_schedule
+from accel.compiler.default import candidates, default_schedule, gemm_schedule, shape_of
+from accel.compiler.model import GemmModel, GemmPlan, PlanTable
+from accel.config import Config
+from accel.errors import ScheduleError
+from accel.isa import Alu, Gemm, Instruction, Load, Loops, Memory, Store, encode
+from accel.program import Program
+from accel.sim.timing.model import simulate_timing
+from tests.expect import refused
+from tests.strategies import examples
+
+CONFIGS = ("gemm8x8", "vta", "tiny")
+TRANSPOSITIONS = list(product((False, True), repeat=2))
+
+
+def right(program: Program) -> None:
+    """Bit-exact against numpy, in an order of execution other than the program's, too."""
+    assert program.run(backend="functional").mismatches == 0
+    assert program.run(backend="functional", order="random", seed=1).mismatches == 0
+    report = program.check()
+    assert report.ok
+    assert report.left_over == (0, 0, 0, 0)
+
+
+# --- any shape ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("transpose_a", "transpose_b"), TRANSPOSITIONS)
+@pytest.mark.parametrize(
+    "sizes", [(100, 300, 77), (1, 1000, 512), (4096, 64, 32), (33, 17, 129), (5, 4096, 1)], ids=str
+)
+@pytest.mark.parametrize("name", CONFIGS)
+def test_shapes(name: str, sizes: tuple[int, int, int], transpose_a: bool, transpose_b: bool) -> None:
+    program = accel.build(
+        accel.gemm(
+            *sizes, transpose_a=transpose_a, transpose_b=transpose_b, bias=True, relu=transpose_a, shift=6
+        ),
+        name,
+    )
+    assert program.run().mismatches == 0
+    assert program.check().ok
+
+
+@st.composite
+def workloads(draw: st.DrawFn, config: Config, most: int) -> accel.Workload:
+    """Products of up to ``most`` blocks in each direction, with any epilogue."""
+    widths = (config.batch, config.block_out, config.block_in)
+    M, N, K = (draw(st.integers(1, most * width)) for width in widths)
+    return accel.gemm(
+        M,
+        N,
+        K,
+        transpose_a=draw(st.booleans()),
+        transpose_b=draw(st.booleans()),
+        bias=draw(st.booleans()),
+        relu=draw(st.booleans()),
+        shift=draw(st.none() | st.integers(0, 31)),
+    )
+
+
+@examples(120)
+@given(st.data())
+def test_any_product_on_any_machine_with_any_number_of_threads(data: st.DataObject) -> None:
+    machine = accel.machine(data.draw(st.sampled_from(CONFIGS)))
+    workload = data.draw(workloads(machine.config, 6))
+    right(accel.build(workload, machine, vthreads=data.draw(st.sampled_from([None, 1, 2, 3, 4, 8]))))
+
+
+@examples(60)
+@given(st.data())
+def test_any_plan_is_right(data: st.DataObject) -> None:
+    """Also those that nobody would choose."""
+    machine = accel.machine(data.draw(st.sampled_from(CONFIGS)))
+    workload = data.draw(workloads(machine.config, 5))
+    shape = shape_of(workload, machine.config)
+    plan = GemmPlan(
+        rows=data.draw(st.integers(1, shape.rows)),
+        columns=data.draw(st.integers(1, shape.columns)),
+        depth=data.draw(st.integers(1, shape.depth)),
+        threads=data.draw(st.integers(1, 4)),
+        thread_axis=data.draw(st.sampled_from(["inner", "depth"])),
+        outer=data.draw(st.sampled_from(["rows", "columns"])),
+    )
+    assert GemmModel(shape, machine.config).fits(PlanTable.of([plan]))[0] or plan.threads > 1
+    try:
+        program = accel.build(gemm_schedule(workload, machine, plan), machine)
+    except ScheduleError:
+        assert not GemmModel(shape, machine.config).fits(PlanTable.of([plan]))[0]
+        return
+    right(program)
+
+
+@pytest.mark.parametrize("settings", [{"acc_bytes": 64, "inp_bytes": 8, "wgt_bytes": 64}, {"uop_bytes": 16}])
+@pytest.mark.parametrize("options", [{}, {"bias": True, "shift": 3}])
+def test_the_smallest_machines(settings: dict[str, int], options: dict[str, Any]) -> None:
+    """Two elements in each scratchpad, or four micro-ops: every product still compiles."""
+    right(accel.build(accel.gemm(3, 20, 9, **options), accel.machine("tiny", **settings)))
+
+
+# --- few, large instructions -------------------------------------------------------------------------
+
+
+def counts(plan: GemmPlan, sizes: tuple[int, int, int], **options: Any) -> Counter[str]:
+    machine = accel.machine("gemm8x8")
+    image = compile_schedule(gemm_schedule(accel.gemm(*sizes, **options), machine, plan), machine.config)
+    return Counter(instruction.mnemonic for instruction in image.instructions)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("thread_axis", ["inner", "depth"])
+def test_one_instruction_per_step_and_thread(threads: int, thread_axis: Any) -> None:
+    """4 x 4 tiles of 8 x 8 blocks, 4 reduce steps of 8: a reset, GEMM and LOADs per step, epilogue, STORE."""
+    plan = GemmPlan(rows=8, columns=8, depth=8, threads=threads, thread_axis=thread_axis, outer="rows")
+    tiles, steps = 16, 4
+    expected = {
+        **{"GEMM": tiles * (1 + steps), "LOAD.INP": tiles * steps, "LOAD.WGT": tiles * steps},
+        **{"ALU.SHR": tiles, "ALU.MAX": tiles, "ALU.MIN": tiles, "STORE.OUT": tiles},
+        **{"LOAD.UOP": 1, "FINISH": 1},
+    }
+    if thread_axis == "depth" and threads == 4:
+        expected["LOAD.INP"] = 4 * steps  # every step has a buffer of its own: A stays while columns change
+    assert counts(plan, (256, 256, 256), shift=8) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_bias_is_loaded_once_where_rows_are_outermost(threads: int) -> None:
+    plan = GemmPlan(rows=8, columns=8, depth=32, threads=threads, thread_axis="inner", outer="rows")
+    found = counts(plan, (256, 256, 256), shift=8, bias=True)
+    assert found["LOAD.ACC"] == 1
+    # cleared once; then one pass for reset and bias, and three that follow the sums
+    assert (found["ALU.MIN"], found["ALU.SHR"], found["ALU.MAX"], found["ALU.ADD"]) == (32, 16, 16, 0)
+    assert found["GEMM"] == 16 + 1
+    # A stays while columns change: loaded once per row of tiles and thread
+    assert found["LOAD.INP"] == 4 * min(threads, 4)
+    assert found["LOAD.WGT"] == (4 if threads == 4 else 16)
+
+
+def test_short_last_tiles_take_as_many_instructions() -> None:
+    """3 x 3 tiles of 8 x 8 blocks and less, 3 steps of 8 and less."""
+    plan = GemmPlan(rows=8, columns=8, depth=8, threads=2, thread_axis="inner", outer="columns")
+    found = counts(plan, (130, 140, 150))
+    assert (found["GEMM"], found["STORE.OUT"]) == (9 * 4, 9)
+    assert (found["LOAD.INP"], found["LOAD.WGT"], found["LOAD.UOP"]) == (27, 27, 1)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("threads", [None, 1, 2, 4])
+@pytest.mark.parametrize("options", [{}, {"bias": True, "shift": 6}], ids=["plain", "epilogue"])
+def test_micro_ops_are_loaded_once(name: str, threads: int | None, options: dict[str, Any]) -> None:
+    program = accel.build(accel.gemm(100, 90, 110, **options), name, vthreads=threads)
+    found = [i for i in program.instructions if isinstance(i, Load) and i.memory == Memory.UOP]
+    assert len(found) == 1
+    assert found[0].x_size <= program.config.uop_depth
+
+
+def redundant_loads(program: Program) -> list[int]:
+    """LOADs that fill their elements with what those hold already, in program order."""
+    config = program.config
+    sets = AccessSets(config)
+    holds = {name: np.full(getattr(config, f"{name}_depth"), -1) for name in ("inp", "wgt", "acc")}
+    uops = np.zeros(config.uop_depth, dtype=np.uint32)
+    found = []
+    for index, instruction in enumerate(program.instructions):
+        if isinstance(instruction, Load) and instruction.memory == Memory.UOP:
+            words = program.dram().read(config.mem_base + instruction.dram_base * 4, instruction.x_size * 4)
+            uops[instruction.sram_base :][: instruction.x_size] = words.view("<u4")
+        elif isinstance(instruction, Load):
+            (touch,) = sets.transfer(instruction)
+            rows = np.arange(instruction.y_size)[:, None] * instruction.x_stride
+            new = (instruction.dram_base + rows + np.arange(instruction.x_size)).ravel()
+            memory = holds[touch.memory]
+            if (memory[touch.elements] == new).all():
+                found.append(index)
+            memory[touch.elements] = new
+        elif isinstance(instruction, Gemm | Alu) and instruction.uop_count:
+            words = uops[instruction.uop_begin : instruction.uop_end]
+            for name, write, elements in sets.loops(instruction, words).touches:
+                if write:
+                    holds[name][elements] = -1
+    return found
+
+
+@examples(40)
+@given(st.data())
+def test_nothing_is_loaded_that_is_there(data: st.DataObject) -> None:
+    machine = accel.machine(data.draw(st.sampled_from(CONFIGS)))
+    workload = data.draw(workloads(machine.config, 5))
+    program = accel.build(workload, machine, vthreads=data.draw(st.sampled_from([1, 2, 4])))
+    assert redundant_loads(program) == []
+
+
+def test_a_redundant_load_would_be_seen() -> None:
+    program = accel.build(accel.gemm(16, 16, 16), "gemm8x8", vthreads=1)
+    instructions: list[Instruction] = list(program.instructions)
+    first = next(i for i, x in enumerate(instructions) if isinstance(x, Load) and x.memory == Memory.INP)
+    doubled = [*instructions[: first + 1], instructions[first], *instructions[first + 1 :]]
+    again = replace(program, code=encode(doubled, program.config))
+    assert redundant_loads(again) == [first + 1]
+
+
+# --- the choice --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "options"),
+    [
+        ("gemm8x8", (200, 300, 250), {"shift": 8, "bias": True}),
+        ("gemm8x8", (8, 512, 512), {}),
+        ("gemm8x8", (512, 64, 64), {"relu": True}),
+        ("vta", (100, 128, 64), {"shift": 6}),
+        ("vta", (16, 100, 300), {}),
+        ("tiny", (40, 40, 40), {"shift": 4}),
+        ("tiny", (3, 100, 64), {"bias": True}),
+    ],
+)
+def test_the_choice_is_close_to_the_best(
+    name: str, sizes: tuple[int, int, int], options: dict[str, Any]
+) -> None:
+    """Of plans at random and of those that the model liked next, none is simulated to be much faster."""
+    machine = accel.machine(name)
+    workload = accel.gemm(*sizes, **options)
+    found = candidates(workload, machine.config)
+    shape = shape_of(workload, machine.config)
+    rng = Random(0)
+    others = [
+        GemmPlan(
+            rows=rng.randint(1, shape.rows),
+            columns=rng.randint(1, shape.columns),
+            depth=rng.randint(1, shape.depth),
+            threads=rng.choice((1, 2, 4)),
+            thread_axis=rng.choice(("inner", "depth")),
+            outer=rng.choice(("rows", "columns")),
+        )
+        for _ in range(300)
+    ]
+    fitting = GemmModel(shape, machine.config).fits(PlanTable.of(others))
+    tried = [c.plan for c in found[1:13]] + [p for p, fits in zip(others, fitting, strict=True) if fits][:12]
+
+    def cycles(plan: GemmPlan) -> int:
+        image = compile_schedule(gemm_schedule(workload, machine, plan), machine.config)
+        return simulate_timing(image.instructions, image.config, address=image.code_offset).cycles
+
+    assert cycles(found[0].plan) <= 1.03 * min(cycles(plan) for plan in tried)
+
+
+@pytest.mark.parametrize(
+    ("options", "vthreads", "least"),
+    [({"shift": 9}, 2, 0.93), ({}, 2, 0.965), ({"shift": 9, "bias": True}, 2, 0.92), ({"shift": 9}, 4, 0.93)],
+)
+def test_utilization(options: dict[str, Any], vthreads: int, least: float) -> None:
+    """512 x 512 x 512 on gemm8x8; with reset and epilogue at most 64 in 68 cycles can be GEMM's."""
+    program = accel.build(accel.gemm(512, 512, 512, **options), "gemm8x8", vthreads=vthreads)
+    utilization = program.run(check=False).utilization
+    assert utilization is not None
+    assert least < utilization < (64 / 68 if options else 64 / 65)
+
+
+def test_candidates_are_sorted_and_distinct() -> None:
+    workload, config = accel.gemm(200, 200, 200, shift=3), accel.machine("vta").config
+    found = candidates(workload, config)
+    plans = [c.plan for c in found]
+    assert len(set(plans)) == len(plans)
+    assert {plan.threads for plan in plans} == {1, 2, 4}
+    cycles = np.array([c.prediction.cycles for c in found])
+    close = int((cycles <= cycles.min() * 1.002).sum())
+    assert (cycles[:close] <= cycles.min() * 1.002).all()
+    assert (np.diff(cycles[close:]) >= 0).all()
+    model = GemmModel(shape_of(workload, config), config)
+    effort = model.instructions(PlanTable.of(plans[:close]))
+    assert (np.diff(effort) >= 0).all()
+    assert default_schedule(workload, accel.machine("vta")).steps == (
+        gemm_schedule(workload, accel.machine("vta"), plans[0]).steps
+    )
+
+
+# --- threads that do not fit -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "most"),
+    [
+        ("tiny", (40, 40, 40), 128),  # along the reduce axis: one block of inp each
+        ("tiny", (40, 40, 4), 128),
+        ("gemm8x8", (80, 80, 80), 255),  # what a token counter holds
+        ("vta", (1, 1, 1), 255),
+    ],
+)
+def test_the_largest_number_of_threads(name: str, sizes: tuple[int, int, int], most: int) -> None:
+    workload = accel.gemm(*sizes, shift=2)
+    message = f"{{}} virtual threads do not fit configuration {name!r}; at most {most} do"
+    for threads in (most + 1, 5000):
+        with refused(ScheduleError, message.format(threads)):
+            candidates(workload, accel.machine(name).config, threads)
+    right(accel.build(workload, name, vthreads=most))
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, 1.5])
+def test_no_number_of_threads(threads: Any) -> None:
+    with refused(
+        ScheduleError, f"the number of virtual threads is {threads!r}; it must be a positive integer"
+    ):
+        accel.build(accel.gemm(8, 8, 8), "vta", vthreads=threads)
+
+
+def test_stores_are_whole_tiles() -> None:
+    program = accel.build(accel.gemm(512, 512, 512), "gemm8x8")
+    stores = [i for i in program.instructions if isinstance(i, Store)]
+    assert sum(i.x_size * i.y_size for i in stores) == 64 * 64
+    assert sum(isinstance(i, Loops) for i in program.instructions) >= 2 * len(stores)

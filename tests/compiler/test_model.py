@@ -1,0 +1,172 @@
+"""The analytical model against the machine: what fits, what is loaded, how long it takes."""
+
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import accel
+from accel.access import dram_rows
+from accel.compiler.build import compile_schedule
+from accel.compiler.default import gemm_schedule, shape_of
+from accel.compiler.model import GemmModel, GemmPlan, PlanTable, Prediction
+from accel.errors import ScheduleError
+from accel.image import Image
+from accel.isa import Load, Memory
+from accel.sim.timing.model import simulate_timing
+from tests.strategies import examples
+
+
+class Case(NamedTuple):
+    """A product, a machine and a plan for it."""
+
+    workload: accel.Workload
+    machine: accel.Machine
+    plan: GemmPlan
+
+    @property
+    def model(self) -> GemmModel:
+        return GemmModel(shape_of(self.workload, self.machine.config), self.machine.config)
+
+    @property
+    def turns(self) -> int:
+        """How many parts the loop has that threads take turns in."""
+        shape, plan = self.model.shape, self.plan
+        size, part = {
+            ("depth", "rows"): (shape.depth, plan.depth),
+            ("depth", "columns"): (shape.depth, plan.depth),
+            ("inner", "rows"): (shape.columns, plan.columns),
+            ("inner", "columns"): (shape.rows, plan.rows),
+        }[plan.thread_axis, plan.outer]
+        return -(-size // part)
+
+    def compiled(self) -> Image:
+        return compile_schedule(gemm_schedule(self.workload, self.machine, self.plan), self.machine.config)
+
+
+def any_case(seed: int) -> Case:
+    rng = Random(seed)
+    machine = accel.machine(
+        rng.choice(("tiny", "gemm8x8", "vta", "ecp5")),
+        read_latency=rng.choice((16, 64, 200)),
+        bus_bits=rng.choice((64, 128)),
+    )
+    config = machine.config
+    M, N, K = (
+        rng.randint(1, rng.choice((1, 6, 20)) * width)
+        for width in (config.batch, config.block_out, config.block_in)
+    )
+    workload = accel.gemm(
+        M,
+        N,
+        K,
+        transpose_a=rng.random() < 0.5,
+        transpose_b=rng.random() < 0.5,
+        bias=rng.random() < 0.5,
+        relu=rng.random() < 0.3,
+        shift=rng.choice((None, 0, 6)),
+    )
+    shape = shape_of(workload, config)
+    plan = GemmPlan(
+        rows=rng.randint(1, shape.rows),
+        columns=rng.randint(1, shape.columns),
+        depth=rng.randint(1, shape.depth),
+        threads=rng.choice((1, 1, 2, 3, 4)),
+        thread_axis=rng.choice(("inner", "depth")),
+        outer=rng.choice(("rows", "columns")),
+    )
+    return Case(workload, machine, plan)
+
+
+@examples(60)
+@given(st.integers(0, 1 << 32).map(any_case))
+def test_what_fits_and_what_is_loaded(case: Case) -> None:
+    """Both to the element; where a loop has fewer turns than there are threads, fewer would do."""
+    table = PlanTable.of([case.plan])
+    fits = bool(case.model.fits(table)[0])
+    try:
+        image = case.compiled()
+    except ScheduleError:
+        assert not fits
+        return
+    assert fits or case.turns < case.plan.threads
+    if case.turns >= case.plan.threads:
+        loaded = 0
+        for instruction in image.instructions:
+            if isinstance(instruction, Load) and instruction.memory in (Memory.INP, Memory.WGT):
+                rows = dram_rows(instruction, image.config)
+                assert rows is not None
+                loaded += rows.rows * rows.row_bytes
+        assert case.model.traffic(table)[0] == loaded
+    number = case.model.instructions(table)[0]
+    assert 0.6 * number - 8 < len(image.instructions) < 1.6 * number + 8
+
+
+def measured(cases: list[Case]) -> tuple[np.ndarray, np.ndarray]:
+    """Predicted and simulated cycles."""
+    predicted, simulated = [], []
+    for case in cases:
+        image = case.compiled()
+        run = simulate_timing(image.instructions, image.config, address=image.code_offset)
+        predicted.append(case.model.predict(case.plan).cycles)
+        simulated.append(run.cycles)
+    return np.array(predicted), np.array(simulated, dtype=float)
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    return np.argsort(np.argsort(values)).astype(float)
+
+
+def test_predictions() -> None:
+    """Over plans of every kind, good and bad, for shapes of every kind."""
+    cases = []
+    for seed in range(10_000):
+        case = any_case(seed)
+        if case.turns >= case.plan.threads and case.model.fits(PlanTable.of([case.plan]))[0]:
+            cases.append(case)
+        if len(cases) == 80:
+            break
+    predicted, simulated = measured(cases)
+    ratio = predicted / simulated
+    assert 0.95 < np.median(ratio) < 1.05
+    assert np.quantile(abs(ratio - 1), 0.8) < 0.12
+    assert abs(ratio - 1).max() < 0.4
+    assert np.corrcoef(ranks(predicted), ranks(simulated))[0, 1] > 0.99
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("gemm8x8", (256, 256, 256)), ("vta", (256, 256, 256)), ("tiny", (64, 96, 128))]
+)
+def test_long_programs_are_extrapolated(name: str, sizes: tuple[int, int, int], threads: int) -> None:
+    """From their first tiles, within a few percent."""
+    plan = GemmPlan(rows=4, columns=4, depth=4, threads=threads, thread_axis="inner", outer="rows")
+    predicted, simulated = measured([Case(accel.gemm(*sizes, shift=9), accel.machine(name), plan)])
+    assert abs(predicted[0] / simulated[0] - 1) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("busy", "bound"),
+    [
+        ((90, 20, 10), "GEMM core"),
+        ((20, 90, 10), "loads"),
+        ((10, 20, 90), "stores"),
+        ((80, 80, 80), "latency"),
+    ],
+)
+def test_what_holds_a_program_back(busy: tuple[float, float, float], bound: str) -> None:
+    compute, load, store = busy
+    assert Prediction(cycles=100, compute=compute, load=load, store=store).bound == bound
+
+
+def test_plans_say_what_they_are() -> None:
+    plan = GemmPlan(rows=2, columns=3, depth=4, threads=2, thread_axis="inner", outer="rows")
+    assert str(plan) == "tiles of 2 x 3 x 4 blocks, rows outermost, 2 threads along columns"
+    plan = GemmPlan(rows=2, columns=3, depth=4, threads=4, thread_axis="depth", outer="columns")
+    assert str(plan) == "tiles of 2 x 3 x 4 blocks, columns outermost, 4 threads along depth"
+    plan = GemmPlan(rows=1, columns=1, depth=1, threads=1, thread_axis="inner", outer="columns")
+    assert str(plan) == "tiles of 1 x 1 x 1 blocks, columns outermost"
+    assert PlanTable.of([plan]).plans() == [plan]

@@ -1,0 +1,77 @@
+"""GEMM core and ALU against numpy and the functional simulator's operations."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel.config import NAMED
+from accel.hw.alu import Alu
+from accel.hw.gemm import GemmCore, spread
+from accel.isa import AluOp
+from accel.sim.functional.alu import OPERATIONS
+from tests.hw.bench import as_array, as_integer, run
+from tests.reference import operate
+
+
+@pytest.mark.parametrize("stages", [0, 1, 2, 5])
+@pytest.mark.parametrize("name", ["tiny", "gemm8x8"])
+def test_products_are_summed_after_the_tree(name: str, stages: int) -> None:
+    base = NAMED[name]
+    config = replace(base, batch=min(2, base.batch), block_out=2, tree_stages=stages)
+    core = GemmCore(config)
+    rng = np.random.default_rng(stages)
+    inps = rng.integers(-128, 128, (20, config.batch, config.block_in), dtype=np.int8)
+    wgts = rng.integers(-128, 128, (20, config.block_out, config.block_in), dtype=np.int8)
+    inps[0], wgts[0] = -128, -128
+    inps[1], wgts[1] = -128, 127
+
+    async def bench(context: Any) -> None:
+        found = []
+        for n in range(20 + stages + 1):
+            if n > stages:
+                sums = as_array(context.get(core.sums), "<i4", (config.batch, config.block_out))
+                found.append(sums)
+            if n < 20:
+                context.set(core.inp, as_integer(inps[n]))
+                context.set(core.wgt, as_integer(wgts[n]))
+            await context.tick()
+        expected = np.einsum("nbk,nok->nbo", inps.astype(np.int32), wgts.astype(np.int32))
+        np.testing.assert_array_equal(np.stack(found), expected)
+
+    run(core, bench)
+
+
+def test_registers_are_spread_over_the_tree() -> None:
+    for levels in range(9):
+        for stages in range(9):
+            counts = spread(stages, levels)
+            assert sum(counts) == stages
+            assert len(counts) == levels + 1
+            if stages <= levels:
+                assert max(counts) <= 1
+
+
+_EDGES = [0, 1, -1, 31, 32, 33, -31, -32, -33, 127, -128, 2**31 - 1, -(2**31), -32768, 32767]
+
+
+@pytest.mark.parametrize("op", list(AluOp), ids=lambda op: op.name)
+def test_every_operation_is_the_simulators(op: AluOp) -> None:
+    config = NAMED["tiny"]
+    alu = Alu(config)
+    rng = np.random.default_rng(op)
+    values = np.concatenate([_EDGES, rng.integers(-(2**31), 2**31, 40)]).astype(np.int32)
+    left, right = (side.reshape(-1) for side in np.meshgrid(values, values))
+    left, right = (side[: len(side) // 8 * 8].reshape(-1, 1, 8) for side in (left, right))
+
+    async def bench(context: Any) -> None:
+        context.set(alu.op, op)
+        for x, y in zip(left, right, strict=True):
+            context.set(alu.left, as_integer(x))
+            context.set(alu.right, as_integer(y))
+            result = as_array(context.get(alu.result), "<i4", x.shape)
+            np.testing.assert_array_equal(result, OPERATIONS[op](x, y))
+            assert result[0, 0] == operate(op, int(x[0, 0]), int(y[0, 0]))
+
+    run(alu, bench)

@@ -1,0 +1,111 @@
+"""What units find wrong with an instruction, against the definition's list of faults."""
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.config import NAMED, Config
+from accel.faults import Cause, instruction_fault
+from accel.hw.checks import CAUSE_BITS, first_fault, loops_faults, neighbour_fault, transfer_faults
+from accel.hw.layouts import multiply_out, view
+from accel.hw.transfer import kind_of
+from accel.isa import Alu, AluOp, Gemm, Instruction, Load, Loops, Memory, Store, Unit, encode, field_specs
+from tests.hw.bench import run
+from tests.strategies import any_instruction
+
+
+class Checks(wiring.Component):
+    """The checks of one unit."""
+
+    def __init__(self, unit: Unit, config: Config) -> None:
+        self._unit = unit
+        self._config = config
+        super().__init__({"word": In(128), "mem_size": In(41), "loops": In(1), "cause": Out(CAUSE_BITS)})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        config, unit = self._config, self._unit
+        memories: Sequence[Memory] = {
+            Unit.LOAD: (Memory.INP, Memory.WGT),
+            Unit.COMPUTE: (Memory.UOP, Memory.ACC, Memory.ACC_8BIT),
+            Unit.STORE: (Memory.OUT,),
+        }[unit]
+        transfer, alu = view(Load, config, self.word), view(Alu, config, self.word)
+        kinds = [kind_of(memory, config) for memory in memories]
+        ends = {"previous": unit.previous is not None, "following": unit.next is not None}
+        faults = [(neighbour_fault(transfer, **ends), Cause.NEIGHBOUR)]
+        box = multiply_out(m, transfer)
+        for fault, cause in transfer_faults(transfer, box, self.mem_size, kinds, pads=unit is not Unit.STORE):
+            faults.append((~self.loops & fault, cause))
+        faults += [(self.loops & fault, cause) for fault, cause in loops_faults(alu, config)]
+        m.d.comb += self.cause.eq(first_fault(m, faults))
+        return m
+
+
+def suspect(rng: Random, unit: Unit, config: Config) -> Instruction:
+    """An instruction of the unit, each field of which is small, at its end or anything."""
+    while True:
+        instruction = any_instruction(rng, config)
+        if instruction.unit is not unit or not isinstance(instruction, Load | Store | Loops):
+            continue
+        values = {name: getattr(instruction, name) for name in field_specs(type(instruction))}
+        kept = ("opcode", "memory", "alu_op") if rng.random() < 0.8 else ("opcode",)
+        pads, flags = rng.random() < 0.5, rng.random() < 0.5
+        for name, value in values.items():
+            if name in kept:
+                continue
+            if isinstance(value, bool):
+                values[name] = value and flags
+            elif "pad" in name:
+                values[name] = value if pads else 0
+            elif rng.random() < 0.7:
+                values[name] = rng.choice([0, 0, 1, 1, 2, 3])
+        if rng.random() < 0.7 and "alu_op" in values:
+            values["alu_op"] = rng.choice(list(AluOp))
+        if rng.random() < 0.7 and isinstance(instruction, Store):
+            values["memory"] = Memory.OUT
+        if rng.random() < 0.3 and "sram_base" in values:
+            values["sram_base"] = config.acc_depth - rng.randint(0, 12)
+        changed = type(instruction)(**values)
+        if changed.unit is unit:
+            return changed
+
+
+@pytest.mark.parametrize("unit", [Unit.LOAD, Unit.COMPUTE, Unit.STORE], ids=lambda unit: unit.label)
+def test_the_first_fault_is_the_definitions(unit: Unit) -> None:
+    base = NAMED["tiny"]
+    checks = Checks(unit, base)
+    tally: Counter[Cause] = Counter()
+
+    async def bench(context: Any) -> None:
+        rng = Random(unit)
+        for _ in range(4000):
+            config = base.override({"mem_size": rng.choice([256, 256, 1 << 28, (1 << 32) + 5])})
+            instruction = suspect(rng, unit, config)
+            context.set(checks.word, int.from_bytes(encode([instruction], config), "little"))
+            context.set(checks.mem_size, config.mem_size)
+            context.set(checks.loops, isinstance(instruction, Gemm | Alu))
+            expected = instruction_fault(instruction, config)
+            cause = Cause.NONE if expected is None else expected.cause
+            assert Cause(context.get(checks.cause)) == cause, instruction
+            tally[cause] += 1
+
+    run(checks, bench)
+    causes = {
+        Unit.LOAD: {Cause.NEIGHBOUR, Cause.SRAM_RANGE, Cause.DRAM_RANGE},
+        Unit.COMPUTE: {
+            Cause.MEMORY_ID,
+            Cause.SRAM_RANGE,
+            Cause.DRAM_RANGE,
+            Cause.ALU_OP,
+            Cause.UOP_RANGE,
+        },
+        Unit.STORE: {Cause.NEIGHBOUR, Cause.MEMORY_ID, Cause.STORE_PAD, Cause.SRAM_RANGE, Cause.DRAM_RANGE},
+    }[unit] | {Cause.NONE}
+    assert all(tally[cause] > 5 for cause in causes), tally

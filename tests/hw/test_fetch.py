@@ -1,0 +1,74 @@
+"""Fetch against the definition's bursts, and in order whatever the queues and the bus do."""
+
+from collections import deque
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from accel.config import NAMED
+from accel.faults import Cause
+from accel.hw.fetch import Fetch
+from accel.isa import Finish, Unit, encode
+from accel.timing import Burst, fetch_bursts
+from tests.hw.bench import run
+from tests.strategies import any_instruction
+
+
+@pytest.mark.parametrize("bus", [64, 128, 512])
+@pytest.mark.parametrize(("buffer", "chunk"), [(1, 1), (4, 2), (64, 16)])
+def test_instructions_come_in_order_in_the_definitions_bursts(bus: int, buffer: int, chunk: int) -> None:
+    config = replace(NAMED["tiny"], bus_bits=bus, fetch_buffer=buffer, fetch_chunk=chunk, max_burst_beats=4)
+    fetch = Fetch(config)
+    rng = Random(bus + buffer)
+    program = []
+    while len(program) < 90:
+        instruction = any_instruction(rng, config)
+        if instruction.opcode <= max(Unit) + 1 and not isinstance(instruction, Finish):
+            program.append(instruction)
+    program.append(Finish())
+    code = encode(program, config)
+    address = 4096 - 16 * 37
+
+    async def bench(context: Any) -> None:
+        context.set(fetch.address, address)
+        context.set(fetch.length, len(program))
+        context.set(fetch.flush, 1)
+        await context.tick()
+        context.set(fetch.flush, 0)
+        context.set(fetch.enable, 1)
+        context.set(fetch.active, 1)
+        asked: list[Burst] = []
+        beats: deque[int] = deque()
+        handed = []
+        for _ in range(4000):
+            for unit in (Unit.LOAD, Unit.COMPUTE, Unit.STORE):
+                context.set(getattr(fetch, f"room_{unit.label}"), rng.random() < 0.6)
+            granted = context.get(fetch.request_valid) and rng.random() < 0.4
+            context.set(fetch.granted, granted)
+            if granted:
+                request = context.get(fetch.request)
+                asked.append(Burst(request.address, request.beats))
+                first = request.address // config.bus_bytes
+                beats.extend(range(first, first + request.beats))
+            beat = bool(beats) and not granted and rng.random() < 0.5
+            context.set(fetch.beat_valid, beat)
+            if beat:
+                begin = beats.popleft() * config.bus_bytes - address
+                data = bytes(max(0, -begin)) + code[max(0, begin) : begin + config.bus_bytes]
+                context.set(fetch.beat_data, int.from_bytes(data.ljust(config.bus_bytes, b"\xa5"), "little"))
+            if context.get(fetch.push):
+                assert context.get(fetch.entry.index) == len(handed)
+                assert context.get(fetch.push_unit) == program[len(handed)].unit
+                handed.append(context.get(fetch.entry.word))
+            assert context.get(fetch.fault) == Cause.NONE
+            await context.tick()
+            if len(handed) == len(program):
+                break
+        assert not context.get(fetch.more)
+        words = [int.from_bytes(code[n : n + 16], "little") for n in range(0, len(code), 16)]
+        assert handed == words
+        assert asked == [part.burst for part in fetch_bursts(address, len(program), config)]
+
+    run(fetch, bench)

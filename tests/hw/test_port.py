@@ -1,0 +1,84 @@
+"""The read port against the recurrence of the timing contract."""
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from accel.config import NAMED
+from accel.hw.port import READERS, ReadPort
+from tests.hw.bench import run
+
+
+@pytest.mark.parametrize("outstanding", [1, 2, 5])
+def test_grants_follow_the_recurrence(outstanding: int) -> None:
+    """Against a memory that takes every address at once and answers after ``latency`` cycles."""
+    config = replace(NAMED["tiny"], outstanding=outstanding)
+    port = ReadPort(config)
+    latency = 7
+
+    async def bench(context: Any) -> None:
+        rng = Random(outstanding)
+        context.set(port.arready, 1)
+        wanted: dict[Any, int] = {}
+        bursts: list[tuple[Any, int, int, int]] = []
+        """Unit, first and last cycle on the bus, beats."""
+        grants: list[int] = []
+        for now in range(800):
+            for unit in READERS:
+                if unit not in wanted and rng.random() < 0.2:
+                    wanted[unit] = rng.randint(1, 6)
+                context.set(getattr(port, f"request_{unit.label}_valid"), unit in wanted)
+                request = getattr(port, f"request_{unit.label}")
+                context.set(request.beats, wanted.get(unit, 1))
+                context.set(request.address, 4096 * now + 64)
+            on_bus = next((b for b in bursts if b[1] <= now <= b[2]), None)
+            context.set(port.rvalid, on_bus is not None)
+            context.set(port.rlast, on_bus is not None and on_bus[2] == now)
+            for unit in READERS:
+                mine = on_bus is not None and on_bus[0] is unit
+                assert context.get(getattr(port, f"beat_{unit.label}")) == mine
+            assert context.get(port.last) == (on_bus is not None and on_bus[2] == now)
+
+            room = len(bursts) < outstanding or bursts[-outstanding][2] < now
+            chosen = next((unit for unit in READERS if unit in wanted), None) if room else None
+            assert context.get(port.grant) == (chosen is not None)
+            for unit in READERS:
+                assert context.get(getattr(port, f"grant_{unit.label}")) == (unit is chosen)
+            if chosen is not None:
+                beats = wanted.pop(chosen)
+                first = max(now + latency, bursts[-1][2] + 1 if bursts else 0)
+                bursts.append((chosen, first, first + beats - 1, beats))
+                grants.append(now)
+            await context.tick()
+            if chosen is not None:
+                assert context.get(port.arvalid)
+                assert context.get(port.araddr) == 4096 * now + 64
+                assert context.get(port.arlen) == bursts[-1][3] - 1
+        assert len(grants) > 50
+
+    run(port, bench)
+
+
+def test_an_address_stays_until_it_is_taken() -> None:
+    port = ReadPort(NAMED["tiny"])
+
+    async def bench(context: Any) -> None:
+        context.set(port.request_load_valid, 1)
+        context.set(port.request_load.address, 64)
+        context.set(port.request_load.beats, 3)
+        await context.tick()
+        context.set(port.request_load.address, 128)
+        for _ in range(4):
+            assert not context.get(port.grant)
+            assert (context.get(port.arvalid), context.get(port.araddr)) == (1, 64)
+            await context.tick()
+        context.set(port.arready, 1)
+        assert context.get(port.grant)
+        await context.tick()
+        assert (context.get(port.arvalid), context.get(port.araddr)) == (1, 128)
+        context.set(port.stop, 1)
+        assert not context.get(port.grant)
+
+    run(port, bench)

@@ -1,0 +1,68 @@
+"""Queues against deques."""
+
+from collections import deque
+from random import Random
+from typing import Any
+
+import pytest
+
+from accel.hw.queue import BypassQueue, Queue
+from tests.hw.bench import run
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 8])
+def test_a_queue_is_first_in_first_out(depth: int) -> None:
+    queue = Queue(16, depth)
+
+    async def bench(context: Any) -> None:
+        rng = Random(depth)
+        held: deque[int] = deque()
+        for _ in range(600):
+            assert context.get(queue.count) == len(held)
+            assert context.get(queue.room) == (len(held) < depth)
+            assert context.get(queue.valid) == bool(held)
+            if held:
+                assert context.get(queue.head) == held[0]
+            push = len(held) < depth and rng.random() < 0.6
+            pop = bool(held) and rng.random() < 0.5
+            flush = rng.random() < 0.02
+            value = rng.randrange(1 << 16)
+            context.set(queue.push, push)
+            context.set(queue.data, value)
+            context.set(queue.pop, pop)
+            context.set(queue.flush, flush)
+            await context.tick()
+            if pop:
+                held.popleft()
+            if push:
+                held.append(value)
+            if flush:
+                held.clear()
+
+    run(queue, bench)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_bypass_queue_gives_what_is_pushed_in_the_same_cycle(depth: int) -> None:
+    queue = BypassQueue(16, depth)
+
+    async def bench(context: Any) -> None:
+        rng = Random(depth)
+        held: deque[int] = deque()
+        for _ in range(600):
+            push = len(held) < depth and rng.random() < 0.6
+            value = rng.randrange(1 << 16)
+            context.set(queue.push, push)
+            context.set(queue.data, value)
+            if push:
+                held.append(value)
+            assert context.get(queue.valid) == bool(held)
+            if held:
+                assert context.get(queue.head) == held[0]
+            pop = bool(held) and rng.random() < 0.5
+            context.set(queue.pop, pop)
+            await context.tick()
+            if pop:
+                held.popleft()
+
+    run(queue, bench)

@@ -1,0 +1,89 @@
+"""The loops of GEMM and ALU against their definition."""
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from accel.config import NAMED
+from accel.hw.sequencer import Sequencer
+from accel.isa import Alu, AluOp, Gemm, encode
+from tests.hw.bench import run
+
+CONFIG = NAMED["tiny"]
+
+
+def any_loops(rng: Random) -> Gemm | Alu:
+    """A few iterations of a few micro-ops, with any factors."""
+    begin = rng.randrange(CONFIG.uop_depth)
+    high = 1 << CONFIG.acc_address_bits
+    shape = {
+        "uop_begin": begin,
+        "uop_end": rng.choice([begin, begin + 1, begin + rng.randint(0, 4)]),
+        "iter_out": rng.choice([0, 1, 1, 2, 3]),
+        "iter_in": rng.choice([0, 1, 1, 2, 3]),
+        "dst_factor_out": rng.randrange(high),
+        "dst_factor_in": rng.randrange(high),
+        "src_factor_out": rng.randrange(1 << CONFIG.inp_address_bits),
+        "src_factor_in": rng.randrange(1 << CONFIG.inp_address_bits),
+    }
+    if rng.randint(0, 1):
+        return Alu(
+            **shape, alu_op=rng.choice(list(AluOp)), use_imm=bool(rng.randint(0, 1)), imm=rng.randint(-9, 9)
+        )
+    wgt = 1 << CONFIG.wgt_address_bits
+    factors = {"wgt_factor_out": rng.randrange(wgt), "wgt_factor_in": rng.randrange(wgt)}
+    return Gemm(**shape, **factors, reset=bool(rng.randint(0, 1)))
+
+
+def test_a_micro_op_a_cycle_back_to_back() -> None:
+    sequencer = Sequencer(CONFIG)
+
+    async def bench(context: Any) -> None:
+        rng = Random(1)
+        wanted = replace(CONFIG)
+        context.set(sequencer.start, 1)
+        instruction = any_loops(rng)
+        for index in range(250):
+            assert context.get(sequencer.free)
+            word = int.from_bytes(encode([instruction], wanted), "little")
+            context.set(sequencer.entry.word, word)
+            context.set(sequencer.entry.index, index)
+            context.set(sequencer.start, 1)
+            await context.tick()
+            context.set(sequencer.start, 0)
+            slots = max(1, instruction.uop_count)
+            uops = range(instruction.uop_begin, instruction.uop_end)
+            points = [
+                (i, j, u)
+                for i in range(instruction.iter_out)
+                for j in range(instruction.iter_in)
+                for u in uops
+            ]
+            for slot in range(slots):
+                operation = context.get(sequencer.operation)
+                assert context.get(sequencer.index) == index
+                assert operation.run == bool(points)
+                assert operation.last == (slot == slots - 1)
+                assert context.get(sequencer.free) == (slot == slots - 1)
+                assert context.get(sequencer.issuing) == (slot < slots - 1)
+                if points:
+                    i, j, u = points[slot]
+                    assert context.get(sequencer.address) == u
+                    for name in ("dst", "src", "wgt"):
+                        outer = getattr(instruction, f"{name}_factor_out", 0)
+                        inner = getattr(instruction, f"{name}_factor_in", 0)
+                        if name != "wgt" or isinstance(instruction, Gemm):
+                            assert context.get(getattr(sequencer, name)) == i * outer + j * inner
+                    if isinstance(instruction, Alu):
+                        assert (operation.op, operation.use_imm) == (instruction.alu_op, instruction.use_imm)
+                        assert operation.imm == instruction.imm
+                    else:
+                        assert operation.reset == instruction.reset
+                    assert operation.gemm == isinstance(instruction, Gemm)
+                if slot < slots - 1:
+                    await context.tick()
+            instruction = any_loops(rng)
+            for _ in range(rng.choice([0, 0, 2])):
+                await context.tick()
+
+    run(sequencer, bench)

@@ -1,0 +1,185 @@
+"""Walkers over bursts, beats and pads against the definition of a transfer."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel.access import DramRows, dram_rows
+from accel.config import NAMED, Config
+from accel.hw.pads import PadWalker
+from accel.hw.transfer import BeatWalker, BurstWalker, kind_of, sram_bits
+from accel.isa import Load, Memory
+from accel.timing import Burst, transfer_bursts
+from tests.hw.bench import drive, run
+
+KINDS = (Memory.UOP, Memory.ACC, Memory.ACC_8BIT)
+BUSES = [64, 128, 512]
+
+
+def machine(bus: int, longest: int = 8) -> Config:
+    return replace(NAMED["tiny"], bus_bits=bus, max_burst_beats=longest, mem_base=8192, mem_size=1 << 20)
+
+
+def any_load(rng: Random, memory: Memory) -> Load:
+    """A LOAD with rows of any length and place, now and then of a page and more."""
+    return Load(
+        memory=memory,
+        sram_base=rng.randint(0, 40),
+        dram_base=rng.randint(0, 3000),
+        x_size=rng.choice([1, 2, 3, rng.randint(1, 40), rng.randint(1, 1200)]),
+        y_size=rng.randint(1, 4),
+        x_stride=rng.randint(0, 50),
+        x_pad_0=rng.choice([0, 0, 1, 3]),
+        x_pad_1=rng.choice([0, 0, 2]),
+        y_pad_0=rng.choice([0, 0, 1]),
+        y_pad_1=rng.choice([0, 0, 2]),
+    )
+
+
+@pytest.mark.parametrize("longest", [2, 8, 256])
+@pytest.mark.parametrize("bus", BUSES)
+def test_bursts_are_those_of_the_contract(bus: int, longest: int) -> None:
+    config = machine(bus, longest)
+    walker = BurstWalker([kind_of(memory, config) for memory in KINDS], config)
+
+    async def bench(context: Any) -> None:
+        rng = Random(bus + longest)
+        context.set(walker.mem_base, config.mem_base)
+        for _ in range(25):
+            kind = rng.randrange(3)
+            load = any_load(rng, KINDS[kind])
+            assert not context.get(walker.valid)
+            for name in ("dram_base", "x_size", "y_size", "x_stride"):
+                context.set(getattr(walker.rows, name), getattr(load, name))
+            context.set(walker.rows.kind, kind)
+            context.set(walker.start, 1)
+            await context.tick()
+            context.set(walker.start, 0)
+            rows = dram_rows(load, config)
+            assert rows is not None
+            expected = transfer_bursts(rows, config)
+            for number, burst in enumerate(expected):
+                for _ in range(rng.choice([0, 0, 1])):
+                    await context.tick()
+                found = Burst(context.get(walker.address), context.get(walker.beats))
+                assert (context.get(walker.valid), found) == (1, burst)
+                assert context.get(walker.last) == (number == len(expected) - 1)
+                context.set(walker.accept, 1)
+                await context.tick()
+                context.set(walker.accept, 0)
+
+    run(walker, bench)
+
+
+def beats_of(load: Load, config: Config) -> Iterator[dict[int, int]]:
+    """Per beat, which byte of the box's data elements each of its lanes of bytes holds, numbered through
+    from scratchpad element 0 on."""
+    rows = dram_rows(load, config)
+    assert isinstance(rows, DramRows)
+    bus, element = config.bus_bytes, kind_of(Memory(load.memory), config).element_bytes
+    for y in range(rows.rows):
+        start = rows.start + y * rows.stride
+        first = (load.sram_base + (y + load.y_pad_0) * load.width + load.x_pad_0) * element
+        for word in range(start // bus, (start + rows.row_bytes - 1) // bus + 1):
+            inside = range(max(start, word * bus), min(start + rows.row_bytes, (word + 1) * bus))
+            yield {address % bus: first + address - start for address in inside}
+
+
+@pytest.mark.parametrize("bus", BUSES)
+def test_beats_hold_the_elements_of_the_box(bus: int) -> None:
+    config = machine(bus)
+    kinds = [kind_of(memory, config) for memory in KINDS]
+    walker = BeatWalker(kinds, config)
+
+    async def bench(context: Any) -> None:
+        rng = Random(bus)
+        for _ in range(25):
+            number = rng.randrange(3)
+            kind = kinds[number]
+            load = any_load(rng, KINDS[number])
+            if load.sram_base + load.sram_elements >= 1 << sram_bits(config):
+                continue
+            assert context.get(walker.idle)
+            drive(
+                context,
+                walker.places,
+                kind=number,
+                sram=load.sram_base + load.y_pad_0 * load.width + load.x_pad_0,
+                gap=load.x_pad_0 + load.x_pad_1,
+                lane=load.dram_base % kind.lanes,
+                stride=load.x_stride % kind.lanes,
+                x_size=load.x_size,
+                y_size=load.y_size,
+            )
+            context.set(walker.start, 1)
+            await context.tick()
+            context.set(walker.start, 0)
+            expected = list(beats_of(load, config))
+            for position, beat in enumerate(expected):
+                found = context.get(walker.beat)
+                size = kind.element_bytes
+                part = min(size, config.bus_bytes)
+                taken = {
+                    (found.lane + n) * part + byte: (found.index + n) * size + found.chunk * part + byte
+                    for n in range(found.take)
+                    for byte in range(part)
+                }
+                assert taken == beat
+                assert context.get(walker.last) == (position == len(expected) - 1)
+                context.set(walker.step, 1)
+                await context.tick()
+                context.set(walker.step, 0)
+
+    run(walker, bench)
+
+
+def test_pads_are_the_rest_of_the_box() -> None:
+    config = machine(64)
+    walker = PadWalker(config)
+
+    async def bench(context: Any) -> None:
+        rng = Random(0)
+        for _ in range(120):
+            load = any_load(rng, Memory.ACC)
+            load = Load(**{name: getattr(load, name) for name in _PAD_FIELDS} | {"x_size": rng.randint(1, 6)})
+            if rng.randint(0, 4) == 0:
+                load = Load(**{name: getattr(load, name) for name in _PAD_FIELDS if name != "y_size"})
+            box = np.zeros((load.height, load.width), dtype=bool)
+            top, left = load.y_pad_0, load.x_pad_0
+            box[top : top + load.y_size, left : left + load.x_size] = True
+            expected = load.sram_base + np.flatnonzero(~box)
+            if not len(expected):
+                continue
+            head = int(np.argmax(box.reshape(-1))) if box.any() else box.size
+            tail = int(np.argmax(box.reshape(-1)[::-1])) if box.any() else 0
+            drive(
+                context,
+                walker.pads,
+                sram=load.sram_base,
+                head=head,
+                gap=load.x_pad_0 + load.x_pad_1,
+                tail=tail,
+                body=load.y_size * load.width,
+                x_size=load.x_size,
+                y_size=load.y_size,
+            )
+            context.set(walker.start, 1)
+            await context.tick()
+            context.set(walker.start, 0)
+            found = []
+            while context.get(walker.valid):
+                found.append(context.get(walker.index))
+                assert context.get(walker.last) == (len(found) == len(expected))
+                context.set(walker.step, 1)
+                await context.tick()
+                context.set(walker.step, 0)
+            assert found == expected.tolist()
+
+    run(walker, bench)
+
+
+_PAD_FIELDS = ("memory", "sram_base", "x_size", "y_size", "x_pad_0", "x_pad_1", "y_pad_0", "y_pad_1")

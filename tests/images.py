@@ -1,0 +1,65 @@
+"""Random program images, with data, regions, presets and expectations that do not mean anything."""
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from accel.config import NAMED, Config
+from accel.faults import Cause
+from accel.image import Image, Region
+from accel.isa import encode
+from accel.scenario import SCRATCHPADS, Contents, Expected, Start, element_bytes
+from tests.strategies import any_instructions
+
+
+def contents(config: Config) -> st.SearchStrategy[Contents]:
+    def at(draw: Any) -> Contents:
+        name = draw(st.sampled_from(SCRATCHPADS))
+        depth, size = getattr(config, f"{name}_depth"), element_bytes(name, config)
+        element = draw(st.integers(0, depth - 1))
+        count = draw(st.integers(1, min(3, depth - element)))
+        data = draw(st.binary(min_size=count * size, max_size=count * size))
+        return Contents(scratchpad=name, element=element, data=data)
+
+    return st.composite(at)()
+
+
+@st.composite
+def images(draw: Any) -> Image:
+    """Programs with data, regions and expectations that do not mean anything."""
+    config = draw(st.sampled_from(list(NAMED.values()))).override(
+        {"mem_base": 4096 * draw(st.integers(0, 3)), "read_latency": draw(st.integers(2, 70))}
+    )
+    config = replace(config, name=draw(st.sampled_from([config.name, 'odd "name" # \\', "x"])))
+    body = draw(st.lists(any_instructions(config), max_size=3))
+    bytes_ = st.binary(min_size=1, max_size=70) | st.integers(1, 200).map(bytes)
+    segments = [
+        (4096 * (n + 1) + 7 * n, content) for n, content in enumerate(draw(st.lists(bytes_, max_size=3)))
+    ]
+    tokens = st.tuples(*[st.integers(0, 255)] * 4)
+    expected = Expected(
+        cause=draw(st.sampled_from(Cause)),
+        instruction=draw(st.none() | st.just(0)),
+        memory=tuple(draw(st.lists(st.tuples(st.integers(0, 1 << 20), bytes_), max_size=2))),
+        contents=tuple(draw(st.lists(contents(config), max_size=2))),
+        tokens=draw(st.none() | tokens),
+        racy=draw(st.booleans()),
+    )
+    if expected.cause is Cause.NONE:
+        expected = replace(expected, instruction=None)
+    return Image(
+        config=config,
+        code=encode(body, config),
+        code_offset=1 << 20,
+        segments=tuple(draw(st.permutations(segments))),
+        regions=tuple(Region(name=f"r{n}", offset=n * 64, nbytes=n) for n in range(draw(st.integers(0, 3)))),
+        start=Start(
+            contents=tuple(draw(st.lists(contents(config), max_size=2))),
+            tokens=draw(tokens),
+            max_cycles=draw(st.none() | st.integers(1, 1 << 40)),
+            max_uops=draw(st.none() | st.integers(1, 1 << 40)),
+        ),
+        expected=draw(st.none() | st.just(expected)),
+        source=draw(st.none() | st.dictionaries(st.text(max_size=3), st.text(max_size=3) | st.floats(0, 1))),
+    )

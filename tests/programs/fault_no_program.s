@@ -1,0 +1,3 @@
+# A program without instructions.
+.config tiny
+.expect fault no-finish

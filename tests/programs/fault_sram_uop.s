@@ -1,0 +1,7 @@
+# A transfer beyond its scratchpad is refused as a whole.
+.config tiny
+.preset inp[126] .int8 9*8
+bad:    LOAD.UOP sram_base=255 y_size=1 x_size=1 x_pad_1=1
+        FINISH
+.expect fault sram-range at bad
+.expect inp[126] .int8 9*8

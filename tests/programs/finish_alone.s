@@ -1,0 +1,5 @@
+# The shortest program.
+.config tiny
+        FINISH
+.expect done
+.expect tokens

@@ -1,0 +1,123 @@
+"""The programs of ``tests/programs``: each feature of the instruction set by itself, on every backend."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from accel.assembly import assemble, disassemble
+from accel.faults import Cause
+from accel.isa import CLASSES, Alu, AluOp, Instruction, Load, Store, field_specs
+from accel.program import BACKENDS, Program, as_program
+from accel.replays import load_test, replay
+
+FOLDER = Path(__file__).parent / "programs"
+FILES = sorted(FOLDER.glob("*.s"))
+UNPROVEN = {"order_of_micro_ops_that_were_stored"}
+"""What only the run can tell."""
+
+each = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+
+
+@cache
+def program(path: Path) -> Program:
+    return load_test(path)
+
+
+@each
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_all_is_as_expected(path: Path, backend: str, seed: int) -> None:
+    """Whatever is in the scratchpads that the program does not preset."""
+    done = replay(program(path), backend=backend, seed=seed)
+    assert done.differences == ()
+    limited_cycles = program(path).start.max_cycles is not None and done.figures["cycles"] is None
+    assert done.passed is (None if limited_cycles and "limit" in path.stem else True)
+
+
+@each
+def test_the_check_knows_what_will_come(path: Path) -> None:
+    """Programs that end well are proven and read nothing that is arbitrary; the others are found out."""
+    one = program(path)
+    assert one.expected is not None
+    report = one.check()
+    causes = {fault.cause for _, fault in report.faults}
+    if one.expected.racy:
+        assert report.race_count
+    elif path.stem in UNPROVEN:
+        assert report.unknown_uops
+        assert report.race_count == 0
+    elif one.expected.cause in (Cause.NONE, Cause.LIMIT):
+        assert report.ok
+        assert report.unwritten == ()
+    elif one.expected.cause is Cause.DEADLOCK:
+        assert report.deadlock is not None
+    else:
+        assert causes == {one.expected.cause}
+
+
+@each
+@pytest.mark.parametrize("order", range(3))
+def test_any_order_will_do(path: Path, order: int) -> None:
+    done = replay(program(path), order="random", seed=order)
+    assert done.differences == ()
+
+
+@each
+@pytest.mark.parametrize(
+    "timing",
+    [
+        {"read_latency": 2, "write_latency": 1, "outstanding": 1},
+        {"bus_bits": 512, "max_burst_beats": 2, "fetch_chunk": 1, "fetch_buffer": 1},
+        {"load_queue": 1, "compute_queue": 1, "store_queue": 1, "loads_in_flight": 1, "stores_in_flight": 1},
+        {"serial": 1},
+    ],
+    ids=str,
+)
+def test_any_timing_will_do(path: Path, timing: dict[str, int]) -> None:
+    """Where it does not decide: short queues and serial mode may deadlock what is not in order."""
+    one = program(path)
+    assert one.expected is not None
+    changed = one.with_timing(replace(one.config, **timing))  # type: ignore[arg-type]
+    if one.expected.cause is Cause.LIMIT or changed.check().deadlock is not None:
+        return
+    assert replay(changed, backend="sim").differences == ()
+
+
+@each
+def test_listings_come_back(path: Path) -> None:
+    assert as_program(assemble(disassemble(program(path)))) == program(path)
+
+
+# --- what they have between them -----------------------------------------------------------------------
+
+
+def instructions() -> list[Instruction]:
+    return [instruction for path in FILES for instruction in program(path).instructions]
+
+
+def test_every_field_of_every_instruction_matters_somewhere() -> None:
+    for cls in CLASSES.values():
+        seen = [one for one in instructions() if type(one) is cls]
+        for name in field_specs(cls):
+            values = {int(getattr(one, name)) for one in seen}
+            assert len(values) > 1 or name == "opcode", f"{cls.__name__}.{name}"
+
+
+def test_every_memory_and_operation_is_there() -> None:
+    assert {one.memory for one in instructions() if isinstance(one, Load)} == set(range(8))
+    assert {one.memory for one in instructions() if isinstance(one, Store)} == set(range(8))
+    operations = {(one.alu_op, one.use_imm) for one in instructions() if isinstance(one, Alu)}
+    assert {(op.value, imm) for op in AluOp for imm in (False, True)} <= operations
+
+
+def test_every_error_is_there() -> None:
+    """A bad bus response takes a memory that gives one."""
+    causes = {one.expected.cause for one in map(program, FILES) if one.expected is not None}
+    assert causes == set(Cause) - {Cause.BUS}
+
+
+def test_every_program_says_what_it_is_for() -> None:
+    assert len(FILES) > 100
+    assert all(path.read_text(encoding="utf-8").startswith("# ") for path in FILES)
