@@ -13,7 +13,6 @@ from typing import Protocol, get_args
 import numpy as np
 
 from accel.compiler.expr import IterVar
-from accel.compiler.fold import preparation_for
 from accel.compiler.intrin import Intrinsic
 from accel.compiler.model import (
     BoolArray,
@@ -27,9 +26,8 @@ from accel.compiler.model import (
 )
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
 from accel.compiler.scope import Scope
-from accel.compiler.tensor import LARGEST_PRODUCT
 from accel.compiler.threads import check_threads
-from accel.compiler.workload import INT8_HIGH, INT8_LOW, Workload
+from accel.compiler.workload import Workload
 from accel.config import Config
 from accel.errors import ScheduleError
 
@@ -83,22 +81,17 @@ class Candidate:
 
 def shape_of(workload: Workload, config: Config) -> GemmShape:
     """A matrix product in blocks of a machine's GEMM core."""
-    sizes = workload.parameters
-    shift, bias, relu = sizes["shift"], sizes["bias"], sizes["relu"]
-    saturates = relu or shift is not None
-    passes = 1 + bool(bias) + bool(shift) + 2 * saturates
-    if bias and saturates and shift:
-        low = 0 if relu else INT8_LOW
-        if preparation_for(low, INT8_HIGH, shift, sizes["K"] * LARGEST_PRODUCT) is not None:
-            passes -= 1
+    rows, columns = workload.output.shape
+    (k,) = workload.reduce_axes
+    a, b = workload.factors
     return GemmShape(
-        rows=-(-sizes["M"] // config.batch),
-        columns=-(-sizes["N"] // config.block_out),
-        depth=-(-sizes["K"] // config.block_in),
-        transpose_a=sizes["transpose_a"],
-        transpose_b=sizes["transpose_b"],
-        bias=bool(bias),
-        passes=passes,
+        rows=-(-rows // config.batch),
+        columns=-(-columns // config.block_out),
+        depth=-(-k.extent // config.block_in),
+        transpose_a=a.indices[0] is k,
+        transpose_b=b.indices[1] is k,
+        bias=workload.bias is not None,
+        passes=workload.epilogue.passes(k.extent),
     )
 
 
@@ -241,11 +234,11 @@ def gemm_schedule(workload: Workload, machine: MachineLike, plan: GemmPlan) -> S
     innermost, outermost = _tile_result(s[C], plan, config)
     for stage in stages:
         stage.compute_at(s[C], innermost)
-    if workload.parameters["bias"]:
-        bias = s.cache_read(s.tensor("bias"), machine.acc_buffer)
+    if workload.bias is not None:
+        bias = s.cache_read(workload.bias, machine.acc_buffer)
         s[bias].compute_at(s[C], outermost)
-    inp = s.cache_read(s.tensor("A"), machine.inp_buffer)
-    wgt = s.cache_read(s.tensor("B"), machine.wgt_buffer)
+    a, b = (s.tensor(read.tensor.name) for read in workload.factors)
+    inp, wgt = s.cache_read(a, machine.inp_buffer), s.cache_read(b, machine.wgt_buffer)
     step = _tile_sums(sums, plan, machine)
     s[inp].compute_at(sums, step)
     s[wgt].compute_at(sums, step)

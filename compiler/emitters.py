@@ -225,7 +225,7 @@ def _transfers(
 def _piecewise(
     kind: type[Load] | type[Store], target: Target, dram: int, sram: int, dims: list[_Dim], step: int
 ) -> list[Emitted]:
-    """The transfers of ``step`` iterations of the outermost dimension at a time, and the zeros around them."""
+    """The transfers of ``step`` iterations of the outermost dimension at a time, and the zeros around."""
     first, *rest = dims
     emitted = _zeros(target, sram, first.before * first.sram)
     start = sram + first.before * first.sram

@@ -148,7 +148,7 @@ class Lowering:
     # --- placing a stage -------------------------------------------------------------------------
 
     def _place(self, stage: Stage) -> None:
-        attach = stage.attach or self._automatic(stage)
+        attach = stage.attach or (None if stage.rooted else self._automatic(stage))
         outer: tuple[IterVar, ...] = ()
         if attach is None:
             domain = tuple(Range(Const(0), Const(n)) for n in stage.tensor.shape)

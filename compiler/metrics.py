@@ -87,5 +87,5 @@ def _mark(marked: Elements, user: Compute, elements: Elements, read: Read) -> No
     for numbers in product(*(range(v.extent) for v in summed)):
         at = places | {v: np.array(n) for v, n in zip(summed, numbers, strict=True)}
         index = [values_at(i, at) for i in read.indices]
-        inside = np.logical_and.reduce([(0 <= i) & (i < n) for i, n in zip(index, marked.shape, strict=True)])
+        inside = np.logical_and.reduce([(i >= 0) & (i < n) for i, n in zip(index, marked.shape, strict=True)])
         marked[tuple(np.broadcast_to(i, inside.shape)[inside] for i in index)] = True

@@ -68,7 +68,9 @@ class Stage:
         leaves: the loops, outermost first.
         relations: splits and fuses, in order of their making.
         scope: the scratchpad that holds the result, or None for DRAM.
-        attach: the stage and loop inside which it is computed; None: outside of all loops.
+        attach: the stage and loop inside which it is computed; None: outside of all loops, or for a copy
+            where its reader's intrinsic wants it.
+        rooted: outside of all loops in any case.
         is_cache: made by cache_read or cache_write.
     """
 
@@ -80,6 +82,7 @@ class Stage:
     relations: list[Split | Fuse] = field(default_factory=list)
     scope: Scope | None = None
     attach: tuple[Stage, IterVar] | None = None
+    rooted: bool = False
     is_cache: bool = False
     tensorized: tuple[IterVar, Intrinsic] | None = None
     unrolled: set[IterVar] = field(default_factory=set)
@@ -259,8 +262,20 @@ class Stage:
         if self.tensor in self.schedule.outputs:
             raise ScheduleError(f"{self.name} is an output; it is computed outside of all loops")
         loop = stage._leaf(axis)
-        self.attach = (stage, loop)
+        self.attach, self.rooted = (stage, loop), False
         self._record("compute_at", consumer=stage.name, axis=loop.name)
+
+    def compute_root(self) -> None:
+        """Compute all of the tensor before the loops that need it.
+
+            for yo in range(8):         for y in range(64):
+                for y in range(8):          B[y] = A[y]
+                    B[y] = A[yo*8+y]    for yo in range(8):
+                for yi in range(8):         for yi in range(8):
+                    C[yo*8+yi] = B[yi]          C[yo*8+yi] = B[yo*8+yi]
+        """
+        self.attach, self.rooted = None, True
+        self._record("compute_root")
 
     def set_scope(self, scope: Scope) -> None:
         """Keep the result in a scratchpad instead of DRAM.

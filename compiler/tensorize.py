@@ -28,8 +28,8 @@ from accel.compiler.nest import Alu, Buffer, Call, Copy, Nest, Node, Range, Regi
 from accel.compiler.registry import operand_scopes
 from accel.compiler.schedule import Schedule, Split, Stage
 from accel.compiler.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
-from accel.compiler.window import window_of
 from accel.compiler.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
+from accel.compiler.window import window_of
 from accel.errors import TensorizeError
 
 
