@@ -66,22 +66,26 @@ class Epilogue:
             value = maximum(value, 0)
         return clip(value, *(self.clip or (INT8_LOW, INT8_HIGH))) if self.saturates else value
 
+    def folds(self, length: int) -> bool:
+        """Whether reset and bias become one operation (:mod:`accel.compiler.fold`).
+
+        Args:
+            length: int8 products in a sum.
+        """
+        if not (self.bias and self.saturates and self.shift):
+            return False
+        low, high = self.clip or (INT8_LOW, INT8_HIGH)
+        if self.relu:
+            low, high = max(low, 0), max(high, 0)
+        return preparation_for(low, high, self.shift, length * LARGEST_PRODUCT) is not None
+
     def passes(self, length: int) -> int:
         """Operations on each accumulator besides GEMM, the reset among them.
 
         Args:
             length: int8 products in a sum.
         """
-        low, high = self.clip or (INT8_LOW, INT8_HIGH)
-        if self.relu:
-            low, high = max(low, 0), max(high, 0)
-        folded = (
-            self.bias
-            and self.saturates
-            and bool(self.shift)
-            and preparation_for(low, high, self.shift or 0, length * LARGEST_PRODUCT) is not None
-        )
-        return 1 + self.bias - folded + bool(self.shift) + 2 * self.saturates
+        return 1 + self.bias - self.folds(length) + bool(self.shift) + 2 * self.saturates
 
     def to_dict(self) -> dict[str, Any]:
         """Its parameters as plain data."""
