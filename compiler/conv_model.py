@@ -2,7 +2,7 @@
 
 Like :mod:`accel.compiler.model` for matrix products, it steps through tiles and steps of the sum, not
 instructions, and knows what each load, GEMM and store takes and which of them wait for one another. Long
-programs settle down: of their middle only the length is reckoned.
+programs settle down: once the pace of like tiles is known, they are not gone through any more.
 """
 
 from __future__ import annotations
@@ -30,10 +30,8 @@ from accel.timing import (
 
 _TOKEN = 1
 """Cycles from a push to the pop it allows."""
-_WALKED = 160
-"""Steps that are gone through one by one before the rest is reckoned."""
-_LAST = 3
-"""Groups of tiles at the end that are gone through one by one."""
+_STEADY = 3
+"""How often a kind of tiles is gone through before its pace is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,6 +229,15 @@ class _Part(NamedTuple):
     size: int
 
 
+@dataclass
+class _Pace:
+    """What groups of tiles of one kind take, once that is steady: cycles, and by which each unit is busy."""
+
+    seen: int = 0
+    cycles: float = 0.0
+    busy: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
 class _Walk:
     """One pass through the tiles of a plan."""
 
@@ -241,98 +248,131 @@ class _Walk:
         self.channels = _cuts(shape.channels, plan.channels)
         self.rows = _cuts(shape.rows, plan.rows)
         self.columns = _cuts(shape.columns, plan.columns)
+        self.along_depth = plan.thread_axis == "depth"
         self.steps = [
             (depth, kernel)
             for depth in _cuts(shape.depth, plan.depth)
             for kernel in _cuts(shape.kernel[0], plan.kernel_rows)
         ]
-        if plan.thread_axis == "depth":  # the loop over input channels is inside
-            self.steps.sort(key=lambda step: (step[1].begin, step[0].begin))
+        if self.along_depth:  # the loop over input channels is inside
+            self.steps.sort(key=lambda step: step[1].begin)
+        self.stays = len(self.steps) <= (plan.threads if self.along_depth else 1)
+        """Whether buffers may still hold what is needed next."""
         self.load_free = self.port_free = self.compute_free = self.write_free = 0.0
-        self.compute_busy = self.load_busy = self.store_busy = 0.0
+        self.busy = [0.0, 0.0, 0.0]
+        """Cycles in which compute, load and store unit are at work."""
         self.fetched = 0
-        self.flying: deque[tuple[float, int]] = deque()
-        """When operand loads in flight are done, and their bursts."""
+        self.flying: deque[_Flight] = deque()
         self.used: dict[int, float] = {}
         """By buffers: when the GEMM that read them last is done."""
         self.stored: dict[int, float] = {}
         """By accumulators: when the last tile in them is stored."""
         self.held: dict[tuple[str, int], object] = {}
+        """What buffers hold."""
         self.waiting = False
         """Whether a bias that stays is still to be loaded."""
         self.cleared = 0
         """Accumulators that are cleared before."""
 
     def predict(self) -> Prediction:
-        groups = list(self._groups())
         self._startup()
-        work = [self._work(group) for group in groups]
-        jumped, before, number = False, (0.0, 0.0), 0
-        most = max(4, _WALKED // (self.plan.threads * len(self.steps)))
-        while number < len(groups):
-            self._group(groups[number])
-            number += 1
-            if number == most // 2:
-                before = (self.compute_free, self.compute_busy)
-            if not jumped and number == most and len(groups) - number > _LAST:
-                jumped = True
-                skipped, done = sum(work[number:-_LAST]), self.compute_busy - before[1]
-                cycles = (self.compute_free - before[0]) * skipped / done
-                self._jump(skipped / self.compute_busy, cycles)
-                number = len(groups) - _LAST
+        paces: dict[object, _Pace] = {}
+        before: object = None
+        groups = list(self._groups())
+        for group in groups:
+            kind = self._kind(group)
+            pace = paces.setdefault((before, kind), _Pace())
+            before = kind
+            if pace.seen >= _STEADY and group is not groups[-1]:
+                self._skip(group, pace)
+                continue
+            start, busy = self.compute_free, list(self.busy)
+            self._group(group)
+            pace.seen += 1
+            pace.cycles = self.compute_free - start
+            pace.busy = tuple(b - a for a, b in zip(busy, self.busy, strict=True))  # type: ignore[assignment]
         end = max(self.compute_free + self.model.drain, *self.stored.values())
-        return Prediction(
-            cycles=end + 1, compute=self.compute_busy, load=self.load_busy, store=self.store_busy
-        )
-
-    def _jump(self, share: float, cycles: float) -> None:
-        """Leave out some groups."""
-        self.compute_busy += self.compute_busy * share
-        self.load_busy += self.load_busy * share
-        self.store_busy += self.store_busy * share
-        self.load_free += cycles
-        self.port_free += cycles
-        self.compute_free += cycles
-        self.write_free += cycles
-        self.flying = deque((end + cycles, bursts) for end, bursts in self.flying)
-        self.used = {key: end + cycles for key, end in self.used.items()}
-        self.stored = {key: end + cycles for key, end in self.stored.items()}
+        compute, load, store = self.busy
+        return Prediction(cycles=end + 1, compute=compute, load=load, store=store)
 
     # --- tiles -------------------------------------------------------------------------------------
 
     def _groups(self) -> Iterator[list[_Tile]]:
         """The tiles, in groups that are interleaved."""
         plan = self.plan
-        together = plan.threads if plan.thread_axis != "depth" else 1
-        rows, channels = range(len(self.rows)), range(len(self.channels))
+        together = 1 if self.along_depth else plan.threads
         along_rows = plan.thread_axis == "rows"
-        row_groups = list(_chunks(rows, together if along_rows else 1))
-        channel_groups = list(_chunks(channels, 1 if along_rows else together))
-        for outer in channel_groups if plan.outer == "channels" else [None]:
+        rows = list(_chunks(range(len(self.rows)), together if along_rows else 1))
+        channels = list(_chunks(range(len(self.channels)), 1 if along_rows else together))
+        for outer in [[c] for c in channels] if plan.outer == "channels" else [channels]:
             for n in range(self.shape.batches):
-                for ys in row_groups:
+                for ys in rows:
                     for x in range(len(self.columns)):
-                        for os in channel_groups if outer is None else [outer]:
+                        for os in outer:
                             yield [_Tile(n, y, x, o) for y in ys for o in os]
+
+    def _kind(self, group: list[_Tile]) -> object:
+        """Groups of one kind take the same time if the one before them is of the same kind."""
+        sizes = tuple(
+            (
+                self.rows[tile.row].size,
+                self.columns[tile.column].size,
+                self.channels[tile.channel].size,
+                tile.row in (0, len(self.rows) - 1),
+            )
+            for tile in group
+        )
+        return sizes, tuple(self.held.get(key) == value for key, value in self._held_after(group))
+
+    def _held_after(self, group: list[_Tile]) -> Iterator[tuple[tuple[str, int], object]]:
+        """What buffers hold behind a group, as far as that may stay."""
+        for slot, tile in enumerate(group):
+            yield from self._bias_of(slot, tile)
+            if self.stays:
+                for step in range(len(self.steps)):
+                    yield from self._operands(slot, tile, step)
+
+    def _operands(self, slot: int, tile: _Tile, step: int) -> Iterator[tuple[tuple[str, int], object]]:
+        """What the buffers of a step are to hold."""
+        buffers = step % self.plan.threads if self.along_depth else slot
+        yield ("inp", buffers), (tile.batch, tile.row, tile.column, step)
+        yield ("wgt", buffers), (tile.channel, step)
+
+    def _bias_of(self, slot: int, tile: _Tile) -> Iterator[tuple[tuple[str, int], object]]:
+        """What a bias that does not stay is to hold for a tile."""
+        if self.shape.bias and not self.plan.bias_stays:
+            shared = self.plan.outer == "channels" and self.plan.thread_axis == "channels"
+            yield (
+                ("bias", 0 if shared or self.plan.thread_axis == "depth" else slot),
+                tile.channel // self.plan.threads if shared else tile.channel,
+            )
 
     def _elements(self, tile: _Tile) -> int:
         """Accumulators of a tile."""
         return self.rows[tile.row].size * self.columns[tile.column].size * self.channels[tile.channel].size
 
-    def _work(self, group: list[_Tile]) -> int:
-        slots = self.shape.depth * self.shape.taps + self.shape.passes
-        return slots * sum(map(self._elements, group))
+    def _skip(self, group: list[_Tile], pace: _Pace) -> None:
+        """Go on as if a group of a known pace had been gone through."""
+        self.busy = [a + b for a, b in zip(self.busy, pace.busy, strict=True)]
+        self.load_free += pace.cycles
+        self.port_free += pace.cycles
+        self.compute_free += pace.cycles
+        self.write_free += pace.cycles
+        for flight in self.flying:
+            flight.end += pace.cycles
+        self.used = {key: end + pace.cycles for key, end in self.used.items()}
+        self.stored = {key: end + pace.cycles for key, end in self.stored.items()}
+        self.held.update(self._held_after(group))
 
     def _group(self, group: list[_Tile]) -> None:
         plan, shape = self.plan, self.shape
         for number, (depth, kernel) in enumerate(self.steps):
             for slot, tile in enumerate(group):
                 elements = self._elements(tile)
-                buffers = number % plan.threads if plan.thread_axis == "depth" else slot
+                buffers = number % plan.threads if self.along_depth else slot
                 if not number:
-                    self._begin(slot, tile)
-                loads = self._loads(buffers, tile, number, depth, kernel)
-                ready = self._load(buffers, loads)
+                    self._bias_of_tile(slot, tile)
+                ready = self._load(buffers, self._loads(slot, tile, number))
                 if not number:
                     self._compute(elements, self.stored.get(slot, 0.0))
                 slots = elements * depth.size * kernel.size * shape.kernel[1]
@@ -346,7 +386,7 @@ class _Walk:
     # --- units -------------------------------------------------------------------------------------
 
     def _startup(self) -> None:
-        """Fetching the first instructions, micro-ops, clearing of accumulators, and the first bias."""
+        """Fetching the first instructions, micro-ops, clearing of accumulators."""
         config, plan, shape = self.config, self.plan, self.shape
         first = FETCH_STARTUP + config.read_latency + WRITE_DELAY
         self.port_free = first + config.fetch_buffer * INSTRUCTION_BYTES / config.bus_bytes
@@ -356,22 +396,18 @@ class _Walk:
         self.port_free += uops * UOP_BYTES / config.bus_bytes
         self.compute_free = self.port_free + WRITE_DELAY + 1
         if shape.folded:
-            sets = 1 if plan.thread_axis == "depth" else plan.threads
+            sets = 1 if self.along_depth else plan.threads
             self.cleared = sets * plan.channels * plan.rows * plan.columns
             self.compute_free += self.cleared + self.model.drain
         self.waiting = shape.bias and plan.bias_stays
 
-    def _begin(self, slot: int, tile: _Tile) -> None:
-        """LOAD of the bias of a tile, where it does not stay."""
-        if not self.shape.bias or self.plan.bias_stays:
-            return
-        part = self.channels[tile.channel]
-        if self.plan.outer == "channels" and self.plan.thread_axis == "channels":
-            begin = tile.channel // self.plan.threads
-            slot, part = 0, _Part(begin, part.size * self.plan.threads)
-        if self.held.get(("bias", slot)) != part:
-            self.held["bias", slot] = part
-            self._bias(self.model.bias(part.size), self.compute_free + self.model.drain)
+    def _bias_of_tile(self, slot: int, tile: _Tile) -> None:
+        """LOAD of a bias that does not stay."""
+        for key, value in self._bias_of(slot, tile):
+            if self.held.get(key) != value:
+                self.held[key] = value
+                size = self.channels[tile.channel].size
+                self._bias(self.model.bias(size), self.compute_free + self.model.drain)
 
     def _bias(self, bias: Moved, start: float) -> None:
         """A LOAD of the compute unit; it is empty before and after."""
@@ -389,16 +425,21 @@ class _Walk:
     def _compute(self, slots: float, ready: float) -> float:
         """Run micro-ops once they may start; returns when their results are there."""
         self.compute_free = max(self.compute_free, ready) + slots
-        self.compute_busy += slots
+        self.busy[0] += slots
         return self.compute_free + self.model.drain
 
-    def _loads(self, buffers: int, tile: _Tile, step: int, depth: _Part, kernel: _Part) -> list[Moved]:
+    def _loads(self, slot: int, tile: _Tile, step: int) -> list[Moved]:
         """What a step has to load: input and weights that its buffers do not hold already."""
         shape, model = self.shape, self.model
+        depth, kernel = self.steps[step]
         found = []
-        content: object = (tile.batch, tile.row, tile.column, step)
-        if self.held.get(("inp", buffers)) != content:
-            self.held["inp", buffers] = content
+        for key, content in self._operands(slot, tile, step):
+            if self.held.get(key) == content:
+                continue
+            self.held[key] = content
+            if key[0] == "wgt":
+                found.append(model.weights(self.channels[tile.channel].size, depth.size, kernel.size))
+                continue
             row, column = self.rows[tile.row], self.columns[tile.column]
             found.append(
                 model.loaded(
@@ -409,16 +450,12 @@ class _Walk:
                     depth.size,
                 )
             )
-        content = (tile.channel, step)
-        if self.held.get(("wgt", buffers)) != content:
-            self.held["wgt", buffers] = content
-            found.append(model.weights(self.channels[tile.channel].size, depth.size, kernel.size))
         return found
 
     def _load(self, buffers: int, loads: list[Moved]) -> float:
         """Operands of a step; returns when they are there."""
         free = self.used.get(buffers, 0.0)
-        if self.waiting:
+        if self.waiting and loads:
             self.waiting = False
             return self._first_load(loads)
         return max([self._transfer(moved, free) for moved in loads], default=0.0)
@@ -442,25 +479,42 @@ class _Walk:
         """LOADs into buffers that are free from some cycle on; returns when they have retired."""
         config = self.config
         start = max(self.load_free, free + _TOKEN)
-        while self.flying and self.flying[0][0] < start:
+        while self.flying and self.flying[0].end < start:
             self.flying.popleft()
-        bursts = moved.bursts + sum(b for _, b in self.flying)
-        for end, others in self.flying:
-            if bursts <= config.outstanding:
-                break
-            start, bursts = max(start, end - moved.bursts), bursts - others
-        first = max(start + REQUEST_STARTUP + config.read_latency, self.port_free)
-        data = max(
-            moved.beats,
-            moved.bursts * config.read_latency / config.outstanding,
-            moved.instructions * config.read_latency / config.loads_in_flight,
-        )
+        start = max(start, self._landed("instructions", 1 - config.loads_in_flight))
+        asked = max(start + REQUEST_STARTUP, self._landed("bursts", 1 - config.outstanding))
+        first = max(asked + config.read_latency, self.port_free)
+        beats = moved.beats / max(1, moved.bursts)
+        data = float(moved.beats)
+        if moved.bursts > config.outstanding:
+            data = max(data, moved.bursts * (config.read_latency + beats) / config.outstanding)
+        if moved.instructions > config.loads_in_flight:
+            each = config.read_latency + moved.beats / moved.instructions + 3
+            data = max(data, moved.instructions * each / config.loads_in_flight)
         self.port_free = first + data
-        self.load_free = max(start + 1 + moved.bursts, self.port_free - config.read_latency - 256)
-        self.load_busy += moved.beats
-        self.flying.append((self.port_free, moved.bursts))
+        flight = _Flight(self.port_free, data, moved.bursts, moved.instructions)
+        self.flying.append(flight)
+        self.load_free = max(
+            asked + moved.bursts,
+            self._landed("bursts", -config.outstanding),
+            self._landed("instructions", -config.loads_in_flight),
+        )
+        self.busy[1] += moved.beats
         self._fetch(moved.instructions)
         return max(self.port_free, start + moved.zeros) + WRITE_DELAY
+
+    def _landed(self, what: str, excess: int) -> float:
+        """When so few are in flight that ``excess`` and all of them together are none too many."""
+        for flight in self.flying:
+            excess += getattr(flight, what)
+        if excess <= 0:
+            return 0.0
+        for flight in self.flying:
+            number = getattr(flight, what)
+            if excess <= number:
+                return flight.end - flight.data * (1 - excess / number)
+            excess -= number
+        return self.port_free
 
     def _store(self, slot: int, tile: _Tile, ready: float) -> None:
         config = self.config
@@ -469,8 +523,18 @@ class _Walk:
         )
         first = max(ready + _TOKEN + REQUEST_STARTUP + STORE_READ_DELAY, self.write_free)
         self.write_free = first + max(moved.beats, moved.bursts * config.write_latency / config.outstanding)
-        self.store_busy += moved.beats
+        self.busy[2] += moved.beats
         self.stored[slot] = self.write_free + config.write_latency
+
+
+@dataclass
+class _Flight:
+    """LOADs in flight: when the last of their data is there, how long it takes, bursts and instructions."""
+
+    end: float
+    data: float
+    bursts: int
+    instructions: int
 
 
 def _cuts(size: int, part: int) -> list[_Part]:

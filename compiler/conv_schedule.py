@@ -18,6 +18,7 @@ from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axi
 from accel.compiler.workload import Workload
 from accel.config import Config
 
+PADDED = True
 ThreadAxis = Literal["channels", "rows", "depth"]
 Outer = Literal["channels", "pixels"]
 
@@ -71,6 +72,9 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
         else:
             bias.compute_at(output, channels if plan.outer == "channels" else innermost)
     data, weights = (s.tensor(read.tensor.name) for read in workload.factors)
+    if data not in s.inputs and PADDED:
+        s[data].compute_inline()
+        data = s.inputs[0]
     if data in s.inputs:
         inp = s[s.cache_read(data, machine.inp_buffer)]
     else:

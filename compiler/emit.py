@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from accel.compiler.emitters import alu, dma_copy2d, fill_zero
 from accel.compiler.expr import Expr, IterVar
-from accel.compiler.linear import Linear, evaluate, linear, variables
+from accel.compiler.guards import Ranges, boxes
+from accel.compiler.linear import Linear, evaluate, linear, margin, variables
 from accel.compiler.memory import DramMap, DramTensor, block_count, place_buffers, transfer_memory
 from accel.compiler.nest import (
     Alu,
@@ -44,6 +45,14 @@ class _Dimension(NamedTuple):
     width: int
 
 
+class _Box(NamedTuple):
+    """A perfect nest around one call, and what must not be negative for the call to take place."""
+
+    loops: list[For]
+    conditions: list[Linear]
+    leaf: Node
+
+
 class Emission:
     """The instructions of a nest, in program order, and the map of its memories."""
 
@@ -59,7 +68,8 @@ class Emission:
         """Whether something is loaded from DRAM that was stored there."""
         self.emitted: list[Emitted] = []
         self._dimensions: dict[int, list[_Dimension]] = {}
-        self._boxes: dict[int, tuple[list[For], Node] | None] = {}
+        self._boxes: dict[int, _Box | None] = {}
+        self._parts: dict[tuple[object, ...], list[Ranges]] = {}
         self._known: dict[tuple[object, ...], Sequence[Emitted]] = {}
         self._content: dict[tuple[Buffer, int], tuple[object, ...]] = {}
         """What was loaded last into each copy of a buffer, so that it need not be loaded again."""
@@ -79,74 +89,95 @@ class Emission:
                 if all(evaluate(a, env) < evaluate(b, env) for a, b in node.conditions):
                     self._run(node.body, env)
             else:
-                self._emit(node, [], env)
+                self._emit(node, {}, env)
 
     def _run_loop(self, node: For, env: Env) -> None:
         box = self._box(node)
         if box is not None:
-            self._run_box(*box, env)
+            self._run_box(box, env)
             return
         for value in range(evaluate(node.extent, env)):
             env[node.var] = value
             self._run(node.body, env)
 
-    def _box(self, node: For) -> tuple[list[For], Node] | None:
-        """The loops of a perfect nest around one call, or None."""
+    def _box(self, node: For) -> _Box | None:
+        """The loops and conditions of a perfect nest around one call, or None."""
         key = id(node)
         if key not in self._boxes:
             self._keep.append(node)
             loops: list[For] = []
+            conditions: list[Linear] = []
             inner: Node = node
-            while isinstance(inner, For) and len(inner.body) == 1 and not inner.unrolled:
-                loops.append(inner)
+            while isinstance(inner, For | Guard) and len(inner.body) == 1:
+                if isinstance(inner, Guard):
+                    conditions += map(margin, inner.conditions)
+                elif inner.unrolled:
+                    break
+                else:
+                    loops.append(inner)
                 inner = inner.body[0]
-            self._boxes[key] = (loops, inner) if isinstance(inner, Call | Alu) else None
+            self._boxes[key] = _Box(loops, conditions, inner) if isinstance(inner, Call | Alu) else None
         return self._boxes[key]
 
-    def _run_box(self, loops: list[For], leaf: Node, env: Env) -> None:
+    def _run_box(self, box: _Box, env: Env) -> None:
         """Run outer loops that inner ones depend on one by one, the others as a box."""
         single = 0
-        for position, loop in enumerate(loops):
-            if set(variables(loop.extent)) & {other.var for other in loops[:position]}:
+        for position, loop in enumerate(box.loops):
+            if set(variables(loop.extent)) & {other.var for other in box.loops[:position]}:
                 single = max(
                     single,
                     1
                     + max(
-                        n for n, other in enumerate(loops[:position]) if other.var in variables(loop.extent)
+                        n
+                        for n, other in enumerate(box.loops[:position])
+                        if other.var in variables(loop.extent)
                     ),
                 )
-            if not self._is_linear_in(leaf, loop.var):
+            if not self._is_linear_in(box, loop.var):
                 single = max(single, position + 1)
-        self._run_singly(loops, single, leaf, env)
+        self._run_singly(box, 0, single, env)
 
-    def _run_singly(self, loops: list[For], single: int, leaf: Node, env: Env) -> None:
-        if not single:
-            self._emit(leaf, loops, env)
+    def _run_singly(self, box: _Box, done: int, single: int, env: Env) -> None:
+        if done < single:
+            loop = box.loops[done]
+            for value in range(evaluate(loop.extent, env)):
+                env[loop.var] = value
+                self._run_singly(box, done + 1, single, env)
             return
-        for value in range(evaluate(loops[0].extent, env)):
-            env[loops[0].var] = value
-            self._run_singly(loops[1:], single - 1, leaf, env)
+        ranges = {loop.var: (0, evaluate(loop.extent, env)) for loop in box.loops[done:]}
+        if any(behind <= 0 for _, behind in ranges.values()):
+            return
+        margins = tuple(_with_known(form, ranges, env) for form in box.conditions)
+        key = (id(box.leaf), tuple(ranges.values()), margins)
+        if key not in self._parts:
+            self._parts[key] = boxes(ranges, margins)
+        for part in self._parts[key]:
+            self._emit(box.leaf, part, env)
 
-    def _is_linear_in(self, leaf: Node, var: IterVar) -> bool:
+    def _is_linear_in(self, box: _Box, var: IterVar) -> bool:
+        starts = [
+            form
+            for region in _regions(box.leaf)
+            for form in (linear(region.copy), *(d.start for d in self._region(region)))
+        ]
         return not any(
             var in variables(atom) and atom is not var
-            for region in _regions(leaf)
-            for form in (linear(region.copy), *(d.start for d in self._region(region)))
+            for form in (*starts, *box.conditions)
             for atom, _ in form.terms
         )
 
     # --- one call --------------------------------------------------------------------------------
 
-    def _emit(self, node: Node, loops: list[For], env: Env) -> None:
+    def _emit(self, node: Node, ranges: Ranges, env: Env) -> None:
         if isinstance(node, Copy):
             self._emit_copy(node, env)
             return
-        extents = tuple(evaluate(loop.extent, env) for loop in loops)
+        extents = tuple(behind - first for first, behind in ranges.values())
         if min(extents, default=1) <= 0:
             return
-        box = [loop.var for loop in loops]
-        for var in box:
-            env[var] = 0
+        box = list(ranges)
+        for var, (first, _) in ranges.items():
+            env[var] = first
         regions = _regions(node)
         if regions[0].buffer in self._loaded:
             for copy in range(regions[0].buffer.copies):
@@ -292,6 +323,13 @@ def _regions(node: Node) -> tuple[Region, ...]:
         return (node.output, *node.inputs)
     assert isinstance(node, Alu)
     return (node.target,) if isinstance(node.operand, int) else (node.target, node.operand)
+
+
+def _with_known(form: Linear, ranges: Ranges, env: Env) -> Linear:
+    """A form with all but the variables of ``ranges`` put in."""
+    known = [(atom, factor) for atom, factor in form.terms if atom not in ranges]
+    constant = form.constant + sum(factor * evaluate(atom, env) for atom, factor in known)
+    return Linear(constant, tuple(term for term in form.terms if term not in known))
 
 
 def _row_major(sizes: Sequence[int]) -> tuple[int, ...]:

@@ -241,7 +241,10 @@ def _range_of(index: Expr, outer: tuple[IterVar, ...], size: int) -> Range:
     if any(isinstance(atom, Binary) for atom, _ in linear(index).terms if set(variables(atom)) & inner):
         low, high = bounds(index)  # not linear in what runs: all that may occur
         start, high = Const(low), high - low
-    return clip_range(simplify(Binary("max", start, Const(0))), Const(high + 1), Const(size))
+    extent: Expr = Const(high + 1)
+    if bounds(start)[0] < 0:  # guarded reads from in front of the tensor
+        extent = Binary("min", extent, Binary("+", start, extent))
+    return clip_range(simplify(Binary("max", start, Const(0))), extent, Const(size))
 
 
 def clip_range(start: Expr, extent: Expr, size: Expr) -> Range:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel.compiler.expr import Cast, Expr, IterVar, Read, Sum, reads, rewrite
+from accel.compiler.expr import Cast, Expr, IterVar, Read, Sum, reads, rewrite, substitute
 from accel.compiler.intrin import Intrinsic, check_intrinsic
 from accel.compiler.scope import Scope, check_scope
 from accel.compiler.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
@@ -276,6 +276,36 @@ class Stage:
         """
         self.attach, self.rooted = None, True
         self._record("compute_root")
+
+    def compute_inline(self) -> None:
+        """Compute each element where it is read, and nowhere else.
+
+            for y in range(64):         for y in range(64):
+                B[y] = A[y] + 1             C[y] = (A[y] + 1) * 2
+            for y in range(64):
+                C[y] = B[y] * 2
+
+        Raises:
+            ScheduleError: it is an output, a sum, or loops of it have been named by other operators.
+        """
+        schedule = self.schedule
+        if self.tensor in schedule.outputs:
+            raise ScheduleError(f"{self.name} is an output; only what others read can be inlined")
+        if reduction(self.body) is not None:
+            raise ScheduleError(f"{self.name} is a sum; its elements cannot be computed where they are read")
+        for other in schedule.stages:
+            if other.attach is not None and other.attach[0] is self:
+                raise ScheduleError(f"{other.name} is computed at a loop of {self.name}, which has none inlined")
+
+        def inlined(node: Expr) -> Expr | None:
+            if isinstance(node, Read) and node.tensor is self.tensor:
+                return substitute(self.body, dict(zip(self.axis, node.indices, strict=True)))
+            return None
+
+        for reader in schedule.readers(self.tensor):
+            reader.body = rewrite(reader.body, inlined)
+        schedule.stages.remove(self)
+        self._record("compute_inline")
 
     def set_scope(self, scope: Scope) -> None:
         """Keep the result in a scratchpad instead of DRAM.

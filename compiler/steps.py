@@ -158,6 +158,10 @@ def _compute_root(context: _Context, step: Step) -> None:
     _stage(context, step).compute_root()
 
 
+def _compute_inline(context: _Context, step: Step) -> None:
+    _stage(context, step).compute_inline()
+
+
 def _set_scope(context: _Context, step: Step) -> None:
     _stage(context, step).set_scope(context.find_scope(step["scope"]))
 
@@ -176,6 +180,7 @@ _OPERATORS: dict[str, _Operator] = {
     "unroll": _Operator(_unroll, ("stage", "axis")),
     "bind": _Operator(_bind, ("stage", "axis", "thread")),
     "compute_at": _Operator(_compute_at, ("stage", "consumer", "axis")),
+    "compute_inline": _Operator(_compute_inline, ("stage",)),
     "compute_root": _Operator(_compute_root, ("stage",)),
     "set_scope": _Operator(_set_scope, ("stage", "scope")),
     "tensorize": _Operator(_tensorize, ("stage", "axis", "intrin")),

@@ -22,11 +22,13 @@ class Window:
     Attributes:
         read: the access.
         steps, offsets: per dimension.
+        padded: whether there is anything outside.
     """
 
     read: Read
     steps: tuple[int, ...]
     offsets: tuple[int, ...]
+    padded: bool
 
     def source(self, first: Sequence[Expr], extents: Sequence[Expr]) -> tuple[tuple[Range, ...], Padding]:
         """What of the tensor a box of the window shows, and the zeros in front of and behind it.
@@ -43,8 +45,8 @@ class Window:
         for d, (begin, extent) in enumerate(zip(first, extents, strict=True)):
             step, size = self.steps[d], self.read.tensor.shape[d]
             start = simplify(begin * step + self.offsets[d])
-            if step > 1:
-                ranges.append(Range(start, simplify((extent - 1) * step + 1)))
+            if step > 1 or not self.padded:
+                ranges.append(Range(start, extent if step == 1 else simplify((extent - 1) * step + 1)))
                 padding.append(NO_PADDING)
                 continue
             before = simplify(minimum(maximum(-start, 0), extent))
@@ -76,4 +78,4 @@ def window_of(axes: Sequence[IterVar], body: Expr) -> Window | None:
         inside += [form, linear(Const(size - 1) - index)]
     if not all(margin(c) in inside or bounds(margin(c).expr())[0] >= 0 for c in conditions):
         return None
-    return Window(read, tuple(steps), tuple(offsets))
+    return Window(read, tuple(steps), tuple(offsets), bool(conditions))
