@@ -63,7 +63,11 @@ def compile_schedule(
     if emission.rereads:
         shared = SharedDram([at_offset(i, uop_offset) for i in placed.instructions], config)
     instructions = insert_tokens(
-        placed.instructions, config, placed.words, shared, held_back(placed.instructions, config)
+        placed.instructions,
+        config,
+        placed.words,
+        shared,
+        held_back(placed.instructions, emission.first_loads, nest.starts),
     )
     program = [*(at_offset(i, uop_offset) for i in instructions), Finish()]
     code = encode(program, config)

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from accel.access import DramRows
 from accel.compiler.conv_schedule import ConvPlan
 from accel.compiler.model import Prediction
-from accel.compiler.startup import holds_last
 from accel.compiler.workload import Workload
 from accel.config import INSTRUCTION_BYTES, UOP_BYTES, Config
 from accel.timing import (
@@ -271,8 +270,6 @@ class _Walk:
         """What buffers hold."""
         self.waiting = False
         """Whether a bias that stays is still to be loaded."""
-        self.cleared = 0
-        """Accumulators that are cleared before."""
 
     def predict(self) -> Prediction:
         self._startup()
@@ -397,8 +394,7 @@ class _Walk:
         self.compute_free = self.port_free + WRITE_DELAY + 1
         if shape.folded:
             sets = 1 if self.along_depth else plan.threads
-            self.cleared = sets * plan.channels * plan.rows * plan.columns
-            self.compute_free += self.cleared + self.model.drain
+            self.compute_free += sets * plan.channels * plan.rows * plan.columns + self.model.drain
         self.waiting = shape.bias and plan.bias_stays
 
     def _bias_of_tile(self, slot: int, tile: _Tile) -> None:
@@ -461,19 +457,12 @@ class _Walk:
         return max([self._transfer(moved, free) for moved in loads], default=0.0)
 
     def _first_load(self, loads: list[Moved]) -> float:
-        """Operands of the first step, and the bias, as :mod:`accel.compiler.startup` orders them."""
-        bias, start = self.model.bias(self.shape.channels), self.compute_free
-        last = holds_last(
-            self.config,
-            before=self.cleared,
-            behind=self.plan.channels * self.plan.rows * self.plan.columns,
-            needed=sum(moved.beats for moved in loads),
-            last=loads[-1].beats,
-        )
-        done = [self._transfer(moved, 0.0) for moved in loads[: len(loads) - last]]
-        self._bias(bias, start)
+        """Operands of the first step, and in front of the last of them the bias."""
+        start = self.compute_free
+        done = [self._transfer(moved, 0.0) for moved in loads[:-1]]
+        self._bias(self.model.bias(self.shape.channels), start)
         self.load_free = max(self.load_free, start)
-        return max([*done, *(self._transfer(moved, 0.0) for moved in loads[len(loads) - last :])])
+        return max([*done, self._transfer(loads[-1], 0.0)])
 
     def _transfer(self, moved: Moved, free: float) -> float:
         """LOADs into buffers that are free from some cycle on; returns when they have retired."""

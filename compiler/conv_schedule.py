@@ -65,6 +65,7 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
     channels, innermost = _tile_output(output, plan, machine.config)
     for stage in stages:
         stage.compute_at(output, innermost)
+    bias = None
     if workload.bias is not None:
         bias = s[s.cache_read(workload.bias, machine.acc_buffer)]
         if plan.bias_stays:
@@ -84,6 +85,8 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
     step = _tile_sums(sums, plan, machine)
     inp.compute_at(sums, step)
     wgt.compute_at(sums, step)
+    if bias is not None and plan.bias_stays:
+        wgt.start_after(bias)
     for stage in stages[1:]:
         _tile_epilogue(stage, machine)
     return s

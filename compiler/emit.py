@@ -8,11 +8,14 @@ one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
+
+import numpy as np
 
 from accel.compiler.emitters import alu, dma_copy2d, fill_zero
 from accel.compiler.expr import Expr, IterVar
-from accel.compiler.guards import Ranges, boxes
+from accel.compiler.guards import Ranges, alike, boxes
 from accel.compiler.linear import Linear, evaluate, linear, margin, variables
 from accel.compiler.memory import DramMap, DramTensor, block_count, place_buffers, transfer_memory
 from accel.compiler.nest import (
@@ -33,8 +36,12 @@ from accel.compiler.packing import Element, buffer_elements, widths
 from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.config import Config
 from accel.errors import TensorizeError
+from accel.isa import Gemm, Instruction
 
 Env = dict[IterVar, int]
+
+_SHARE, _SHORT_LIST = 64, 16
+"""Boxes become one instruction if that takes this share of the micro-op memory, or so few micro-ops."""
 
 
 class _Dimension(NamedTuple):
@@ -67,9 +74,12 @@ class Emission:
         self.rereads = not self._loaded.isdisjoint(node.source.buffer for node in copies)
         """Whether something is loaded from DRAM that was stored there."""
         self.emitted: list[Emitted] = []
+        self.first_loads: dict[Buffer, Instruction] = {}
+        """The first LOAD into each buffer."""
         self._dimensions: dict[int, list[_Dimension]] = {}
         self._boxes: dict[int, _Box | None] = {}
-        self._parts: dict[tuple[object, ...], list[Ranges]] = {}
+        self._parts: dict[tuple[object, ...], list[tuple[tuple[int, ...], list[Ranges]]]] = {}
+        self._joined: dict[tuple[int, ...], Emitted] = {}
         self._known: dict[tuple[object, ...], Sequence[Emitted]] = {}
         self._content: dict[tuple[Buffer, int], tuple[object, ...]] = {}
         """What was loaded last into each copy of a buffer, so that it need not be loaded again."""
@@ -89,7 +99,7 @@ class Emission:
                 if all(evaluate(a, env) < evaluate(b, env) for a, b in node.conditions):
                     self._run(node.body, env)
             else:
-                self._emit(node, {}, env)
+                self._emit(node, env)
 
     def _run_loop(self, node: For, env: Env) -> None:
         box = self._box(node)
@@ -150,9 +160,12 @@ class Emission:
         margins = tuple(_with_known(form, ranges, env) for form in box.conditions)
         key = (id(box.leaf), tuple(ranges.values()), margins)
         if key not in self._parts:
-            self._parts[key] = boxes(ranges, margins)
-        for part in self._parts[key]:
-            self._emit(box.leaf, part, env)
+            parts = boxes(ranges, margins)
+            most = max(_SHORT_LIST, self.config.uop_depth // _SHARE)
+            together = alike(parts, most) if len(parts) > 1 and len(ranges) > 1 else []
+            self._parts[key] = together or [((), [part]) for part in parts]
+        for loops, group in self._parts[key]:
+            self._emit_group(box.leaf, loops, group, env)
 
     def _is_linear_in(self, box: _Box, var: IterVar) -> bool:
         starts = [
@@ -168,13 +181,35 @@ class Emission:
 
     # --- one call --------------------------------------------------------------------------------
 
-    def _emit(self, node: Node, ranges: Ranges, env: Env) -> None:
+    def _emit_group(self, leaf: Node, loops: tuple[int, ...], group: list[Ranges], env: Env) -> None:
+        """Boxes that are equally long along ``loops``: where all of them become the same GEMM but for its
+        micro-ops, that is one instruction."""
+        found = [self._emitted(leaf, part, env, loops) for part in group]
+        single = [items[0] for items in found if len(items) == 1 and isinstance(items[0].instruction, Gemm)]
+        alike = {replace(item.instruction, uop_end=0) for item in single}
+        if len(found) == 1 or len(single) < len(found) or len(alike) > 1:
+            for items in found:
+                self.emitted.extend(items)
+            return
+        key = tuple(map(id, single))
+        if key not in self._joined:
+            uops = np.concatenate([item.uops for item in single])
+            self._joined[key] = Emitted(replace(alike.pop(), uop_end=len(uops)), uops)
+        self.emitted.append(self._joined[key])
+
+    def _emit(self, node: Node, env: Env) -> None:
         if isinstance(node, Copy):
             self._emit_copy(node, env)
-            return
+        else:
+            self.emitted.extend(self._emitted(node, {}, env))
+
+    def _emitted(
+        self, node: Node, ranges: Ranges, env: Env, loops: tuple[int, ...] = ()
+    ) -> Sequence[Emitted]:
+        """The instructions of a call over a box."""
         extents = tuple(behind - first for first, behind in ranges.values())
         if min(extents, default=1) <= 0:
-            return
+            return ()
         box = list(ranges)
         for var, (first, _) in ranges.items():
             env[var] = first
@@ -183,13 +218,13 @@ class Emission:
             for copy in range(regions[0].buffer.copies):
                 self._content.pop((regions[0].buffer, copy), None)
         pointers = tuple(self._pointer(region, box, env) for region in regions)
-        key = (id(node), extents, pointers)
+        key = (id(node), extents, pointers, loops)
         known = self._known.get(key)
         if known is None:
             self._keep.append(node)
-            target = Target(config=self.config, extents=extents)
+            target = Target(config=self.config, extents=extents, loops=loops)
             known = self._known[key] = self._call(node, target, pointers)
-        self.emitted.extend(known)
+        return known
 
     def _call(self, node: Node, target: Target, pointers: tuple[AccessPtr, ...]) -> Sequence[Emitted]:
         if isinstance(node, Alu):
@@ -252,7 +287,9 @@ class Emission:
         content = (dram.buffer, extents, padding, dram_ptr, local_ptr)
         if self._content.get(place) != content:
             self._content[place] = content
-            self.emitted.extend(dma_copy2d(target, local_ptr, dram_ptr))
+            loads = dma_copy2d(target, local_ptr, dram_ptr)
+            self.first_loads.setdefault(local.buffer, loads[0].instruction)
+            self.emitted.extend(loads)
 
     def _dram_tensor(self, dram: Buffer, local: Buffer, store: bool) -> DramTensor:
         return self.dram.place(dram, self.elements[local], transfer_memory(dram, local, store=store))

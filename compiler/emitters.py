@@ -67,6 +67,8 @@ def emit_loops(
         axes.append(_Axis(extent, strides))  # type: ignore[arg-type]
     if any(axis.extent == 0 for axis in axes):
         return []
+    if target.loops and all(_fits_loop(axes[n], target.config) for n in target.loops):
+        return _with_loops(template, target.config, base, axes, list(target.loops))  # type: ignore[arg-type]
     return _emit_box(template, target.config, base, _merged(axes))  # type: ignore[arg-type]
 
 
@@ -86,7 +88,7 @@ def _merged(axes: Sequence[_Axis]) -> list[_Axis]:
 def _emit_box(
     template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis]
 ) -> list[Emitted]:
-    """The two longest axes become the hardware's loops, all others micro-ops, in one or more lists."""
+    """Instructions of which the two longest axes are the loops."""
     limit = _most_iterations(config)
     for number, axis in enumerate(axes):
         if axis.extent > limit:
@@ -94,7 +96,17 @@ def _emit_box(
     loops = sorted(
         (n for n, axis in enumerate(axes) if min(axis.strides) >= 0), key=lambda n: -axes[n].extent
     )[:2]
-    loops.sort()
+    return _with_loops(template, config, base, axes, sorted(loops))
+
+
+def _fits_loop(axis: _Axis, config: Config) -> bool:
+    return min(axis.strides) >= 0 and axis.extent <= _most_iterations(config)
+
+
+def _with_loops(
+    template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis], loops: list[int]
+) -> list[Emitted]:
+    """Two axes at most become the hardware's loops, all others micro-ops."""
     outer, inner = ([axes[n] for n in loops] + [_Axis(1, (0, 0, 0))] * 2)[:2]
     values: dict[str, int] = {"iter_out": outer.extent, "iter_in": inner.extent}
     for operand, name in enumerate(("dst", "src", "wgt")):

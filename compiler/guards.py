@@ -9,6 +9,8 @@
 """
 
 from collections.abc import Sequence
+from itertools import combinations
+from math import prod
 
 from accel.compiler.expr import Binary, Condition, Expr, Guarded, IterVar, Sum
 from accel.compiler.linear import Linear
@@ -109,3 +111,29 @@ def _tightened(ranges: Ranges, margins: Sequence[Linear]) -> Ranges:
             behind = min(behind, margin.constant // -factor + 1)
         result[v] = (first, max(first, behind))
     return result
+
+
+def alike(parts: Sequence[Ranges], most: int) -> list[tuple[tuple[int, ...], list[Ranges]]]:
+    """Boxes in few groups that are equally long along two loops each, so that only the others differ.
+
+    Args:
+        parts: boxes over the same loops.
+        most: iterations that the other loops of all boxes may have together.
+
+    Returns:
+        For each group the positions of its two loops and its boxes; nothing if there are no such groups.
+    """
+    sizes = [[behind - first for first, behind in part.values()] for part in parts]
+    best: tuple[int, int, tuple[int, ...]] | None = None
+    for pair in combinations(range(len(sizes[0])), 2):
+        groups = len({tuple(size[n] for n in pair) for size in sizes})
+        others = sum(prod(size) // prod(size[n] for n in pair) for size in sizes)
+        if others <= most and (best is None or (groups, others) < best[:2]):
+            best = groups, others, pair
+    if best is None:
+        return []
+    pair = best[2]
+    found: dict[tuple[int, ...], list[Ranges]] = {}
+    for part, size in zip(parts, sizes, strict=True):
+        found.setdefault(tuple(size[n] for n in pair), []).append(part)
+    return [(pair, group) for group in found.values()]

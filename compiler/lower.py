@@ -386,12 +386,14 @@ def finish(lowering: Lowering, body: Sequence[Node]) -> Nest:
     schedule = lowering.schedule
     local = [s for s in schedule.stages if s.tensor not in schedule.outputs]
     around = {lowering.buffers[s.tensor]: lowering.nests[s].outer for s in local}
+    held = [(s, s.starts_after) for s in local if s.starts_after is not None]
     return Nest(
         inputs=tuple(lowering.buffers[t] for t in schedule.inputs),
         outputs=tuple(lowering.buffers[t] for t in schedule.outputs),
         locals=tuple(around),
         body=tuple(body),
         around=around,
+        starts=tuple((lowering.buffers[s.tensor], lowering.buffers[first.tensor]) for s, first in held),
     )
 
 

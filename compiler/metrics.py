@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr import Binary, IterVar, Read, reads
+from accel.compiler.expr import Binary, Cast, Condition, IterVar, Read, Sum, reads, substitute
+from accel.compiler.guards import hoist
 from accel.compiler.linear import variables
 from accel.compiler.reference import index_values, values_at
 from accel.compiler.tensor import Compute, Placeholder, Tensor, producers, reduction
@@ -24,18 +25,20 @@ class Compulsory:
     """The least that any program for an expression must do.
 
     Attributes:
-        macs: multiply-accumulates, without any padding.
+        macs: multiply-accumulates of all sums; operands are not filled up to blocks.
+        padding_macs: those of them that multiply the zeros around a tensor, which a program may leave out.
         read_bytes: of the elements of its inputs that are read at least once, in their dtypes.
         write_bytes: of its outputs.
     """
 
     macs: int
+    padding_macs: int
     read_bytes: int
     write_bytes: int
 
     def ideal_cycles(self, config: Config) -> float:
-        """Cycles in which a fully busy GEMM core does the multiply-accumulates."""
-        return self.macs / config.macs_per_cycle
+        """Cycles in which a fully busy GEMM core does the multiply-accumulates that matter."""
+        return (self.macs - self.padding_macs) / config.macs_per_cycle
 
     def roofline_cycles(self, config: Config) -> float:
         """The larger of what the GEMM core and each direction of the bus need."""
@@ -48,7 +51,7 @@ class Compulsory:
 
 def compulsory(outputs: Sequence[Tensor]) -> Compulsory:
     """Count what ``outputs`` take at least."""
-    macs = read_bytes = 0
+    macs = padding_macs = read_bytes = 0
     needed = _needed(outputs)
     for tensor, elements in needed.items():
         if isinstance(tensor.op, Placeholder):
@@ -56,9 +59,51 @@ def compulsory(outputs: Sequence[Tensor]) -> Compulsory:
         else:
             total = reduction(tensor.op.body)
             if total is not None and isinstance(total.body, Binary) and total.body.op == "*":
-                macs += int(elements.sum()) * prod(axis.extent for axis in total.axes)
+                count = int(elements.sum()) * prod(axis.extent for axis in total.axes)
+                macs += count
+                if elements.all():
+                    padding_macs += count - _products(tensor.op, total)
     write_bytes = sum(prod(t.shape) * np.dtype(t.dtype).itemsize for t in outputs)
-    return Compulsory(macs=macs, read_bytes=read_bytes, write_bytes=write_bytes)
+    return Compulsory(
+        macs=macs, padding_macs=padding_macs, read_bytes=read_bytes, write_bytes=write_bytes
+    )
+
+
+def _products(op: Compute, total: Sum) -> int:
+    """Products of a sum that are not zero by a guard of one of their factors."""
+    factors, found = hoist(total.body)
+    conditions = list(found)
+    for read in reads(factors):
+        assert isinstance(read.tensor, Tensor)
+        if isinstance(read.tensor.op, Compute):
+            of = read.tensor.op
+            at = dict(zip(of.axis, read.indices, strict=True))
+            guards = hoist(of.body.value if isinstance(of.body, Cast) else of.body)[1]
+            conditions += [(substitute(a, at), substitute(b, at)) for a, b in guards]
+    count = 1
+    left = [*op.axis, *total.axes]
+    while left:
+        group, joined = {left[0]}, list[Condition]()
+        while more := [c for c in conditions if c not in joined and _variables(c) & group]:
+            joined += more
+            group.update(*map(_variables, more))
+        count *= _combinations([v for v in left if v in group], joined)
+        left = [v for v in left if v not in group]
+    return count
+
+
+def _variables(condition: Condition) -> set[IterVar]:
+    return {v for side in condition for v in variables(side)}
+
+
+def _combinations(axes: Sequence[IterVar], conditions: Sequence[Condition]) -> int:
+    """How many values of the axes together meet all conditions."""
+    if not conditions:
+        return prod(v.extent for v in axes)
+    grid = np.meshgrid(*(np.arange(v.extent) for v in axes), indexing="ij", sparse=True)
+    at: dict[IterVar, Array] = dict(zip(axes, grid, strict=True))
+    met = [values_at(a, at) < values_at(b, at) for a, b in conditions]
+    return int(np.broadcast_to(np.logical_and.reduce(met), [v.extent for v in axes]).sum())
 
 
 def _needed(outputs: Sequence[Tensor]) -> dict[Tensor, Elements]:

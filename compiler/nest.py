@@ -202,6 +202,8 @@ class Nest:
         around: per local buffer, the loop variables around the place where it is computed.
         sum_limits: per local buffer that holds sums, the largest magnitude that they can have.
         prepared: per input, how the host changes its values before it packs them.
+        starts: pairs of local buffers; the first copy into the first one waits till that into the second one,
+            which is in acc_buffer, has been asked for.
     """
 
     inputs: tuple[Buffer, ...]
@@ -211,6 +213,7 @@ class Nest:
     around: dict[Buffer, tuple[IterVar, ...]] = field(default_factory=dict)
     sum_limits: dict[Buffer, int] = field(default_factory=dict)
     prepared: dict[Buffer, Preparation] = field(default_factory=dict)
+    starts: tuple[tuple[Buffer, Buffer], ...] = ()
 
 
 def walk_nodes(nodes: Sequence[Node]) -> Iterator[Node]:

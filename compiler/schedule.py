@@ -14,6 +14,7 @@ from accel.compiler.expr import Cast, Expr, IterVar, Read, Sum, reads, rewrite, 
 from accel.compiler.intrin import Intrinsic, check_intrinsic
 from accel.compiler.scope import Scope, check_scope
 from accel.compiler.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
+from accel.compiler.window import window_of
 from accel.errors import ScheduleError, nearest
 
 Step = dict[str, Any]
@@ -71,6 +72,7 @@ class Stage:
         attach: the stage and loop inside which it is computed; None: outside of all loops, or for a copy
             where its reader's intrinsic wants it.
         rooted: outside of all loops in any case.
+        starts_after: the stage whose first copy is asked for before the first one of this stage is.
         is_cache: made by cache_read or cache_write.
     """
 
@@ -83,6 +85,7 @@ class Stage:
     scope: Scope | None = None
     attach: tuple[Stage, IterVar] | None = None
     rooted: bool = False
+    starts_after: Stage | None = None
     is_cache: bool = False
     tensorized: tuple[IterVar, Intrinsic] | None = None
     unrolled: set[IterVar] = field(default_factory=set)
@@ -101,6 +104,11 @@ class Stage:
     def reduce_axis(self) -> tuple[IterVar, ...]:
         found = reduction(self.body)
         return found.axes if found is not None else ()
+
+    @property
+    def copies(self) -> bool:
+        """Whether it computes nothing, but moves, pads or skips elements."""
+        return window_of(self.axis, self.body) is not None
 
     def __repr__(self) -> str:
         return f"Stage({self.name}: {', '.join(v.name for v in self.leaves)})"
@@ -276,6 +284,26 @@ class Stage:
         """
         self.attach, self.rooted = None, True
         self._record("compute_root")
+
+    def start_after(self, other: Stage | Tensor) -> None:
+        """Hold the first copy into inp_buffer or wgt_buffer back till ``other``'s, into acc_buffer, has been
+        asked for.
+
+        Loops do not change. The compute unit can ask for what it loads itself only when it comes to it; the
+        load unit's requests, which run ahead, would all be served before.
+
+        Raises:
+            ScheduleError: one of the two is no copy into such a scratchpad.
+        """
+        stage = self.schedule[other]
+        for one, names in ((self, ("inp_buffer", "wgt_buffer")), (stage, ("acc_buffer",))):
+            if one.scope is None or one.scope.name not in names or not one.copies:
+                raise ScheduleError(
+                    f"{one.name} is no copy into {' or '.join(names)}; start_after orders copies of the load "
+                    f"unit behind those of the compute unit"
+                )
+        self.starts_after = stage
+        self._record("start_after", other=stage.name)
 
     def compute_inline(self) -> None:
         """Compute each element where it is read, and nowhere else.

@@ -162,6 +162,10 @@ def _compute_inline(context: _Context, step: Step) -> None:
     _stage(context, step).compute_inline()
 
 
+def _start_after(context: _Context, step: Step) -> None:
+    _stage(context, step).start_after(context.schedule[step["other"]])
+
+
 def _set_scope(context: _Context, step: Step) -> None:
     _stage(context, step).set_scope(context.find_scope(step["scope"]))
 
@@ -182,6 +186,7 @@ _OPERATORS: dict[str, _Operator] = {
     "compute_at": _Operator(_compute_at, ("stage", "consumer", "axis")),
     "compute_inline": _Operator(_compute_inline, ("stage",)),
     "compute_root": _Operator(_compute_root, ("stage",)),
+    "start_after": _Operator(_start_after, ("stage", "other")),
     "set_scope": _Operator(_set_scope, ("stage", "scope")),
     "tensorize": _Operator(_tensorize, ("stage", "axis", "intrin")),
 }

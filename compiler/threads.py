@@ -97,6 +97,7 @@ class _Threads:
             nest,
             locals=tuple(new(b) for b in nest.locals),
             around={new(b): around for b, around in nest.around.items()},
+            starts=tuple((new(held), new(ahead)) for held, ahead in nest.starts),
             body=self._outside(nest.body),
         )
 
