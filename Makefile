@@ -1,7 +1,9 @@
 # make demo   install into a virtual environment and run a 1024x1024x1024 matrix product end to end
 # make test   install the test tools and pass the suite; VECTORS=DIR adds other compilers' programs
 # make lint   format, lint and types
+# make fuzz-programs   damage real programs, COUNT=10000 of them, and see that errors are clean; VECTORS as above
 # make golden write the golden files anew, and what is generated in docs
+# make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -9,7 +11,9 @@ VECTORS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint golden clean
+COUNT ?= 10000
+
+.PHONY: demo test lint fuzz-programs golden bench clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -22,10 +26,18 @@ lint: $(VENV)/lint
 	$(BIN)/ruff check .
 	$(BIN)/mypy -p accel
 
+fuzz-programs: $(VENV)/test
+	$(BIN)/python -m tests.campaign --count $(COUNT) $(if $(VECTORS),--vectors $(VECTORS))
+
 golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden
 	$(BIN)/accel isa > docs/isa.md
 	$(BIN)/accel registers > docs/registers.md
+
+bench: $(VENV)/installed
+	$(BIN)/python bench/utilization.py
+	$(BIN)/python bench/predictions.py
+	$(BIN)/python bench/growth.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

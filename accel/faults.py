@@ -5,6 +5,7 @@ a unit finds the rest of :func:`instruction_fault` when the instruction is about
 anything moves, in the order written there. Micro-op indices are found at the micro-op that has them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -124,6 +125,18 @@ def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
     if isinstance(instruction, Loops):
         return _loops_fault(instruction, config)
     return None
+
+
+def instruction_faults(instructions: Sequence[Instruction], config: Config) -> list[Fault | None]:
+    """:func:`instruction_fault` of each; what is one object is looked at once."""
+    known: dict[int, Fault | None] = {}
+    found = []
+    for instruction in instructions:
+        key = id(instruction)
+        if key not in known:
+            known[key] = instruction_fault(instruction, config)
+        found.append(known[key])
+    return found
 
 
 def _no_neighbour(instruction: Instruction, side: str) -> Fault:

@@ -215,6 +215,13 @@ class Stepper:
         return None
 
 
+def deadlock_place(waiting: Sequence[Waiting]) -> tuple[Unit, int]:
+    """The unit and instruction that a deadlock is told of: those of the first unit that waits, in the order
+    load, compute, store."""
+    first = min(waiting, key=lambda w: w.unit, default=None)
+    return (Unit.FETCH, 0) if first is None else (first.unit, first.index)
+
+
 def explain_deadlock(waiting: Sequence[Waiting]) -> str:
     """The deadlock in words, one clause per unit that waits."""
     if not waiting:

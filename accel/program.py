@@ -179,12 +179,8 @@ class Program(Image):
             ShapeError: an input that the program does not have, or of another shape or dtype.
             MachineError, DeadlockError, LimitExceeded: the machine stopped early.
         """
-        _check_seed(seed)
         program = self.with_timing(self.config.override(timing, kinds=("timing",))) if timing else self
-        given = dict(inputs or {})
-        program._check_inputs(given)
-        values = (program.random_inputs(seed) if program._missing(given) else {}) | given
-        program = program._for_values(values)
+        program, values = program._with_values(inputs, seed)
         start = time.perf_counter()
         dram = program.dram()
         program._pack(dram, values)
@@ -218,6 +214,34 @@ class Program(Image):
             pack_seconds=packed - start + unpacked - simulated,
             simulate_seconds=simulated - packed,
         )
+
+    def prepared(
+        self, inputs: Mapping[str, npt.NDArray[Any]] | None = None, seed: int = 0
+    ) -> "tuple[Program, Dram]":
+        """The program as it runs on these inputs, and DRAM with all of it in place.
+
+        Args:
+            inputs: arrays by name; those not given are random.
+            seed: of random inputs.
+
+        Raises:
+            AccelError: a negative seed.
+            ShapeError: an input that the program does not have, or of another shape or dtype.
+        """
+        program, values = self._with_values(inputs, seed)
+        dram = program.dram()
+        program._pack(dram, values)
+        return program, dram
+
+    def _with_values(
+        self, inputs: Mapping[str, npt.NDArray[Any]] | None, seed: int
+    ) -> "tuple[Program, dict[str, npt.NDArray[Any]]]":
+        """The program as it runs on these inputs, and a value for each."""
+        _check_seed(seed)
+        given = dict(inputs or {})
+        self._check_inputs(given)
+        values = (self.random_inputs(seed) if self._missing(given) else {}) | given
+        return self._for_values(values), values
 
     def _for_values(self, values: Mapping[str, npt.NDArray[Any]]) -> "Program":
         """This program, or, where a value is beyond what its folded bias can express, an unfolded one."""

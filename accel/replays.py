@@ -66,6 +66,11 @@ def load_any(path: str | Path) -> Program:
     return Program.load(source)
 
 
+def program_name(path: Path) -> str:
+    """What a program is called in tables."""
+    return path.stem if path.suffix in (TEXT_SUFFIX, PROGRAM_SUFFIX) else path.name
+
+
 def find_programs(paths: list[Path]) -> list[Path]:
     """The programs that the paths name, or that the folders among them hold, in order and each once.
 

@@ -24,10 +24,10 @@ from accel.access import AccessSets, Elements
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import DeadlockError, MachineError, ProgramFault, RaceError
-from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_fault
+from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_faults
 from accel.isa import Instruction, Loops, Transfer, Unit
 from accel.micro_ops import UopMemory
-from accel.order import WORKERS, Counter, Stepper, Waiting, explain_deadlock
+from accel.order import WORKERS, Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.scenario import Contents, element_bytes
 from accel.shared import SharedDram
 
@@ -114,7 +114,7 @@ class TokenReport:
             index, fault = self.faults[0]
             raise MachineError(f"instruction {index}: {fault.message}", cause=fault.cause, index=index)
         if self.deadlock is not None:
-            index = min((w.index for w in self.deadlock), default=0)
+            _, index = deadlock_place(self.deadlock)
             raise DeadlockError(explain_deadlock(self.deadlock), cause=Cause.DEADLOCK, index=index)
         if self.races:
             more = f" ({self.race_count - 1} more)" if self.race_count > 1 else ""
@@ -156,8 +156,9 @@ def _static_faults(instructions: Sequence[Instruction], config: Config) -> list[
     count = len(instructions)
     if not count:
         return [(0, EMPTY_PROGRAM)]
+    checked = instruction_faults(instructions, config)
     for index, instruction in enumerate(instructions):
-        fault = fetch_fault(instruction, index, count) or instruction_fault(instruction, config)
+        fault = fetch_fault(instruction, index, count) or checked[index]
         if fault is not None:
             found.append((index, fault))
             if len(found) == MOST_REPORTED:

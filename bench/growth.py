@@ -1,11 +1,12 @@
 """How the cost of compiling and simulating grows with size.
 
-    python bench/growth.py [--json] [--profile STEP] [--largest N]
+    python bench/growth.py [--json] [--profile] [--largest N]
 
 Rows: matrix products N x N x N on gemm8x8 with the default schedule, and one of about 100,000 instructions
-(a 256 x 256 x 256 product of one tile per copy). Columns: seconds for compiling, the token check, the timing
-model and functional execution, and each of them per instruction. All rows come from one run on one machine;
-what counts is how they compare.
+(a 256 x 256 x 256 product, one block per copy). Columns: seconds for compiling (choice of the schedule
+included), the token check, the timing model and functional execution, and each of them per instruction.
+``--profile`` tells in which modules the time goes, in percent of each step. All rows come from one run on one
+machine; what counts is how they compare.
 """
 
 import argparse
@@ -13,22 +14,25 @@ import cProfile
 import json
 import pstats
 import time
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import accel
 from accel import te
-from accel.compiler.build import compile_schedule
-from accel.compiler.default import default_schedule
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import simulate
 from accel.sim.timing.model import simulate_timing
 
 SIZES = (256, 512, 1024, 2048, 4096)
 STEPS = ("compile", "check", "timing", "function")
+_ROOT = Path(__file__).resolve().parents[1]
+_SHOWN = 5
+"""Modules that a profile names."""
 
 
-def one_tile_per_copy(size: int, machine: accel.Machine) -> te.Schedule:
+def one_block_per_copy(size: int, machine: accel.Machine) -> te.Schedule:
     """The schedule of the published listing, which has the most instructions for its size."""
     A, B = te.placeholder((size, size), name="A"), te.placeholder((size, size), name="B")
     k = te.reduce_axis((0, size), name="k")
@@ -43,61 +47,73 @@ def one_tile_per_copy(size: int, machine: accel.Machine) -> te.Schedule:
     return s
 
 
-def measure(name: str, make: Callable[[], accel.Program], profile: str | None) -> dict[str, Any]:
-    """Seconds of each step for one program."""
-    profiler = cProfile.Profile()
+class _Clock:
+    """Seconds of each step, and where they went if that is asked for."""
 
-    def timed(step: str, action: Callable[[], Any]) -> tuple[float, Any]:
-        if step == profile:
-            profiler.enable()
+    def __init__(self, profile: bool) -> None:
+        self.seconds: dict[str, float] = {}
+        self.profiles: dict[str, dict[str, float]] = {}
+        self._profile = profile
+
+    def run(self, step: str, action: Callable[[], Any]) -> Any:
         begin = time.perf_counter()
         result = action()
-        seconds = time.perf_counter() - begin
-        if step == profile:
-            profiler.disable()
-        return seconds, result
+        self.seconds[step] = time.perf_counter() - begin
+        if self._profile:
+            profiler = cProfile.Profile()
+            profiler.runcall(action)
+            self.profiles[step] = _shares(pstats.Stats(profiler))
+        return result
 
-    compile_seconds, program = timed("compile", make)
-    instructions = program.instructions
-    check_seconds, _ = timed("check", program.check)
-    timing_seconds, timing = timed(
-        "timing", lambda: simulate_timing(instructions, program.config, address=program.code_offset)
-    )
-    dram = program.dram()
-    pads = Scratchpads.random(program.config, 0)
-    function_seconds, _ = timed(
+
+def _shares(stats: Any) -> dict[str, float]:
+    """The modules that took most of the time, with their shares; what they call is not counted."""
+    spent: Counter[str] = Counter()
+    for (file, _, _), (_, _, own, _, _) in stats.stats.items():
+        path = Path(file).resolve()
+        if path.is_relative_to(_ROOT):
+            name = str(path.relative_to(_ROOT))
+        else:
+            name = "numpy's Python" if "numpy" in file else "built in" if file == "~" else "Python's library"
+        spent[name] += own
+    total = sum(spent.values())
+    return {name: own / total for name, own in spent.most_common(_SHOWN)}
+
+
+def measure(name: str, compiled: Callable[[], accel.Program], profile: bool) -> dict[str, Any]:
+    """Seconds of each step for one program."""
+    clock = _Clock(profile)
+    program = clock.run("compile", compiled)
+    instructions, config = program.instructions, program.config
+    clock.run("check", program.check)
+    timing = clock.run("timing", lambda: simulate_timing(instructions, config, address=program.code_offset))
+    dram, pads = program.dram(), Scratchpads.random(config, 0)
+    clock.run(
         "function",
-        lambda: simulate(instructions, program.config, dram, pads, address=program.code_offset, timed=False),
+        lambda: simulate(instructions, config, dram, pads, address=program.code_offset, timed=False),
     )
-    if profile is not None:
-        print(f"--- {name}: {profile}")
-        pstats.Stats(profiler).sort_stats("tottime").print_stats(12)
-    seconds = dict(
-        zip(STEPS, (compile_seconds, check_seconds, timing_seconds, function_seconds), strict=True)
-    )
-    return {"name": name, "instructions": len(instructions), "cycles": timing.cycles, "seconds": seconds}
+    # building includes a token check
+    clock.seconds["compile"] -= clock.seconds["check"]
+    return {
+        "name": name,
+        "instructions": len(instructions),
+        "cycles": timing.cycles,
+        "seconds": clock.seconds,
+        "profile": clock.profiles,
+    }
 
 
-def rows(largest: int, profile: str | None) -> list[dict[str, Any]]:
+def rows(largest: int, profile: bool) -> list[dict[str, Any]]:
     """All measurements."""
     machine = accel.machine("gemm8x8")
     found = []
     for size in SIZES:
         if size <= largest:
             workload = accel.gemm(size, size, size, shift=12)
-            found.append(measure(f"{size}^3", lambda w=workload: _compiled(w, machine), profile))
-    schedule = one_tile_per_copy(256, machine)
-    found.append(measure("one tile per copy", lambda: _from_schedule(schedule, machine), profile))
+            found.append(measure(f"{size}^3", lambda w=workload: accel.build(w, machine), profile))
+    schedule = one_block_per_copy(256, machine)
+    found.append(measure("one block per copy", lambda: accel.build(schedule, machine), profile))
     return found
-
-
-def _compiled(workload: accel.Workload, machine: accel.Machine) -> accel.Program:
-    return _from_schedule(default_schedule(workload, machine), machine)
-
-
-def _from_schedule(schedule: te.Schedule, machine: accel.Machine) -> accel.Program:
-    image = compile_schedule(schedule, machine.config)
-    return accel.Program(**{name: getattr(image, name) for name in image.__dataclass_fields__})
 
 
 def main() -> None:
@@ -105,20 +121,24 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--profile", choices=STEPS)
+    parser.add_argument("--profile", action="store_true")
     parser.add_argument("--largest", type=int, default=SIZES[-1])
     options = parser.parse_args()
     found = rows(options.largest, options.profile)
     if options.json:
         print(json.dumps({"rows": found}, indent=2))
         return
-    header = f"{'':<18} {'instructions':>12} {'cycles':>12}" + "".join(f"{step + ' s':>12}" for step in STEPS)
-    print(header + "".join(f"{step + ' us/i':>14}" for step in STEPS))
+    header = f"{'':<19}{'instructions':>13}{'cycles':>13}" + "".join(f"{step + ' s':>12}" for step in STEPS)
+    print(header + "".join(f"{step + ' us/i':>15}" for step in STEPS))
     for row in found:
-        line = f"{row['name']:<18} {row['instructions']:>12,} {row['cycles']:>12,}"
+        line = f"{row['name']:<19}{row['instructions']:>13,}{row['cycles']:>13,}"
         line += "".join(f"{row['seconds'][step]:>12.3f}" for step in STEPS)
-        line += "".join(f"{row['seconds'][step] / row['instructions'] * 1e6:>14.1f}" for step in STEPS)
+        line += "".join(f"{row['seconds'][step] / row['instructions'] * 1e6:>15.1f}" for step in STEPS)
         print(line)
+    for row in found:
+        for step, shares in row["profile"].items():
+            words = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+            print(f"{row['name']:<19} {step:<9} {words}")
 
 
 if __name__ == "__main__":

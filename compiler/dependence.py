@@ -22,6 +22,10 @@ from accel.isa import Gemm, Instruction, Loops, Transfer, Unit
 from accel.shared import SharedDram
 
 _CHAIN = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
+_OTHERS = {unit: tuple(other for other in _CHAIN if other is not unit) for unit in _CHAIN}
+_NEIGHBOURS = {unit: tuple(n for n in (unit.previous, unit.next) if n is not None) for unit in _CHAIN}
+_FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
+_POP_PREV, _POP_NEXT, _PUSH_PREV, _PUSH_NEXT = (1 << n for n in range(4))
 
 
 class _Last:
@@ -48,7 +52,7 @@ class _Program:
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
-        self.flags: list[set[str]] = []
+        self.flags: list[int] = []
         self.members: dict[Unit, list[int]] = {unit: [] for unit in _CHAIN}
         self.synced: dict[tuple[Unit, Unit], int] = {}
         """How far the second unit is sure that the first one has come."""
@@ -65,10 +69,10 @@ class _Program:
                 after[Unit.COMPUTE] = max(after.get(Unit.COMPUTE, -1), self._after(far, after[far]))
         index = len(self.instructions)
         self.instructions.append(instruction)
-        self.flags.append(set())
+        self.flags.append(0)
         self.members[unit].append(index)
-        for other in (unit.previous, unit.next):
-            if other is not None and after.get(other, -1) > self.synced.get((other, unit), -1):
+        for other in _NEIGHBOURS[unit]:
+            if after.get(other, -1) > self.synced.get((other, unit), -1):
                 self._order(other, after[other], unit, index)
         if unit is Unit.COMPUTE:
             for end, passed in self.passed.items():
@@ -77,8 +81,8 @@ class _Program:
     def _order(self, first: Unit, position: int, second: Unit, index: int) -> None:
         """A token from the first unit's instruction at ``position`` to instruction ``index``."""
         forward = first is second.previous
-        self.flags[self.members[first][position]].add("push_next" if forward else "push_prev")
-        self.flags[index].add("pop_prev" if forward else "pop_next")
+        self.flags[self.members[first][position]] |= _PUSH_NEXT if forward else _PUSH_PREV
+        self.flags[index] |= _POP_PREV if forward else _POP_NEXT
         self.synced[first, second] = position
 
     def _after(self, end: Unit, needed: int) -> int:
@@ -89,8 +93,8 @@ class _Program:
         if position < len(passed):
             return position
         last = self.members[Unit.COMPUTE][-1] if passed else -1
-        free = ("pop_prev" if end is Unit.LOAD else "pop_next") not in self.flags[last] if passed else False
-        if free and last > self.members[end][needed]:
+        pop = _POP_PREV if end is Unit.LOAD else _POP_NEXT
+        if last > self.members[end][needed] and not self.flags[last] & pop:
             self._order(end, needed, Unit.COMPUTE, last)
             passed[-1] = needed
         else:
@@ -98,10 +102,16 @@ class _Program:
         return len(passed) - 1
 
     def finished(self) -> list[Instruction]:
-        return [
-            replace(instruction, **dict.fromkeys(names, True)) if names else instruction
-            for instruction, names in zip(self.instructions, self.flags, strict=True)
-        ]
+        """The instructions with their flags; those that are the same object before are so behind."""
+        known: dict[tuple[int, int], Instruction] = {}
+        found = []
+        for instruction, flags in zip(self.instructions, self.flags, strict=True):
+            key = (id(instruction), flags)
+            if key not in known:
+                names = [name for n, name in enumerate(_FLAGS) if flags >> n & 1]
+                known[key] = replace(instruction, **dict.fromkeys(names, True))
+            found.append(known[key])
+        return found
 
 
 def insert_tokens(
@@ -157,9 +167,7 @@ def insert_tokens(
 def _needed(unit: Unit, touches: Sequence[Touch], memories: Mapping[str, _Last]) -> dict[Unit, int]:
     """Of each other unit, the position of the last instruction that conflicts."""
     needed = {}
-    for other in _CHAIN:
-        if other is unit:
-            continue
+    for other in _OTHERS[unit]:
         latest = -1
         for memory, write, elements in touches:
             latest = max(latest, memories[memory].latest(other, True, elements))

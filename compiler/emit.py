@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from accel.compiler.emitters import alu, dma_copy2d, fill_zero
-from accel.compiler.expr import Expr, IterVar
+from accel.compiler.expr import Const, Expr, IterVar
 from accel.compiler.guards import Ranges, alike, boxes
 from accel.compiler.linear import Linear, evaluate, linear, margin, variables
-from accel.compiler.memory import DramMap, DramTensor, block_count, place_buffers, transfer_memory
+from accel.compiler.memory import DramMap, block_count, place_buffers, row_major, transfer_memory
 from accel.compiler.nest import (
     Alu,
     Buffer,
@@ -36,7 +36,7 @@ from accel.compiler.packing import Element, buffer_elements, widths
 from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.config import Config
 from accel.errors import TensorizeError
-from accel.isa import Gemm, Instruction
+from accel.isa import Gemm, Instruction, Memory
 
 Env = dict[IterVar, int]
 
@@ -52,12 +52,45 @@ class _Dimension(NamedTuple):
     width: int
 
 
+class _Place(NamedTuple):
+    """What of a region does not change from call to call."""
+
+    dimensions: list[_Dimension]
+    extents: _Blocks
+    held: _Blocks
+    strides: tuple[int, ...] | None
+    """Of a scratchpad buffer that always holds as much, elements from block to block."""
+    copy: Linear
+    apart: int
+    """Elements from one thread's copy of the buffer to the next."""
+
+
+class _Blocks:
+    """Sizes in blocks, along each dimension."""
+
+    def __init__(self, sizes: Sequence[Expr], widths_: Sequence[int]) -> None:
+        self._pairs = list(zip(sizes, widths_, strict=True))
+        fixed = all(isinstance(size, Const) for size in sizes)
+        self.fixed = self._evaluated({}) if fixed else None
+        """If they are always the same."""
+
+    def at(self, env: Env) -> tuple[int, ...]:
+        return self._evaluated(env) if self.fixed is None else self.fixed
+
+    def _evaluated(self, env: Env) -> tuple[int, ...]:
+        return tuple(-(-evaluate(size, env) // width) for size, width in self._pairs)
+
+
 class _Box(NamedTuple):
     """A perfect nest around one call, and what must not be negative for the call to take place."""
 
     loops: list[For]
-    conditions: list[Linear]
+    margins: list[Linear]
     leaf: Node
+
+
+_Group = tuple[tuple[int, ...], list[Ranges]]
+"""Boxes, and the loops along which they are equally long, if that is known."""
 
 
 class Emission:
@@ -76,11 +109,12 @@ class Emission:
         self.emitted: list[Emitted] = []
         self.first_loads: dict[Buffer, Instruction] = {}
         """The first LOAD into each buffer."""
-        self._dimensions: dict[int, list[_Dimension]] = {}
+        self._places: dict[tuple[int, Element], _Place] = {}
         self._boxes: dict[int, _Box | None] = {}
-        self._parts: dict[tuple[object, ...], list[tuple[tuple[int, ...], list[Ranges]]]] = {}
+        self._parts: dict[tuple[object, ...], list[_Group]] = {}
         self._joined: dict[tuple[int, ...], Emitted] = {}
         self._known: dict[tuple[object, ...], Sequence[Emitted]] = {}
+        """What calls were emitted as; equal ones are the same instructions."""
         self._content: dict[tuple[Buffer, int], tuple[object, ...]] = {}
         """What was loaded last into each copy of a buffer, so that it need not be loaded again."""
         self._keep: list[object] = []
@@ -116,17 +150,17 @@ class Emission:
         if key not in self._boxes:
             self._keep.append(node)
             loops: list[For] = []
-            conditions: list[Linear] = []
+            margins: list[Linear] = []
             inner: Node = node
             while isinstance(inner, For | Guard) and len(inner.body) == 1:
                 if isinstance(inner, Guard):
-                    conditions += map(margin, inner.conditions)
+                    margins += map(margin, inner.conditions)
                 elif inner.unrolled:
                     break
                 else:
                     loops.append(inner)
                 inner = inner.body[0]
-            self._boxes[key] = _Box(loops, conditions, inner) if isinstance(inner, Call | Alu) else None
+            self._boxes[key] = _Box(loops, margins, inner) if isinstance(inner, Call | Alu) else None
         return self._boxes[key]
 
     def _run_box(self, box: _Box, env: Env) -> None:
@@ -157,25 +191,28 @@ class Emission:
         ranges = {loop.var: (0, evaluate(loop.extent, env)) for loop in box.loops[done:]}
         if any(behind <= 0 for _, behind in ranges.values()):
             return
-        margins = tuple(_with_known(form, ranges, env) for form in box.conditions)
+        margins = tuple(_with_known(form, ranges, env) for form in box.margins)
         key = (id(box.leaf), tuple(ranges.values()), margins)
         if key not in self._parts:
-            parts = boxes(ranges, margins)
-            most = max(_SHORT_LIST, self.config.uop_depth // _SHARE)
-            together = alike(parts, most) if len(parts) > 1 and len(ranges) > 1 else []
-            self._parts[key] = together or [((), [part]) for part in parts]
+            self._parts[key] = self._in_parts(ranges, margins)
         for loops, group in self._parts[key]:
             self._emit_group(box.leaf, loops, group, env)
 
+    def _in_parts(self, ranges: Ranges, margins: Sequence[Linear]) -> list[_Group]:
+        """The part of a box in which no margin is negative."""
+        if not margins:
+            return [((), [ranges])]
+        parts = boxes(ranges, margins)
+        most = max(_SHORT_LIST, self.config.uop_depth // _SHARE)
+        together = alike(parts, most) if len(parts) > 1 and len(ranges) > 1 else []
+        return together or [((), [part]) for part in parts]
+
     def _is_linear_in(self, box: _Box, var: IterVar) -> bool:
-        starts = [
-            form
-            for region in _regions(box.leaf)
-            for form in (linear(region.copy), *(d.start for d in self._region(region)))
-        ]
+        places = [self._place(region, self.elements[region.buffer]) for region in _regions(box.leaf)]
+        starts = [form for place in places for form in (place.copy, *(d.start for d in place.dimensions))]
         return not any(
             var in variables(atom) and atom is not var
-            for form in (*starts, *box.conditions)
+            for form in (*starts, *box.margins)
             for atom, _ in form.terms
         )
 
@@ -186,25 +223,25 @@ class Emission:
         micro-ops, that is one instruction."""
         found = [self._emitted(leaf, part, env, loops) for part in group]
         single = [items[0] for items in found if len(items) == 1 and isinstance(items[0].instruction, Gemm)]
-        alike = {replace(item.instruction, uop_end=0) for item in single}
-        if len(found) == 1 or len(single) < len(found) or len(alike) > 1:
+        like = {replace(item.instruction, uop_end=0) for item in single}
+        if len(found) == 1 or len(single) < len(found) or len(like) > 1:
             for items in found:
                 self.emitted.extend(items)
             return
         key = tuple(map(id, single))
         if key not in self._joined:
             uops = np.concatenate([item.uops for item in single])
-            self._joined[key] = Emitted(replace(alike.pop(), uop_end=len(uops)), uops)
+            self._joined[key] = Emitted(replace(like.pop(), uop_end=len(uops)), uops)
         self.emitted.append(self._joined[key])
 
     def _emit(self, node: Node, env: Env) -> None:
         if isinstance(node, Copy):
             self._emit_copy(node, env)
         else:
-            self.emitted.extend(self._emitted(node, {}, env))
+            self.emitted.extend(self._emitted(node, {}, env, ()))
 
     def _emitted(
-        self, node: Node, ranges: Ranges, env: Env, loops: tuple[int, ...] = ()
+        self, node: Node, ranges: Ranges, env: Env, loops: tuple[int, ...]
     ) -> Sequence[Emitted]:
         """The instructions of a call over a box."""
         extents = tuple(behind - first for first, behind in ranges.values())
@@ -249,63 +286,62 @@ class Emission:
     def _emit_copy(self, node: Copy, env: Env) -> None:
         store = node.target.buffer.scope is None
         dram, local = (node.target, node.source) if store else (node.source, node.target)
-        tensor = self._dram_tensor(dram.buffer, local.buffer, store)
-        dimensions = self._region(local)
-        held = [evaluate(d.extent, env) for d in dimensions]
-        if min(held) <= 0:
+        place = self._place(local, self.elements[local.buffer])
+        extents = place.extents.at(env)
+        if min(extents) <= 0:
             return
+        memory = transfer_memory(dram.buffer, local.buffer, store=store)
+        tensor = self.dram.place(dram.buffer, self.elements[local.buffer], memory)
+        outside = self._place(dram, self.elements[local.buffer])
+        local_ptr = self._pointer_to(local, place, env)
+        strides = tensor.strides
         padding = tuple((evaluate(a, env), evaluate(b, env)) for a, b in node.padding)
-        around = padding or ((0, 0),) * len(held)
-        extents = tuple(
-            -(-(n - sum(zeros)) // d.width) for n, zeros, d in zip(held, around, dimensions, strict=True)
-        )
-        local_ptr = AccessPtr(
-            local.buffer.scope.name if local.buffer.scope is not None else "",
-            self._base(local, dimensions, self._strides(local, env), self._copy_base(local, env), env),
-            self._strides(local, env),
-        )
-        element = self.elements[local.buffer]
-        outer = tensor.layout.packed[: len(dimensions)]
-        dram_dimensions = self._dram_region(dram, element)
-        rows = _row_major(outer)
-        steps = node.steps or (1,) * len(rows)
-        _check_whole_elements(node, dimensions, around, steps)
-        apart = tuple(step * n for step, n in zip(steps, rows, strict=True))
-        dram_ptr = AccessPtr("dram", self._base(dram, dram_dimensions, rows, tensor.base, env), apart)
-        target = Target(
-            config=self.config,
-            extents=extents,
-            memory=transfer_memory(dram.buffer, local.buffer, store=store),
-            padding=padding,
-        )
+        if padding:
+            extents = tuple(n - a - b for n, (a, b) in zip(extents, padding, strict=True))
+        if padding or node.steps:
+            steps = node.steps or (1,) * len(strides)
+            _check_whole_elements(node, outside.dimensions, padding or ((0, 0),) * len(strides), steps)
+            strides = tuple(step * n for step, n in zip(steps, strides, strict=True))
+        dram_ptr = AccessPtr("dram", self._base(dram, outside, tensor.strides, tensor.base, env), strides)
         if store:
             if self.rereads:
                 self._content = {p: c for p, c in self._content.items() if c[0] is not dram.buffer}
-            self.emitted.extend(dma_copy2d(target, dram_ptr, local_ptr))
+            self.emitted.extend(self._transfers(dram_ptr, local_ptr, extents, padding, memory))
             return
-        place = (local.buffer, evaluate(local.copy, env))
+        where = (local.buffer, evaluate(local.copy, env))
         content = (dram.buffer, extents, padding, dram_ptr, local_ptr)
-        if self._content.get(place) != content:
-            self._content[place] = content
-            loads = dma_copy2d(target, local_ptr, dram_ptr)
+        if self._content.get(where) != content:
+            self._content[where] = content
+            loads = self._transfers(local_ptr, dram_ptr, extents, padding, memory)
             self.first_loads.setdefault(local.buffer, loads[0].instruction)
             self.emitted.extend(loads)
 
-    def _dram_tensor(self, dram: Buffer, local: Buffer, store: bool) -> DramTensor:
-        return self.dram.place(dram, self.elements[local], transfer_memory(dram, local, store=store))
+    def _transfers(
+        self,
+        to: AccessPtr,
+        source: AccessPtr,
+        extents: tuple[int, ...],
+        padding: tuple[tuple[int, int], ...],
+        memory: Memory,
+    ) -> Sequence[Emitted]:
+        key = (to, source, extents, padding, memory)
+        known = self._known.get(key)
+        if known is None:
+            target = Target(config=self.config, extents=extents, memory=memory, padding=padding)
+            known = self._known[key] = dma_copy2d(target, to, source)
+        return known
 
     # --- addresses -------------------------------------------------------------------------------
 
     def _pointer(self, region: Region, box: list[IterVar], env: Env) -> AccessPtr:
-        dimensions = self._region(region)
-        steps = self._strides(region, env)
-        base = self._base(region, dimensions, steps, self._copy_base(region, env), env)
-        turn = linear(region.copy)
-        apart = block_count(region.buffer, self.elements[region.buffer])
+        """To the blocks that a region covers while the variables of ``box`` run."""
+        place = self._place(region, self.elements[region.buffer])
+        steps = self._strides(place, env)
+        base = self._base(region, place, steps, self._copy_base(region, place, env), env)
         strides = []
         for var in box:
-            stride = turn.factor(var) * apart
-            for dimension, step in zip(dimensions, steps, strict=True):
+            stride = place.copy.factor(var) * place.apart
+            for dimension, step in zip(place.dimensions, steps, strict=True):
                 factor = dimension.start.factor(var)
                 if factor:
                     if factor % dimension.width:
@@ -315,10 +351,15 @@ class Emission:
         assert region.buffer.scope is not None
         return AccessPtr(region.buffer.scope.name, base, tuple(strides))
 
-    def _base(
-        self, region: Region, dimensions: list[_Dimension], steps: Sequence[int], base: int, env: Env
-    ) -> int:
-        for dimension, step in zip(dimensions, steps, strict=True):
+    def _pointer_to(self, region: Region, place: _Place, env: Env) -> AccessPtr:
+        """To the blocks of a scratchpad region."""
+        steps = self._strides(place, env)
+        base = self._base(region, place, steps, self._copy_base(region, place, env), env)
+        assert region.buffer.scope is not None
+        return AccessPtr(region.buffer.scope.name, base, steps)
+
+    def _base(self, region: Region, place: _Place, steps: Sequence[int], base: int, env: Env) -> int:
+        for dimension, step in zip(place.dimensions, steps, strict=True):
             start = dimension.start.constant
             for atom, factor in dimension.start.terms:
                 start += factor * (env[atom] if isinstance(atom, IterVar) else evaluate(atom, env))
@@ -327,31 +368,34 @@ class Emission:
             base += start // dimension.width * step
         return base
 
-    def _copy_base(self, region: Region, env: Env) -> int:
+    def _copy_base(self, region: Region, place: _Place, env: Env) -> int:
         """First element of the thread's copy of a scratchpad buffer."""
-        buffer = region.buffer
-        if buffer.copies == 1:
-            return self.bases[buffer]
-        return self.bases[buffer] + evaluate(region.copy, env) * block_count(buffer, self.elements[buffer])
+        base = self.bases[region.buffer]
+        return base if region.buffer.copies == 1 else base + evaluate(region.copy, env) * place.apart
 
-    def _strides(self, region: Region, env: Env) -> tuple[int, ...]:
+    def _strides(self, place: _Place, env: Env) -> tuple[int, ...]:
         """Elements from block to block along each dimension of what a buffer holds now."""
-        sizes = widths(self.elements[region.buffer], len(region.ranges))
-        return _row_major([-(-evaluate(e, env) // w) for e, w in zip(region.held, sizes, strict=True)])
+        return row_major(place.held.at(env)) if place.strides is None else place.strides
 
-    def _region(self, region: Region) -> list[_Dimension]:
-        return self._dram_region(region, self.elements[region.buffer])
-
-    def _dram_region(self, region: Region, element: Element) -> list[_Dimension]:
-        key = id(region)
-        found = self._dimensions.get(key)
+    def _place(self, region: Region, element: Element) -> _Place:
+        """A region in blocks of an element's size."""
+        key = (id(region), element)
+        found = self._places.get(key)
         if found is None:
             self._keep.append(region)
             sizes = widths(element, len(region.ranges))
-            found = [
-                _Dimension(linear(r.start), r.extent, w) for r, w in zip(region.ranges, sizes, strict=True)
-            ]
-            self._dimensions[key] = found
+            held = _Blocks(region.held, sizes)
+            found = self._places[key] = _Place(
+                dimensions=[
+                    _Dimension(linear(r.start), r.extent, w)
+                    for r, w in zip(region.ranges, sizes, strict=True)
+                ],
+                extents=_Blocks([r.extent for r in region.ranges], sizes),
+                held=held,
+                strides=None if held.fixed is None else row_major(held.fixed),
+                copy=linear(region.copy),
+                apart=block_count(region.buffer, element),
+            )
         return found
 
 
@@ -366,16 +410,7 @@ def _with_known(form: Linear, ranges: Ranges, env: Env) -> Linear:
     """A form with all but the variables of ``ranges`` put in."""
     known = [(atom, factor) for atom, factor in form.terms if atom not in ranges]
     constant = form.constant + sum(factor * evaluate(atom, env) for atom, factor in known)
-    return Linear(constant, tuple(term for term in form.terms if term not in known))
-
-
-def _row_major(sizes: Sequence[int]) -> tuple[int, ...]:
-    strides = []
-    step = 1
-    for size in reversed(sizes):
-        strides.append(step)
-        step *= size
-    return tuple(reversed(strides))
+    return Linear(constant, tuple(term for term in form.terms if term[0] in ranges))
 
 
 def _check_whole_elements(

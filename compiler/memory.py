@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from accel.compiler.nest import Buffer
 from accel.compiler.packing import Element, widths
@@ -27,10 +28,25 @@ class DramTensor:
     memory: Memory
     element_bytes: int
 
-    @property
+    @cached_property
     def base(self) -> int:
         """Its first element, as ``dram_base`` counts."""
         return self.offset // self.element_bytes
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from block to block along each dimension of the plain tensor."""
+        return row_major(self.layout.packed[: len(self.layout.shape)])
+
+
+def row_major(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Steps along each dimension of an array in row-major order."""
+    strides = []
+    step = 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
 
 
 @dataclass

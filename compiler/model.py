@@ -267,11 +267,7 @@ class _Walk:
         self.store_busy = 0.0
         self.in_flight = 0.0
         """Beats that operand loads may have been granted ahead of everybody else."""
-        self.step_beats = 0.0
-        """Beats that the loads of the last reduce step took."""
-        self.epilogue = 0.0
-        """Cycles that the last tile's epilogue took."""
-        self.step_done: dict[tuple[int, int], float] = {}
+        self.step_done: dict[int, float] = {}
         """When the GEMM that last read a buffer pair is done: what its next loads wait for."""
         self.stored: dict[int, float] = {}
         """When the last tile in a set of accumulators is stored."""
@@ -329,23 +325,32 @@ class _Walk:
         return groups
 
     def _group(self, group: list[tuple[int, int, int, int]]) -> None:
-        plan, shape = self.plan, self.shape
-        depths = _cuts(shape.depth, plan.depth)
-        for number, depth in enumerate(depths):
-            for slot, (row, column, height, width) in enumerate(group):
-                if not number:
-                    self._bias(column, width)
-                    self._compute(height * width, self.stored.get(slot, 0.0))
-                buffers = slot if plan.thread_axis == "inner" else number % plan.threads
-                ready = self._load(buffers, number, row, column, height, width, depth)
-                done = self._compute(height * width * depth, ready + _TOKEN)
-                self.step_done[buffers, 0] = done
-                self._fetch(3)
-                if number == len(depths) - 1:
-                    self.epilogue = height * width * (shape.passes - 1)
-                    done = self._compute(height * width * (shape.passes - 1), 0.0)
-                    self._store(slot, height, width, done)
-                    self._fetch(shape.passes + 1)
+        """Tiles that are interleaved, from their first reduce step to their STOREs."""
+        shape = self.shape
+        depths = _cuts(shape.depth, self.plan.depth)
+        turns = [(number, slot) for number in range(len(depths)) for slot in range(len(group))]
+        ready = {}
+        if self._wants_bias(group[0]):  # meanwhile the load unit goes on as far as there are buffers
+            for number, slot in turns[: self.plan.threads]:
+                ready[number, slot] = self._load(number, slot, group[slot], depths[number])
+        for number, slot in turns:
+            _, _, height, width = group[slot]
+            if not number:
+                self._bias(group[slot])
+                self._compute(height * width, self.stored.get(slot, 0.0))
+            if (number, slot) not in ready:
+                ready[number, slot] = self._load(number, slot, group[slot], depths[number])
+            done = self._compute(height * width * depths[number], ready[number, slot] + _TOKEN)
+            self.step_done[self._buffers(number, slot)] = done
+            self._fetch(3)
+            if number == len(depths) - 1:
+                done = self._compute(height * width * (shape.passes - 1), 0.0)
+                self._store(slot, height, width, done)
+                self._fetch(shape.passes + 1)
+
+    def _buffers(self, number: int, slot: int) -> int:
+        """Which pair of operand buffers a turn uses."""
+        return slot if self.plan.thread_axis == "inner" else number % self.plan.threads
 
     def _fetch(self, instructions: int) -> None:
         """Reading instructions ahead of their time, which takes the port from others."""
@@ -358,30 +363,36 @@ class _Walk:
         self.compute_busy += slots
         return self.compute_free + self.model.drain
 
-    def _bias(self, column: int, width: int) -> None:
+    def _biased(self, tile: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+        """The columns whose bias a tile wants to be there."""
+        _, column, _, width = tile
+        return (0, self.shape.columns, 0, 0) if self.plan.outer == "rows" else (column, width, 0, 0)
+
+    def _wants_bias(self, tile: tuple[int, int, int, int]) -> bool:
+        return self.shape.bias and self.held.get(("bias", 0)) != self._biased(tile)
+
+    def _bias(self, tile: tuple[int, int, int, int]) -> None:
         """LOAD of the bias into the accumulators; the pipeline is empty before and after."""
-        if not self.shape.bias:
+        if not self._wants_bias(tile):
             return
-        if self.plan.outer == "rows":
-            column, width = 0, self.shape.columns
-        if self.held.get(("bias", 0)) == (column, width, 0, 0):
-            return
-        self.held["bias", 0] = (column, width, 0, 0)
+        self.held["bias", 0] = self._biased(tile)
+        width = self._biased(tile)[1]
         transfer = self.model.transfer(1, width, width, self.config.acc_element_bytes)
-        start = self.compute_free + self.model.drain + _TOKEN
-        # the loads of the next step are under way since the last GEMM, and cannot be overtaken
-        ahead = min(self.in_flight, self.step_beats - self.epilogue)
-        self.compute_free = start + max(ahead, self.config.read_latency) + transfer.beats + 4
+        start = self.compute_free + self.model.drain + _TOKEN + REQUEST_STARTUP
+        ahead = min(max(0.0, self.port_free - start), self.in_flight)  # granted before, cannot be overtaken
+        end = start + max(ahead, self.config.read_latency) + transfer.beats
+        self.port_free = max(self.port_free + transfer.beats, end)
+        self.compute_free = end + WRITE_DELAY + 1
         self.load_busy += transfer.beats
 
-    def _load(
-        self, buffers: int, step: int, row: int, column: int, height: int, width: int, depth: int
-    ) -> float:
+    def _load(self, step: int, slot: int, tile: tuple[int, int, int, int], depth: int) -> float:
         """LOADs of both operands; returns when the data is there."""
         shape, config, model = self.shape, self.config, self.model
-        free = self.step_done.get((buffers, 0), 0.0)
-        done = 0.0
-        self.step_beats = 0.0
+        row, column, height, width = tile
+        buffers = self._buffers(step, slot)
+        free = self.step_done.get(buffers, 0.0)
+        done = beats = 0.0
+        bursts = 0
         for name, content, box, element in (
             (
                 "a",
@@ -409,8 +420,8 @@ class _Walk:
             self.port_free = first + data
             self.load_free = max(start + 1 + transfer.bursts, self.port_free - config.read_latency)
             self.load_busy += transfer.beats
-            self.step_beats += transfer.beats
-            self.in_flight = self.config.outstanding * transfer.beats / transfer.bursts
+            beats, bursts = beats + transfer.beats, bursts + transfer.bursts
+            self.in_flight = config.outstanding * beats / bursts
             done = self.port_free + WRITE_DELAY
         return done
 

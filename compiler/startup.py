@@ -28,7 +28,9 @@ def held_back(
         starts: pairs of a buffer of the load unit and the one of the compute unit whose first LOAD is to be
             asked for before.
     """
-    places = {id(instruction): n for n, instruction in enumerate(instructions)}
+    places: dict[int, int] = {}
+    for n, instruction in enumerate(instructions):
+        places.setdefault(id(instruction), n)
     found = {}
     for held, ahead in starts:
         if held not in first_loads or ahead not in first_loads:

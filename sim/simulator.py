@@ -14,7 +14,7 @@ from accel.access import dram_rows
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import DeadlockError, MachineError
-from accel.faults import Cause, instruction_fault
+from accel.faults import Cause, instruction_faults
 from accel.isa import Instruction, Store, Unit
 from accel.sim.functional.executor import (
     DEFAULT_MAX_UOPS,
@@ -85,7 +85,7 @@ def simulate(
         max_cycles, max_uops: limits; a run that would pass one ends with the cause ``limit``.
     """
     before = (dram.copy(), pads.copy()) if timed else None
-    checked = [instruction_fault(instruction, config) for instruction in instructions]
+    checked = instruction_faults(instructions, config)
     functional = run_functional(
         instructions,
         Executor(config, dram, pads),

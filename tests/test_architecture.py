@@ -21,6 +21,7 @@ ABOVE = {
     "result",
     "listing",
     "schedules",
+    "debug",
     "replays",
     "cli",
     "__main__",

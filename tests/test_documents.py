@@ -16,11 +16,12 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def blocks(language: str) -> list[object]:
-    """The fenced blocks of a language in all documents."""
+def blocks(language: str, *, joined: bool = False) -> list[object]:
+    """The fenced blocks of a language in all documents; joined, those of a document are one."""
     found: list[object] = []
     for path in DOCUMENTS:
         code = re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(encoding="utf-8"), re.M | re.S)
+        code = ["".join(code)] if joined and code else code
         found += [pytest.param(text, id=f"{path.name}-{n}") for n, text in enumerate(code)]
     return found
 
@@ -45,7 +46,7 @@ def test_python(code: str, tmp_path: Path) -> None:
     assert run(sys.executable, "-W", "error", "-c", code, folder=tmp_path)
 
 
-@pytest.mark.parametrize("code", blocks("sh"))
+@pytest.mark.parametrize("code", blocks("sh", joined=True))
 def test_commands(code: str, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "accel"
@@ -71,8 +72,8 @@ def test_every_block_is_run() -> None:
 
 
 def test_what_make_is_told_to_do_exists() -> None:
-    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
-    told = [re.findall(r"make (\w+)", path.read_text(encoding="utf-8")) for path in DOCUMENTS[:2]]
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    told = [re.findall(r"make ([\w-]+)", path.read_text(encoding="utf-8")) for path in DOCUMENTS[:2]]
     assert {name for names in told for name in names} - {"sure"} <= set(targets)
     assert {"demo", "test"} <= set(told[0])
 

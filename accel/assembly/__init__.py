@@ -3,7 +3,18 @@
 ``docs/assembly.md`` describes the language.
 """
 
+from accel.assembly.annotate import Annotator
 from accel.assembly.assembler import assemble, load_assembly
 from accel.assembly.disassembler import code_lines, disassemble
+from accel.assembly.names import PlaceNames, places, token_label
 
-__all__ = ["assemble", "code_lines", "disassemble", "load_assembly"]
+__all__ = [
+    "Annotator",
+    "PlaceNames",
+    "assemble",
+    "code_lines",
+    "disassemble",
+    "load_assembly",
+    "places",
+    "token_label",
+]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from accel.assembly.names import tensor_label, token_label
 from accel.assembly.values import DATA, parse_data, parse_integer
 from accel.config import NAMED, PAGE_BYTES, Config
 from accel.errors import AccelError, ProgramError, nearest
@@ -433,17 +434,6 @@ class _Assembler:
             tokens=self._left,
             racy=self._racy,
         )
-
-
-def tensor_label(tensor: ImageTensor, before: list[ImageTensor]) -> str:
-    """The name by which a tensor's place goes; one that stands in DRAM again is ``A.2``."""
-    count = sum(other.name == tensor.name for other in before) + 1
-    return tensor.name if count == 1 else f"{tensor.name}.{count}"
-
-
-def token_label(counter: Counter) -> str:
-    """A token counter as an arrow, ``load>compute``."""
-    return f"{counter.source.label}>{counter.target.label}"
 
 
 def _parse_tokens(text: str) -> Tokens:

@@ -1,7 +1,6 @@
 """The disassembler: a program as a listing that the assembler reads back."""
 
 import json
-from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 from typing import Any
@@ -10,12 +9,12 @@ import numpy as np
 
 from accel.access import dram_rows
 from accel.assembly.annotate import Annotator
-from accel.assembly.assembler import tensor_label, token_label
+from accel.assembly.names import PlaceNames, token_label
 from accel.assembly.values import MOST_VALUES, format_integers
 from accel.config import NAMED, SPECS, Config
-from accel.faults import Cause, dram_element_bytes, instruction_fault
+from accel.faults import Cause, instruction_fault
 from accel.image import Image
-from accel.isa import Load, Memory, Transfer, decode_uops, encode_uops, format_instruction
+from accel.isa import Load, Memory, decode_uops, encode_uops, format_instruction
 from accel.order import Counter
 from accel.scenario import NO_TOKENS, Expected, Start, Tokens
 
@@ -48,7 +47,7 @@ def disassemble(image: Image, *, micro_ops: int = 0) -> str:
 
 def code_lines(image: Image, *, micro_ops: int = 0) -> Iterator[str]:
     """The instructions, each with its number, and in a comment what it does."""
-    names = _PlaceNames(image)
+    names = PlaceNames(image)
     annotator = Annotator(image)
     width = len(str(max(0, len(image.instructions) - 1)))
     for index, instruction in enumerate(image.instructions):
@@ -57,32 +56,6 @@ def code_lines(image: Image, *, micro_ops: int = 0) -> Iterator[str]:
         yield f"{text:<{_COMMENT_COLUMN}}  # {comment}" if comment else text
         for step in annotator.steps(instruction, micro_ops) if micro_ops else ():
             yield f"{'':>{width}}    # {step}"
-
-
-class _PlaceNames:
-    """Places in DRAM by name: the tensor or region that holds them, and the distance from its start."""
-
-    def __init__(self, image: Image) -> None:
-        self._config = image.config
-        tensors = image.tensors
-        named = [(t.offset, t.nbytes, tensor_label(t, list(tensors[:n]))) for n, t in enumerate(tensors)]
-        named += [(r.offset, r.nbytes, r.name) for r in image.regions]
-        self._named = sorted(named)
-        self._starts = [offset for offset, _, _ in self._named]
-
-    def __call__(self, transfer: Transfer) -> str | None:
-        if not transfer.x_size or instruction_fault(transfer, self._config) is not None:
-            return None
-        size = dram_element_bytes(transfer.memory, self._config)
-        offset = transfer.dram_base * size
-        place = bisect_right(self._starts, offset) - 1
-        if place < 0:
-            return None
-        start, nbytes, name = self._named[place]
-        if start % size or not start <= offset < start + nbytes:
-            return None
-        distance = (offset - start) // size
-        return f"{name}+{distance}" if distance else name
 
 
 def _head(image: Image) -> Iterator[str]:

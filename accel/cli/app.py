@@ -15,6 +15,7 @@ from accel.cli.check import check
 from accel.cli.common import Group, discard_output
 from accel.cli.compile import compile_command
 from accel.cli.configs import configs
+from accel.cli.debug import debug
 from accel.cli.demo import demo
 from accel.cli.disasm import disasm
 from accel.cli.isa import isa
@@ -41,7 +42,20 @@ def app() -> None:
     """
 
 
-for _command in (compile_command, configs, show, check, disasm, asm, run, replay, isa, registers, demo):
+for _command in (
+    compile_command,
+    configs,
+    show,
+    check,
+    disasm,
+    asm,
+    run,
+    debug,
+    replay,
+    isa,
+    registers,
+    demo,
+):
     app.add_command(_command)
 
 

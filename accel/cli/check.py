@@ -1,39 +1,87 @@
 """``accel check``: the proof that tokens neither deadlock nor race."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.table import Table
 
 from accel.cli.common import busy, figures_table, json_option, load_program, print_json, set_option, show
+from accel.errors import ProgramFault
 from accel.order import Counter, explain_deadlock
+from accel.replays import find_programs, program_name
 from accel.result import SCHEMA_VERSION
 from accel.tokens import TokenReport
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
 @click.option("--serial", is_flag=True, help="As on a monolithic pipeline.")
 @set_option("timing")
 @json_option
-def check(file: Path, serial: bool, settings: tuple[str, ...], as_json: bool) -> int:
+def check(paths: tuple[Path, ...], serial: bool, settings: tuple[str, ...], as_json: bool) -> int:
     """Prove that a program neither deadlocks nor races.
 
-    Whatever the timing. Exit code 1, and the reason, if it does not hold.
+    Whatever the timing. A PATH is a program file, a vector of another VTA compiler, a text in assembly (.s),
+    or a folder that holds such programs. Tokens that are left over, and reads of scratchpad elements that
+    nothing in the program has written (what an earlier run left there), are legal, and named. Exit code 1,
+    and the reason, if a proof does not hold.
 
     \b
     Example:
       accel check gemm.accel
     """
-    program = load_program(file, settings, serial=serial)
+    found = find_programs(list(paths)) if all(path.exists() for path in paths) else list(paths)
+    programs = [load_program(path, settings, serial=serial) for path in found]
     with busy("checking"):
-        report = program.check()
+        reports = [program.check() for program in programs]
+    if found == list(paths) and len(found) == 1:
+        return _one(reports[0], as_json)
+    return _several(found, reports, as_json)
+
+
+def _one(report: TokenReport, as_json: bool) -> int:
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION} | report_dict(report))
         return 0 if report.ok else 1
     show(figures_table(_rows(report)))
     report.raise_if_bad()
     return 0
+
+
+def _several(found: Sequence[Path], reports: Sequence[TokenReport], as_json: bool) -> int:
+    ok = all(report.ok for report in reports)
+    if as_json:
+        programs = [
+            {"name": program_name(path), "path": str(path)} | report_dict(report)
+            for path, report in zip(found, reports, strict=True)
+        ]
+        print_json({"schema_version": SCHEMA_VERSION, "ok": ok, "programs": programs})
+        return 0 if ok else 1
+    table = Table(box=None, pad_edge=False)
+    for heading in ("program", "verdict", "instructions", "races", "tokens left", "unwritten reads"):
+        table.add_column(heading, justify="left" if heading in ("program", "verdict") else "right")
+    for path, report in zip(found, reports, strict=True):
+        numbers = (report.instructions, report.race_count, sum(report.left_over), report.unwritten_count)
+        table.add_row(program_name(path), verdict(report), *(f"{n:,}" for n in numbers))
+    show(table)
+    for path, report in zip(found, reports, strict=True):
+        for remark in _remarks(report):
+            show(f"{program_name(path)}: {remark}")
+    show(f"{sum(report.ok for report in reports)} of {len(reports)} proven")
+    return 0 if ok else 1
+
+
+def verdict(report: TokenReport) -> str:
+    """A report in a word."""
+    if report.ok:
+        return "proven"
+    if report.faults:
+        return "FAULT"
+    if report.deadlock is not None:
+        return "DEADLOCK"
+    return "RACE" if report.race_count else "unknown"
 
 
 def report_dict(report: TokenReport) -> dict[str, Any]:
@@ -51,18 +99,41 @@ def report_dict(report: TokenReport) -> dict[str, Any]:
         "unknown_uops": list(report.unknown_uops),
         "left_over": {c.label: report.left_over[c] for c in Counter},
         "peak": {c.label: report.peak[c] for c in Counter},
+        "unwritten_reads": report.unwritten_count,
+        "first_unwritten_reads": [str(one) for one in report.unwritten],
     }
 
 
+def _remarks(report: TokenReport) -> list[str]:
+    """What is worth being told of a program, most important first."""
+    remarks = []
+    try:
+        report.raise_if_bad()
+    except ProgramFault as error:
+        remarks.append(str(error))
+    left = _left_over(report)
+    if left:
+        remarks.append(f"tokens left over: {left}")
+    if report.unwritten:
+        more = f" ({report.unwritten_count - 1} more)" if report.unwritten_count > 1 else ""
+        remarks.append(f"{report.unwritten[0]}{more}")
+    return remarks
+
+
+def _left_over(report: TokenReport) -> str:
+    return ", ".join(f"{report.left_over[c]} {c.label}" for c in Counter if report.left_over[c])
+
+
 def _rows(report: TokenReport) -> list[tuple[str, str]]:
-    left = ", ".join(f"{report.left_over[c]} {c.label}" for c in Counter if report.left_over[c])
     rows = [
         ("instructions", f"{report.instructions:,}"),
         ("deadlock", "none" if report.deadlock is None else "yes"),
         ("races", f"{report.race_count:,}" if report.race_count else "none"),
         ("most tokens at once", ", ".join(f"{report.peak[c]} {c.label}" for c in Counter)),
-        ("tokens left over", left or "none"),
+        ("tokens left over", _left_over(report) or "none"),
+        ("reads of what nothing wrote", f"{report.unwritten_count:,}" if report.unwritten_count else "none"),
     ]
     rows += [("fault", f"instruction {index}: {fault.message}") for index, fault in report.faults]
     rows += [("race", str(race)) for race in report.races]
+    rows += [("unwritten", str(one)) for one in report.unwritten]
     return rows

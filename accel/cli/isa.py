@@ -11,7 +11,7 @@ from accel.manual import isa_manual
 @click.option("--config", default="vta", show_default=True, metavar="NAME|FILE", help="The machine.")
 @set_option("geometry or timing")
 def isa(config: str, settings: tuple[str, ...]) -> None:
-    """Print the reference of the instruction set.
+    """Print the instruction set's reference.
 
     Formats, meaning and errors, as Markdown.
 

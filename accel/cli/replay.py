@@ -1,11 +1,13 @@
 """``accel replay``: run programs that say what must come of them, and compare."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 import click
@@ -14,9 +16,10 @@ from rich.progress import track
 from rich.table import Table
 
 from accel.cli.common import check_name, json_option, limit_options, print_json, seed_option, show
+from accel.errors import AccelError
 from accel.isa import Loops
 from accel.program import BACKENDS, Program
-from accel.replays import Replay, find_programs, load_test
+from accel.replays import Replay, find_programs, load_test, program_name
 from accel.replays import replay as replay_program
 from accel.result import SCHEMA_VERSION
 
@@ -105,7 +108,7 @@ def _replay(
     path, program = named
     return replay_program(
         program,
-        name=Path(path).stem if Path(path).suffix else Path(path).name,
+        name=program_name(Path(path)),
         path=path,
         backend=backend,
         seed=seed,
@@ -127,8 +130,21 @@ def _map(run: "partial[Replay]", programs: list[tuple[str, Program]], jobs: int)
     if jobs == 1 or len(programs) == 1:
         yield from map(run, programs)
         return
-    with ProcessPoolExecutor(min(jobs, len(programs)), mp_context=get_context("spawn")) as pool:
-        yield from pool.map(run, programs)
+    workers = min(jobs, len(programs))
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_leave_interrupts) as pool:
+        try:
+            yield from pool.map(run, programs)
+        except BrokenProcessPool:
+            raise AccelError("a process has died, maybe for lack of memory; --jobs 1 takes least") from None
+        except BaseException:
+            for child in active_children():
+                child.kill()
+            raise
+
+
+def _leave_interrupts() -> None:
+    """Ctrl-C is for the process that started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _with_progress(done: Iterable[Replay], total: int) -> Iterable[Replay]:

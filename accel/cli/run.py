@@ -1,14 +1,12 @@
 """``accel run``: execute a program on a simulator."""
 
-import io
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-import numpy.typing as npt
 from rich.table import Table
 
+from accel.cli.arrays import array_file, assignments, read_inputs
 from accel.cli.common import (
     busy,
     describe,
@@ -21,12 +19,10 @@ from accel.cli.common import (
     set_option,
     show,
 )
-from accel.errors import ProgramError, ProgramFault, ShapeError, nearest
+from accel.errors import ProgramFault, ShapeError, nearest
 from accel.files import check_writable, write_atomically
 from accel.program import BACKENDS, Program
 from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
-
-_NPY_MAGIC = b"\x93NUMPY"
 
 
 @click.command()
@@ -70,8 +66,8 @@ def run(
       accel run gemm.accel --input A=a.npy --output C=c.npy --set read_latency=100
     """
     program = load_program(file, settings, serial=serial)
-    arrays = {name: read_array(name, path) for name, path in _assignments(inputs).items()}
-    targets = {name: Path(path) for name, path in _assignments(outputs).items()}
+    arrays = read_inputs(inputs)
+    targets = {name: Path(path) for name, path in assignments(outputs).items()}
     names = [t.name for t in program.tensors if t.role == "output"]
     for name, path in targets.items():
         if name not in names:
@@ -94,7 +90,7 @@ def run(
         print_json(failure(program, backend, error))
         return error.exit_code
     for name, path in targets.items():
-        write_atomically(path, _npy(result.outputs[name]))
+        write_atomically(path, array_file(result.outputs[name]))
     if as_json:
         print_json(result.to_dict())
         return 1 if result.mismatches else 0
@@ -113,50 +109,6 @@ def failure(program: Program, backend: str, error: ProgramFault) -> dict[str, An
         "compile_seconds": program.compile_seconds,
         "error": error_dict(error),
     }
-
-
-def _assignments(texts: tuple[str, ...]) -> dict[str, str]:
-    """``NAME=FILE`` arguments as a mapping."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, _, path = text.partition("=")
-        if not name or not path:
-            raise click.UsageError(f"{text!r} is not of the form NAME=FILE.npy")
-        if name in found:
-            raise click.UsageError(f"{name} is given twice, as {found[name]!r} and as {path!r}")
-        found[name] = path
-    return found
-
-
-def read_array(name: str, path: str) -> npt.NDArray[Any]:
-    """An array from a .npy file; nothing in it is executed.
-
-    Raises:
-        ProgramError: it cannot be read or is no such file.
-    """
-    what = f"input {name} from {path!r}"
-    try:
-        with open(path, "rb") as file:
-            magic = file.read(len(_NPY_MAGIC))
-            if magic != _NPY_MAGIC:
-                kind = "an archive" if magic.startswith(b"PK") else "no .npy file"
-                raise ProgramError(f"{what} is {kind}; numpy.save writes what is needed")
-            file.seek(0)
-            return np.lib.format.read_array(file, allow_pickle=False)
-    except OSError as error:
-        raise ProgramError(f"{what} cannot be read: {error.strerror or error}") from None
-    except ProgramError:
-        raise
-    except Exception as error:  # numpy fails at damaged headers in too many ways to list
-        if "Object arrays" in str(error):
-            raise ProgramError(f"{what} holds Python objects; an array of numbers is needed") from None
-        raise ProgramError(f"{what} is damaged: {error}") from None
-
-
-def _npy(array: npt.NDArray[Any]) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
 
 
 def print_result(program: Program, result: Result) -> None:

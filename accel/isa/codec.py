@@ -43,7 +43,7 @@ def encode(instructions: Sequence[Instruction], config: Config) -> bytes:
 
 
 def decode(data: bytes, config: Config) -> list[Instruction]:
-    """The inverse of :func:`encode`; bits that no field uses are ignored.
+    """The inverse of :func:`encode`; bits that no field uses are ignored. Equal words are one object.
 
     A word with an unknown opcode becomes :class:`Unknown`, for the machine to stop at.
 
@@ -54,7 +54,9 @@ def decode(data: bytes, config: Config) -> list[Instruction]:
         raise ProgramError(
             f"the instructions are {len(data)} bytes; they must be a multiple of {INSTRUCTION_BYTES}"
         )
-    words = np.frombuffer(data, dtype="<u8").reshape(-1, INSTRUCTION_BYTES * 8 // WORD_BITS)
+    every = np.frombuffer(data, dtype=f"V{INSTRUCTION_BYTES}")
+    distinct, places = np.unique(every, return_inverse=True)
+    words = distinct.view("<u8").reshape(-1, INSTRUCTION_BYTES * 8 // WORD_BITS)
     opcodes = (words[:, 0] & np.uint64(7)).astype(np.int64)
     result: list[Instruction] = [Unknown(opcode=7)] * len(words)
     for opcode in np.unique(opcodes).tolist():
@@ -62,7 +64,7 @@ def decode(data: bytes, config: Config) -> list[Instruction]:
         cls = CLASSES.get(opcode, Unknown)
         for row, instruction in zip(rows.tolist(), _decode_class(cls, words[rows], config), strict=True):
             result[row] = instruction
-    return result
+    return [result[place] for place in places.tolist()]
 
 
 def _decode_class(cls: type[T], words: Words, config: Config) -> Iterable[T]:
@@ -87,13 +89,13 @@ def _extract(words: Words, slot: Slot) -> npt.NDArray[np.int64]:
 def _column(
     values: list[int], slot: Slot, cls: type[Any], config: Config, members: Sequence[int] | None = None
 ) -> Words:
-    for position, value in enumerate(values):
-        if not slot.low <= value <= slot.high:
-            where = "" if members is None else f" (instruction {members[position]})"
-            raise ProgramError(
-                f"{cls.__name__}.{slot.name} is {value}{where}; it has {slot.width} bits "
-                f"({slot.low}..{slot.high}) in configuration {config.name!r}"
-            )
+    if values and not (slot.low <= min(values) and max(values) <= slot.high):
+        position, value = next((n, v) for n, v in enumerate(values) if not slot.low <= v <= slot.high)
+        where = "" if members is None else f" (instruction {members[position]})"
+        raise ProgramError(
+            f"{cls.__name__}.{slot.name} is {value}{where}; it has {slot.width} bits "
+            f"({slot.low}..{slot.high}) in configuration {config.name!r}"
+        )
     column = np.array(values, dtype=np.int64).astype(np.uint64)
     return column & np.uint64((1 << slot.width) - 1)
 

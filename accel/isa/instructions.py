@@ -54,16 +54,19 @@ class Unit(IntEnum):
 
     @property
     def previous(self) -> "Unit | None":
-        return {Unit.COMPUTE: Unit.LOAD, Unit.STORE: Unit.COMPUTE}.get(self)
+        return _PREVIOUS.get(self)
 
     @property
     def next(self) -> "Unit | None":
-        return {Unit.LOAD: Unit.COMPUTE, Unit.COMPUTE: Unit.STORE}.get(self)
+        return _NEXT.get(self)
 
     @property
     def label(self) -> str:
         return self.name.lower()
 
+
+_NEXT = {Unit.LOAD: Unit.COMPUTE, Unit.COMPUTE: Unit.STORE}
+_PREVIOUS = {following: unit for unit, following in _NEXT.items()}
 
 _MEMORY_NAMES = {memory.value: memory.name for memory in Memory}
 _ALU_NAMES = {op.value: op.name for op in AluOp}

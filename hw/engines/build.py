@@ -1,8 +1,8 @@
 """Compiled models, kept in the user's cache.
 
-A model's identity is all that goes into it: the configuration without what is set per run, the sources of the
-hardware and of the declarations it derives from, the harness, tools and options. A model is built once, also by
-processes that want it at the same time, and its file appears whole or not at all.
+A model's identity is all that goes into it: the configuration without what is set per run, the sources
+of the hardware and of the declarations it derives from, the harness, tools and options. A model is built
+once, also by processes that want it at the same time, and its file appears whole or not at all.
 """
 
 import hashlib
@@ -79,13 +79,15 @@ def compiler() -> str:
         if found is not None:
             return found
     raise EngineError(
-        f"no C++ compiler is installed{f' as {wanted!r}' if wanted else ''}; install g++, or use the engine pysim"
+        f"no C++ compiler is installed{f' as {wanted!r}' if wanted else ''}; "
+        "install g++, or use the engine pysim"
     )
 
 
 @cache
 def _compiler_version(path: str) -> str:
-    return subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+    return str(done.stdout)
 
 
 def tool_version(package: str) -> str:
@@ -179,8 +181,8 @@ def run(command: Sequence[str], **options: Any) -> str:
     Raises:
         EngineError: it fails.
     """
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)  # noqa: S603
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "rror" in line] or done.stderr.splitlines()
         raise EngineError(f"{Path(command[0]).name} fails: {lines[0] if lines else done.returncode}")
-    return done.stdout
+    return str(done.stdout)

@@ -67,8 +67,10 @@ def _repeated(op: int, values: Acc, imm: int, times: int) -> Acc:
         return values + _int32(imm * times)
     if op == AluOp.MUL:
         return values * _int32(pow(imm, times, 1 << 32))
+    if op == AluOp.SHR and imm >= 0:
+        return values >> np.int32(min(31, imm * times))
     if op == AluOp.SHR:
-        return shift_right(values, np.int32(max(-32, min(31, imm * times))))
+        return shift_right(values, np.int32(max(-32, imm * times)))
     return np.asarray(OPERATIONS[op](values, np.int32(imm)), dtype=np.int32)
 
 

@@ -18,15 +18,18 @@ from accel.dram import Dram
 from accel.errors import AccelError, DeadlockError, LimitExceeded, MachineError
 from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_fault
 from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
-from accel.order import Counter, Stepper, Waiting, explain_deadlock
+from accel.order import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.sim.functional.alu import alu_immediate, alu_tensor
 from accel.sim.functional.gemm import GemmBox, gemm_box, gemm_general
-from accel.sim.functional.patterns import Box, affine_box, index_chunks
+from accel.sim.functional.patterns import Box, affine_box, affine_boxes, index_chunks
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.functional.transfers import execute_load, execute_store
 
 DEFAULT_MAX_UOPS = 10**10
 """Micro-ops that a run may execute unless the caller says otherwise."""
+
+_MOST_BOXES = 64
+"""A GEMM is looked at as so many matrix products at most."""
 
 Order = Literal["program", "random"]
 
@@ -37,7 +40,8 @@ class _Pattern(NamedTuple):
     uops: UopArray
     shape: LoopShape
     box: Box | None
-    product: GemmBox | None
+    products: tuple[GemmBox, ...]
+    """The matrix products that it adds up; none if they are not known."""
     dst: slice | npt.NDArray[np.intp] | None
     """All accumulators written, if there is no fault."""
     fault: tuple[int, Fault] | None
@@ -51,6 +55,8 @@ class Executor:
         self.dram = dram
         self.pads = pads
         self._patterns: dict[tuple[object, ...], _Pattern] = {}
+        self._shapes: dict[int, tuple[Loops, LoopShape]] = {}
+        """By the id of instructions, which are kept so that nobody else takes it."""
 
     def execute(self, instruction: Instruction) -> tuple[int, Fault] | None:
         """Run one instruction as a whole.
@@ -78,20 +84,30 @@ class Executor:
 
     def _pattern(self, instruction: Loops) -> _Pattern:
         words = self.pads.uop[instruction.uop_begin : instruction.uop_end]
-        shape = loop_shape(instruction, self.config)
+        kept = self._shapes.get(id(instruction))
+        if kept is None:
+            kept = self._shapes[id(instruction)] = (instruction, loop_shape(instruction, self.config))
+        shape = kept[1]
         key = (isinstance(instruction, Gemm), shape, words.tobytes())
         found = self._patterns.get(key)
         if found is None:
             uops = decode_uops(words, self.config)
             fault = index_fault(instruction, uops, self.config)
             if fault is not None:  # not kept, since it names the instruction
-                return _Pattern(uops, shape, None, None, None, fault)
+                return _Pattern(uops, shape, None, (), None, fault)
             dst = as_elements(reached(uops, shape, 0))
             box = affine_box(uops, shape)
             accumulates = isinstance(instruction, Gemm) and not instruction.reset
-            product = gemm_box(box, self.config) if box is not None and accumulates else None
-            found = self._patterns[key] = _Pattern(uops, shape, box, product, dst, None)
+            products = self._products(uops, shape, box) if accumulates else ()
+            found = self._patterns[key] = _Pattern(uops, shape, box, products, dst, None)
         return found
+
+    def _products(self, uops: UopArray, shape: LoopShape, box: Box | None) -> tuple[GemmBox, ...]:
+        """Matrix products that add up to a GEMM, if there are few."""
+        boxes = [box] if box is not None else affine_boxes(uops, shape, _MOST_BOXES)
+        products = [gemm_box(part, self.config) for part in boxes or ()]
+        known = [product for product in products if product is not None]
+        return tuple(known) if len(known) == len(products) else ()
 
     def _execute_loops(self, instruction: Loops, pattern: _Pattern, count: int) -> None:
         pads, box = self.pads, pattern.box
@@ -101,8 +117,9 @@ class Executor:
             elif instruction.reset:
                 for indices in index_chunks(pattern.uops, pattern.shape, count):
                     pads.acc[indices[:, 0]] = 0
-            elif pattern.product is not None:
-                pattern.product.run(pads)
+            elif pattern.products:
+                for product in pattern.products:
+                    product.run(pads)
             else:
                 gemm_general(pads, pattern.uops, pattern.shape, count)
         elif isinstance(instruction, Alu):
@@ -129,7 +146,7 @@ class FunctionalRun:
     """The counters at the end."""
 
     def raise_if_bad(self) -> None:
-        """Raise the fault that is first in program order, or the deadlock.
+        """Raise the fault that is first in program order, or the deadlock, at the first unit that waits.
 
         Raises:
             LimitExceeded, MachineError, DeadlockError: with the instruction's index.
@@ -138,7 +155,7 @@ class FunctionalRun:
             index = min(self.faults)
             raise fault_error(self.faults[index][1], index)
         if self.deadlock is not None:
-            index = min((w.index for w in self.deadlock), default=0)
+            _, index = deadlock_place(self.deadlock)
             raise DeadlockError(explain_deadlock(self.deadlock), cause=Cause.DEADLOCK, index=index)
 
 

@@ -4,21 +4,23 @@ GEMM and ALU start when their predecessor's micro-ops have all been issued, whil
 a cycle. A LOAD or FINISH waits until everything before it has retired, and what follows waits for it.
 """
 
+from collections.abc import Sequence
+
 from accel.isa import Unit
 from accel.sim.timing.engine import NEVER, Engine, Wake
 from accel.sim.timing.pads import PadWriter
 from accel.sim.timing.plan import Step
-from accel.sim.timing.port import BurstRecord, ReadPort, Requester
+from accel.sim.timing.port import BurstLog, Granted, ReadPort, Requester
 from accel.timing import EMPTY_DURATION, INDEX_CHECK, REQUEST_STARTUP, WRITE_DELAY, compute_depth
 
 
 class ComputeUnit(Requester):
     """The compute unit; ``queue`` is filled by fetch."""
 
-    def __init__(self, engine: Engine, queue: list[Step], records: list[BurstRecord]) -> None:
+    def __init__(self, engine: Engine, queue: list[Step]) -> None:
         self._engine = engine
         self._queue = queue
-        self._records = records
+        self.log = BurstLog(Unit.COMPUTE)
         self._next = 0
         self._depth = compute_depth(engine.config)
         self._slot = 0
@@ -29,24 +31,23 @@ class ComputeUnit(Requester):
         self._burst = 0
         self._loads = 0
         self._written = 0
-        self.pads = PadWriter(engine, Wake.COMPUTE_PADS, self._settle)
+        self.pads = PadWriter(engine, Wake.COMPUTE_PADS, self.log, self._settle)
         engine.on(Wake.COMPUTE, self._wake)
 
     def attach(self, port: ReadPort) -> None:
         self._port = port
 
-    def beats(self) -> int:
+    def waiting(self) -> tuple[Sequence[int], int]:
         assert self._loading is not None
-        return self._loading.bursts[self._burst]
+        return self._loading.bursts, self._burst
 
-    def granted(self, grant: int, first: int, last: int) -> None:
+    def granted(self, granted: Granted) -> None:
         step = self._loading
         assert step is not None
-        self._records.append(BurstRecord(Unit.COMPUTE, step.index, grant, first, last, last))
-        self.pads.data(first + WRITE_DELAY, last + WRITE_DELAY)
-        self._burst += 1
-        self._written = last + WRITE_DELAY
-        self.request = grant + 1 if self._burst < len(step.bursts) else NEVER
+        self.log.extend(step.index, granted)
+        self._burst += len(granted.grants)
+        self._written = granted.lasts[-1] + WRITE_DELAY
+        self.request = granted.grants[-1] + 1 if self._burst < len(step.bursts) else NEVER
         if self.request == NEVER:
             self._settle()
 

@@ -5,12 +5,14 @@ unit's queue has room, and, in serial mode, the one before it has retired. What 
 in the first cycle in which it has arrived and the one before it has gone, whether there is room or not.
 """
 
+from collections.abc import Sequence
+
 from accel.faults import EMPTY_PROGRAM
 from accel.isa import Unit
 from accel.order import WORKERS, queue_depth
 from accel.sim.timing.engine import NEVER, Engine, Wake
 from accel.sim.timing.plan import Step
-from accel.sim.timing.port import BurstRecord, ReadPort, Requester
+from accel.sim.timing.port import BurstLog, Granted, ReadPort, Requester
 from accel.timing import FETCH_STARTUP, WRITE_DELAY, fetch_bursts
 
 _WAKES = {Unit.LOAD: Wake.LOAD, Unit.COMPUTE: Wake.COMPUTE, Unit.STORE: Wake.STORE}
@@ -23,10 +25,10 @@ class Fetch(Requester):
         queues: per unit, the steps handed out so far, in order.
     """
 
-    def __init__(self, engine: Engine, steps: list[Step], address: int, records: list[BurstRecord]) -> None:
+    def __init__(self, engine: Engine, steps: list[Step], address: int) -> None:
         self._engine = engine
         self._steps = steps
-        self._records = records
+        self.log = BurstLog(Unit.FETCH)
         self._bursts = fetch_bursts(address, len(steps), engine.config)
         self._asked = 0
         """Bursts granted so far."""
@@ -44,12 +46,13 @@ class Fetch(Requester):
         if not self._steps:
             self._engine.fail(FETCH_STARTUP, Unit.FETCH, 0, EMPTY_PROGRAM)
 
-    def beats(self) -> int:
-        return self._bursts[self._asked].burst.beats
+    def waiting(self) -> tuple[Sequence[int], int]:
+        return (self._bursts[self._asked].burst.beats,), 0
 
-    def granted(self, grant: int, first: int, last: int) -> None:
+    def granted(self, granted: Granted) -> None:
+        (grant,), (first,), _ = granted
         arrival = self._bursts[self._asked].arrival
-        self._records.append(BurstRecord(Unit.FETCH, len(self._arrival), grant, first, last, last))
+        self.log.extend(len(self._arrival), granted)
         for beat in arrival:
             self._steps[len(self._arrival)].arrival = first + beat + WRITE_DELAY
             self._arrival.append(first + beat + WRITE_DELAY)

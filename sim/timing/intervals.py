@@ -3,17 +3,22 @@
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 Interval = tuple[int, int]
 """Cycles ``[start, stop)``; empty if stop <= start."""
 
 
-def covered(groups: Sequence[Sequence[Interval]], end: int) -> int:
+IntervalArray = npt.NDArray[np.int64]
+"""Intervals as int64[n, 2]."""
+
+
+def covered(groups: Sequence[Sequence[Interval] | IntervalArray], end: int) -> int:
     """How many cycles before ``end`` lie in any interval of any group."""
-    every = [interval for group in groups for interval in group]
+    every = [np.array(group, dtype=np.int64).reshape(-1, 2) for group in groups]
     if not every:
         return 0
-    bounds = np.array(every, dtype=np.int64).clip(0, end)
+    bounds = np.concatenate(every).clip(0, end)
     bounds = bounds[bounds[:, 0] < bounds[:, 1]]
     if not len(bounds):
         return 0

@@ -6,21 +6,23 @@ as they come; pad words are written one a cycle in cycles without a beat, those 
 first.
 """
 
+from collections.abc import Sequence
+
 from accel.isa import Unit
 from accel.sim.timing.engine import NEVER, Engine, Wake
 from accel.sim.timing.pads import PadWriter
 from accel.sim.timing.plan import Step
-from accel.sim.timing.port import BurstRecord, ReadPort, Requester
+from accel.sim.timing.port import BurstLog, Granted, ReadPort, Requester
 from accel.timing import EMPTY_DURATION, REQUEST_STARTUP, WRITE_DELAY
 
 
 class LoadUnit(Requester):
     """The load unit; ``queue`` is filled by fetch."""
 
-    def __init__(self, engine: Engine, queue: list[Step], records: list[BurstRecord]) -> None:
+    def __init__(self, engine: Engine, queue: list[Step]) -> None:
         self._engine = engine
         self._queue = queue
-        self._records = records
+        self.log = BurstLog(Unit.LOAD)
         self._next = 0
         self._free = 0
         """First cycle in which the next instruction may start, as far as bursts are concerned."""
@@ -28,29 +30,29 @@ class LoadUnit(Requester):
         self._requesting: Step | None = None
         self._written: list[int] = []
         """Per started instruction, the cycle of its last beat's write, once all bursts are granted."""
-        self.pads = PadWriter(engine, Wake.LOAD_PADS, self._settle)
+        self.pads = PadWriter(engine, Wake.LOAD_PADS, self.log, self._settle)
         self._settled = 0
         engine.on(Wake.LOAD, self._wake)
 
     def attach(self, port: ReadPort) -> None:
         self._port = port
 
-    def beats(self) -> int:
+    def waiting(self) -> tuple[Sequence[int], int]:
         assert self._requesting is not None
-        return self._requesting.bursts[self._burst]
+        return self._requesting.bursts, self._burst
 
-    def granted(self, grant: int, first: int, last: int) -> None:
+    def granted(self, granted: Granted) -> None:
         step = self._requesting
         assert step is not None
-        self._records.append(BurstRecord(Unit.LOAD, step.index, grant, first, last, last))
-        self.pads.data(first + WRITE_DELAY, last + WRITE_DELAY)
-        self._burst += 1
+        self.log.extend(step.index, granted)
+        self._burst += len(granted.grants)
+        grant = granted.grants[-1]
         if self._burst < len(step.bursts):
             self.request = grant + 1
             return
         self.request = NEVER
         self._requesting = None
-        self._written.append(last + WRITE_DELAY)
+        self._written.append(granted.lasts[-1] + WRITE_DELAY)
         self._free = grant + 1
         self._engine.schedule(grant + 1, Wake.LOAD)
         self._settle()

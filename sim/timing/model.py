@@ -4,19 +4,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from accel.config import Config
 from accel.events import Event, EventKind, UnitCycles
-from accel.faults import Cause, Fault, instruction_fault
+from accel.faults import Cause, Fault, instruction_faults
 from accel.isa import Instruction, Unit
-from accel.order import Stepper, explain_deadlock
+from accel.order import Stepper, deadlock_place, explain_deadlock
 from accel.sim.timing.compute import ComputeUnit
 from accel.sim.timing.engine import NEVER, Engine, Stop
 from accel.sim.timing.fetch import Fetch
-from accel.sim.timing.intervals import Interval, covered
+from accel.sim.timing.intervals import Interval, IntervalArray, covered
 from accel.sim.timing.load import LoadUnit
 from accel.sim.timing.plan import Step, plan_steps
-from accel.sim.timing.port import BurstRecord, ReadPort
+from accel.sim.timing.port import BurstLog, BurstRecord, ReadPort
 from accel.sim.timing.store import StoreUnit
+from accel.timing import WRITE_DELAY
 
 DEFAULT_MAX_CYCLES = 10**10
 """Cycles that a run may take unless the caller says otherwise."""
@@ -31,17 +34,31 @@ class TimingRun:
             by an error, the cycles before the one in which it was found.
         steps: the instructions, with the cycles of hand-out, start and retirement; those that lie
             behind an error are not to be looked at (:meth:`events` leaves them out).
-        bursts: all bursts in order of their grant within each unit.
-        writes: per unit, when it writes: data and pad words into a scratchpad, beats to the bus.
+        logs: the bursts of each unit.
+        pad_writes: per unit, when it writes pad words into a scratchpad.
         stop: the error that ended the run, or None.
     """
 
     config: Config
     cycles: int
     steps: list[Step]
-    bursts: list[BurstRecord]
-    writes: dict[Unit, list[Interval]]
+    logs: dict[Unit, BurstLog]
+    pad_writes: dict[Unit, list[Interval]]
     stop: Stop | None
+
+    @property
+    def bursts(self) -> list[BurstRecord]:
+        """All bursts in order of their grant within each unit; none granted behind an error."""
+        found = [burst for log in self.logs.values() for burst in log.records()]
+        return found if self.stop is None else [b for b in found if b.grant <= self.stop.cycle]
+
+    def writes(self, unit: Unit) -> IntervalArray:
+        """When a unit writes, also behind an error: a scratchpad, or in the case of STOREs the bus."""
+        delay = 0 if unit is Unit.STORE else WRITE_DELAY
+        log = self.logs[unit]
+        data = np.array([log.firsts, log.lasts], dtype=np.int64).T + np.array([delay, delay + 1])
+        pads = np.array(self.pad_writes.get(unit, []), dtype=np.int64).reshape(-1, 2)
+        return np.concatenate([data, pads])
 
     def events(self) -> list[Event]:
         """All events, sorted; none behind an error."""
@@ -100,14 +117,13 @@ def simulate_timing(
     Cost is linear in instructions and bursts.
     """
     if checked is None:
-        checked = [instruction_fault(instruction, config) for instruction in instructions]
+        checked = instruction_faults(instructions, config)
     steps = plan_steps(instructions, config, faults or {}, checked)
     engine = Engine(config, tokens)
-    bursts: list[BurstRecord] = []
-    fetch = Fetch(engine, steps, address, bursts)
-    load = LoadUnit(engine, fetch.queues[Unit.LOAD], bursts)
-    compute = ComputeUnit(engine, fetch.queues[Unit.COMPUTE], bursts)
-    StoreUnit(engine, fetch.queues[Unit.STORE], bursts)
+    fetch = Fetch(engine, steps, address)
+    load = LoadUnit(engine, fetch.queues[Unit.LOAD])
+    compute = ComputeUnit(engine, fetch.queues[Unit.COMPUTE])
+    store = StoreUnit(engine, fetch.queues[Unit.STORE])
     port = ReadPort(engine, (compute, load, fetch))
     for requester in (compute, load, fetch):
         requester.attach(port)
@@ -122,15 +138,14 @@ def simulate_timing(
         stop = Stop(max_cycles, Unit.FETCH, late[0], Fault(cause=Cause.LIMIT, message=message))
     last = max((step.retire for step in steps if step.retire is not None), default=-1)
     cycles = stop.cycle if stop is not None else last + 1
-    if stop is not None:
-        bursts = [burst for burst in bursts if burst.grant <= stop.cycle]
-    writes: dict[Unit, list[Interval]] = {
-        Unit.FETCH: [],
-        Unit.LOAD: load.pads.writes(cycles),
-        Unit.COMPUTE: compute.pads.writes(cycles),
-        Unit.STORE: [(b.first, b.last + 1) for b in bursts if b.unit is Unit.STORE],
-    }
-    return TimingRun(config=config, cycles=cycles, steps=steps, bursts=bursts, writes=writes, stop=stop)
+    return TimingRun(
+        config=config,
+        cycles=cycles,
+        steps=steps,
+        logs={log.unit: log for log in (fetch.log, load.log, compute.log, store.log)},
+        pad_writes={Unit.LOAD: load.pads.writes(), Unit.COMPUTE: compute.pads.writes()},
+        stop=stop,
+    )
 
 
 def _deadlock(
@@ -141,15 +156,14 @@ def _deadlock(
     while (index := stepper.first()) is not None:
         stepper.run(index)
     waiting = stepper.waiting()
-    first = min(waiting, key=lambda w: w.unit, default=None)
     fault = Fault(cause=Cause.DEADLOCK, message=explain_deadlock(waiting))
-    unit, index = (first.unit, first.index) if first else (Unit.FETCH, 0)
+    unit, index = deadlock_place(waiting)
     return Stop(engine.last_cycle + 1, unit, index, fault)
 
 
 def _unit_cycles(run: TimingRun, unit: Unit) -> UnitCycles:
     """Classify each cycle: busy, else in flight, else waiting, else idle."""
-    busy = list(run.writes[unit])
+    busy: list[Interval] = []
     flight: list[Interval] = []
     waits: list[Interval] = []
     if unit is Unit.FETCH:
@@ -174,9 +188,12 @@ def _unit_cycles(run: TimingRun, unit: Unit) -> UnitCycles:
                 busy.append((step.start, step.start + step.uops))
             elif step.start is not None:
                 flight.append((step.start, run.cycles if step.retire is None else step.retire + 1))
-    at_work = covered([busy], run.cycles)
-    with_flight = covered([busy, flight], run.cycles)
-    with_waits = covered([busy, flight, waits], run.cycles)
+    work: list[list[Interval] | IntervalArray] = [busy]
+    if unit is not Unit.FETCH:
+        work.append(run.writes(unit))
+    at_work = covered(work, run.cycles)
+    with_flight = covered([*work, flight], run.cycles)
+    with_waits = covered([*work, flight, waits], run.cycles)
     return UnitCycles(
         busy=at_work,
         memory_stall=with_flight - at_work,

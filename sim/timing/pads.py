@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 
 from accel.sim.timing.engine import Engine, Wake
 from accel.sim.timing.intervals import Interval
+from accel.sim.timing.port import BurstLog
+from accel.timing import WRITE_DELAY
 
 
 class PadWriter:
@@ -13,13 +15,14 @@ class PadWriter:
     then a handler looks again in the cycle in which the batch would be done.
     """
 
-    def __init__(self, engine: Engine, wake: Wake, settled: Callable[[], None]) -> None:
+    def __init__(self, engine: Engine, wake: Wake, log: BurstLog, settled: Callable[[], None]) -> None:
         self._engine = engine
         self._wake = wake
         self._settled = settled
-        self._data: list[Interval] = []
+        self._log = log
+        """The unit's bursts, whose beats are written ``WRITE_DELAY`` later."""
         self._cursor = 0
-        """First data interval that may still matter."""
+        """First burst that may still matter."""
         self._position = 0
         """First cycle in which the next pad word may be written."""
         self._batches: list[tuple[int, int]] = []
@@ -28,10 +31,6 @@ class PadWriter:
         self._runs: list[Interval] = []
         """Pad words written by the batches that are done."""
         engine.on(wake, self._look)
-
-    def data(self, first: int, last: int) -> None:
-        """Data is written in cycles ``first..last``; called in order."""
-        self._data.append((first, last + 1))
 
     def add(self, words: int, earliest: int) -> None:
         """The next instruction has ``words`` pad words, none to be written before ``earliest``."""
@@ -47,10 +46,9 @@ class PadWriter:
         known yet."""
         return self._done[number] if number < len(self._done) else None
 
-    def writes(self, end: int) -> list[Interval]:
-        """All writes before cycle ``end``, in no order."""
-        pending = list(self._gaps(self._position)) if self._batches else []
-        return [(first, min(stop, end)) for first, stop in self._data + self._runs + pending if first < end]
+    def writes(self) -> list[Interval]:
+        """When pad words are written, as far as bursts are known."""
+        return [*self._runs, *(self._gaps(self._position) if self._batches else [])]
 
     def _look(self, cycle: int) -> None:
         while self._batches:
@@ -77,15 +75,16 @@ class PadWriter:
         """Where the first batch's words go: cycles from ``position`` on in which no data is written."""
         words, earliest = self._batches[0]
         cycle = max(position, earliest)
-        while self._cursor < len(self._data) and self._data[self._cursor][1] <= cycle:
+        firsts, lasts = self._log.firsts, self._log.lasts
+        while self._cursor < len(lasts) and lasts[self._cursor] + WRITE_DELAY < cycle:
             self._cursor += 1
-        for first, stop in self._data[self._cursor :]:
-            room = min(words, max(0, first - cycle))
+        for number in range(self._cursor, len(lasts)):
+            room = min(words, max(0, firsts[number] + WRITE_DELAY - cycle))
             if room:
                 yield cycle, cycle + room
                 words -= room
             if not words:
                 return
-            cycle = max(cycle, stop)
+            cycle = max(cycle, lasts[number] + WRITE_DELAY + 1)
         if words:
             yield cycle, cycle + words

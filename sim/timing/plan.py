@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from accel.access import dram_rows
 from accel.config import Config
@@ -58,23 +59,49 @@ def plan_steps(
         checked: what is wrong with each instruction by itself.
     """
     count = len(instructions)
-    return [
-        _plan(index, instruction, count, config, wrong, faults.get(index))
-        for index, (instruction, wrong) in enumerate(zip(instructions, checked, strict=True))
-    ]
+    known: dict[int, _Shape] = {}
+    steps = []
+    for index, instruction in enumerate(instructions):
+        shape = known.get(id(instruction))
+        if shape is None:
+            shape = known[id(instruction)] = _shape(instruction, config, checked[index])
+        found = faults.get(index)
+        steps.append(
+            Step(
+                index=index,
+                unit=shape.unit,
+                pops=shape.pops,
+                pushes=shape.pushes,
+                uops=shape.uops,
+                bursts=shape.bursts,
+                pads=shape.pads,
+                sram=shape.sram,
+                pipelined=shape.pipelined,
+                fetch_fault=fetch_fault(instruction, index, count),
+                start_fault=checked[index],
+                uop_fault=found if found is not None and found[1].cause in _IN_UOP else None,
+            )
+        )
+    return steps
 
 
 _IN_UOP = (Cause.DST_INDEX, Cause.SRC_INDEX, Cause.WGT_INDEX)
 
 
-def _plan(
-    index: int,
-    instruction: Instruction,
-    count: int,
-    config: Config,
-    start_fault: Fault | None,
-    found: tuple[int, Fault] | None,
-) -> Step:
+class _Shape(NamedTuple):
+    """The part of a step that equal instructions share."""
+
+    unit: Unit
+    pops: tuple[Counter, ...]
+    pushes: tuple[Counter, ...]
+    uops: int
+    bursts: tuple[int, ...]
+    pads: int
+    sram: tuple[int, int, int] | None
+    pipelined: bool
+
+
+def _shape(instruction: Instruction, config: Config, start_fault: Fault | None) -> _Shape:
     uops = pads = 0
     bursts: tuple[int, ...] = ()
     sram = None
@@ -88,8 +115,7 @@ def _plan(
             pads = instruction.sram_elements - instruction.x_size * instruction.y_size
             begin = instruction.sram_base
             sram = (instruction.memory, begin, begin + instruction.sram_elements)
-    return Step(
-        index=index,
+    return _Shape(
         unit=instruction.unit,
         pops=pops(instruction),
         pushes=pushes(instruction),
@@ -98,7 +124,4 @@ def _plan(
         pads=pads,
         sram=sram,
         pipelined=isinstance(instruction, Loops),
-        fetch_fault=fetch_fault(instruction, index, count),
-        start_fault=start_fault,
-        uop_fault=found if found is not None and found[1].cause in _IN_UOP else None,
     )

@@ -9,6 +9,7 @@ response(i-outstanding) + 1)``, ``first = max(grant + read_delay, last(i-1) + 1)
 ``response = last + write_latency``, where ``read_delay`` is the time to read the accumulators.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from accel.config import Config
@@ -29,29 +30,67 @@ class BurstRecord(NamedTuple):
     """Write response; for reads the same as ``last``."""
 
 
+class Granted(NamedTuple):
+    """Bursts that were granted one after the other; a list of cycles each."""
+
+    grants: list[int]
+    firsts: list[int]
+    lasts: list[int]
+
+
+class BurstLog:
+    """The bursts of one unit in order of their grant, an entry in each list."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.instructions: list[int] = []
+        self.grants: list[int] = []
+        self.firsts: list[int] = []
+        self.lasts: list[int] = []
+        self.responses: list[int] = [] if unit is Unit.STORE else self.lasts
+
+    def extend(self, instruction: int, granted: Granted) -> None:
+        """Note reads of one instruction."""
+        self.instructions.extend([instruction] * len(granted.grants))
+        self.grants.extend(granted.grants)
+        self.firsts.extend(granted.firsts)
+        self.lasts.extend(granted.lasts)
+
+    def records(self) -> list[BurstRecord]:
+        """All of them, one by one."""
+        columns = (self.instructions, self.grants, self.firsts, self.lasts, self.responses)
+        return [BurstRecord(self.unit, *row) for row in zip(*columns, strict=True)]
+
+
 class Requester:
     """A unit's side of the read port: the cycle of its next request, and what follows a grant."""
 
     request: int = NEVER
 
-    def beats(self) -> int:
-        """Length of the burst that is asked for."""
+    def waiting(self) -> tuple[Sequence[int], int]:
+        """Beats of bursts that are asked for one after the other, each in the cycle after the one before
+        is granted; and the place of the next one among them."""
         raise NotImplementedError
 
-    def granted(self, grant: int, first: int, last: int) -> None:
-        """The burst is granted; sets :attr:`request` for the next one."""
+    def granted(self, granted: Granted) -> None:
+        """Some of them, one at least, are granted; sets :attr:`request` for the next one."""
         raise NotImplementedError
 
 
 class ReadPort:
-    """Grants one burst a cycle, ``outstanding`` in flight at most."""
+    """Grants one burst a cycle, ``outstanding`` in flight at most.
+
+    Args:
+        engine: the event loop.
+        requesters: those that go first in front.
+    """
 
     def __init__(self, engine: Engine, requesters: tuple[Requester, ...]) -> None:
         self._engine = engine
         self._latency = engine.config.read_latency
         self._outstanding = engine.config.outstanding
         self._requesters = requesters
-        self._lasts: list[int] = []
+        self._lasts: list[int] = [-1] * self._outstanding
         self._free = 0
         engine.on(Wake.READ_PORT, self._grant)
 
@@ -61,7 +100,7 @@ class ReadPort:
 
     def _grant(self, cycle: int) -> None:
         """Grant bursts from ``cycle`` on, until something else happens that might ask for one."""
-        engine, lasts = self._engine, self._lasts
+        engine = self._engine
         while True:
             cycle = max(cycle, self._free)
             chosen = None
@@ -78,15 +117,33 @@ class ReadPort:
             if cycle > engine.next_cycle:
                 engine.schedule(cycle, Wake.READ_PORT)
                 return
-            previous = lasts[-1] if lasts else -1
-            first = max(cycle + self._latency, previous + 1)
-            last = first + chosen.beats() - 1
+            beats, position = chosen.waiting()
+            granted = self._run(cycle, beats, position, min(engine.next_cycle, earliest - 1))
+            engine.happens(granted.lasts[-1])
+            chosen.granted(granted)
+
+    def _run(self, cycle: int, beats: Sequence[int], position: int, end: int) -> Granted:
+        """Grant bursts of one requester, of whom nobody takes the turn up to cycle ``end``."""
+        latency, outstanding, lasts = self._latency, self._outstanding, self._lasts
+        grants: list[int] = []
+        firsts: list[int] = []
+        known = len(lasts)
+        last = lasts[-1]
+        for length in beats[position:] if position else beats:
+            if cycle > end:
+                break
+            first = cycle + latency
+            if first <= last:
+                first = last + 1
+            last = first + length - 1
+            grants.append(cycle)
+            firsts.append(first)
             lasts.append(last)
-            self._free = cycle + 1
-            if len(lasts) >= self._outstanding:
-                self._free = max(self._free, lasts[-self._outstanding] + 1)
-            engine.happens(last)
-            chosen.granted(cycle, first, last)
+            cycle += 1
+            if cycle <= lasts[-outstanding]:
+                cycle = lasts[-outstanding] + 1
+        self._free = cycle
+        return Granted(grants, firsts, lasts[known:])
 
 
 class WritePort:
@@ -95,18 +152,23 @@ class WritePort:
     def __init__(self, config: Config) -> None:
         self._latency = config.write_latency
         self._outstanding = config.outstanding
-        self._responses: list[int] = []
         self._free = 0
-        self._last = -1
 
-    def grant(self, request: int, beats: int) -> tuple[int, int, int, int]:
-        """Cycles of the grant, the first and last beat and the response of the next burst."""
-        grant = max(request, self._free, self._last + 1 - STORE_READ_DELAY)
-        if len(self._responses) >= self._outstanding:
-            grant = max(grant, self._responses[-self._outstanding] + 1)
-        first = max(grant + STORE_READ_DELAY, self._last + 1)
-        self._last = first + beats - 1
-        self._free = grant + 1
-        response = self._last + self._latency
-        self._responses.append(response)
-        return grant, first, self._last, response
+    def grant(self, request: int, instruction: int, beats: Sequence[int], log: BurstLog) -> None:
+        """Grant the bursts of an instruction, the first one requested in cycle ``request``, and note them."""
+        grant = max(request, self._free)
+        last = log.lasts[-1] if log.lasts else -1
+        responses, outstanding = log.responses, self._outstanding
+        for length in beats:
+            grant = max(grant, last + 1 - STORE_READ_DELAY)
+            if len(responses) >= outstanding:
+                grant = max(grant, responses[-outstanding] + 1)
+            first = max(grant + STORE_READ_DELAY, last + 1)
+            last = first + length - 1
+            log.instructions.append(instruction)
+            log.grants.append(grant)
+            log.firsts.append(first)
+            log.lasts.append(last)
+            responses.append(last + self._latency)
+            grant += 1
+        self._free = grant

@@ -7,17 +7,17 @@ retires with its last write response.
 from accel.isa import Unit
 from accel.sim.timing.engine import Engine, Wake
 from accel.sim.timing.plan import Step
-from accel.sim.timing.port import BurstRecord, WritePort
+from accel.sim.timing.port import BurstLog, WritePort
 from accel.timing import EMPTY_DURATION, REQUEST_STARTUP
 
 
 class StoreUnit:
     """The store unit; ``queue`` is filled by fetch."""
 
-    def __init__(self, engine: Engine, queue: list[Step], records: list[BurstRecord]) -> None:
+    def __init__(self, engine: Engine, queue: list[Step]) -> None:
         self._engine = engine
         self._queue = queue
-        self._records = records
+        self.log = BurstLog(Unit.STORE)
         self._port = WritePort(engine.config)
         self._next = 0
         self._free = 0
@@ -49,11 +49,10 @@ class StoreUnit:
         self._engine.start(step, cycle)
         request = cycle + REQUEST_STARTUP
         retire = cycle + EMPTY_DURATION
-        for beats in step.bursts:
-            grant, first, last, response = self._port.grant(request, beats)
-            self._records.append(BurstRecord(Unit.STORE, step.index, grant, first, last, response))
-            request = grant + 1
-            retire = response
+        if step.bursts:
+            self._port.grant(request, step.index, step.bursts, self.log)
+            request = self.log.grants[-1] + 1
+            retire = self.log.responses[-1]
         self._free = request if step.bursts else cycle + 1
         if self._next:
             previous = self._queue[self._next - 1].retire

@@ -9,10 +9,11 @@ import pytest
 from accel.isa import Alu, Gemm, Instruction, Load, Memory, Store, encode
 from tests.cli.conftest import Shell
 from tests.programs import TINY, gemm_program, handmade
+from tests.vectors import write_vector
 
 KEYS = [
     *("schema_version", "ok", "instructions", "races", "first_races", "deadlock", "faults", "unknown_uops"),
-    *("left_over", "peak"),
+    *("left_over", "peak", "unwritten_reads", "first_unwritten_reads"),
 ]
 ROW = {"y_size": 1, "x_size": 1, "x_stride": 1}
 RACE = [Load(memory=Memory.INP, **ROW), Load(memory=Memory.UOP, **ROW), Gemm(uop_end=1)]
@@ -25,7 +26,8 @@ UNKNOWN = [Gemm(uop_end=1)]
 def test_a_right_program(accel: Shell, saved: Callable[..., Path]) -> None:
     lines = accel("check", saved()).text.splitlines()
     assert [line.split("  ")[0] for line in lines] == [
-        *("instructions", "deadlock", "races", "most tokens at once", "tokens left over")
+        *("instructions", "deadlock", "races", "most tokens at once", "tokens left over"),
+        "reads of what nothing wrote",
     ]
     found = accel("check", saved(), "--json").json
     assert list(found) == KEYS
@@ -76,7 +78,7 @@ def test_programs_at_fault(body: list[Instruction], message: str, accel: Shell) 
 
 def test_tokens_left_over_are_told_and_legal(accel: Shell) -> None:
     handmade(*LEFT_OVER).save("left.accel")
-    assert "tokens left over     1 load to compute\n" in accel("check", "left.accel").text
+    assert "tokens left over             1 load to compute\n" in accel("check", "left.accel").text
     assert accel("check", "left.accel", "--json").json["left_over"]["load to compute"] == 1
 
 
@@ -114,3 +116,68 @@ def test_a_missing_token_of_a_compiled_program_is_found(accel: Shell) -> None:
         replace(program, code=encode(changed, TINY)).save("cut.accel")
         outcome = accel("check", "cut.accel", "--json", code=1)
         assert outcome.json["deadlock"] or outcome.json["races"]
+
+
+# --- other compilers' programs -----------------------------------------------------------------------
+
+
+def test_reads_of_what_nothing_wrote_are_told_and_legal(accel: Shell) -> None:
+    """They rely on what an earlier run left in the scratchpads."""
+    load = Load(memory=Memory.UOP, **ROW)
+    handmade(load, Gemm(uop_end=1), Store(**ROW)).save("old.accel")
+    words = [
+        "instruction 1 reads acc elements 0..0, which nothing has written",
+        "instruction 1 reads inp elements 0..0, which nothing has written",
+        "instruction 1 reads wgt elements 0..0, which nothing has written",
+    ]
+    text = accel("check", "old.accel", "--set", "serial=1", code=1).text
+    assert "reads of what nothing wrote  3\n" in text
+    assert [line.split("  ")[-1].strip() for line in text.splitlines()[-3:]] == words
+    found = accel("check", "old.accel", "--json", code=1).json
+    assert (found["unwritten_reads"], found["first_unwritten_reads"]) == (3, words)
+
+
+def test_compiled_programs_rely_on_nothing(accel: Shell, saved: Callable[..., Path]) -> None:
+    for options in ({}, {"bias": True, "shift": 2}, {"M": 20, "N": 30, "K": 40, "config": "vta"}):
+        assert accel("check", saved(**options), "--json").json["unwritten_reads"] == 0
+
+
+def test_several_programs_in_a_table(accel: Shell) -> None:
+    for name, body in {"left": LEFT_OVER, "race": RACE, "stuck": DEADLOCK, "what": UNKNOWN}.items():
+        handmade(*body).save(accel.folder / f"{name}.accel")
+    Path("t.s").write_text(".config tiny\nLOAD.INP sram_base=128 y_size=1 x_size=1\nFINISH\n")
+    write_vector(accel.folder / "v")
+    lines = accel("check", ".", code=1).text.splitlines()
+    assert [line.split() for line in lines[1:7]] == [
+        ["left", "proven", "2", "0", "1", "0"],
+        ["race", "RACE", "4", "1", "0", "2"],
+        ["stuck", "DEADLOCK", "2", "0", "0", "0"],
+        ["t", "FAULT", "2", "0", "0", "0"],
+        ["v", "proven", "5", "0", "0", "0"],
+        ["what", "unknown", "2", "0", "0", "1"],
+    ]
+    assert lines[7:] == [
+        "left: tokens left over: 1 load to compute",
+        "race: race: instruction 0 writes and instruction 2 reads inp elements 0..0, "
+        "and no token orders them",
+        "race: instruction 2 reads acc elements 0..0, which nothing has written (1 more)",
+        "stuck: deadlock: compute waits at instruction 0 for a token from load; "
+        "no instruction left in the load unit pushes one",
+        "t: instruction 0: LOAD.INP touches inp elements 128..128; the scratchpad has 128",
+        "what: instruction 0 runs micro-ops that are not known before the run; nothing can be proven of it",
+        "what: instruction 0 reads uop elements 0..0, which nothing has written",
+        "2 of 6 proven",
+    ]
+    outcome = accel("check", "left.accel", "v", "--json").json
+    assert (outcome["ok"], [one["name"] for one in outcome["programs"]]) == (True, ["left", "v"])
+    assert list(outcome["programs"][0]) == ["name", "path", *KEYS[1:]]
+    outcome = accel("check", ".", "--json", code=1).json
+    assert [one["ok"] for one in outcome["programs"]] == [True, False, False, False, True, False]
+
+
+def test_bad_input(accel: Shell) -> None:
+    message = "program 'no' cannot be read: No such file or directory"
+    accel.refused("check", "no", message=message)
+    accel.refused("check", message="Missing argument 'PATH...'. (see 'accel check --help')")
+    message = "'.' holds no program; a vector is a folder with insn.bin, a test is a .s file"
+    accel.refused("check", ".", message=message)

@@ -1,0 +1,51 @@
+"""Names of places in DRAM and of tokens."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from accel.faults import dram_element_bytes, instruction_fault
+from accel.image import Image, ImageTensor
+from accel.isa import Transfer
+from accel.order import Counter
+
+
+def places(image: Image) -> dict[str, tuple[int, int]]:
+    """Offset and bytes of everything in DRAM that has a name: tensors and regions."""
+    found = {}
+    for number, tensor in enumerate(image.tensors):
+        found[tensor_label(tensor, image.tensors[:number])] = (tensor.offset, tensor.nbytes)
+    return found | {region.name: (region.offset, region.nbytes) for region in image.regions}
+
+
+class PlaceNames:
+    """Places in DRAM by name: the tensor or region that holds them, and the distance from its start."""
+
+    def __init__(self, image: Image) -> None:
+        self._config = image.config
+        self._named = sorted((offset, nbytes, name) for name, (offset, nbytes) in places(image).items())
+        self._starts = [offset for offset, _, _ in self._named]
+
+    def __call__(self, transfer: Transfer) -> str | None:
+        if not transfer.x_size or instruction_fault(transfer, self._config) is not None:
+            return None
+        size = dram_element_bytes(transfer.memory, self._config)
+        offset = transfer.dram_base * size
+        place = bisect_right(self._starts, offset) - 1
+        if place < 0:
+            return None
+        start, nbytes, name = self._named[place]
+        if start % size or not start <= offset < start + nbytes:
+            return None
+        distance = (offset - start) // size
+        return f"{name}+{distance}" if distance else name
+
+
+def tensor_label(tensor: ImageTensor, before: Sequence[ImageTensor]) -> str:
+    """The name by which a tensor's place goes; one that stands in DRAM again is ``A.2``."""
+    count = sum(other.name == tensor.name for other in before) + 1
+    return tensor.name if count == 1 else f"{tensor.name}.{count}"
+
+
+def token_label(counter: Counter) -> str:
+    """A token counter as an arrow, ``load>compute``."""
+    return f"{counter.source.label}>{counter.target.label}"

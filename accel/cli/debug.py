@@ -1,0 +1,105 @@
+"""``accel debug``: look into a run."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from accel.cli.arrays import read_inputs
+from accel.cli.common import (
+    busy,
+    check_name,
+    limit_options,
+    load_program,
+    seed_option,
+    set_option,
+    write,
+)
+from accel.debug import Debugger, Session
+from accel.errors import AccelError, ProgramError
+from accel.program import BACKENDS
+
+_PROMPT = "(accel) "
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "-x",
+    "--commands",
+    "script",
+    type=click.Path(path_type=Path),
+    help="Commands from a file instead of stdin.",
+)
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value of an input tensor.")
+@click.option("--backend", default="sim", show_default=True, metavar="|".join(BACKENDS), help="What runs it.")
+@click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after the other.")
+@seed_option
+@set_option("timing")
+@limit_options
+def debug(
+    file: Path,
+    script: Path | None,
+    inputs: tuple[str, ...],
+    backend: str,
+    serial: bool,
+    seed: int,
+    settings: tuple[str, ...],
+    max_cycles: int,
+    max_uops: int,
+) -> None:
+    """Look into a run, step by step.
+
+    Stop anywhere, print memory, see who waits for what. FILE is a program file, a text in assembly (.s) or a
+    vector's folder. Commands come from the keyboard, from standard input or from a file, one on each line;
+    'help' lists them. In a script an error ends the session.
+
+    \b
+    Example:
+      accel debug gemm.accel -x commands.txt
+    """
+    check_name("backend", backend, BACKENDS)
+    program = load_program(file, settings, serial=serial)
+    arrays = read_inputs(inputs)
+    lines = _lines(script)
+    with busy("running"):
+        debugger = Debugger(
+            program, arrays, backend=backend, seed=seed, max_cycles=max_cycles, max_uops=max_uops
+        )
+    session = Session(debugger)
+    interactive = script is None and sys.stdin.isatty()
+    for number, line in enumerate(lines, start=1):
+        try:
+            write(session.run(line))
+        except AccelError as error:
+            if not interactive:
+                where = "the commands" if script is None else repr(str(script))
+                raise AccelError(f"{where}, line {number}: {error}") from None
+            write(f"{error}\n")
+        if session.done:
+            return
+
+
+def _lines(script: Path | None) -> Iterator[str]:
+    if script is not None:
+        try:
+            return iter(script.read_text(encoding="utf-8").splitlines())
+        except OSError as error:
+            raise ProgramError(f"commands {str(script)!r} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise ProgramError(f"commands {str(script)!r} are no text: they are not UTF-8") from None
+    return _typed() if sys.stdin.isatty() else iter(sys.stdin)
+
+
+def _typed() -> Iterator[str]:
+    """What is typed, with history where the system has it."""
+    with suppress(ImportError):
+        import readline  # noqa: F401, PLC0415 - changes how input() works
+    while True:
+        try:
+            yield input(_PROMPT)
+        except EOFError:
+            write("\n")
+            return

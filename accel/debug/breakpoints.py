@@ -1,0 +1,65 @@
+"""Where a run is to be stopped."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.assembly import token_label
+from accel.debug.places import Place, parse_place
+from accel.errors import AccelError
+from accel.image import Image
+from accel.order import Counter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breakpoint:
+    """One of: the start of an instruction, a cycle, a push or pop of a token, an access to memory."""
+
+    index: int | None = None
+    cycle: int | None = None
+    counter: Counter | None = None
+    place: Place | None = None
+    reads: bool = True
+    writes: bool = True
+
+    def concerns(self, write: bool) -> bool:
+        """Whether it is about writes, or about reads."""
+        return self.writes if write else self.reads
+
+    def __str__(self) -> str:
+        if self.index is not None:
+            return f"instruction {self.index}"
+        if self.cycle is not None:
+            return f"cycle {self.cycle}"
+        if self.counter is not None:
+            return f"token {token_label(self.counter)}"
+        what = "access" if self.reads and self.writes else "read" if self.reads else "write"
+        return f"{what} {self.place}"
+
+
+def parse_breakpoint(words: Sequence[str], image: Image) -> Breakpoint:
+    """``12``, ``cycle 300``, ``token load>compute``, ``acc[3:8]``, ``read C``, ``write dram[0:64]``.
+
+    Raises:
+        AccelError: it is none of these.
+    """
+    text = " ".join(words)
+    if re.fullmatch(r"\d+", text):
+        index = int(text)
+        if index >= len(image.instructions):
+            raise AccelError(f"instruction {index} does not exist; the program has {len(image.instructions)}")
+        return Breakpoint(index=index)
+    kind, _, rest = text.partition(" ")
+    if kind == "cycle" and re.fullmatch(r"\d+", rest):
+        return Breakpoint(cycle=int(rest))
+    if kind == "token":
+        named = {token_label(counter): counter for counter in Counter}
+        if rest not in named:
+            raise AccelError(f"{rest!r} is no token; {', '.join(named)} are")
+        return Breakpoint(counter=named[rest])
+    if kind in ("read", "write"):
+        place = parse_place(rest, image)
+        return Breakpoint(place=place, reads=kind == "read", writes=kind == "write")
+    if not text:
+        raise AccelError("break takes an instruction's number, cycle N, token load>compute, or a place")
+    return Breakpoint(place=parse_place(text, image))

@@ -1,0 +1,290 @@
+"""The debugger's commands: one line of text in, some lines of text out."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from accel.assembly import Annotator, PlaceNames, token_label
+from accel.debug.breakpoints import parse_breakpoint
+from accel.debug.debugger import Debugger, Halt
+from accel.debug.places import Place, parse_place
+from accel.errors import AccelError, nearest
+from accel.events import Event, EventKind
+from accel.isa import Loops, Unit, format_instruction
+from accel.order import WORKERS, Counter
+
+HELP = """\
+step [N]            until an instruction has retired, N times
+cycle [N]           N cycles further, with what happens in them (functional: instructions)
+continue            until a breakpoint is met or the run ends
+goto CYCLE          until a cycle has happened
+restart             back to the beginning; breakpoints stay
+break WHERE         an instruction's number, 'cycle N', 'token load>compute', or an access to memory: a place,
+                    or 'read PLACE' or 'write PLACE'
+breaks              all breakpoints
+delete N            forget breakpoint N
+where               what every unit does, and who waits for what
+tokens              the token counters
+list [N] [COUNT]    instructions from N on; without N, around those at work
+uops N [COUNT]      the micro-ops of instruction N, loops expanded
+print PLACE         what memory holds: acc[3], inp[0:4], uop, dram[0x1000:0x1040], dram[C:C+16], or a tensor
+quit                leave
+
+A command may be shortened as long as it is clear. What an instruction does shows when it has retired."""
+
+_LISTED = 10
+_MOST_STEPS = 1 << 40
+
+
+class Session:
+    """A debugger that takes commands as text."""
+
+    def __init__(self, debugger: Debugger) -> None:
+        self.debugger = debugger
+        self.done = False
+        self._names = PlaceNames(debugger.program)
+        self.commands: dict[str, Callable[[list[str]], Iterator[str]]] = {
+            "step": self._step,
+            "cycle": self._cycle,
+            "continue": self._continue,
+            "goto": self._goto,
+            "restart": self._restart,
+            "break": self._break,
+            "breaks": self._breaks,
+            "delete": self._delete,
+            "where": self._where,
+            "tokens": self._tokens,
+            "list": self._list,
+            "uops": self._uops,
+            "print": self._print,
+            "help": self._help,
+            "quit": self._quit,
+        }
+
+    def run(self, line: str) -> str:
+        """Carry out a command; what it says, with a newline at the end of each line.
+
+        Raises:
+            AccelError: there is no such command, or it cannot be carried out.
+        """
+        words = line.partition("#")[0].split()
+        if not words:
+            return ""
+        return "".join(text + "\n" for text in self._command(words[0])(words[1:]))
+
+    def _command(self, word: str) -> Callable[[list[str]], Iterator[str]]:
+        if word in self.commands:
+            return self.commands[word]
+        meant = [name for name in self.commands if name.startswith(word)]
+        if len(meant) == 1:
+            return self.commands[meant[0]]
+        if meant:
+            raise AccelError(f"{word!r} may be {' or '.join(meant)}")
+        raise AccelError(f"{word!r} is no command; {nearest(word, self.commands)}")
+
+    # --- moving ----------------------------------------------------------------------------------
+
+    def _step(self, words: list[str]) -> Iterator[str]:
+        for _ in range(_count(words, "step")):
+            halt = self.debugger.step()
+            yield from self._halted(halt)
+            if halt.end is not None or halt.breakpoint is not None:
+                return
+
+    def _cycle(self, words: list[str]) -> Iterator[str]:
+        target = self.debugger.cycle + _count(words, "cycle")
+        begin = self.debugger.cycle
+        halt = self.debugger.run_to(target)
+        for event in self.debugger.between(begin, halt.cycle):
+            yield self._event(event)
+        yield from self._halted(halt)
+
+    def _continue(self, words: list[str]) -> Iterator[str]:
+        _none(words, "continue")
+        yield from self._halted(self.debugger.run_to())
+
+    def _goto(self, words: list[str]) -> Iterator[str]:
+        target = _number(words, "goto", "a cycle")
+        if target < self.debugger.cycle:
+            self.debugger.restart()
+        yield from self._halted(self.debugger.run_to(target))
+
+    def _restart(self, words: list[str]) -> Iterator[str]:
+        _none(words, "restart")
+        self.debugger.restart()
+        yield "at the beginning"
+
+    def _halted(self, halt: Halt) -> Iterator[str]:
+        at = f"{self._unit} {halt.cycle}"
+        if halt.end is not None:
+            yield f"{at}: {halt.end}"
+        elif halt.breakpoint is not None:
+            yield f"{at}: breakpoint at {halt.breakpoint}"
+            if halt.event is not None:
+                yield self._event(halt.event)
+        elif halt.event is not None:
+            for event in self.debugger.between(halt.cycle - 1, halt.cycle):
+                if event.kind is EventKind.RETIRE:
+                    yield self._event(event)
+        else:
+            yield at
+
+    @property
+    def _unit(self) -> str:
+        return "cycle" if self.debugger.timed else "step"
+
+    def _event(self, event: Event) -> str:
+        begin = f"{self._unit} {event.cycle}  {event.unit.label:<7}  "
+        kind = event.kind
+        if kind in (EventKind.TOKEN_POP, EventKind.TOKEN_PUSH):
+            verb = "takes" if kind is EventKind.TOKEN_POP else "sends"
+            return f"{begin}{event.instruction} {verb} a token {token_label(Counter(event.value))}"
+        if kind in (EventKind.BURST_GRANT, EventKind.BURST_LAST):
+            what = "is granted a burst" if kind is EventKind.BURST_GRANT else "has the last beat of a burst"
+            return f"{begin}{event.instruction} {what} of {event.value}"
+        if kind is EventKind.QUEUE_PUSH:
+            return f"{begin}{event.instruction} goes to {Unit(event.value).label}"
+        if kind is EventKind.QUEUE_POP:
+            return f"{begin}{event.instruction} leaves the queue"
+        verb = "starts" if kind is EventKind.START else "has retired"
+        return f"{begin}{event.instruction} {verb}: {self._text(event.instruction)}"
+
+    def _text(self, index: int) -> str:
+        return " ".join(format_instruction(self.debugger.instructions[index], self._names).split())
+
+    # --- breakpoints -----------------------------------------------------------------------------
+
+    def _break(self, words: list[str]) -> Iterator[str]:
+        found = parse_breakpoint(words, self.debugger.program)
+        if found.cycle is not None and not self.debugger.timed:
+            raise AccelError("functional execution knows no cycles; 'goto N' runs N instructions")
+        yield f"breakpoint {self.debugger.add(found)} at {found}"
+
+    def _breaks(self, words: list[str]) -> Iterator[str]:
+        _none(words, "breaks")
+        for number, one in self.debugger.breakpoints.items():
+            yield f"{number}  {one}"
+        if not self.debugger.breakpoints:
+            yield "no breakpoints"
+
+    def _delete(self, words: list[str]) -> Iterator[str]:
+        number = _number(words, "delete", "a breakpoint's number")
+        if self.debugger.breakpoints.pop(number, None) is None:
+            raise AccelError(f"breakpoint {number} does not exist; 'breaks' lists those that do")
+        yield from ()
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    def _where(self, words: list[str]) -> Iterator[str]:
+        _none(words, "where")
+        state = self.debugger.state
+        count = len(self.debugger.instructions)
+        over = ", the run is over" if self.debugger.ended else ""
+        done = f"{state.handed_out} of {count} instructions handed out"
+        yield f"{self._unit} {self.debugger.cycle}: {done}{over}"
+        for unit in WORKERS:
+            one = state.units[unit]
+            parts = [f"runs {index}: {self._text(index)}" for index in one.running]
+            head = state.head(unit)
+            if head is not None:
+                parts += self._waiting(head)
+            elif one.ahead and not one.running:
+                parts.append(f"has no work; {one.ahead[0]} is its next instruction")
+            if not one.ahead and not one.running:
+                parts.append("has nothing left to do")
+            for number, part in enumerate(parts):
+                yield f"{unit.label if not number else '':<7}  {part}"
+
+    def _waiting(self, head: int) -> Iterator[str]:
+        """What an instruction at the head of its queue waits for."""
+        lacking = self.debugger.state.lacking(head)
+        if not lacking:
+            yield f"has {head} next, with all its tokens: {self._text(head)}"
+        for counter, sender in lacking:
+            by = "nobody will send it"
+            if sender is not None:
+                by = f"instruction {sender} sends it"
+            yield f"waits at {head} for a token {token_label(counter)}; {by}: {self._text(head)}"
+
+    def _tokens(self, words: list[str]) -> Iterator[str]:
+        _none(words, "tokens")
+        for counter in Counter:
+            yield f"{token_label(counter):<13}  {self.debugger.state.tokens[counter]}"
+
+    def _list(self, words: list[str]) -> Iterator[str]:
+        if len(words) > 2:
+            raise AccelError("list takes an instruction's number and a count")
+        count = _count(words[1:], "list") if len(words) == 2 else _LISTED
+        state = self.debugger.state
+        marks = {index: "*" for unit in WORKERS for index in state.units[unit].running}
+        marks |= {h: ">" for unit in WORKERS if (h := state.head(unit)) is not None}
+        first = max(0, min(marks, default=state.handed_out) - 2)
+        if words:
+            first = _number(words[:1], "list", "an instruction's number")
+            self.debugger.instruction(first)
+        last = min(first + count, len(self.debugger.instructions))
+        width = len(str(last))
+        for index in range(first, last):
+            yield f"{marks.get(index, ' ')} {index:>{width}}  {self._text(index)}"
+
+    def _uops(self, words: list[str]) -> Iterator[str]:
+        if not 1 <= len(words) <= 2:
+            raise AccelError("uops takes an instruction's number and, if wanted, a count")
+        index = _number(words[:1], "uops", "an instruction's number")
+        instruction = self.debugger.instruction(index)
+        if not isinstance(instruction, Loops):
+            raise AccelError(f"instruction {index} is {instruction.mnemonic}; GEMM and ALU have micro-ops")
+        count = _count(words[1:], "uops") if len(words) == 2 else _LISTED
+        annotator = Annotator(self.debugger.program)
+        for number, one in enumerate(self.debugger.instructions[:index]):
+            annotator.comment(number, one)
+        yield from annotator.steps(instruction, count)
+
+    def _print(self, words: list[str]) -> Iterator[str]:
+        text = " ".join(words)
+        if not text:
+            raise AccelError("print takes a place, as acc[0:4], dram[0x1000:0x1040] or the name of a tensor")
+        array = self.debugger.tensor(text)
+        what = text
+        if array is None:
+            place = parse_place(text, self.debugger.program)
+            array, what = self.debugger.read(place), _described(place)
+        if array.ndim == 3 and array.shape[1] == 1:
+            array = array[:, 0]  # elements of one row
+        shape = "x".join(map(str, array.shape))
+        yield f"{what}: {array.dtype}[{shape}]"
+        yield from np.array2string(array, max_line_width=110, threshold=2048).splitlines()
+
+    def _help(self, words: list[str]) -> Iterator[str]:
+        _none(words, "help")
+        yield from HELP.splitlines()
+
+    def _quit(self, words: list[str]) -> Iterator[str]:
+        _none(words, "quit")
+        self.done = True
+        yield from ()
+
+
+def _described(place: Place) -> str:
+    return f"{place} as dst, src, wgt" if place.memory == "uop" else str(place)
+
+
+def _none(words: list[str], command: str) -> None:
+    if words:
+        raise AccelError(f"{command} takes nothing; {' '.join(words)!r} is given")
+
+
+def _number(words: list[str], command: str, what: str) -> int:
+    if len(words) != 1 or not re.fullmatch(r"\d{1,15}", words[0]):
+        raise AccelError(f"{command} takes {what}; {' '.join(words)!r} is given")
+    return int(words[0])
+
+
+def _count(words: list[str], command: str) -> int:
+    if not words:
+        return 1
+    count = _number(words, command, "a positive number")
+    if not 1 <= count <= _MOST_STEPS:
+        raise AccelError(f"{command} takes a positive number; {words[0]!r} is given")
+    return count

@@ -1,0 +1,100 @@
+"""Where every unit of the machine is, at one moment of a run, from the events up to then."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from accel.events import Event, EventKind
+from accel.isa import Instruction, Unit
+from accel.order import WORKERS, Counter, pops, pushes
+from accel.scenario import Tokens
+from accel.sim.functional.executor import FunctionalRun
+
+
+@dataclass
+class UnitState:
+    """One of the units that execute.
+
+    Attributes:
+        queue: instructions handed out and not yet started.
+        running: instructions started and not yet retired.
+        ahead: instructions that have not started, those in the queue included.
+    """
+
+    queue: deque[int] = field(default_factory=deque)
+    running: list[int] = field(default_factory=list)
+    ahead: deque[int] = field(default_factory=deque)
+
+
+class MachineState:
+    """Queues, instructions in flight and token counters; give it the events of a run in order.
+
+    Args:
+        instructions: the program.
+        tokens: the counters before the run.
+        queued: whether the events tell of queues; otherwise an instruction is handed out when it starts.
+    """
+
+    def __init__(self, instructions: Sequence[Instruction], tokens: Tokens, *, queued: bool) -> None:
+        self.instructions = instructions
+        self.queued = queued
+        self.tokens = list(tokens)
+        self.units = {unit: UnitState() for unit in WORKERS}
+        for index, instruction in enumerate(instructions):
+            if instruction.unit in self.units:
+                self.units[instruction.unit].ahead.append(index)
+        self.handed_out = 0
+        self._pushers: dict[Counter, list[int]] = {counter: [] for counter in Counter}
+        for index, instruction in enumerate(instructions):
+            for counter in pushes(instruction):
+                self._pushers[counter].append(index)
+        self._popped = dict.fromkeys(Counter, 0)
+        self._initial = tokens
+
+    def apply(self, event: Event) -> None:
+        """Take in what happens next."""
+        kind, index = event.kind, event.instruction
+        if kind is EventKind.QUEUE_PUSH:
+            self.units[Unit(event.value)].queue.append(index)
+            self.handed_out += 1
+        elif kind is EventKind.QUEUE_POP:
+            self.units[event.unit].queue.popleft()
+        elif kind is EventKind.START:
+            self.units[event.unit].ahead.popleft()
+            self.units[event.unit].running.append(index)
+            self.handed_out += not self.queued
+        elif kind is EventKind.RETIRE:
+            self.units[event.unit].running.remove(index)
+        elif kind is EventKind.TOKEN_POP:
+            self.tokens[event.value] -= 1
+            self._popped[Counter(event.value)] += 1
+        elif kind is EventKind.TOKEN_PUSH:
+            self.tokens[event.value] += 1
+
+    def head(self, unit: Unit) -> int | None:
+        """The instruction that starts next in a unit, if fetch has handed it out."""
+        state = self.units[unit]
+        if self.queued:
+            return state.queue[0] if state.queue else None
+        return state.ahead[0] if state.ahead else None
+
+    def lacking(self, index: int) -> list[tuple[Counter, int | None]]:
+        """The tokens that keep an instruction from starting, each with the instruction that sends it."""
+        found = []
+        for counter in pops(self.instructions[index]):
+            if not self.tokens[counter]:
+                number = self._popped[counter] - self._initial[counter]
+                senders = self._pushers[counter]
+                found.append((counter, senders[number] if number < len(senders) else None))
+        return found
+
+
+def functional_events(instructions: Sequence[Instruction], run: FunctionalRun) -> Iterator[Event]:
+    """A functional execution as events: the n-th instruction starts and retires in "cycle" n."""
+    for cycle, index in enumerate(run.order):
+        instruction = instructions[index]
+        unit = instruction.unit
+        yield from (Event(cycle, unit, EventKind.TOKEN_POP, index, c) for c in pops(instruction))
+        yield Event(cycle, unit, EventKind.START, index, 0)
+        yield Event(cycle, unit, EventKind.RETIRE, index, 0)
+        yield from (Event(cycle, unit, EventKind.TOKEN_PUSH, index, c) for c in pushes(instruction))

@@ -1,0 +1,121 @@
+"""What the analytical model predicts against what is simulated, over a spread of shapes and plans.
+
+    python bench/predictions.py [--plans N] [--json]
+
+For each product on each machine: the chosen plan, and others from the best to the worst of those that the
+model compared. ``error`` is that of the chosen plan, ``worst`` the largest of all; ``rank`` is the rank
+correlation of predicted and simulated cycles within a row; ``loss`` says how much slower the chosen plan is
+than the fastest of those simulated.
+"""
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+
+import accel
+from accel.compiler.build import compile_schedule
+from accel.compiler.default import Candidate, candidates, gemm_schedule
+from accel.sim.timing.model import simulate_timing
+
+PRODUCTS: list[tuple[int, int, int, dict[str, Any]]] = [
+    (256, 256, 256, {"shift": 8}),
+    (512, 512, 512, {"shift": 10, "bias": True}),
+    (100, 300, 77, {"shift": 6, "bias": True}),
+    (1, 1000, 512, {}),
+    (4096, 64, 32, {"relu": True}),
+    (33, 17, 129, {"shift": 6}),
+    (5, 4096, 1, {"bias": True}),
+    (784, 128, 256, {"shift": 8, "bias": True, "transpose_a": True}),
+    (64, 64, 4096, {"shift": 12, "transpose_b": True}),
+]
+CONFIGS = ("gemm8x8", "vta", "tiny")
+
+
+def spread(found: list[Candidate], count: int) -> list[Candidate]:
+    """The first, the best of each number of threads, and others evenly."""
+    chosen = {0}
+    for threads in {c.plan.threads for c in found}:
+        chosen.add(next(n for n, c in enumerate(found) if c.plan.threads == threads))
+    chosen.update(np.linspace(0, len(found) - 1, count).astype(int).tolist())
+    return [found[n] for n in sorted(chosen)]
+
+
+def measure(config: str, M: int, N: int, K: int, options: dict[str, Any], plans: int) -> dict[str, Any]:
+    """Predicted and simulated cycles for one product."""
+    machine = accel.machine(config)
+    workload = accel.gemm(M, N, K, **options)
+    predicted, simulated = [], []
+    for candidate in spread(candidates(workload, machine.config), plans):
+        image = compile_schedule(gemm_schedule(workload, machine, candidate.plan), machine.config)
+        run = simulate_timing(image.instructions, image.config, address=image.code_offset)
+        predicted.append(round(candidate.prediction.cycles))
+        simulated.append(run.cycles)
+    return {"config": config, "size": [M, N, K], "predicted": predicted, "simulated": simulated}
+
+
+def errors(row: dict[str, Any]) -> np.ndarray:
+    return np.array(row["predicted"]) / np.array(row["simulated"]) - 1
+
+
+def rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Spearman's, equal values sharing their mean rank."""
+    return float(np.corrcoef(_ranks(a), _ranks(b))[0, 1])
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[places]
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Over all plans of all products."""
+    predicted = np.concatenate([row["predicted"] for row in rows])
+    simulated = np.concatenate([row["simulated"] for row in rows])
+    error = np.abs(predicted / simulated - 1)
+    chosen = np.array([errors(row)[0] for row in rows])
+    return {
+        "plans": len(predicted),
+        "rank_correlation": rank_correlation(predicted, simulated),
+        "median_error": float(np.median(error)),
+        "worst_error": float(error.max()),
+        "worst_error_of_chosen": float(np.abs(chosen).max()),
+        "worst_loss": max(row["simulated"][0] / min(row["simulated"]) - 1 for row in rows),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--plans", type=int, default=8)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    rows = [measure(config, *product, options.plans) for config in CONFIGS for product in PRODUCTS]
+    if options.json:
+        print(json.dumps({"rows": rows, "summary": summary(rows)}, indent=2))
+        return
+    print(
+        f"{'machine':<9}{'size':<18}{'plans':>5}{'predicted':>12}{'simulated':>12}{'error':>8}{'worst':>8}"
+        f"{'rank':>7}{'loss':>7}"
+    )
+    for row in rows:
+        size = "x".join(map(str, row["size"]))
+        error = errors(row)
+        rank = rank_correlation(np.array(row["predicted"]), np.array(row["simulated"]))
+        loss = row["simulated"][0] / min(row["simulated"]) - 1
+        print(
+            f"{row['config']:<9}{size:<18}{len(error):>5}{row['predicted'][0]:>12,}{row['simulated'][0]:>12,}"
+            f"{error[0]:>8.1%}{max(error, key=abs):>8.1%}{rank:>7.2f}{loss:>7.1%}"
+        )
+    total = summary(rows)
+    print(
+        f"{total['plans']} plans: rank correlation {total['rank_correlation']:.4f}, median error "
+        f"{total['median_error']:.1%}, worst {total['worst_error']:.1%} (of chosen plans "
+        f"{total['worst_error_of_chosen']:.1%}), worst loss {total['worst_loss']:.1%}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,385 @@
+"""Real programs, damaged: whatever comes of them is a clean result or a typed error, in bounded time.
+
+    python -m tests.campaign [--count 10000] [--seed 0] [--vectors DIR] [--backends functional,sim] [--json]
+
+Hypothesis draws a program (compiled by us, one of ``tests/programs``, other compilers' vectors) and what is
+done to it: bits flipped, the end cut off, instructions duplicated, deleted, exchanged, moved, fields set to
+extreme values, tokens added or lost, micro-ops and data changed. Each is checked and run on every backend,
+from the same scratchpad contents. The run must end within its limits, by itself or with an error of the
+machine; nothing else may be raised. Where the check has found no race, all backends must tell the same, and
+what it says must come true. A program that fails this is left in ``campaign-failure.s``.
+"""
+
+import argparse
+import collections
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as hypothesis_seed
+from hypothesis import strategies as st
+
+import accel
+from accel.assembly import disassemble
+from accel.config import INSTRUCTION_BYTES
+from accel.dram import Dram
+from accel.errors import MachineError
+from accel.faults import Cause
+from accel.isa import Instruction, Transfer, class_slots, decode, encode
+from accel.program import Program
+from accel.replays import find_programs, load_any
+from accel.sim.functional.scratchpads import Scratchpads
+
+BACKENDS_TRIED = ("functional", "sim")
+MAX_CYCLES = 1_000_000
+MAX_UOPS = 200_000
+FAILURE = Path("campaign-failure.s")
+SECONDS = 20.0
+"""What one run may take, checks included, on a slow and busy machine."""
+_TOKENS = ("pop_prev", "pop_next", "push_prev", "push_next")
+
+
+# --- programs --------------------------------------------------------------------------------------
+
+
+@cache
+def sources(vectors: str | None = None) -> dict[str, Program]:
+    """The programs that are damaged, by name."""
+    gemms: list[tuple[str, tuple[int, int, int], dict[str, Any]]] = [
+        ("tiny", (9, 17, 30), {"bias": True, "relu": True, "shift": 2}),
+        ("tiny", (40, 24, 24), {"transpose_a": True}),
+        ("tiny", (1, 1, 1), {}),
+        ("gemm8x8", (40, 50, 60), {"shift": 3}),
+        ("vta", (20, 40, 50), {"bias": True, "shift": 1}),
+        ("ecp5", (17, 20, 40), {"transpose_b": True}),
+    ]
+    found = {
+        f"{config}-{n}": accel.build(accel.gemm(*size, **options), config)
+        for n, (config, size, options) in enumerate(gemms)
+    }
+    paths = [Path(__file__).parent / "programs", *([Path(vectors)] if vectors else [])]
+    return found | {str(path): load_any(path) for path in find_programs(paths)}
+
+
+# --- damage ----------------------------------------------------------------------------------------
+
+
+def flip(draw: Callable[..., Any], program: Program) -> Program:
+    """Some bits of the instructions."""
+    raw = bytearray(program.code)
+    for _ in range(draw(st.integers(1, 4)) if raw else 0):
+        bit = draw(st.integers(0, 8 * len(raw) - 1))
+        raw[bit // 8] ^= 1 << bit % 8
+    return replace(program, code=bytes(raw))
+
+
+def truncate(draw: Callable[..., Any], program: Program) -> Program:
+    """Fewer instructions."""
+    count = draw(st.integers(0, len(program.code) // INSTRUCTION_BYTES))
+    return replace(program, code=program.code[: count * INSTRUCTION_BYTES])
+
+
+def _words(program: Program) -> list[bytes]:
+    code = program.code
+    return [code[at : at + INSTRUCTION_BYTES] for at in range(0, len(code), INSTRUCTION_BYTES)]
+
+
+def _places(draw: Callable[..., Any], words: Sequence[bytes]) -> tuple[int, int]:
+    place = st.integers(0, len(words) - 1)
+    return draw(place), draw(place)
+
+
+def duplicate(draw: Callable[..., Any], program: Program) -> Program:
+    """An instruction stands at another place, too."""
+    words = _words(program)
+    if words:
+        origin, target = _places(draw, words)
+        words.insert(target, words[origin])
+    return replace(program, code=b"".join(words))
+
+
+def delete(draw: Callable[..., Any], program: Program) -> Program:
+    """An instruction is missing."""
+    words = _words(program)
+    if words:
+        del words[draw(st.integers(0, len(words) - 1))]
+    return replace(program, code=b"".join(words))
+
+
+def reorder(draw: Callable[..., Any], program: Program) -> Program:
+    """Two instructions change places, or one goes elsewhere."""
+    words = _words(program)
+    if words:
+        a, b = _places(draw, words)
+        if draw(st.booleans()):
+            words[a], words[b] = words[b], words[a]
+        else:
+            words.insert(b, words.pop(a))
+    return replace(program, code=b"".join(words))
+
+
+def _changed(program: Program, index: int, **values: Any) -> Program:
+    instructions: list[Instruction] = list(decode(program.code, program.config))
+    instructions[index] = replace(instructions[index], **values)
+    return replace(program, code=encode(instructions, program.config))
+
+
+def extreme(draw: Callable[..., Any], program: Program) -> Program:
+    """Fields of an instruction at their ends, or anywhere."""
+    instructions = program.instructions
+    if not instructions:
+        return program
+    index = draw(st.integers(0, len(instructions) - 1))
+    slots = class_slots(type(instructions[index]), program.config)[1:]
+    chosen = draw(st.lists(st.sampled_from(slots), min_size=1, max_size=3, unique_by=lambda slot: slot.name))
+    values = {}
+    for slot in chosen:
+        value = draw(st.sampled_from([slot.low, slot.high, 1]) | st.integers(slot.low, slot.high))
+        values[slot.name] = (
+            bool(value) if isinstance(getattr(instructions[index], slot.name), bool) else value
+        )
+    return _changed(program, index, **values)
+
+
+def wild_address(draw: Callable[..., Any], program: Program) -> Program:
+    """A transfer reaches elsewhere: near the end of its memory, or far away."""
+    moving = [n for n, one in enumerate(program.instructions) if isinstance(one, Transfer)]
+    if not moving:
+        return program
+    address = st.integers(0, (1 << 32) - 1) | st.integers(0, program.config.mem_size // 4)
+    sram = st.integers(0, 200) | st.integers(0, (1 << 16) - 1)
+    values = draw(
+        st.fixed_dictionaries({}, optional={"dram_base": address, "sram_base": sram, "x_stride": sram})
+    )
+    return _changed(program, draw(st.sampled_from(moving)), **values)
+
+
+def tokens(draw: Callable[..., Any], program: Program) -> Program:
+    """Token flags added or lost."""
+    if not program.instructions:
+        return program
+    index = draw(st.integers(0, len(program.instructions) - 1))
+    flags = draw(st.lists(st.sampled_from(_TOKENS), min_size=1, max_size=2, unique=True))
+    return _changed(program, index, **{f: not getattr(program.instructions[index], f) for f in flags})
+
+
+def data(draw: Callable[..., Any], program: Program) -> Program:
+    """Bits of micro-ops and constants."""
+    if not program.segments:
+        return program
+    number = draw(st.integers(0, len(program.segments) - 1))
+    offset, content = program.segments[number]
+    raw = bytearray(content)
+    for _ in range(draw(st.integers(1, 4))):
+        raw[draw(st.integers(0, min(len(raw), 256) - 1))] ^= 1 << draw(st.integers(0, 7))
+    changed = (*program.segments[:number], (offset, bytes(raw)), *program.segments[number + 1 :])
+    return replace(program, segments=changed)
+
+
+DAMAGE: dict[str, Callable[[Callable[..., Any], Program], Program]] = {
+    one.__name__: one
+    for one in (flip, truncate, duplicate, delete, reorder, extreme, wild_address, tokens, data)
+}
+
+
+# --- outcomes --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended: without an error, or its cause and instruction; its cycles, if they are known; and
+    memory after it."""
+
+    cause: Cause
+    index: int | None
+    cycles: int | None
+    dram: Dram
+    pads: Scratchpads
+
+    def same_memory(self, other: "Outcome") -> bool:
+        """Whether DRAM and scratchpads hold the same."""
+        names = ("uop", "inp", "wgt", "acc")
+        return self.dram == other.dram and all(
+            np.array_equal(getattr(self.pads, name), getattr(other.pads, name)) for name in names
+        )
+
+
+def outcome(program: Program, backend: str, seed: int) -> Outcome:
+    """Run a program; anything but an error of the machine goes through."""
+    dram, pads = program.dram(), Scratchpads.random(program.config, seed)
+    simulation = program.execute(dram, pads, backend=backend, max_cycles=MAX_CYCLES, max_uops=MAX_UOPS)
+    if simulation.timing is not None:
+        assert simulation.timing.cycles <= MAX_CYCLES
+    assert simulation.functional.uops <= MAX_UOPS
+    cause: object = Cause.NONE
+    index: int | None = None
+    try:
+        simulation.raise_if_bad()
+    except MachineError as error:
+        cause, index = error.cause, error.index
+    assert isinstance(cause, Cause)
+    assert (index is None) is (cause is Cause.NONE)
+    cycles = None if simulation.timing is None else simulation.timing.cycles
+    return Outcome(cause=cause, index=index, cycles=cycles, dram=dram, pads=pads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What came of one damaged program: the token check's verdict, and the cause on each backend."""
+
+    verdict: str
+    causes: dict[str, str]
+    seconds: float
+
+
+def trial(program: Program, seed: int = 0, backends: Sequence[str] = BACKENDS_TRIED) -> Trial:
+    """Check and run a program on all backends, and hold them against one another."""
+    begin = time.perf_counter()
+    report = program.check()
+    found = {backend: outcome(program, backend, seed) for backend in backends}
+    seconds = time.perf_counter() - begin
+    assert seconds < SECONDS
+    ends = {one.cause for one in found.values()}
+    if report.ok:
+        assert ends <= {Cause.NONE, Cause.LIMIT}
+    elif report.faults or report.deadlock is not None:
+        assert (
+            Cause.NONE not in ends or report.race_count or report.faults[0][1].cause is Cause.TOKEN_OVERFLOW
+        )
+    if not report.race_count and ends == {Cause.NONE}:
+        first, *others = found.values()
+        assert all(first.same_memory(other) for other in others)
+    if not report.race_count and not report.faults and Cause.LIMIT not in ends:
+        assert len({(one.cause, one.index) for one in found.values()}) == 1
+        assert len({one.cycles for one in found.values()} - {None}) <= 1
+    verdict = "refuted"
+    if report.ok or report.race_count or report.unknown_uops:
+        verdict = "proven" if report.ok else "race" if report.race_count else "unknown"
+    return Trial(
+        verdict=verdict,
+        causes={
+            backend: "done" if one.cause is Cause.NONE else one.cause.label for backend, one in found.items()
+        },
+        seconds=seconds,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Damaged:
+    """A program, what was done to it, and what is left."""
+
+    name: str
+    kinds: tuple[str, ...]
+    program: Program
+
+    def __str__(self) -> str:
+        return f"{self.name} after {', '.join(self.kinds)}"
+
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        """What Hypothesis prints: programs are long."""
+        printer.text(str(self))
+
+
+@st.composite
+def damaged(draw: Callable[..., Any], programs: dict[str, Program]) -> Damaged:
+    """Any of the programs, with one to three kinds of damage."""
+    name = draw(st.sampled_from(sorted(programs)))
+    program = programs[name]
+    kinds = draw(st.lists(st.sampled_from(sorted(DAMAGE)), min_size=1, max_size=3))
+    for kind in kinds:
+        program = DAMAGE[kind](draw, program)
+    return Damaged(name=name, kinds=tuple(kinds), program=program)
+
+
+def campaign(
+    count: int, *, seed: int = 0, vectors: str | None = None, backends: Sequence[str] = BACKENDS_TRIED
+) -> dict[str, Any]:
+    """Try ``count`` damaged programs; the tally of what came of them."""
+    programs = sources(vectors)
+    by_backend = {backend: collections.Counter[str]() for backend in backends}
+    verdicts, kinds = collections.Counter[str](), collections.Counter[str]()
+    slowest = 0.0
+    done = 0
+
+    @hypothesis_seed(seed)
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        print_blob=True,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(damaged(programs), st.integers(0, 3))
+    def attack(victim: Damaged, pads_seed: int) -> None:
+        nonlocal slowest, done
+        try:
+            result = trial(victim.program, pads_seed, backends)
+        except BaseException:
+            FAILURE.write_text(
+                f"# {victim}, seed {pads_seed}\n{disassemble(victim.program)}", encoding="utf-8"
+            )
+            raise
+        verdicts[result.verdict] += 1
+        kinds.update(victim.kinds)
+        for backend, cause in result.causes.items():
+            by_backend[backend][cause] += 1
+        slowest = max(slowest, result.seconds)
+        done += 1
+        if sys.stderr.isatty() and done % 100 == 0:
+            print(f"\r{done} of {count}", end="", file=sys.stderr)
+
+    begin = time.perf_counter()
+    attack()
+    return {
+        "programs": done,
+        "sources": len(programs),
+        "outcomes": {backend: dict(tally.most_common()) for backend, tally in by_backend.items()},
+        "token_check": dict(verdicts.most_common()),
+        "damage": dict(kinds.most_common()),
+        "slowest_seconds": round(slowest, 3),
+        "seconds": round(time.perf_counter() - begin, 1),
+    }
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__.split("\n")[0])
+    parser.add_argument("--count", type=int, default=10_000, help="damaged programs to try (10000)")
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (0)")
+    parser.add_argument(
+        "--vectors", metavar="DIR", default=os.environ.get("ACCEL_VECTORS"), help="other programs"
+    )
+    parser.add_argument(
+        "--backends", default=",".join(BACKENDS_TRIED), help="those to run on, separated by commas"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    chosen = parser.parse_args()
+    backends = tuple(chosen.backends.split(","))
+    found = campaign(chosen.count, seed=chosen.seed, vectors=chosen.vectors, backends=backends)
+    if chosen.json:
+        print(json.dumps(found, indent=2))
+        return
+    print(
+        f"{found['programs']:,} damaged programs from {found['sources']} sources, {found['seconds']} s;",
+        end=" ",
+    )
+    print(f"the slowest took {found['slowest_seconds']} s")
+    for title, tally in [
+        *found["outcomes"].items(),
+        ("token check", found["token_check"]),
+        ("damage", found["damage"]),
+    ]:
+        print(f"{title}: " + ", ".join(f"{name} {n:,}" for name, n in tally.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,293 @@
+"""Moving through runs: what has happened, what memory holds, who waits for what."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.debug import Debugger
+from accel.debug.breakpoints import Breakpoint
+from accel.debug.places import Place, parse_place
+from accel.errors import AccelError
+from accel.events import EventKind
+from accel.order import WORKERS, Counter, pops, pushes
+from accel.program import Program
+from accel.replays import load_test
+from accel.sim.functional.scratchpads import Scratchpads
+from tests.expect import refused
+from tests.programs import gemm_program
+from tests.test_directed import FILES
+
+PROGRAMS = {
+    "gemm": lambda: gemm_program(20, 16, 40, shift=3),
+    "bias": lambda: gemm_program(9, 17, 30, bias=True, relu=True, shift=2),
+}
+
+
+@cache
+def program(name: str) -> Program:
+    return PROGRAMS[name]()
+
+
+def scratchpads(one: Scratchpads) -> list[np.ndarray]:
+    return [one.uop, one.inp, one.wgt, one.acc]
+
+
+# --- the whole run -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["sim", "functional"])
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_memory_at_the_end_is_that_of_a_run(path: Path, backend: str) -> None:
+    """Also where the run ends with an error."""
+    one = load_test(path)
+    assert one.expected is not None
+    if one.expected.racy:
+        return
+    dram, pads = one.dram(), Scratchpads.random(one.config, 0)
+    one.execute(dram, pads, backend=backend)
+    debugger = Debugger(one, backend=backend)
+    while debugger.step().end is None:
+        pass
+    assert debugger.ended
+    assert debugger.dram == dram
+    for mine, right in zip(scratchpads(debugger.pads), scratchpads(pads), strict=True):
+        np.testing.assert_array_equal(mine, right)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_instruction_is_stepped_over_once_and_the_output_is_right(name: str) -> None:
+    one = program(name)
+    debugger = Debugger(one, seed=3)
+    retired: list[int] = []
+    before = -1
+    while (halt := debugger.step()).end is None:
+        events = debugger.between(before, halt.cycle)
+        retired += [e.instruction for e in events if e.kind is EventKind.RETIRE]
+        before = halt.cycle
+    assert sorted(retired) == list(range(len(one.instructions)))
+    expected = one.run(seed=3).outputs["C"]
+    found = debugger.tensor("C")
+    assert found is not None
+    np.testing.assert_array_equal(found, expected)
+    assert debugger.cycle == (one.run(seed=3).cycles or 0) - 1
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_memory_never_runs_ahead_of_retirement(name: str) -> None:
+    """The sums of a GEMM are there in the cycle in which it retires, and not in the one before."""
+    debugger = Debugger(program(name))
+    for index, instruction in enumerate(debugger.instructions):
+        if instruction.mnemonic != "STORE.OUT":
+            continue
+        debugger.restart()
+        retired = next(
+            e.cycle
+            for e in debugger.between(-1, 1 << 40)
+            if e.kind is EventKind.RETIRE and e.instruction == index
+        )
+        debugger.run_to(retired - 1)
+        before = debugger.dram.copy()
+        debugger.run_to(retired)
+        assert debugger.dram != before
+
+
+@pytest.mark.parametrize("backend", ["sim", "functional"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_state_at_every_moment(name: str, backend: str) -> None:
+    """Tokens are what was pushed less what was popped; whoever waits waits for an instruction that is not
+    done, and starts when it is."""
+    one = program(name)
+    debugger = Debugger(one, backend=backend)
+    state = debugger.state
+    waited = 0
+    while (halt := debugger.run_to(debugger.cycle + 1)).end is None:
+        done = [e for e in debugger.between(-1, halt.cycle) if e.kind in (EventKind.START, EventKind.RETIRE)]
+        started = {e.instruction for e in done if e.kind is EventKind.START}
+        retired = {e.instruction for e in done if e.kind is EventKind.RETIRE}
+        for counter in Counter:
+            sent = sum(counter in pushes(one.instructions[i]) for i in retired)
+            taken = sum(counter in pops(one.instructions[i]) for i in started)
+            assert state.tokens[counter] == sent - taken >= 0
+        for unit in WORKERS:
+            assert set(state.units[unit].running) == {
+                i for i in started - retired if one.instructions[i].unit is unit
+            }
+            head = state.head(unit)
+            for counter, sender in state.lacking(head) if head is not None else ():
+                waited += 1
+                assert sender is not None
+                assert sender not in retired
+                assert counter in pushes(one.instructions[sender])
+    assert waited
+    assert not any(state.units[unit].ahead for unit in WORKERS)
+
+
+def test_nobody_sends_what_a_deadlock_waits_for() -> None:
+    debugger = Debugger(load_test(Path(__file__).parents[1] / "programs" / "fault_deadlock.s"))
+    halt = debugger.run_to()
+    assert halt.end is not None
+    assert "deadlock" in halt.end
+    assert debugger.state.lacking(1) == [(Counter.STORE_TO_COMPUTE, None)]
+    [(counter, sender)] = debugger.state.lacking(2)
+    assert (counter, sender) == (Counter.COMPUTE_TO_STORE, None)
+
+
+# --- moving --------------------------------------------------------------------------------------------
+
+
+def test_any_way_leads_to_the_same_place() -> None:
+    one = program("gemm")
+    straight, stepped = Debugger(one), Debugger(one)
+    for target in (0, 100, 137, 400, 745, 746, 800):
+        straight.restart()
+        straight.run_to(target)
+        while stepped.cycle < target:
+            stepped.run_to(stepped.cycle + 1)
+        assert straight.cycle == stepped.cycle == target
+        assert straight.dram == stepped.dram
+        assert straight.state.tokens == stepped.state.tokens
+        for mine, right in zip(scratchpads(straight.pads), scratchpads(stepped.pads), strict=True):
+            np.testing.assert_array_equal(mine, right)
+
+
+def test_the_end_is_the_end() -> None:
+    debugger = Debugger(program("gemm"))
+    for halt in (debugger.run_to(), debugger.step(), debugger.run_to(5), debugger.run_to()):
+        assert halt.end is not None
+    debugger.restart()
+    assert not debugger.ended
+    assert debugger.step().end is None
+
+
+# --- breakpoints ---------------------------------------------------------------------------------------
+
+
+def stops(debugger: Debugger, breakpoint: Breakpoint) -> list[tuple[int, int | None]]:
+    """Cycles at which a breakpoint stops the run, and the instruction."""
+    debugger.restart()
+    debugger.breakpoints.clear()
+    debugger.add(breakpoint)
+    found = []
+    while (halt := debugger.run_to()).end is None:
+        assert halt.breakpoint is breakpoint
+        found.append((halt.cycle, None if halt.event is None else halt.event.instruction))
+    return found
+
+
+def test_breakpoints_stop_wherever_they_are_met() -> None:
+    one = program("bias")
+    debugger = Debugger(one)
+    events = debugger.between(-1, 1 << 40)
+    starts = {e.instruction: e.cycle for e in events if e.kind is EventKind.START}
+    for index in range(len(one.instructions)):
+        assert stops(debugger, Breakpoint(index=index)) == [(starts[index], index)]
+    for counter in Counter:
+        kinds = (EventKind.TOKEN_POP, EventKind.TOKEN_PUSH)
+        cycles = sorted({e.cycle for e in events if e.kind in kinds and e.value == counter})
+        assert [cycle for cycle, _ in stops(debugger, Breakpoint(counter=counter))] == cycles
+    last = debugger.cycle
+    for cycle in (0, 1, 150, last - 1):
+        assert stops(debugger, Breakpoint(cycle=cycle)) == [(cycle, None)]
+    assert stops(debugger, Breakpoint(cycle=last + 10)) == []
+
+
+def test_access_to_memory_is_seen_before_it_shows() -> None:
+    one = program("bias")
+    debugger = Debugger(one)
+    out = parse_place("C", one)
+    stores = [i for i, x in enumerate(one.instructions) if x.mnemonic == "STORE.OUT"]
+    assert [index for _, index in stops(debugger, Breakpoint(place=out, reads=False))] == stores
+    assert stops(debugger, Breakpoint(place=out, writes=False)) == []
+    loads = [i for i, x in enumerate(one.instructions) if x.mnemonic == "LOAD.INP"]
+    found = [index for _, index in stops(debugger, Breakpoint(place=parse_place("A", one)))]
+    assert found == loads
+
+
+def test_access_to_scratchpads() -> None:
+    one = load_test(Path(__file__).parents[1] / "programs" / "tokens_war.s")
+    debugger = Debugger(one)
+
+    def indices(place: str, **options: bool) -> list[int | None]:
+        return [index for _, index in stops(debugger, Breakpoint(place=parse_place(place, one), **options))]
+
+    assert indices("inp[0]") == [0, 1, 3, 4, 6, 7]
+    assert indices("inp[0]", reads=False) == [0, 3, 6]
+    assert indices("inp[1:128]") == []
+    assert indices("acc[0:2]", writes=False) == [1, 2, 4, 5, 7, 8]
+    assert indices("uop[0]") == [1, 4, 7]
+    assert indices("dram[x+4:x+8]") == [3]
+    assert indices("dram[y:]", writes=True) == [2, 5, 8]
+    assert indices("dram[0:x]") == []
+
+
+def test_several_breakpoints_the_nearest_first() -> None:
+    debugger = Debugger(program("gemm"))
+    numbers = [debugger.add(Breakpoint(cycle=cycle)) for cycle in (300, 100)]
+    numbers.append(debugger.add(Breakpoint(index=4)))
+    assert numbers == [1, 2, 3]
+    found = []
+    while (halt := debugger.run_to()).end is None:
+        found.append(str(halt.breakpoint))
+    assert found == ["cycle 100", "instruction 4", "cycle 300"]
+    debugger.restart()
+    del debugger.breakpoints[1]
+    assert str(debugger.run_to(99).breakpoint) == "None"
+    assert debugger.cycle == 99
+
+
+# --- places --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("acc", ("acc", 0, 128)),
+        ("acc[3]", ("acc", 3, 4)),
+        ("acc[3:8]", ("acc", 3, 8)),
+        ("acc[:8]", ("acc", 0, 8)),
+        ("acc[120:]", ("acc", 120, 128)),
+        ("inp[ 0x10 : 0x20 ]", ("inp", 16, 32)),
+        ("dram[0x1000:0x1040]", ("dram", 4096, 4160)),
+        ("dram[x]", ("dram", 4096, 4097)),
+        ("dram[x+4:y-2]", ("dram", 4100, 4110)),
+        ("y", ("dram", 4112, 4136)),
+    ],
+)
+def test_places(text: str, place: tuple[str, int, int]) -> None:
+    one = load_test(Path(__file__).parents[1] / "programs" / "tokens_war.s")
+    memory, first, stop = place
+    assert parse_place(text, one) == Place(memory=memory, first=first, stop=stop)
+    assert parse_place(str(parse_place(text, one)), one) == parse_place(text, one)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "'' is no place; it reads acc[3], acc[3:8], dram[0x1000:0x1040], or a name"),
+        ("acc[3", "'acc[3' is no place; it reads acc[3], acc[3:8], dram[0x1000:0x1040], or a name"),
+        ("ac[3]", "'ac[3]' is no place; did you mean 'acc'?"),
+        ("x[3]", "'x[3]' is no place; did you mean 'x'?"),
+        ("acc[128]", "'acc[128]' names nothing in acc, which has 128 elements"),
+        ("acc[8:8]", "'acc[8:8]' names nothing in acc, which has 128 elements"),
+        ("acc[4:200]", "'acc[4:200]' names nothing in acc, which has 128 elements"),
+        ("acc[q]", "'q' is no name; valid are x, y"),
+        ("acc[1+2]", "'1+2' is no number"),
+        ("acc[09]", "'09' is no number"),
+        ("dram", "all of DRAM is too much; dram[FIRST:STOP] names some bytes of it"),
+        ("dram[x+:y]", "'x+' is no number"),
+    ],
+)
+def test_texts_that_are_no_places(text: str, message: str) -> None:
+    one = load_test(Path(__file__).parents[1] / "programs" / "tokens_war.s")
+    with refused(AccelError, message):
+        parse_place(text, one)
+
+
+def test_bad_input() -> None:
+    count = len(program("gemm").instructions)
+    with refused(AccelError, f"instruction {count} does not exist; the program has {count}"):
+        Debugger(program("gemm")).instruction(count)
+    with refused(AccelError, "the seed is -1; it must not be negative"):
+        Debugger(program("gemm"), seed=-1)
