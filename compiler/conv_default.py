@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from accel.compiler.conv_model import ConvModel, conv_shape
-from accel.compiler.conv_plans import ConvTable, Sizes, fitting, part_sizes
+from accel.compiler.conv_plans import THREAD_AXES, ConvTable, Sizes, fitting, part_sizes
 from accel.compiler.conv_schedule import ConvPlan
 from accel.compiler.default import Candidate
 from accel.compiler.threads import check_threads
@@ -17,12 +17,12 @@ from accel.errors import ScheduleError
 
 _FINALISTS = 4
 """Plans of each kind (threads, what they run along, loop order) that the model looks at."""
-_BEST = 24
+_BEST = 40
 """Plans of any kind that it looks at besides."""
 _REFINED = 3
 """The best of them are tried with somewhat other sizes, until that gains nothing."""
 _THREADS = (1, 2, 3, 4)
-_CLOSE = 0.0003
+_CLOSE = 0.001
 """Plans whose cycles differ by less than this share are as good as one another; effort decides."""
 
 
@@ -44,7 +44,10 @@ def conv_candidates(workload: Workload, config: Config, threads: int | None = No
     if not len(table.rows):
         raise ScheduleError(_nothing_fits(model, threads))
     sizes = Sizes(model.shape, config, table)
-    order = np.lexsort((sizes.instructions(), sizes.quick()))
+    quick = sizes.quick()
+    # the best first; those that hardly differ by the effort
+    alike = np.floor(np.log(quick / quick.min()) / np.log(1 + _CLOSE))
+    order = np.lexsort((sizes.instructions(), alike))
     kinds = ((table.threads * 8 + table.thread_axis) * 2 + table.outer)[order]
     first = [order[np.flatnonzero(kinds == kind)[:_FINALISTS]] for kind in np.unique(kinds)]
     chosen = np.unique(np.concatenate([*first, order[:_BEST]]))
@@ -91,6 +94,9 @@ def _resized(model: ConvModel, plan: ConvPlan) -> Iterator[ConvPlan]:
         place = every.index(getattr(plan, name))
         for other in every[max(0, place - 2) : place + 3]:
             yield replace(plan, **{name: other})
+    if plan.threads > 1:
+        for axis in THREAD_AXES:
+            yield replace(plan, thread_axis=axis)
 
 
 def _nothing_fits(model: ConvModel, threads: int | None) -> str:

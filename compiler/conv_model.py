@@ -8,14 +8,17 @@ programs settle down: once the pace of like tiles is known, they are not gone th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
+
 from accel.access import DramRows
 from accel.compiler.conv_schedule import ConvPlan
-from accel.compiler.model import Prediction
+from accel.compiler.model import IntArray, Prediction
 from accel.compiler.workload import Workload
 from accel.config import INSTRUCTION_BYTES, UOP_BYTES, Config
 from accel.timing import (
@@ -31,6 +34,8 @@ _TOKEN = 1
 """Cycles from a push to the pop it allows."""
 _STEADY = 3
 """How often a kind of tiles is gone through before its pace is known."""
+_ALIKE = 1e-6
+"""Paces are equal that differ by less."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +49,7 @@ class ConvShape:
         kernel: rows and columns.
         stride: of the output in rows and columns of what is loaded.
         skip: distance of the rows that are loaded.
-        top, left: zeros in front of the input.
+        top, left: zeros in front of the input, which are neither loaded nor multiplied.
         bias: whether there is one.
         folded: whether reset and bias are one operation.
         passes: operations on each accumulator besides GEMM.
@@ -68,14 +73,39 @@ class ConvShape:
 
     @property
     def taps(self) -> int:
-        """GEMMs per output element and block of input channels."""
+        """Elements of the kernel."""
         return self.kernel[0] * self.kernel[1]
+
+    @cached_property
+    def down(self) -> IntArray:
+        """For each row of the output and of the kernel, whether they meet in a row of the input."""
+        return _meet(self.rows, self.kernel[0], self.stride[0] * self.skip, self.top, self.height)
+
+    @cached_property
+    def across(self) -> IntArray:
+        """For each column of the output and of the kernel, whether they meet in a column of the input."""
+        return _meet(self.columns, self.kernel[1], self.stride[1], self.left, self.width)
+
+    @property
+    def gemms(self) -> int:
+        """Micro-ops of GEMM that any plan takes."""
+        blocks = self.batches * self.channels * self.depth
+        return blocks * int(self.down.sum()) * int(self.across.sum())
+
+    @property
+    def outputs(self) -> int:
+        """Blocks of the output."""
+        return self.batches * self.channels * self.rows * self.columns
 
     @property
     def slots(self) -> int:
         """Micro-ops that any plan takes."""
-        outputs = self.batches * self.channels * self.rows * self.columns
-        return outputs * (self.depth * self.taps + self.passes)
+        return self.gemms + self.outputs * self.passes
+
+
+def _meet(outputs: int, kernel: int, stride: int, before: int, size: int) -> IntArray:
+    place = np.arange(outputs)[:, None] * stride + np.arange(kernel) - before
+    return ((place >= 0) & (place < size)).astype(np.int64)
 
 
 def conv_shape(workload: Workload, config: Config) -> ConvShape:
@@ -116,13 +146,11 @@ class Moved:
     Attributes:
         beats: on the bus.
         bursts, instructions: how many.
-        zeros: elements of padding that are written.
     """
 
     beats: int
     bursts: int
     instructions: int
-    zeros: int = 0
 
 
 class ConvModel:
@@ -141,22 +169,19 @@ class ConvModel:
     # --- transfers ---------------------------------------------------------------------------------
 
     def loaded(self, top: int, rows: int, left: int, columns: int, depth: int) -> Moved:
-        """``rows`` and ``columns`` of what is read of the padded input, from ``top`` and ``left`` on, in
+        """``rows`` and ``columns`` of the padded input, without the padding, from ``top`` and ``left`` on, in
         ``depth`` blocks of channels."""
         shape = self.shape
         if shape.skip == 1:
-            held_rows = min(top + rows, shape.top + shape.height) - max(top, shape.top)
-        else:
-            held_rows = rows
-        held_columns = min(left + columns, shape.left + shape.width) - max(left, shape.left)
-        key = ("inp", rows, columns, held_rows, held_columns, depth)
+            rows = min(top + rows, shape.top + shape.height) - max(top, shape.top)
+        columns = min(left + columns, shape.left + shape.width) - max(left, shape.left)
+        key = ("inp", rows, columns, depth)
         if key not in self._known:
             self._known[key] = self._boxes(
                 self.config.inp_element_bytes,
                 (depth, shape.height * shape.width),
-                (held_rows, shape.skip * shape.width),
-                held_columns,
-                zeros=depth * (rows * columns - max(0, held_rows) * max(0, held_columns)),
+                (rows, shape.skip * shape.width),
+                columns,
             )
         return self._known[key]
 
@@ -190,26 +215,23 @@ class ConvModel:
         """The bias of some blocks of channels."""
         return self._boxes(self.config.acc_element_bytes, (1, 1), (1, 1), channels)
 
-    def _boxes(
-        self, element: int, boxes: tuple[int, int], rows: tuple[int, int], row: int, zeros: int = 0
-    ) -> Moved:
+    def _boxes(self, element: int, boxes: tuple[int, int], rows: tuple[int, int], row: int) -> Moved:
         """Runs of ``row`` elements in as few instructions as possible.
 
         Args:
             element: bytes.
             boxes, rows: how often the runs repeat, and how far apart, in elements.
             row: elements.
-            zeros: around the runs.
         """
         dims = [dim for dim in (boxes, rows) if dim[0] != 1]
-        while dims and dims[-1][1] == row and not zeros:
+        while dims and dims[-1][1] == row:
             row *= dims.pop()[0]
         repeats = dims[0][0] if len(dims) > 1 else 1
         count, stride = dims[-1] if dims else (1, row)
         if min(count, row) < 1:
-            return Moved(0, 0, repeats, zeros)
+            return Moved(0, 0, 0)
         beats = burst_beats(DramRows(0, count, row * element, stride * element), self.config)
-        return Moved(repeats * sum(beats), repeats * len(beats), repeats, zeros)
+        return Moved(repeats * sum(beats), repeats * len(beats), repeats)
 
 
 class _Tile(NamedTuple):
@@ -227,14 +249,29 @@ class _Part(NamedTuple):
     begin: int
     size: int
 
+    @property
+    def span(self) -> slice:
+        return slice(self.begin, self.begin + self.size)
+
 
 @dataclass
 class _Pace:
-    """What groups of tiles of one kind take, once that is steady: cycles, and by which each unit is busy."""
+    """What groups of tiles, or steps, of one kind take, and how often in a row that was the same."""
 
+    of: object = None
     seen: int = 0
     cycles: float = 0.0
-    busy: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    busy: Sequence[float] = ()
+
+    def take(self, of: object, before: tuple[float, ...], after: tuple[float, ...]) -> None:
+        """Another one has been gone through; ``before`` and ``after`` are the walk's clocks.
+
+        As long as loads take more than GEMM, what was loaded ahead is used up; that is not steady.
+        """
+        cycles, loading, *busy = (b - a for a, b in zip(before, after, strict=True))
+        steady = of == self.of and abs(cycles - self.cycles) < _ALIKE and loading < cycles + _ALIKE
+        self.seen = self.seen + 1 if steady else 1
+        self.of, self.cycles, self.busy = of, cycles, busy
 
 
 class _Walk:
@@ -248,6 +285,8 @@ class _Walk:
         self.rows = _cuts(shape.rows, plan.rows)
         self.columns = _cuts(shape.columns, plan.columns)
         self.along_depth = plan.thread_axis == "depth"
+        self.row_kinds = [shape.down[part.span].tobytes() for part in self.rows]
+        self.column_kinds = [shape.across[part.span].tobytes() for part in self.columns]
         self.steps = [
             (depth, kernel)
             for depth in _cuts(shape.depth, plan.depth)
@@ -261,7 +300,13 @@ class _Walk:
         self.busy = [0.0, 0.0, 0.0]
         """Cycles in which compute, load and store unit are at work."""
         self.fetched = 0
+        self.gemm_instructions = 1 if shape.gemms == shape.outputs * shape.depth * shape.taps else 2
+        """Of each step."""
+        self.down: dict[tuple[int, _Part], int] = {}
+        self.across: dict[int, int] = {}
         self.flying: deque[_Flight] = deque()
+        self.bursts = self.instructions = 0
+        """In flight."""
         self.used: dict[int, float] = {}
         """By buffers: when the GEMM that read them last is done."""
         self.stored: dict[int, float] = {}
@@ -281,16 +326,20 @@ class _Walk:
             pace = paces.setdefault((before, kind), _Pace())
             before = kind
             if pace.seen >= _STEADY and group is not groups[-1]:
-                self._skip(group, pace)
+                self._skip(pace)
+                self.held.update(self._held_after(group))
                 continue
-            start, busy = self.compute_free, list(self.busy)
+            start = self.clocks
             self._group(group)
-            pace.seen += 1
-            pace.cycles = self.compute_free - start
-            pace.busy = tuple(b - a for a, b in zip(busy, self.busy, strict=True))  # type: ignore[assignment]
+            pace.take(kind, start, self.clocks)
         end = max(self.compute_free + self.model.drain, *self.stored.values())
         compute, load, store = self.busy
         return Prediction(cycles=end + 1, compute=compute, load=load, store=store)
+
+    @property
+    def clocks(self) -> tuple[float, ...]:
+        """How far computing and loading have come, and how long each unit was at work."""
+        return self.compute_free, self.port_free, *self.busy
 
     # --- tiles -------------------------------------------------------------------------------------
 
@@ -311,12 +360,7 @@ class _Walk:
     def _kind(self, group: list[_Tile]) -> object:
         """Groups of one kind take the same time if the one before them is of the same kind."""
         sizes = tuple(
-            (
-                self.rows[tile.row].size,
-                self.columns[tile.column].size,
-                self.channels[tile.channel].size,
-                tile.row in (0, len(self.rows) - 1),
-            )
+            (self.row_kinds[tile.row], self.column_kinds[tile.column], self.channels[tile.channel].size)
             for tile in group
         )
         return sizes, tuple(self.held.get(key) == value for key, value in self._held_after(group))
@@ -348,8 +392,19 @@ class _Walk:
         """Accumulators of a tile."""
         return self.rows[tile.row].size * self.columns[tile.column].size * self.channels[tile.channel].size
 
-    def _skip(self, group: list[_Tile], pace: _Pace) -> None:
-        """Go on as if a group of a known pace had been gone through."""
+    def _gemms(self, tile: _Tile, depth: _Part, kernel: _Part) -> int:
+        """Micro-ops of GEMM in a step of a tile."""
+        key = (tile.row, kernel)
+        if key not in self.down:
+            rows = self.rows[tile.row].span, kernel.span
+            self.down[key] = int(self.shape.down[rows].sum())
+        if tile.column not in self.across:
+            self.across[tile.column] = int(self.shape.across[self.columns[tile.column].span].sum())
+        channels = self.channels[tile.channel].size
+        return channels * depth.size * self.down[key] * self.across[tile.column]
+
+    def _skip(self, pace: _Pace) -> None:
+        """Go on as if something of a known pace had been gone through."""
         self.busy = [a + b for a, b in zip(self.busy, pace.busy, strict=True)]
         self.load_free += pace.cycles
         self.port_free += pace.cycles
@@ -359,11 +414,15 @@ class _Walk:
             flight.end += pace.cycles
         self.used = {key: end + pace.cycles for key, end in self.used.items()}
         self.stored = {key: end + pace.cycles for key, end in self.stored.items()}
-        self.held.update(self._held_after(group))
 
     def _group(self, group: list[_Tile]) -> None:
-        plan, shape = self.plan, self.shape
+        plan = self.plan
+        pace = _Pace()
         for number, (depth, kernel) in enumerate(self.steps):
+            if pace.seen >= _STEADY and number < len(self.steps) - 1 and pace.of == (depth.size, kernel):
+                self._skip(pace)
+                continue
+            start = self.clocks
             for slot, tile in enumerate(group):
                 elements = self._elements(tile)
                 buffers = number % plan.threads if self.along_depth else slot
@@ -372,13 +431,13 @@ class _Walk:
                 ready = self._load(buffers, self._loads(slot, tile, number))
                 if not number:
                     self._compute(elements, self.stored.get(slot, 0.0))
-                slots = elements * depth.size * kernel.size * shape.kernel[1]
-                self.used[buffers] = self._compute(slots, ready + _TOKEN)
-                self._fetch(1)
+                self.used[buffers] = self._compute(self._gemms(tile, depth, kernel), ready + _TOKEN)
+                self._fetch(self.gemm_instructions)
                 if number == len(self.steps) - 1:
-                    done = self._compute(elements * (shape.passes - 1), 0.0)
+                    done = self._compute(elements * (self.shape.passes - 1), 0.0)
                     self._store(slot, tile, done)
-                    self._fetch(shape.passes)
+                    self._fetch(self.shape.passes)
+            pace.take((depth.size, kernel), start, self.clocks)
 
     # --- units -------------------------------------------------------------------------------------
 
@@ -469,7 +528,9 @@ class _Walk:
         config = self.config
         start = max(self.load_free, free + _TOKEN)
         while self.flying and self.flying[0].end < start:
-            self.flying.popleft()
+            landed = self.flying.popleft()
+            self.bursts -= landed.bursts
+            self.instructions -= landed.instructions
         start = max(start, self._landed("instructions", 1 - config.loads_in_flight))
         asked = max(start + REQUEST_STARTUP, self._landed("bursts", 1 - config.outstanding))
         first = max(asked + config.read_latency, self.port_free)
@@ -483,6 +544,8 @@ class _Walk:
         self.port_free = first + data
         flight = _Flight(self.port_free, data, moved.bursts, moved.instructions)
         self.flying.append(flight)
+        self.bursts += moved.bursts
+        self.instructions += moved.instructions
         self.load_free = max(
             asked + moved.bursts,
             self._landed("bursts", -config.outstanding),
@@ -490,12 +553,11 @@ class _Walk:
         )
         self.busy[1] += moved.beats
         self._fetch(moved.instructions)
-        return max(self.port_free, start + moved.zeros) + WRITE_DELAY
+        return self.port_free + WRITE_DELAY
 
     def _landed(self, what: str, excess: int) -> float:
         """When so few are in flight that ``excess`` and all of them together are none too many."""
-        for flight in self.flying:
-            excess += getattr(flight, what)
+        excess += getattr(self, what)
         if excess <= 0:
             return 0.0
         for flight in self.flying:

@@ -93,8 +93,8 @@ class Sizes:
         """Of all threads."""
         self.inputs = (
             table.depth
-            * ((table.rows - 1) * shape.stride[0] + table.kernel_rows)
-            * ((table.columns - 1) * shape.stride[1] + shape.kernel[1])
+            * np.minimum((table.rows - 1) * shape.stride[0] + table.kernel_rows, -(-shape.height // shape.skip))
+            * np.minimum((table.columns - 1) * shape.stride[1] + shape.kernel[1], shape.width)
         )
         """Elements of a step."""
         self.weights = table.channels * table.depth * table.kernel_rows * shape.kernel[1]
@@ -160,7 +160,7 @@ class Sizes:
         )
         load = inputs * input_fills + weights * weight_fills
         store = self.elements * (config.out_element_bytes / config.bus_bytes)
-        sums = shape.slots - self.tiles * 0
+        sums = shape.slots
         alone = table.threads == 1
         waits = latency * np.maximum(input_fills, weight_fills)
         stored = np.where(alone | self.along_depth, self.tiles * (store + config.write_latency), 0)

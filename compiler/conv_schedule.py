@@ -1,24 +1,25 @@
 """Schedules of convolutions from plans: tiles of the output, steps of the sum, threads.
 
-    for no, yo, xo, oo: tiles of the output     (or oo outermost)
-        for ov in vthread(2):
-            for co, do: steps of the sum
-                window and weights of the step
-                for nm, om, y, x, cm, dy, dx:   one GEMM instruction
-                    gemm
-            epilogue, copy out
+for no, yo, xo, oo: tiles of the output     (or oo outermost)
+for ov in vthread(2):
+for co, do: steps of the sum
+window and weights of the step
+for nm, om, y, x, cm, dy, dx:   one GEMM instruction
+gemm
+epilogue, copy out
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
-from accel.compiler.expr import IterVar
 from accel.compiler.default import MachineLike
+from accel.compiler.expr import IterVar
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
+from accel.compiler.tensor import Tensor
+from accel.compiler.window import window_of
 from accel.compiler.workload import Workload
 from accel.config import Config
 
-PADDED = True
 ThreadAxis = Literal["channels", "rows", "depth"]
 Outer = Literal["channels", "pixels"]
 
@@ -73,14 +74,7 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
         else:
             bias.compute_at(output, channels if plan.outer == "channels" else innermost)
     data, weights = (s.tensor(read.tensor.name) for read in workload.factors)
-    if data not in s.inputs and PADDED:
-        s[data].compute_inline()
-        data = s.inputs[0]
-    if data in s.inputs:
-        inp = s[s.cache_read(data, machine.inp_buffer)]
-    else:
-        inp = s[data]
-        inp.set_scope(machine.inp_buffer)
+    inp = _loaded_input(s, data, machine)
     wgt = s[s.cache_read(weights, machine.wgt_buffer)]
     step = _tile_sums(sums, plan, machine)
     inp.compute_at(sums, step)
@@ -90,6 +84,18 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
     for stage in stages[1:]:
         _tile_epilogue(stage, machine)
     return s
+
+
+def _loaded_input(s: Schedule, data: Tensor, machine: MachineLike) -> Stage:
+    """The stage that loads the input. Padding is neither loaded nor multiplied; rows may be skipped."""
+    window = None if data in s.inputs else window_of(s[data].axis, s[data].body)
+    if window is not None and not window.padded:
+        s[data].set_scope(machine.inp_buffer)
+        return s[data]
+    if window is not None:
+        s[data].compute_inline()
+        data = s.tensor(window.read.tensor.name)
+    return s[s.cache_read(data, machine.inp_buffer)]
 
 
 def _tile_output(stage: Stage, plan: ConvPlan, config: Config) -> tuple[IterVar, IterVar]:

@@ -276,11 +276,11 @@ class Stage:
     def compute_root(self) -> None:
         """Compute all of the tensor before the loops that need it.
 
-            for yo in range(8):         for y in range(64):
-                for y in range(8):          B[y] = A[y]
-                    B[y] = A[yo*8+y]    for yo in range(8):
-                for yi in range(8):         for yi in range(8):
-                    C[yo*8+yi] = B[yi]          C[yo*8+yi] = B[yo*8+yi]
+        for yo in range(8):         for y in range(64):
+            for y in range(8):          B[y] = A[y]
+                B[y] = A[yo*8+y]    for yo in range(8):
+            for yi in range(8):         for yi in range(8):
+                C[yo*8+yi] = B[yi]          C[yo*8+yi] = B[yo*8+yi]
         """
         self.attach, self.rooted = None, True
         self._record("compute_root")

@@ -21,7 +21,7 @@ from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, deco
 from accel.order import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.sim.functional.alu import alu_immediate, alu_tensor
 from accel.sim.functional.gemm import GemmBox, gemm_box, gemm_general
-from accel.sim.functional.patterns import Box, affine_box, affine_boxes, index_chunks
+from accel.sim.functional.patterns import Box, affine_box, affine_boxes, apart, index_chunks
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.functional.transfers import execute_load, execute_store
 
@@ -104,10 +104,19 @@ class Executor:
 
     def _products(self, uops: UopArray, shape: LoopShape, box: Box | None) -> tuple[GemmBox, ...]:
         """Matrix products that add up to a GEMM, if there are few."""
-        boxes = [box] if box is not None else affine_boxes(uops, shape, _MOST_BOXES)
-        products = [gemm_box(part, self.config) for part in boxes or ()]
-        known = [product for product in products if product is not None]
-        return tuple(known) if len(known) == len(products) else ()
+        boxes = affine_boxes(uops, shape, _MOST_BOXES) or [] if box is None else [box]
+        products = []
+        while boxes:
+            part = boxes.pop()
+            product = gemm_box(part, self.config)
+            if product is not None:
+                products.append(product)
+                continue
+            halves = apart(part)
+            boxes += halves
+            if not halves or len(products) + len(boxes) > _MOST_BOXES:
+                return ()
+        return tuple(products)
 
     def _execute_loops(self, instruction: Loops, pattern: _Pattern, count: int) -> None:
         pads, box = self.pads, pattern.box

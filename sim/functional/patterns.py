@@ -59,6 +59,18 @@ def affine_boxes(uops: UopArray, shape: LoopShape, most: int) -> list[Box] | Non
     return [_box(first, shape, axes) for first, axes in parts]
 
 
+def apart(box: Box) -> list[Box]:
+    """The steps of one axis that moves dst as boxes of their own, one that moves it backwards if there is any."""
+    moving = [n for n, axis in enumerate(box.axes) if axis.strides[0]]
+    if not moving:
+        return []
+    chosen = min(moving, key=lambda n: (box.axes[n].strides[0] > 0, box.axes[n].extent))
+    extent, strides = box.axes[chosen]
+    rest = box.axes[:chosen] + box.axes[chosen + 1 :]
+    bases = [tuple(b + step * s for b, s in zip(box.base, strides, strict=True)) for step in range(extent)]
+    return [Box((base[0], base[1], base[2]), rest) for base in bases]
+
+
 def _box(first: UopArray, shape: LoopShape, inner: list[Axis]) -> Box:
     """The box of the hardware's loops around ``inner`` axes."""
     used = shape.checked
