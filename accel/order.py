@@ -36,6 +36,11 @@ class Counter(IntEnum):
     def label(self) -> str:
         return f"{self.source.label} to {self.target.label}"
 
+    @property
+    def kind(self) -> str:
+        """``RAW``: what was written may be read; ``WAR``: what was read may be overwritten."""
+        return "RAW" if self.target > self.source else "WAR"
+
 
 _ENDS = {
     Counter.LOAD_TO_COMPUTE: (Unit.LOAD, Unit.COMPUTE),

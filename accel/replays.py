@@ -25,8 +25,8 @@ from accel.vectors import is_vector, load_vector
 
 TEXT_SUFFIX = ".s"
 PROGRAM_SUFFIX = ".accel"
-TIMED = ("sim",)
-"""Backends that know cycles."""
+UNTIMED = "functional"
+"""The backend that knows no cycles."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +111,24 @@ def load_test(path: str | Path) -> Program:
     return program
 
 
+def load_tests(paths: list[Path]) -> list[tuple[Path, Program]]:
+    """The programs that the paths name, and of those in folders the ones that say what must come of them.
+
+    Raises:
+        ConfigError, ProgramError: one cannot be read, or one that is named says nothing, or no folder does.
+    """
+    found = []
+    for path in find_programs(paths):
+        program = load_test(path) if path in paths else load_any(path)
+        if program.expected is not None:
+            found.append((path, program))
+    if not found:
+        raise ProgramError(
+            f"no program in {str(paths[0])!r} says what must come of it; .expect does in a test"
+        )
+    return found
+
+
 def replay(
     program: Program,
     *,
@@ -154,8 +172,7 @@ def replay(
         outputs={},
         mismatches=None,
         backend=backend,
-        config=program.config,
-        instructions=program.instructions,
+        image=program,
         simulation=simulation,
         compulsory=None,
         compile_seconds=program.compile_seconds,
@@ -167,7 +184,7 @@ def replay(
         figures["mismatches"] = sum(len(_differing(program, dram, *region)) for region in expected.memory)
     if stopped is None and differences:
         figures["error"] = error_dict(MismatchError(differences[0]))
-    applies = backend in TIMED or expected.cause is not Cause.LIMIT or program.start.max_cycles is None
+    applies = backend != UNTIMED or expected.cause is not Cause.LIMIT or program.start.max_cycles is None
     return Replay(
         name=name,
         path=path,

@@ -14,6 +14,7 @@ from accel.config import INSTRUCTION_BYTES, Config
 from accel.errors import MachineError, MismatchError, ProgramFault
 from accel.events import Event, UnitCycles
 from accel.faults import Cause, instruction_fault
+from accel.image import Image
 from accel.isa import Instruction, Memory, Transfer
 from accel.order import is_carrier
 from accel.sim.simulator import Simulation
@@ -31,6 +32,7 @@ class Result:
     Attributes:
         outputs: arrays by name.
         mismatches: elements that differ from the numpy reference, or None if they were not compared.
+        image: the program that ran, with the timing of the run.
         compulsory: what the computation takes at least, or None if it is not known.
         pack_seconds: packing of inputs and unpacking of outputs, which the host does; not in ``cycles``.
         simulate_seconds: from a loaded program with its inputs in memory to outputs and cycles in memory.
@@ -39,13 +41,22 @@ class Result:
     outputs: dict[str, npt.NDArray[Any]]
     mismatches: int | None
     backend: str
-    config: Config
-    instructions: Sequence[Instruction]
+    image: Image
     simulation: Simulation
     compulsory: Compulsory | None
     compile_seconds: float | None
     pack_seconds: float
     simulate_seconds: float
+
+    @property
+    def config(self) -> Config:
+        """The machine that it ran on."""
+        return self.image.config
+
+    @property
+    def instructions(self) -> Sequence[Instruction]:
+        """The decoded program."""
+        return self.image.instructions
 
     @property
     def cycles(self) -> int | None:

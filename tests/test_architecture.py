@@ -23,6 +23,7 @@ ABOVE = {
     "schedules",
     "debug",
     "replays",
+    "views",
     "cli",
     "__main__",
 }

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from accel.access import AccessSets, Elements, LoopAccess, Touch, loop_shape
-from accel.errors import ProgramError
 from accel.faults import fetch_fault, instruction_fault, scratchpad
 from accel.image import Image
 from accel.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Store, Transfer, decode_uops
@@ -41,6 +40,19 @@ class Annotator:
         if isinstance(instruction, Loops):
             return self._loops(instruction)
         return ""
+
+    def touches(self, index: int, instruction: Instruction) -> tuple[Touch, ...]:
+        """Scratchpad elements that the instruction reads and writes; to be called instead of :meth:`comment`.
+        None if it is at fault, or if only the run can tell."""
+        if fetch_fault(instruction, index, self._count) or instruction_fault(instruction, self._config):
+            return ()
+        if isinstance(instruction, Transfer):
+            self._follow(index, instruction)
+            return self._sets.transfer(instruction)
+        if not isinstance(instruction, Loops) or not instruction.uop_count:
+            return ()
+        words = self._uops.words(instruction)
+        return () if words is None else self._sets.loops(instruction, words).touches
 
     def steps(self, instruction: Instruction, most: int) -> Iterator[str]:
         """The first ``most`` micro-ops of a GEMM or ALU instruction with the loops' offsets added."""
@@ -113,8 +125,7 @@ def _effect(instruction: Loops, access: LoopAccess) -> str:
         if instruction.reset:
             return f"{acc} = 0"
         return f"{acc} += {_elements(named['inp', False])} * {_elements(named['wgt', False])}"
-    if not isinstance(instruction, Alu):
-        raise ProgramError(f"{instruction.mnemonic} is neither GEMM nor ALU")
+    assert isinstance(instruction, Alu)
     sources = [t for t in access.touches if t.memory == "acc" and not t.write]
     return alu_step(instruction, acc, _elements(sources[-1]))
 

@@ -64,7 +64,7 @@ def _head(image: Image) -> Iterator[str]:
     for tensor in image.tensors:
         data = tensor.to_dict()
         words = [str(data.pop(key)) for key in ("name", "role", "dtype")]
-        rest = json.dumps({key: value for key, value in data.items() if key != "offset"})
+        rest = json.dumps({key: data[key] for key in data if key != "offset" and data[key] is not None})
         yield f".tensor {' '.join(words)} {tensor.offset:#x} {rest}"
     for region in image.regions:
         yield f".region {region.name} {region.offset:#x} {region.nbytes}"

@@ -2,7 +2,8 @@
 
 import click
 
-from accel.cli.common import busy, show
+from accel.cli.common import busy, show, write
+from accel.cli.pictures import terminal_timeline
 from accel.cli.run import print_result
 from accel.compiler.workload import gemm
 from accel.listing import STAGES, stage_text
@@ -52,4 +53,6 @@ def demo(size: int, config: str) -> None:
         result = program.run()
     show("7. Run, cycle by cycle, and compared with numpy")
     print_result(program, result)
+    show("\n8. How load, compute and store overlap")
+    write(terminal_timeline(result))
     result.raise_if_wrong()

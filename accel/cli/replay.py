@@ -19,7 +19,7 @@ from accel.cli.common import check_name, json_option, limit_options, print_json,
 from accel.errors import AccelError
 from accel.isa import Loops
 from accel.program import BACKENDS, Program
-from accel.replays import Replay, find_programs, load_test, program_name
+from accel.replays import Replay, load_tests, program_name
 from accel.replays import replay as replay_program
 from accel.result import SCHEMA_VERSION
 
@@ -71,8 +71,7 @@ def replay(
       accel replay vectors/ tests/programs --backend sim
     """
     check_name("backend", backend, BACKENDS)
-    found = find_programs(list(paths))
-    programs = [(str(path), load_test(path)) for path in found]
+    programs = [(str(path), program) for path, program in load_tests(list(paths))]
     run = partial(
         _replay,
         backend=backend,

@@ -19,6 +19,7 @@ from accel.cli.common import (
     set_option,
     show,
 )
+from accel.cli.pictures import Pictures, picture_options
 from accel.errors import ProgramFault, ShapeError, nearest
 from accel.files import check_writable, write_atomically
 from accel.program import BACKENDS, Program
@@ -39,6 +40,7 @@ from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
     help="Of functional execution.",
 )
 @click.option("--no-check", is_flag=True, help="Do not compare with the numpy reference.")
+@picture_options
 @seed_option
 @set_option("timing")
 @limit_options
@@ -51,6 +53,8 @@ def run(
     serial: bool,
     order: str,
     no_check: bool,
+    trace: str | None,
+    timeline: str | None,
     seed: int,
     settings: tuple[str, ...],
     max_cycles: int,
@@ -64,6 +68,7 @@ def run(
     \b
     Example:
       accel run gemm.accel --input A=a.npy --output C=c.npy --set read_latency=100
+      accel run gemm.accel --timeline gemm.html --trace gemm.json
     """
     program = load_program(file, settings, serial=serial)
     arrays = read_inputs(inputs)
@@ -73,6 +78,7 @@ def run(
         if name not in names:
             raise ShapeError(f"{name!r} is no output of the program; {nearest(name, names)}")
         check_writable(path)
+    pictures = Pictures(trace=trace, timeline=timeline, backend=backend, as_json=as_json)
     try:
         with busy("running"):
             result = program.run(
@@ -91,10 +97,12 @@ def run(
         return error.exit_code
     for name, path in targets.items():
         write_atomically(path, array_file(result.outputs[name]))
+    pictures.draw(result)
     if as_json:
         print_json(result.to_dict())
         return 1 if result.mismatches else 0
     print_result(program, result)
+    pictures.show(result)
     result.raise_if_wrong()
     return 0
 

@@ -94,6 +94,15 @@ def test_nothing_runs_before_all_is_read(accel: Shell, vectors: Path) -> None:
     accel.refused("replay", vectors, "damaged", "--json", message=message)
 
 
+def test_programs_in_folders_that_expect_nothing_are_left_out(accel: Shell, vectors: Path) -> None:
+    gemm_program().save(accel.folder / "set" / "p.accel")
+    assert accel("replay", vectors).text.endswith("2 of 2 passed\n")
+    (accel.folder / "other").mkdir()
+    gemm_program().save(accel.folder / "other" / "p.accel")
+    message = "no program in 'other' says what must come of it; .expect does in a test"
+    accel.refused("replay", "other", message=message)
+
+
 # --- tests in assembly -----------------------------------------------------------------------------
 
 TEXT = """\

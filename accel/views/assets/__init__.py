@@ -1,0 +1,8 @@
+"""Style sheets and scripts of the pages."""
+
+from importlib.resources import files
+
+
+def asset(name: str) -> str:
+    """The text of a file in this folder."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")

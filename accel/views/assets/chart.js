@@ -1,0 +1,317 @@
+"use strict";
+// The pipeline chart: draws what is visible of a run into an <svg>, and lets one zoom, pan and point.
+// Where instructions are too narrow to be told apart, a lane shows the shares of its states instead.
+
+const accel = (() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const STATES = ["busy", "memory", "token"];      // idle is what is left
+  const NOBODY = -1;
+  const BAR = 4;          // pixels that an instruction takes on average, below which shares are shown
+  const BIN = 3;          // pixels of one share
+  const MOST_ARROWS = 240;
+  const LETTER = 6.1;     // pixels of a letter of a label, about
+
+  async function unpack(text) {
+    const bytes = Uint8Array.from(atob(text.trim()), c => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).json();
+  }
+
+  const sums = steps => { let at = 0; return steps.map(step => (at += step)); };
+
+  function element(name, attributes, text) {
+    const made = document.createElementNS(SVG, name);
+    for (const key in attributes) made.setAttribute(key, attributes[key]);
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  const grouped = n => Math.round(n).toLocaleString("en-US");
+
+  /** The first place in sorted `values` that is greater than `limit`. */
+  function above(values, limit) {
+    let low = 0, high = values.length;
+    while (low < high) { const middle = (low + high) >> 1; if (values[middle] > limit) high = middle; else low = middle + 1; }
+    return low;
+  }
+
+  /** Columns as they were packed, turned into what drawing needs. */
+  function prepared(data) {
+    const flows = { counter: data.flows.counter, source: sums(data.flows.source), target: sums(data.flows.target) };
+    const where = new Map();                        // instruction -> [lane, place]
+    const lanes = data.lanes.map((lane, number) => {
+      const s = lane.slices, p = lane.spans;
+      const slices = { index: sums(s.index), start: sums(s.start), row: s.row };
+      slices.stop = slices.start.map((start, n) => start + s.length[n]);
+      slices.begin = slices.start.map((start, n) => start + s.begin[n]);
+      slices.end = slices.start.map((start, n) => start + s.end[n]);
+      let reach = 0;
+      slices.reach = slices.stop.map(stop => (reach = Math.max(reach, stop)));
+      slices.index.forEach((index, n) => where.set(index, [number, n]));
+      const stops = sums(p.length);
+      const spans = { stop: stops, start: stops.map((stop, n) => stop - p.length[n]), state: p.state,
+        reason: p.reason, instruction: sums(p.instruction), other: sums(p.other) };
+      return { ...lane, slices, spans };
+    });
+    const tokens = new Map();                       // instruction -> its flows
+    flows.source.forEach((source, n) => {
+      for (const one of [source, flows.target[n]]) tokens.set(one, [...(tokens.get(one) || []), n]);
+    });
+    return { ...data, flows, lanes, where, tokens };
+  }
+
+  /** Shares of each state in `count` equal parts of [from, to). */
+  function shares(spans, from, to, count) {
+    const found = [0, 1, 2].map(() => new Float64Array(count));
+    const width = (to - from) / count;
+    for (let n = above(spans.stop, from); n < spans.stop.length && spans.start[n] < to; n++) {
+      const state = spans.state[n];
+      if (state > 2) continue;
+      const start = Math.max(from, spans.start[n]), stop = Math.min(to, spans.stop[n]);
+      let part = Math.min(count - 1, Math.floor((start - from) / width));
+      for (let at = start; at < stop && part < count; part++) {
+        const end = Math.min(stop, from + (part + 1) * width);
+        if (end > at) { found[state][part] += (end - at) / width; at = end; }
+      }
+    }
+    return found;
+  }
+
+  /** As much of a name as fits: all of it, what it works on, or what it begins with. */
+  function fitting(name, letters) {
+    const space = name.indexOf(" "), work = space < 0 ? name : name.slice(space + 1);
+    if (letters < 4) return "";
+    if (name.length <= letters) return name;
+    return work.length <= letters ? work : name.slice(0, letters - 1) + "…";
+  }
+
+  function chart(svg, packedData, options = {}) {
+    const data = prepared(packedData);
+    const { gutter, right, overview, axis, strip } = data.layout;
+    const first = overview + axis;
+    const bottom = first + data.lanes[data.lanes.length - 1].top + strip;
+    let width = 0, from = 0, to = data.cycles, chosen = null, pending = false;
+    const least = Math.min(data.cycles, 12);
+
+    svg.querySelectorAll(".still").forEach(one => one.remove());
+    const view = element("g", {});
+    const note = element("text", { x: gutter, y: data.layout.height - 8, class: "note" });
+    svg.append(view, note);
+
+    const plot = () => width - gutter - right;
+    const x = cycle => gutter + (cycle - from) / (to - from) * plot();
+    const cycleAt = px => from + (px - gutter) / plot() * (to - from);
+    const title = index => `#${index} ${data.names[data.name[index]]}`;
+
+    function reason(lane, n) {
+      const { spans } = lane, other = spans.other[n], one = spans.instruction[n];
+      const state = ["busy", "waits for memory", "waits for token", "idle"][spans.state[n]];
+      const length = spans.stop[n] - spans.start[n];
+      return `${lane.label}: ${length} ${length === 1 ? "cycle" : "cycles"} from ${grouped(spans.start[n])}, ${state}: `
+        + data.reasons[spans.reason[n]] + (other !== NOBODY ? ` (${title(other)})` : "")
+        + (one !== NOBODY ? ` — ${title(one)}` : "");
+    }
+
+    function summary(index) {
+      const [number, n] = data.where.get(index), s = data.lanes[number].slices;
+      const work = s.begin[n] < s.end[n] ? `, data ${grouped(s.begin[n])}–${grouped(s.end[n] - 1)}` : "";
+      return `${title(index)}: cycles ${grouped(s.start[n])}–${grouped(s.stop[n] - 1)}${work}`;
+    }
+
+    function sharesPath(spans, top, height, box) {
+      const count = Math.max(1, Math.floor(plot() / BIN));
+      const parts = shares(spans, box[0], box[1], count);
+      const base = new Float64Array(count);
+      return STATES.map((state, s) => {
+        let path = "";
+        for (let n = 0; n < count; n++) {
+          if (parts[s][n] <= 0) continue;
+          const high = parts[s][n] * height, y = top + height - base[n] - high;
+          base[n] += high;
+          path += `M${(gutter + n * plot() / count).toFixed(1)} ${y.toFixed(1)}h${(plot() / count + 0.3).toFixed(1)}v${high.toFixed(1)}h${(-plot() / count - 0.3).toFixed(1)}z`;
+        }
+        return element("path", { d: path, class: state });
+      });
+    }
+
+    function drawAxis() {
+      const target = (to - from) / Math.max(2, plot() / 110);
+      const power = 10 ** Math.floor(Math.log10(Math.max(1, target)));
+      const step = Math.max(1, [1, 2, 5, 10].map(m => m * power).find(s => s >= target));
+      for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
+        view.append(element("path", { d: `M${x(at).toFixed(1)} ${overview + axis - 5}V${bottom}`, class: "rule" }));
+        view.append(element("text", { x: x(at), y: overview + axis - 9, "text-anchor": "middle", class: "faint" }, grouped(at)));
+      }
+      view.append(element("text", { x: 4, y: overview + axis - 9, class: "faint" }, "cycle"));
+    }
+
+    function drawOverview() {
+      const busyLanes = data.lanes.filter(lane => lane.rows), height = (overview - 8) / busyLanes.length;
+      busyLanes.forEach((lane, n) => view.append(...sharesPath(lane.spans, 2 + n * height, height - 1, [0, data.cycles])));
+      const px = cycle => gutter + cycle / data.cycles * plot();
+      if (to - from < data.cycles) {
+        view.append(element("rect", { x: px(from), y: 0.5, width: Math.max(3, px(to) - px(from)), height: overview - 6, class: "window" }));
+      }
+      view.append(element("text", { x: 4, y: overview - 10, class: "faint" }, "whole run"));
+    }
+
+    function drawSpans(lane, top) {
+      const { spans } = lane, begin = above(spans.stop, from);
+      let end = begin;
+      while (end < spans.start.length && spans.start[end] < to) end++;
+      if (end - begin > plot() / 2) { view.append(...sharesPath(spans, top, strip - 1, [from, to])); return; }
+      for (let n = begin; n < end; n++) {
+        const a = Math.max(gutter, x(spans.start[n])), b = Math.min(width - right, x(spans.stop[n]));
+        if (b <= a) continue;
+        const made = element("rect", { x: a, y: top, width: Math.max(0.5, b - a), height: strip - 1,
+          class: [...STATES, "idle"][spans.state[n]], "pointer-events": "all" });
+        made.append(element("title", {}, reason(lane, n)));
+        view.append(made);
+      }
+    }
+
+    function bar(lane, n) {
+      const s = lane.slices, index = s.index[n], kind = data.kinds[data.kind[index]];
+      const y = first + lane.top + s.row[n] * lane.rowHeight, high = lane.rowHeight - 2;
+      const clip = v => Math.min(width - right, Math.max(gutter, v));
+      const a = clip(x(s.start[n])), b = clip(x(s.stop[n])), c = clip(x(s.begin[n])), d = clip(x(s.end[n]));
+      const group = element("g", { class: "slice", "data-index": index });
+      const stay = element("rect", { x: a, y, width: Math.max(0.8, b - a), height: high, class: `stay ${kind}` });
+      if (index === chosen) stay.classList.add("chosen");
+      group.append(stay);
+      if (d > c) group.append(element("rect", { x: c, y, width: Math.max(0.5, d - c), height: high, class: kind, "pointer-events": "none" }));
+      const onData = d - c >= b - a - (d - c);
+      const [left, room] = onData ? [c, d - c] : c - a >= b - d ? [a, c - a] : [d, b - d];
+      const text = fitting(data.names[data.name[index]], Math.floor((room - 6) / LETTER));
+      if (text) group.append(element("text", { x: left + 3, y: y + high / 2 + 3.5, class: onData ? "label dark" : "label" }, text));
+      group.append(element("title", {}, summary(index)));
+      group.addEventListener("click", () => select(index, true));
+      view.append(group);
+    }
+
+    function drawLane(lane) {
+      const top = first + lane.top, tall = lane.rows * lane.rowHeight;
+      view.append(element("rect", { x: gutter, y: top, width: plot(), height: tall + strip, class: "lane" }));
+      view.append(element("text", { x: 4, y: top + Math.max(strip, tall / 2 + 4), class: "unit" }, lane.label));
+      if (!lane.rows) { drawSpans(lane, top); return false; }
+      const s = lane.slices, begin = above(s.reach, from), end = above(s.start, to);
+      if (end - begin > plot() / BAR) {
+        view.append(...sharesPath(lane.spans, top, tall + strip - 1, [from, to]));
+        return false;
+      }
+      for (let n = begin; n < end; n++) if (s.stop[n] > from) bar(lane, n);
+      drawSpans(lane, top + tall);
+      return true;
+    }
+
+    function drawArrow(n) {
+      const f = data.flows, [a, i] = data.where.get(f.source[n]), [b, j] = data.where.get(f.target[n]);
+      const one = data.lanes[a], two = data.lanes[b], kind = data.counters[f.counter[n]].kind;
+      const down = two.top > one.top;
+      const x1 = x(one.slices.stop[i]), x2 = x(two.slices.start[j]);
+      const middle = (lane, place) => first + lane.top + lane.slices.row[place] * lane.rowHeight + lane.rowHeight / 2;
+      const y1 = middle(one, i), y2 = middle(two, j);
+      const bend = Math.min(40, Math.abs(x2 - x1) / 2 + 6);
+      const name = `${kind} token, ${data.counters[f.counter[n]].label}: ${title(f.source[n])} → ${title(f.target[n])}`;
+      const path = element("path", { class: `arrow ${kind}`,
+        d: `M${x1.toFixed(1)} ${y1}C${(x1 + bend).toFixed(1)} ${y1} ${(x2 - bend).toFixed(1)} ${y2} ${(x2 - 5).toFixed(1)} ${y2}` });
+      path.append(element("title", {}, name));
+      view.append(path, element("path", { d: `M${x2.toFixed(1)} ${y2}l-6 -3v6z`, class: `head ${kind}` }));
+    }
+
+    function drawArrows(visible) {
+      const shown = new Set(chosen === null ? [] : data.tokens.get(chosen) || []);
+      if (visible) {
+        const near = [], f = data.flows;
+        for (let n = 0; n < f.source.length && near.length <= MOST_ARROWS; n++) {
+          const [a, i] = data.where.get(f.source[n]), [b, j] = data.where.get(f.target[n]);
+          if (data.lanes[a].slices.stop[i] >= from && data.lanes[b].slices.start[j] <= to) near.push(n);
+        }
+        if (near.length <= Math.min(MOST_ARROWS, plot() / 8)) near.forEach(n => shown.add(n));
+      }
+      shown.forEach(drawArrow);
+    }
+
+    function draw() {
+      pending = false;
+      width = svg.clientWidth || svg.getBoundingClientRect().width || 1200;
+      svg.setAttribute("viewBox", `0 0 ${width} ${data.layout.height}`);
+      view.replaceChildren(element("rect", { x: 0, y: 0, width, height: bottom, class: "hit" }));
+      drawAxis();
+      drawOverview();
+      drawArrows(data.lanes.map(drawLane).some(detailed => detailed));
+      view.append(element("rect", { x: 0, y: overview, width: gutter - 1, height: axis, fill: "none" }));
+      if (options.shown) options.shown(from, to);
+    }
+
+    const redraw = () => { if (!pending) { pending = true; requestAnimationFrame(draw); } };
+
+    function show(start, stop) {
+      const length = Math.min(data.cycles, Math.max(least, stop - start));
+      from = Math.min(Math.max(0, start), data.cycles - length);
+      to = from + length;
+      redraw();
+    }
+
+    const zoom = (factor, at = (from + to) / 2) => show(at - (at - from) * factor, at + (to - at) * factor);
+
+    function select(index, told = false) {
+      chosen = index;
+      note.textContent = index === null ? "" : summary(index);
+      if (told && options.chosen) options.chosen(index);
+      redraw();
+    }
+
+    /** Bring an instruction into view, with its surroundings. */
+    function reveal(index) {
+      if (!data.where.has(index)) return;
+      const [number, n] = data.where.get(index), s = data.lanes[number].slices;
+      const length = Math.max(40, (s.stop[n] - s.start[n]) * 8);
+      if (s.start[n] < from || s.stop[n] > to || (s.stop[n] - s.start[n]) / (to - from) < 0.02) {
+        show((s.start[n] + s.stop[n] - length) / 2, (s.start[n] + s.stop[n] + length) / 2);
+      }
+      select(index);
+    }
+
+    const local = event => event.clientX - svg.getBoundingClientRect().left;
+    svg.addEventListener("wheel", event => {
+      if (options.gentle && !event.ctrlKey && !event.metaKey && !event.shiftKey) return;
+      event.preventDefault();
+      const sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
+      if (Math.abs(sideways) > Math.abs(event.deltaY) || event.shiftKey) {
+        const by = sideways / plot() * (to - from);
+        show(from + by, to + by);
+      } else zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) / 120), cycleAt(local(event)));
+    }, { passive: false });
+    let drag = null;
+    svg.addEventListener("pointerdown", event => {
+      const y = event.clientY - svg.getBoundingClientRect().top;
+      drag = { x: local(event), from, to, overview: y < overview, moved: false };
+      if (drag.overview) jump(event);
+    });
+    const jump = event => {
+      const at = (local(event) - gutter) / plot() * data.cycles, half = (to - from) / 2;
+      show(at - half, at + half);
+    };
+    window.addEventListener("pointermove", event => {
+      if (!drag || !event.buttons) { drag = null; return; }
+      if (drag.overview) { jump(event); return; }
+      const by = (drag.x - local(event)) / plot() * (drag.to - drag.from);
+      if (drag.moved || Math.abs(drag.x - local(event)) > 3) { drag.moved = true; show(drag.from + by, drag.to + by); }
+    });
+    window.addEventListener("pointerup", () => { drag = null; });
+    svg.addEventListener("dblclick", event => zoom(0.4, cycleAt(local(event))));
+    const keys = { "+": () => zoom(0.6), "=": () => zoom(0.6), "-": () => zoom(1 / 0.6), "0": () => show(0, data.cycles),
+      ArrowLeft: () => show(from - (to - from) / 5, to - (to - from) / 5),
+      ArrowRight: () => show(from + (to - from) / 5, to + (to - from) / 5), Escape: () => select(null) };
+    (options.keys || document).addEventListener("keydown", event => {
+      if (event.ctrlKey || event.metaKey || event.altKey || /INPUT|SELECT/.test(event.target.tagName)) return;
+      if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
+    });
+    window.addEventListener("resize", redraw);
+    draw();
+    return { show, zoom, select, reveal, cycles: data.cycles };
+  }
+
+  return { unpack, chart, grouped };
+})();

@@ -1,0 +1,86 @@
+"""All that the pictures of a run are drawn from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from accel.access import Touch
+from accel.assembly.annotate import Annotator
+from accel.errors import AccelError
+from accel.image import Image
+from accel.isa import Instruction
+from accel.result import Result
+from accel.views.activity import activity
+from accel.views.states import Activity
+from accel.views.tiles import Places, Work, work
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """A run that can be looked at.
+
+    Attributes:
+        result: of the run.
+        seen: what the units did.
+    """
+
+    result: Result
+    seen: Activity
+
+    @property
+    def image(self) -> Image:
+        """The program that ran."""
+        return self.result.image
+
+    @property
+    def instructions(self) -> Sequence[Instruction]:
+        """The decoded program."""
+        return self.image.instructions
+
+    @cached_property
+    def places(self) -> Places:
+        """What lies where in DRAM."""
+        return Places(self.image)
+
+    @cached_property
+    def touches(self) -> list[tuple[Touch, ...]]:
+        """Scratchpad elements that each instruction reads and writes."""
+        annotator = Annotator(self.image)
+        return [annotator.touches(n, one) for n, one in enumerate(self.instructions)]
+
+    @cached_property
+    def work(self) -> list[Work]:
+        """The tiles that each instruction works on."""
+        order = [one.instruction for one in self.seen.slices]
+        return work(self.image, self.touches, order, self.places)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Each instruction by its mnemonic and what it works on."""
+        return [
+            f"{one.mnemonic} {tiles}".rstrip()
+            for one, tiles in zip(self.instructions, map(str, self.work), strict=True)
+        ]
+
+
+def scene(result: Result) -> Scene:
+    """What a run looks like.
+
+    Raises:
+        AccelError: the backend has no time.
+    """
+    if result.events is None or result.cycles is None:
+        raise AccelError(
+            f"the run was on the backend {result.backend!r}, which does not say when things happen; "
+            f"traces, timelines and reports need 'sim'"
+        )
+    image = result.image
+    seen = activity(
+        result.events,
+        image.instructions,
+        image.config,
+        address=image.config.mem_base + image.code_offset,
+        cycles=result.cycles,
+        tokens=image.start.tokens,
+    )
+    return Scene(result=result, seen=seen)

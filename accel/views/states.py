@@ -1,0 +1,174 @@
+"""What is known of a run, unit by unit: states, instructions, tokens, bursts."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from accel.events import UnitCycles
+from accel.isa import Unit
+from accel.order import Counter
+
+
+class State(IntEnum):
+    """What a cycle of a unit counts as; the first that holds."""
+
+    BUSY = 0
+    MEMORY = 1
+    TOKEN = 2
+    IDLE = 3
+
+    @property
+    def label(self) -> str:
+        return ("busy", "waits for memory", "waits for token", "idle")[self]
+
+
+class Reason(IntEnum):
+    """Why a unit is in its state."""
+
+    WORK = 0
+    FIRST_BEAT = 1
+    NEXT_BEAT = 2
+    LAST_WRITE = 3
+    ARRIVAL = 4
+    LOAD_TO_COMPUTE = 5
+    COMPUTE_TO_LOAD = 6
+    COMPUTE_TO_STORE = 7
+    STORE_TO_COMPUTE = 8
+    LOAD_QUEUE = 9
+    COMPUTE_QUEUE = 10
+    STORE_QUEUE = 11
+    SERIAL = 12
+    EMPTY = 13
+    OCCUPIED = 14
+    DONE = 15
+
+    @property
+    def label(self) -> str:
+        return _REASONS[self]
+
+    @classmethod
+    def of_counter(cls, counter: Counter) -> "Reason":
+        """Waiting for a token of this counter."""
+        return cls[counter.name]
+
+
+_REASONS = {
+    Reason.WORK: "works",
+    Reason.FIRST_BEAT: "memory: no data yet",
+    Reason.NEXT_BEAT: "memory: between bursts",
+    Reason.LAST_WRITE: "memory: until the last write is done",
+    Reason.ARRIVAL: "memory: the next instruction has not arrived",
+    Reason.LOAD_TO_COMPUTE: "RAW token from load",
+    Reason.COMPUTE_TO_LOAD: "WAR token from compute",
+    Reason.COMPUTE_TO_STORE: "RAW token from compute",
+    Reason.STORE_TO_COMPUTE: "WAR token from store",
+    Reason.LOAD_QUEUE: "the load unit's queue is full",
+    Reason.COMPUTE_QUEUE: "the compute unit's queue is full",
+    Reason.STORE_QUEUE: "the store unit's queue is full",
+    Reason.SERIAL: "serial: the instruction before has not retired",
+    Reason.EMPTY: "its queue is empty",
+    Reason.OCCUPIED: "what runs must be done first",
+    Reason.DONE: "nothing left to do",
+}
+NOBODY = -1
+"""In place of an instruction's number."""
+
+
+class Span(NamedTuple):
+    """Cycles ``[start, stop)`` of one unit in one state."""
+
+    start: int
+    stop: int
+    state: State
+    reason: Reason
+    instruction: int
+    """The one that works or waits, or :data:`NOBODY`."""
+    other: int
+    """The instruction that is waited for, or :data:`NOBODY`."""
+
+
+class Slice(NamedTuple):
+    """One instruction in its unit, from its start up to and including the cycle of its retirement."""
+
+    instruction: int
+    unit: Unit
+    queued: int
+    """The cycle in which fetch handed it out."""
+    start: int
+    stop: int
+    begin: int
+    """First cycle in which data moves or a micro-op is issued; ``stop`` if there is none."""
+    end: int
+    """Behind the last such cycle; ``stop`` if there is none."""
+    row: int
+    """Slices of a unit that overlap are in different rows."""
+
+
+class Flow(NamedTuple):
+    """A token from the instruction that pushed it to the one that popped it."""
+
+    counter: Counter
+    source: int
+    target: int
+    pushed: int
+    popped: int
+
+
+class Beats(NamedTuple):
+    """A burst on the bus in cycles ``[start, stop)``."""
+
+    unit: Unit
+    instruction: int
+    grant: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Activity:
+    """A run by units.
+
+    Attributes:
+        cycles: length of the run.
+        slices: instructions in order of their start; those that did not retire end with the run.
+        spans: per unit, its states; they cover the run without gaps or overlaps.
+        flows: tokens in the order in which they were popped; those of the start and those left over have
+            only one end and are left out.
+        bursts: in order of their grants, per unit.
+        queues: per unit that has a queue, ``(cycle, entries)`` whenever the number changes.
+        tokens: per counter, ``(cycle, tokens)`` at the start and whenever the number changes.
+    """
+
+    cycles: int
+    slices: list[Slice]
+    spans: dict[Unit, list[Span]]
+    flows: list[Flow]
+    bursts: list[Beats]
+    queues: dict[Unit, list[tuple[int, int]]]
+    tokens: dict[Counter, list[tuple[int, int]]]
+
+    def beats_by(self, step: int, unit: Unit) -> list[int]:
+        """Beats of a unit's bursts in every ``step`` cycles."""
+        found = [0] * -(-self.cycles // step)
+        for burst in self.bursts:
+            if burst.unit is not unit:
+                continue
+            start = burst.start
+            while start < min(burst.stop, self.cycles):
+                place = start // step
+                stop = min(burst.stop, self.cycles, (place + 1) * step)
+                found[place] += stop - start
+                start = stop
+        return found
+
+    def unit_cycles(self, unit: Unit) -> UnitCycles:
+        """Where a unit's cycles went."""
+        sums = dict.fromkeys(State, 0)
+        for span in self.spans[unit]:
+            sums[span.state] += span.stop - span.start
+        return UnitCycles(
+            busy=sums[State.BUSY],
+            memory_stall=sums[State.MEMORY],
+            token_stall=sums[State.TOKEN],
+            idle=sums[State.IDLE],
+        )

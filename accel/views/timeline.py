@@ -1,0 +1,113 @@
+"""The pipeline chart of a run in a file of its own, which one can zoom into."""
+
+from html import escape
+from string import Template
+
+from accel.views.assets import asset
+from accel.views.chart import WIDTH, chart_data, height, packed
+from accel.views.scene import Scene
+from accel.views.still import legend, still
+
+_START = """accel.unpack(document.getElementById("data").textContent).then(data => {
+  const chart = accel.chart(document.querySelector("svg.chart"), data);
+  document.querySelectorAll("[data-zoom]").forEach(button => button.addEventListener("click", () => {
+    const factor = Number(button.dataset.zoom);
+    if (factor) chart.zoom(factor); else chart.show(0, chart.cycles);
+  }));
+});"""
+
+_SVG = Template(
+    """<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 $width $height" $size>
+<title>$title</title>
+<style>
+$style</style>
+<g class="still">
+$still
+</g>
+<g class="legend">$legend</g>
+$scripts</svg>
+"""
+)
+
+_PAGE = Template(
+    """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+<style>
+$style</style>
+</head>
+<body>
+<header>
+<h1>$title</h1>
+<p>$facts</p>
+<p class="hint"><button data-zoom="0.5">zoom in</button><button data-zoom="2">zoom out</button><button
+data-zoom="0">whole run</button> or turn the wheel, drag, press + &minus; 0 &larr; &rarr;;
+point at anything to see what it is.</p>
+</header>
+$svg<script type="text/plain" id="data">$data</script>
+<script>
+$script
+$start
+</script>
+</body>
+</html>
+"""
+)
+
+
+def title(scene: Scene) -> str:
+    """The program and the machine in a few words."""
+    options = (scene.image.source or {}).get("options")
+    name = "program"
+    if isinstance(options, dict) and "workload" in options:
+        sizes = [f"{k}={v}" for k, v in options.items() if type(v) is int]
+        name = " ".join([str(options["workload"]), *sizes])
+    return f"{name} on {scene.result.config.name}"
+
+
+def facts(scene: Scene) -> str:
+    """The most important figures in one line."""
+    result = scene.result
+    known = [f"{result.cycles:,} cycles", f"{len(result.instructions):,} instructions"]
+    if result.utilization is not None:
+        known.append(f"{result.utilization:.1%} of the GEMM core used")
+    if result.config.serial:
+        known.append("serial")
+    return ", ".join([*known, f"backend {result.backend}", str(result.config)])
+
+
+def chart_svg(scene: Scene, *, size: str, scripts: str = "") -> str:
+    """The picture of the whole run; scripts in it redraw it."""
+    return _SVG.substitute(
+        width=WIDTH,
+        height=height(scene),
+        size=size,
+        title=escape(f"{title(scene)}: {facts(scene)}"),
+        style=asset("chart.css"),
+        still=still(scene),
+        legend=legend(scene),
+        scripts=scripts,
+    )
+
+
+def timeline_svg(scene: Scene) -> str:
+    """The chart as an SVG file: a picture anywhere, and in a browser of its own one can zoom."""
+    data = f'<script type="text/plain" id="data">{packed(chart_data(scene))}</script>'
+    script = f"<script><![CDATA[\n{asset('chart.js')}\n{_START}\n]]></script>\n"
+    return chart_svg(scene, size=f'width="100%" height="{height(scene)}"', scripts=data + "\n" + script)
+
+
+def timeline_html(scene: Scene) -> str:
+    """The chart as a page, with buttons."""
+    return _PAGE.substitute(
+        title=escape(title(scene)),
+        facts=escape(facts(scene)),
+        style=asset("page.css"),
+        svg=chart_svg(scene, size=f'style="width:100%;height:{height(scene)}px"'),
+        data=packed(chart_data(scene)),
+        script=asset("chart.js"),
+        start=_START,
+    )

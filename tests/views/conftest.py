@@ -1,0 +1,48 @@
+"""A browser, and pages opened in it."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A headless Chromium; without one the test is skipped, and says what is missing."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is missing: pip install playwright"
+    )
+    path = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if path is None:
+        pytest.skip("Chromium is missing: apt-get install chromium")
+    with playwright.sync_playwright() as run:
+        browser = run.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Open a file as a page of a laptop's size; complaints on the console and requests are errors."""
+    pages, complaints = [], []
+
+    def visit(path: Path, *, dark: bool = False, width: int = 1366, height: int = 768) -> Any:
+        page = chromium.new_page(
+            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
+        )
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda asked: asked.url.startswith("http") and complaints.append(asked.url))
+        page.set_default_timeout(20_000)
+        page.goto(path.as_uri())
+        pages.append(page)
+        return page
+
+    yield visit
+    for page in pages:
+        page.close()
+    assert complaints == []

@@ -1,0 +1,78 @@
+"""What units did, from events alone, against what the simulator counts."""
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel.config import NAMED, Config
+from accel.faults import Cause
+from accel.isa import Instruction, Unit
+from accel.sim.timing.model import TimingRun, simulate_timing
+from accel.views.activity import activity
+from accel.views.states import Activity, State
+from tests.strategies import examples, programs, timings
+
+TINY = NAMED["tiny"]
+
+
+def look(program: list[Instruction], config: Config, **arguments: Any) -> tuple[TimingRun, Activity]:
+    """A run, and its activity."""
+    run = simulate_timing(program, config, **arguments)
+    tokens = arguments.get("tokens", (0, 0, 0, 0))
+    address = arguments["address"]
+    seen = activity(run.events(), program, config, address=address, cycles=run.cycles, tokens=tokens)
+    return run, seen
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"size": 12, "x_size": 12, "y_size": 3},
+        {"size": 40, "x_size": 2, "y_size": 2},
+        {"size": 6, "x_size": 100, "y_size": 2},
+    ],
+    ids=["mixed", "many instructions", "long rows"],
+)
+def test_states_add_up_to_what_the_simulator_counts(sizes: dict[str, int]) -> None:
+    ended: list[bool] = []
+
+    @examples(120)
+    @given(st.data())
+    def compare(data: st.DataObject) -> None:
+        config = replace(data.draw(timings(TINY)), mem_base=4096, mem_size=16200)
+        program = data.draw(programs(config, pad=3, dram_bytes=1 << 13, **sizes))
+        tokens = data.draw(st.tuples(*[st.sampled_from((0, 0, 1))] * 4))
+        run, seen = look(program, config, address=4096, tokens=tokens)
+        if run.stop is not None and run.stop.fault.cause is not Cause.DEADLOCK:
+            return
+        ended.append(run.stop is None)
+        for unit in Unit:
+            spans = seen.spans[unit]
+            assert sum(s.stop - s.start for s in spans) == run.cycles
+            assert all(a.stop == b.start and a.start < a.stop for a, b in pairwise(spans))
+            assert seen.unit_cycles(unit) == run.unit_cycles[unit], unit
+        for one in seen.slices:
+            step = run.steps[one.instruction]
+            assert (one.unit, one.queued, one.start) == (step.unit, step.dispatch, step.start)
+            assert one.stop == (run.cycles if step.retire is None else step.retire + 1)
+            assert one.start <= one.begin <= one.end <= one.stop
+        for a, b in ((a, b) for a in seen.slices for b in seen.slices if a < b):
+            apart = a.stop <= b.start or b.stop <= a.start
+            assert apart or a.unit != b.unit or a.row != b.row
+        for flow in seen.flows:
+            assert flow.pushed < flow.popped
+            assert flow.counter in run.steps[flow.source].pushes
+            assert flow.counter in run.steps[flow.target].pops
+        waited = {s.instruction for unit in Unit for s in seen.spans[unit] if s.state is State.TOKEN}
+        assert waited <= set(range(len(program)))
+        for unit, changes in seen.queues.items():
+            depth = getattr(config, f"{unit.label}_queue")
+            assert all(0 <= level <= depth for _, level in changes)
+
+    compare()
+    assert any(ended)
+    assert not all(ended)

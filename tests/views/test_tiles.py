@@ -1,0 +1,129 @@
+"""Tiles: where what an instruction works on lies in its tensor."""
+
+from collections import Counter
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accel.access import dram_rows
+from accel.isa import Alu, Gemm, Load, Memory, Store, Transfer
+from accel.layout import blocked
+from accel.views.tiles import ELSEWHERE, MICRO_OPS, Tile, _box, joined
+from tests.views.runs import from_text, look
+
+SIZES = [(24, 24, 32), (3, 9, 5), (17, 23, 9)]
+
+
+def extent(found: np.ndarray, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """The smallest box around elements given by their numbers, counted from one; zero is padding."""
+    places = np.unravel_index(found[found > 0] - 1, shape)
+    return tuple((int(axis.min()), int(axis.max())) for axis in places)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("config", ["tiny", "gemm8x8"])
+def test_transfers_name_what_they_move(sizes: tuple[int, int, int], config: str) -> None:
+    scene = look(*sizes, config=config)
+    tensors = {t.name: t for t in scene.image.tensors}
+    seen = Counter()
+    for index, one in enumerate(scene.instructions):
+        if not isinstance(one, Transfer) or one.memory == Memory.UOP:
+            continue
+        (tile,) = scene.work[index].target
+        tensor = tensors[tile.name]
+        shape = tensor.layout.shape
+        flat = tensor.layout.pack(np.arange(prod(shape)).reshape(shape) + 1).ravel()
+        rows = dram_rows(one, scene.image.config)
+        assert rows is not None
+        first = rows.start - scene.image.config.mem_base - tensor.offset
+        moved = np.concatenate([flat[first + y * rows.stride :][: rows.row_bytes] for y in range(rows.rows)])
+        assert tile.box == extent(moved, shape)
+        seen[tile.name, type(one)] += 1
+    assert set(seen) == {("A", Load), ("B", Load), ("C", Store)}
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_products_name_what_they_multiply(sizes: tuple[int, int, int]) -> None:
+    """All GEMMs together do the whole matrix product, each multiply-accumulate once."""
+    scene = look(*sizes)
+    M, N, K = sizes
+    done = np.zeros((M, N, K), dtype=np.int64)
+    zeroed = np.zeros((M, N), dtype=np.int64)
+    for one, work in zip(scene.instructions, scene.work, strict=True):
+        if not isinstance(one, Gemm):
+            continue
+        (m, n) = (slice(a, b + 1) for a, b in work.target[0].box)
+        if one.reset:
+            zeroed[m, n] += 1
+            continue
+        a, b = sorted(work.sources)
+        assert (a.name, b.name) == ("A", "B")
+        assert a.box[0] == work.target[0].box[0]
+        assert b.box[1] == work.target[0].box[1]
+        assert a.box[1] == b.box[0]
+        done[m, n, slice(a.box[1][0], a.box[1][1] + 1)] += 1
+    assert (done == 1).all()
+    assert (zeroed == 1).all()
+
+
+def test_what_follows_the_product_names_its_target_and_operand() -> None:
+    scene = look(8, 8, 8, bias=True, shift=3)
+    alu = [work for one, work in zip(scene.instructions, scene.work, strict=True) if isinstance(one, Alu)]
+    assert alu
+    assert {tile.name for work in alu for tile in work.target} == {"C"}
+    assert {tile.name for work in scene.work for tile in (*work.target, *work.sources)} >= {"bias", "C"}
+
+
+def test_places_without_tensors() -> None:
+    scene = from_text(
+        """
+        .config tiny
+        .region spare 0x4000 64
+        LOAD.UOP  dram_base=0 y_size=1 x_size=1
+        LOAD.ACC  dram_base=spare y_size=1 x_size=1
+        LOAD.INP  dram_base=8 y_size=1 x_size=1
+        LOAD.WGT  dram_base=8
+        FINISH
+        """
+    )
+    assert scene.names == [
+        f"LOAD.UOP {MICRO_OPS}",
+        "LOAD.ACC spare",
+        f"LOAD.INP {ELSEWHERE}",
+        "LOAD.WGT",
+        "FINISH",
+    ]
+
+
+@given(data=st.data())
+def test_a_box_holds_all_that_is_moved(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(1, 9), min_size=2, max_size=3)))
+    element = (
+        (0, data.draw(st.sampled_from((1, 2, 4)))),
+        (len(shape) - 1, data.draw(st.sampled_from((1, 4)))),
+    )
+    layout = blocked(shape, element)
+    size = prod(layout.packed)
+    length = data.draw(st.integers(1, size))
+    rows = data.draw(st.integers(1, 3))
+    stride = data.draw(st.integers(0, max(0, (size - length) // rows)))
+    first = data.draw(st.integers(0, size - length - stride * (rows - 1)))
+    box = _box(layout, first, rows, length, stride)
+    flat = layout.pack(np.arange(prod(shape)).reshape(shape) + 1).ravel()
+    moved = np.concatenate([flat[first + y * stride :][:length] for y in range(rows)])
+    if (moved > 0).any():
+        exact = extent(moved, shape)
+        assert all(a <= c and d <= b for (a, b), (c, d) in zip(box, exact, strict=True))
+    assert all(0 <= a <= b < n for (a, b), n in zip(box, shape, strict=True))
+
+
+def test_tiles_as_text() -> None:
+    assert str(Tile("A", ((0, 7), (3, 3)))) == "A[0:8, 3]"
+    assert str(Tile("spare", ())) == "spare"
+    assert joined([Tile("A", ((0, 1),)), Tile("B", ((2, 2),)), Tile("A", ((4, 5),))]) == (
+        Tile("A", ((0, 5),)),
+        Tile("B", ((2, 2),)),
+    )

@@ -1,0 +1,224 @@
+"""The pipeline chart: as a picture, in a browser, as text."""
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from accel.errors import AccelError, ProgramError
+from accel.events import EventKind
+from accel.isa import Unit
+from accel.views import Timeline, Trace
+from accel.views.bins import shares
+from accel.views.chart import chart_data, packed
+from accel.views.scene import scene
+from accel.views.states import State
+from accel.views.text import MOST_ROWS, timeline_text
+from accel.views.timeline import timeline_svg
+from tests.expect import refused
+from tests.programs import gemm_program
+from tests.views.runs import look, many, result
+
+NAME = "{http://www.w3.org/2000/svg}"
+
+
+# --- shares ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bins", [1, 7, 500, 2000])
+def test_shares_are_the_cycles_in_each_state(bins: int) -> None:
+    seen = look().seen
+    for unit in Unit:
+        spans = seen.spans[unit]
+        exact = np.zeros((seen.cycles, len(State)))
+        for span in spans:
+            exact[span.start : span.stop, span.state] = 1
+        found = shares(spans, 0, seen.cycles, bins)
+        assert found.sum(axis=1) == pytest.approx(np.ones(bins))
+        assert found.sum(axis=0) * seen.cycles / bins == pytest.approx(exact.sum(axis=0))
+        whole = shares(spans, 0, seen.cycles, seen.cycles)
+        assert whole == pytest.approx(exact)
+
+
+# --- files -----------------------------------------------------------------------------------------
+
+
+def test_without_scripts_it_is_a_picture() -> None:
+    found = look()
+    root = ElementTree.fromstring(timeline_svg(found))
+    still = next(g for g in root.iter(f"{NAME}g") if g.get("class") == "still")
+    titles = [t.text or "" for t in still.iter(f"{NAME}title")]
+    assert sorted(int(t[1 : t.index(" ")]) for t in titles) == list(range(len(found.instructions)))
+    assert len([p for p in still.iter(f"{NAME}path") if "arrow" in (p.get("class") or "")]) == len(
+        found.seen.flows
+    )
+    width = float(root.get("viewBox", "").split()[2])
+    for rect in still.iter(f"{NAME}rect"):
+        assert 0 <= float(rect.get("x", 0)) <= float(rect.get("x", 0)) + float(rect.get("width", 0)) <= width
+
+
+def test_a_long_run_shows_shares_where_instructions_are_too_narrow() -> None:
+    root = ElementTree.fromstring(timeline_svg(scene(many())))
+    still = next(g for g in root.iter(f"{NAME}g") if g.get("class") == "still")
+    assert len(list(still.iter())) < 1500
+    assert {p.get("class") for p in still.iter(f"{NAME}path")} >= {"busy", "token"}
+
+
+def test_the_data_is_the_run() -> None:
+    found = look()
+    text = packed(chart_data(found))
+    data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(text)))
+    assert data["cycles"] == found.result.cycles
+    assert [data["names"][n] for n in data["name"]] == found.names
+    assert found.result.events is not None
+    started = {(e.instruction, e.cycle) for e in found.result.events if e.kind is EventKind.START}
+    drawn = set()
+    for lane in data["lanes"]:
+        index, start = np.cumsum(lane["slices"]["index"]), np.cumsum(lane["slices"]["start"])
+        drawn |= set(zip(index.tolist(), start.tolist(), strict=True))
+        assert sum(lane["spans"]["length"]) == data["cycles"]
+    assert drawn == started
+    assert len(data["flows"]["source"]) == len(found.seen.flows)
+
+
+def test_nothing_is_fetched_from_elsewhere() -> None:
+    for suffix in (".svg", ".html"):
+        text = Timeline(result())._content(suffix).decode()
+        links = re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s>]+)""", text)
+        assert [link for link in links if not link.startswith("#")] == []
+
+
+# --- in a browser ----------------------------------------------------------------------------------
+
+
+def count(page: Any, selector: str) -> int:
+    return int(page.evaluate(f"document.querySelectorAll('{selector}').length"))
+
+
+def settle(page: Any) -> None:
+    """Wait until what was asked for is drawn."""
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("suffix", [".svg", ".html"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_small_run_is_drawn_in_full(
+    suffix: str, dark: bool, tmp_path: Path, opened: Callable[..., Any]
+) -> None:
+    path = tmp_path / f"t{suffix}"
+    Timeline(result()).save(path)
+    page = opened(path, dark=dark)
+    page.wait_for_selector("g.slice")
+    assert count(page, ".still") == 0
+    assert count(page, "g.slice") == len(result().instructions)
+    assert count(page, "path.arrow.RAW") + count(page, "path.arrow.WAR") == len(look().seen.flows) + 2
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    ground = page.evaluate("getComputedStyle(document.querySelector('svg.chart')).backgroundColor")
+    assert ground == ("rgb(21, 25, 30)" if dark else "rgb(255, 255, 255)")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("suffix", [".svg", ".html"])
+def test_a_long_run_can_be_zoomed_into(suffix: str, tmp_path: Path, opened: Callable[..., Any]) -> None:
+    path = tmp_path / f"t{suffix}"
+    Timeline(many()).save(path)
+    page = opened(path)
+    page.wait_for_selector("path.busy")
+    assert count(page, "g.slice") < 300
+    page.mouse.move(700, 300)
+    for _ in range(12):
+        page.mouse.wheel(0, -100)
+    settle(page)
+    near = count(page, "g.slice")
+    assert 0 < near < 300
+    assert count(page, "text.label") > 0
+    assert count(page, "path.arrow") > 2
+    assert count(page, "rect.window") == 1
+    page.keyboard.press("0")
+    settle(page)
+    assert count(page, "rect.window") == 0
+
+
+@pytest.mark.browser
+def test_what_is_clicked_is_explained(tmp_path: Path, opened: Callable[..., Any]) -> None:
+    path = tmp_path / "t.html"
+    Timeline(result()).save(path)
+    page = opened(path)
+    page.wait_for_selector("g.slice")
+    page.click("g.slice[data-index='3'] rect.stay")
+    settle(page)
+    start = next(one for one in look().seen.slices if one.instruction == 3)
+    note = page.text_content("text.note")
+    assert note.startswith(f"#3 {look().names[3]}: cycles {start.start:,}")
+    assert count(page, "rect.chosen") == 1
+
+
+# --- as text ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [40, 72, 100, 300])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_text_keeps_to_its_columns(columns: int, ascii_only: bool) -> None:
+    text = timeline_text(look(), columns=columns, ascii_only=ascii_only)
+    legend = [line for line in text.splitlines() if " busy " in line or "a column is" in line]
+    assert len(legend) == 2
+    assert all(len(line) <= columns for line in text.splitlines() if line not in legend)
+    assert text.isascii() or not ascii_only
+
+
+def test_text_of_a_short_run_has_a_line_for_each_instruction() -> None:
+    found = look(8, 8, 8)
+    count = len(found.instructions)
+    assert count <= MOST_ROWS
+    lines = timeline_text(found, columns=9 + found.seen.cycles, ascii_only=True).splitlines()
+    rows = lines[-count:]
+    for index, row in enumerate(rows):
+        one = next(s for s in found.seen.slices if s.instruction == index)
+        assert row.startswith(one.unit.label)
+        bar = row[9 + one.start : 9 + one.stop]
+        assert set(bar) <= {"#", "-"}
+        assert bar.count("#") == one.end - one.begin
+        assert f"{index} {found.instructions[index].mnemonic}"[:8] in row
+
+
+def test_text_of_units_shows_what_takes_most() -> None:
+    found = look(8, 8, 8)
+    lines = timeline_text(found, columns=9 + found.seen.cycles, ascii_only=True).splitlines()
+    glyphs = {"#": State.BUSY, "m": State.MEMORY, ".": State.TOKEN, " ": State.IDLE}
+    for unit, line in zip(Unit, lines[1:5], strict=True):
+        drawn = line[9:].ljust(found.seen.cycles)
+        for span in found.seen.spans[unit]:
+            assert {glyphs[c] for c in drawn[span.start : span.stop]} == {span.state}
+
+
+def test_text_of_a_long_run_is_short() -> None:
+    assert len(str(Timeline(many())).splitlines()) == 7
+
+
+def test_a_notebook_gets_the_page() -> None:
+    assert "<iframe" in Timeline(result())._repr_html_()
+
+
+@pytest.mark.parametrize("picture", [Timeline, Trace])
+def test_a_run_without_time_has_no_picture(picture: type[Timeline | Trace]) -> None:
+    functional = gemm_program().run(backend="functional")
+    with refused(
+        AccelError,
+        f"a {picture.what} is wanted of a run on the backend 'functional', which has no time; take 'sim'",
+    ):
+        picture(functional)
+
+
+def test_the_name_of_a_file_says_what_it_is(tmp_path: Path) -> None:
+    with refused(AccelError, "the timeline is to be written to 't.png'; the name must end in .svg or .html"):
+        Timeline(result()).save("t.png")
+    with refused(ProgramError, f"'{tmp_path}/x/t.svg' cannot be written: there is no folder '{tmp_path}/x'"):
+        Timeline(result()).save(tmp_path / "x" / "t.svg")
