@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
+from accel.compiler.candidate import Candidate
 from accel.compiler.conv_model import ConvModel, conv_shape
 from accel.compiler.conv_plans import THREAD_AXES, ConvTable, Sizes, fitting, part_sizes
 from accel.compiler.conv_schedule import ConvPlan
-from accel.compiler.default import Candidate
 from accel.compiler.threads import check_threads
 from accel.compiler.workload import Workload
 from accel.config import Config
@@ -26,7 +26,9 @@ _CLOSE = 0.001
 """Plans whose cycles differ by less than this share are as good as one another; effort decides."""
 
 
-def conv_candidates(workload: Workload, config: Config, threads: int | None = None) -> list[Candidate]:
+def conv_candidates(
+    workload: Workload, config: Config, threads: int | None = None
+) -> list[Candidate[ConvPlan]]:
     """The most promising plans, best first.
 
     Args:
@@ -70,7 +72,7 @@ def conv_candidates(workload: Workload, config: Config, threads: int | None = No
     return sorted(candidates, key=partial(_rank, model, best * (1 + _CLOSE)))
 
 
-def _rank(model: ConvModel, close: float, candidate: Candidate) -> tuple[bool, float]:
+def _rank(model: ConvModel, close: float, candidate: Candidate[ConvPlan]) -> tuple[bool, float]:
     """Plans that are about as good as the best come first, those with the fewest instructions in front."""
     if candidate.prediction.cycles <= close:
         sizes = Sizes(model.shape, model.config, ConvTable.of([candidate.plan]))
@@ -88,22 +90,33 @@ def _neighbours(model: ConvModel, plans: Sequence[ConvPlan]) -> list[ConvPlan]:
 
 def _resized(model: ConvModel, plan: ConvPlan) -> Iterator[ConvPlan]:
     shape = model.shape
-    for name in ("channels", "rows", "columns", "depth"):
-        size = getattr(shape, name)
-        every = part_sizes(size, size)
-        place = every.index(getattr(plan, name))
-        for other in every[max(0, place - 2) : place + 3]:
-            yield replace(plan, **{name: other})
+    for channels in _near(shape.channels, plan.channels):
+        yield replace(plan, channels=channels)
+    for rows in _near(shape.rows, plan.rows):
+        yield replace(plan, rows=rows)
+    for columns in _near(shape.columns, plan.columns):
+        yield replace(plan, columns=columns)
+    for depth in _near(shape.depth, plan.depth):
+        yield replace(plan, depth=depth)
     if plan.threads > 1:
         for axis in THREAD_AXES:
             yield replace(plan, thread_axis=axis)
+
+
+def _near(size: int, part: int) -> list[int]:
+    """Sizes that cut into one or two parts more or less."""
+    every = part_sizes(size, size)
+    place = every.index(part)
+    return every[max(0, place - 2) : place + 3]
 
 
 def _nothing_fits(model: ConvModel, threads: int | None) -> str:
     name = model.config.name
     if threads is None:
         return f"not even the smallest tiles of this convolution fit configuration {name!r}"
-    most = max((n for n in range(1, threads) if len(fitting(model.shape, model.config, (n,)).rows)), default=0)
+    most = max(
+        (n for n in range(1, threads) if len(fitting(model.shape, model.config, (n,)).rows)), default=0
+    )
     if not most:
         return f"not even the smallest tiles of this convolution fit configuration {name!r}"
     return f"{threads} virtual threads do not fit configuration {name!r}; at most {most} do"

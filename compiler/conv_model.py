@@ -138,7 +138,6 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
     )
 
 
-
 @dataclass(frozen=True)
 class Moved:
     """One or several LOADs or STOREs together.
@@ -447,7 +446,9 @@ class _Walk:
         first = FETCH_STARTUP + config.read_latency + WRITE_DELAY
         self.port_free = first + config.fetch_buffer * INSTRUCTION_BYTES / config.bus_bytes
         self.load_free = first + 12
-        loops = sorted((plan.channels, plan.rows, plan.columns, plan.depth, plan.kernel_rows, shape.kernel[1]))
+        loops = sorted(
+            (plan.channels, plan.rows, plan.columns, plan.depth, plan.kernel_rows, shape.kernel[1])
+        )
         uops = plan.threads * (prod(loops[:-2]) + 2)
         self.port_free += uops * UOP_BYTES / config.bus_bytes
         self.compute_free = self.port_free + WRITE_DELAY + 1
@@ -557,11 +558,11 @@ class _Walk:
 
     def _landed(self, what: str, excess: int) -> float:
         """When so few are in flight that ``excess`` and all of them together are none too many."""
-        excess += getattr(self, what)
+        excess += self.bursts if what == "bursts" else self.instructions
         if excess <= 0:
             return 0.0
         for flight in self.flying:
-            number = getattr(flight, what)
+            number = flight.bursts if what == "bursts" else flight.instructions
             if excess <= number:
                 return flight.end - flight.data * (1 - excess / number)
             excess -= number

@@ -93,7 +93,9 @@ class Sizes:
         """Of all threads."""
         self.inputs = (
             table.depth
-            * np.minimum((table.rows - 1) * shape.stride[0] + table.kernel_rows, -(-shape.height // shape.skip))
+            * np.minimum(
+                (table.rows - 1) * shape.stride[0] + table.kernel_rows, -(-shape.height // shape.skip)
+            )
             * np.minimum((table.columns - 1) * shape.stride[1] + shape.kernel[1], shape.width)
         )
         """Elements of a step."""
@@ -119,7 +121,9 @@ class Sizes:
         return fitting
 
     def _bias_of_tiles(self) -> IntArray:
-        threads: IntArray = np.where(~self.along_depth & (self.pixels_outer | self.along_channels), self.table.threads, 1)
+        threads: IntArray = np.where(
+            ~self.along_depth & (self.pixels_outer | self.along_channels), self.table.threads, 1
+        )
         return threads * self.table.channels
 
     def useful(self) -> BoolArray:

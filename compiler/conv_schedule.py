@@ -12,8 +12,8 @@ epilogue, copy out
 from dataclasses import dataclass
 from typing import Literal
 
-from accel.compiler.default import MachineLike
 from accel.compiler.expr import IterVar
+from accel.compiler.machine import MachineLike
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
 from accel.compiler.tensor import Tensor
 from accel.compiler.window import window_of

@@ -6,14 +6,17 @@ and the best of them by the model. The schedule is then made of the public opera
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Protocol, get_args
+from typing import Any, get_args
 
 import numpy as np
 
+from accel.compiler.candidate import Candidate
+from accel.compiler.conv_default import conv_candidates
+from accel.compiler.conv_schedule import ConvPlan, conv_schedule
 from accel.compiler.expr import IterVar
-from accel.compiler.intrin import Intrinsic
+from accel.compiler.machine import MachineLike
 from accel.compiler.model import (
     BoolArray,
     GemmModel,
@@ -21,11 +24,9 @@ from accel.compiler.model import (
     GemmShape,
     Outer,
     PlanTable,
-    Prediction,
     ThreadAxis,
 )
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
-from accel.compiler.scope import Scope
 from accel.compiler.threads import check_threads
 from accel.compiler.workload import Workload
 from accel.config import Config
@@ -44,41 +45,6 @@ _MOST_SIZES = 40
 """Tile sizes tried per dimension."""
 
 
-class MachineLike(Protocol):
-    """What a schedule needs to know of a machine."""
-
-    @property
-    def config(self) -> Config: ...
-
-    @property
-    def inp_buffer(self) -> Scope: ...
-
-    @property
-    def wgt_buffer(self) -> Scope: ...
-
-    @property
-    def acc_buffer(self) -> Scope: ...
-
-    @property
-    def gemm(self) -> Intrinsic: ...
-
-    @property
-    def alu(self) -> Intrinsic: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A plan and what the model predicts for it.
-
-    Attributes:
-        read_bytes: of both operands that it loads from DRAM, those that are loaded again counted again.
-    """
-
-    plan: GemmPlan
-    prediction: Prediction
-    read_bytes: int
-
-
 def shape_of(workload: Workload, config: Config) -> GemmShape:
     """A matrix product in blocks of a machine's GEMM core."""
     rows, columns = workload.output.shape
@@ -95,17 +61,19 @@ def shape_of(workload: Workload, config: Config) -> GemmShape:
     )
 
 
-def candidates(workload: Workload, config: Config, threads: int | None = None) -> list[Candidate]:
+def candidates(workload: Workload, config: Config, threads: int | None = None) -> list[Candidate[Any]]:
     """The most promising plans, best first.
 
     Args:
-        workload: a matrix product.
+        workload: what is to be computed.
         config: the machine.
         threads: only plans with so many virtual threads; any number if not given.
 
     Raises:
         ScheduleError: so many threads do not fit; with the largest number that does.
     """
+    if len(workload.axes) > 2:
+        return conv_candidates(workload, config, threads)
     model = GemmModel(shape_of(workload, config), config)
     if threads is not None:
         _check_fits(model, threads)
@@ -126,12 +94,12 @@ def candidates(workload: Workload, config: Config, threads: int | None = None) -
     return sorted(found, key=partial(_rank, model, best * (1 + _CLOSE)))
 
 
-def _candidate(model: GemmModel, plan: GemmPlan) -> Candidate:
+def _candidate(model: GemmModel, plan: GemmPlan) -> Candidate[GemmPlan]:
     read_bytes = int(model.traffic(PlanTable.of([plan]))[0])
     return Candidate(plan=plan, prediction=model.predict(plan), read_bytes=read_bytes)
 
 
-def _rank(model: GemmModel, close: float, candidate: Candidate) -> tuple[bool, float]:
+def _rank(model: GemmModel, close: float, candidate: Candidate[GemmPlan]) -> tuple[bool, float]:
     """Plans that are about as good as the best come first, those with the fewest instructions in front."""
     if candidate.prediction.cycles <= close:
         return False, float(model.instructions(PlanTable.of([candidate.plan]))[0])
@@ -216,7 +184,10 @@ def default_schedule(workload: Workload, machine: MachineLike, threads: int | No
     Raises:
         ScheduleError: so many threads do not fit; with the largest number that does.
     """
-    return gemm_schedule(workload, machine, candidates(workload, machine.config, threads)[0].plan)
+    plan = candidates(workload, machine.config, threads)[0].plan
+    if isinstance(plan, ConvPlan):
+        return conv_schedule(workload, machine, plan)
+    return gemm_schedule(workload, machine, plan)
 
 
 def gemm_schedule(workload: Workload, machine: MachineLike, plan: GemmPlan) -> Schedule:

@@ -17,7 +17,7 @@ from accel.compiler.emitters import alu, dma_copy2d, fill_zero
 from accel.compiler.expr import Const, Expr, IterVar
 from accel.compiler.guards import Ranges, alike, boxes
 from accel.compiler.linear import Linear, evaluate, linear, margin, variables
-from accel.compiler.memory import DramMap, block_count, place_buffers, row_major, transfer_memory
+from accel.compiler.memory import DramMap, DramTensor, block_count, place_buffers, row_major, transfer_memory
 from accel.compiler.nest import (
     Alu,
     Buffer,
@@ -120,6 +120,9 @@ class Emission:
         self._keep: list[object] = []
         """What the caches above know by its id."""
         self._run(nest.body, {})
+        for node in copies:  # what no iteration has loaded is an input nevertheless
+            if node.source.buffer.scope is None:
+                self._placed(node.source.buffer, node.target.buffer, store=False)
 
     # --- loops -----------------------------------------------------------------------------------
 
@@ -222,16 +225,20 @@ class Emission:
         """Boxes that are equally long along ``loops``: where all of them become the same GEMM but for its
         micro-ops, that is one instruction."""
         found = [self._emitted(leaf, part, env, loops) for part in group]
-        single = [items[0] for items in found if len(items) == 1 and isinstance(items[0].instruction, Gemm)]
-        like = {replace(item.instruction, uop_end=0) for item in single}
-        if len(found) == 1 or len(single) < len(found) or len(like) > 1:
+        template, single = None, []
+        for items in found:
+            gemm = items[0].instruction if len(items) == 1 else None
+            if isinstance(gemm, Gemm) and template in (None, replace(gemm, uop_end=0)):
+                template = replace(gemm, uop_end=0)
+                single.append(items[0])
+        if template is None or len(found) == 1 or len(single) < len(found):
             for items in found:
                 self.emitted.extend(items)
             return
         key = tuple(map(id, single))
         if key not in self._joined:
             uops = np.concatenate([item.uops for item in single])
-            self._joined[key] = Emitted(replace(like.pop(), uop_end=len(uops)), uops)
+            self._joined[key] = Emitted(replace(template, uop_end=len(uops)), uops)
         self.emitted.append(self._joined[key])
 
     def _emit(self, node: Node, env: Env) -> None:
@@ -240,9 +247,7 @@ class Emission:
         else:
             self.emitted.extend(self._emitted(node, {}, env, ()))
 
-    def _emitted(
-        self, node: Node, ranges: Ranges, env: Env, loops: tuple[int, ...]
-    ) -> Sequence[Emitted]:
+    def _emitted(self, node: Node, ranges: Ranges, env: Env, loops: tuple[int, ...]) -> Sequence[Emitted]:
         """The instructions of a call over a box."""
         extents = tuple(behind - first for first, behind in ranges.values())
         if min(extents, default=1) <= 0:
@@ -290,8 +295,7 @@ class Emission:
         extents = place.extents.at(env)
         if min(extents) <= 0:
             return
-        memory = transfer_memory(dram.buffer, local.buffer, store=store)
-        tensor = self.dram.place(dram.buffer, self.elements[local.buffer], memory)
+        memory, tensor = self._placed(dram.buffer, local.buffer, store=store)
         outside = self._place(dram, self.elements[local.buffer])
         local_ptr = self._pointer_to(local, place, env)
         strides = tensor.strides
@@ -315,6 +319,11 @@ class Emission:
             loads = self._transfers(local_ptr, dram_ptr, extents, padding, memory)
             self.first_loads.setdefault(local.buffer, loads[0].instruction)
             self.emitted.extend(loads)
+
+    def _placed(self, dram: Buffer, local: Buffer, *, store: bool) -> tuple[Memory, DramTensor]:
+        """The memory id of a transfer, and the tensor that it is from or to."""
+        memory = transfer_memory(dram, local, store=store)
+        return memory, self.dram.place(dram, self.elements[local], memory)
 
     def _transfers(
         self,

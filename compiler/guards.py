@@ -40,6 +40,8 @@ def boxes(ranges: Ranges, margins: Sequence[Linear]) -> list[Ranges]:
         ranges: of the loops.
         margins: in terms of the loops' variables.
     """
+    if any(behind <= first for first, behind in ranges.values()):
+        return []
     open_ones = []
     for form in margins:
         margin = _without_fixed(form, ranges)
@@ -124,7 +126,7 @@ def alike(parts: Sequence[Ranges], most: int) -> list[tuple[tuple[int, ...], lis
         For each group the positions of its two loops and its boxes; nothing if there are no such groups.
     """
     sizes = [[behind - first for first, behind in part.values()] for part in parts]
-    best: tuple[int, int, tuple[int, ...]] | None = None
+    best: tuple[int, int, tuple[int, int]] | None = None
     for pair in combinations(range(len(sizes[0])), 2):
         groups = len({tuple(size[n] for n in pair) for size in sizes})
         others = sum(prod(size) // prod(size[n] for n in pair) for size in sizes)

@@ -181,9 +181,9 @@ class _State:
         for a, b in expr.conditions:
             mask &= values_at(a, values) < values_at(b, values)
         result = np.zeros(shape, dtype=np.int32)
-        result[mask] = self._scalar(
-            expr.value, {v: np.broadcast_to(a, shape)[mask] for v, a in values.items()}
-        )
+        if mask.any():
+            where = {v: np.broadcast_to(a, shape)[mask] for v, a in values.items()}
+            result[mask] = self._scalar(expr.value, where)
         return result
 
     # --- intrinsics --------------------------------------------------------------------------------

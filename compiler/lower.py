@@ -20,14 +20,13 @@ from accel.compiler.expr import (
     IterVar,
     Read,
     Sum,
-    reads,
     rewrite,
     substitute,
 )
 from accel.compiler.linear import at_zero, bounds, ceil_div, linear, simplify, variables
 from accel.compiler.nest import Assign, Buffer, Fill, For, Guard, Nest, Node, Range, Region, replace_vars
 from accel.compiler.schedule import Fuse, Schedule, Split, Stage
-from accel.compiler.tensor import Tensor
+from accel.compiler.tensor import Tensor, guarded_reads
 from accel.errors import ScheduleError
 
 
@@ -217,11 +216,12 @@ class Lowering:
         dimensions: list[Range | None] = [None] * len(tensor.shape)
         for reader in self.schedule.readers(tensor):
             nest = self.nests[reader]
-            for read in reads(reader.body):
+            for read, conditions in guarded_reads(reader.body):
                 if read.tensor is not tensor:
                     continue
                 for d, index in enumerate(read.indices):
-                    part = _range_of(self.tensor_index(index, nest), outer, tensor.shape[d])
+                    value = self.tensor_index(index, nest)
+                    part = _range_of(value, outer, tensor.shape[d], guarded=bool(conditions))
                     known = dimensions[d]
                     dimensions[d] = part if known is None else _hull(known, part, tensor.shape[d])
         return tuple(
@@ -230,8 +230,9 @@ class Lowering:
         )
 
 
-def _range_of(index: Expr, outer: tuple[IterVar, ...], size: int) -> Range:
-    """The values of an index while the variables not in ``outer`` run, clipped to the tensor."""
+def _range_of(index: Expr, outer: tuple[IterVar, ...], size: int, *, guarded: bool) -> Range:
+    """The values of an index while the variables not in ``outer`` run, clipped to the tensor; of a guarded
+    read those in front of it are not among them."""
     inner = {v for v in variables(index) if v not in outer}
     start = at_zero(index, inner)
     low, high = bounds(simplify(Binary("-", index, start)))
@@ -242,7 +243,7 @@ def _range_of(index: Expr, outer: tuple[IterVar, ...], size: int) -> Range:
         low, high = bounds(index)  # not linear in what runs: all that may occur
         start, high = Const(low), high - low
     extent: Expr = Const(high + 1)
-    if bounds(start)[0] < 0:  # guarded reads from in front of the tensor
+    if guarded and bounds(start)[0] < 0:
         extent = Binary("min", extent, Binary("+", start, extent))
     return clip_range(simplify(Binary("max", start, Const(0))), extent, Const(size))
 

@@ -64,9 +64,7 @@ def compulsory(outputs: Sequence[Tensor]) -> Compulsory:
                 if elements.all():
                     padding_macs += count - _products(tensor.op, total)
     write_bytes = sum(prod(t.shape) * np.dtype(t.dtype).itemsize for t in outputs)
-    return Compulsory(
-        macs=macs, padding_macs=padding_macs, read_bytes=read_bytes, write_bytes=write_bytes
-    )
+    return Compulsory(macs=macs, padding_macs=padding_macs, read_bytes=read_bytes, write_bytes=write_bytes)
 
 
 def _products(op: Compute, total: Sum) -> int:

@@ -323,7 +323,9 @@ class Stage:
             raise ScheduleError(f"{self.name} is a sum; its elements cannot be computed where they are read")
         for other in schedule.stages:
             if other.attach is not None and other.attach[0] is self:
-                raise ScheduleError(f"{other.name} is computed at a loop of {self.name}, which has none inlined")
+                raise ScheduleError(
+                    f"{other.name} is computed at a loop of {self.name}, which has none inlined"
+                )
 
         def inlined(node: Expr) -> Expr | None:
             if isinstance(node, Read) and node.tensor is self.tensor:

@@ -1,4 +1,4 @@
-"""How a program's first transfers share the port.
+r"""How a program's first transfers share the port.
 
 The compute unit takes one LOAD after the other: first the micro-ops, then, say, a bias. By the time it asks
 for the second one, the load unit has been granted all that its buffers hold, and the first GEMM waits for
@@ -6,7 +6,7 @@ data that it does not need yet. ``start_after`` holds a LOAD back, by a token, t
 its way.
 
     compute  LOAD.UOP   GEMM reset ------------> LOAD.ACC   ALU   GEMM
-    load     LOAD.INP                    token \\-> LOAD.WGT  LOAD.INP  LOAD.WGT
+    load     LOAD.INP                    token \-> LOAD.WGT  LOAD.INP  LOAD.WGT
 """
 
 from collections.abc import Mapping, Sequence

@@ -285,7 +285,7 @@ def check_compute(op: Compute) -> None:
             raise ShapeError(
                 f"{op.name} uses the axis {node.name!r}, which neither its shape nor a sum binds"
             )
-    for read, conditions in _guarded_reads(op.body, ()):
+    for read, conditions in guarded_reads(op.body):
         decisive = [*read.indices, *(side for condition in conditions for side in condition)]
         if any(reads(index) for index in decisive):
             raise ShapeError(
@@ -302,15 +302,17 @@ def check_compute(op: Compute) -> None:
             )
 
 
-def _guarded_reads(expr: Expr, around: tuple[Condition, ...]) -> Iterator[tuple[Read, tuple[Condition, ...]]]:
+def guarded_reads(
+    expr: Expr, around: tuple[Condition, ...] = ()
+) -> Iterator[tuple[Read, tuple[Condition, ...]]]:
     """All reads, each with the conditions under which it takes place."""
     if isinstance(expr, Guarded):
-        yield from _guarded_reads(expr.value, around + expr.conditions)
+        yield from guarded_reads(expr.value, around + expr.conditions)
     elif isinstance(expr, Read):
         yield expr, around
     else:
         for child in children(expr):
-            yield from _guarded_reads(child, around)
+            yield from guarded_reads(child, around)
 
 
 def _check_bounds(op: Compute, read: Read, conditions: Sequence[Condition]) -> None:

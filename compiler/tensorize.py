@@ -214,8 +214,8 @@ class _Emitter:
                 continue
             if {*variables(below), *variables(limit)} & inner:
                 raise TensorizeError(
-                    f"{nest.stage.name} is summed up where {format_expr(below)} < {format_expr(limit)}, which "
-                    f"the tensorized block decides; its loops must not: pad by a stage of its own in a scratchpad"
+                    f"{nest.stage.name} is summed up where {format_expr(below)} < {format_expr(limit)}, "
+                    f"which loops of the tensorized block decide; pad by a stage of its own in a scratchpad"
                 )
             found.append((below, limit))
         return found
@@ -249,7 +249,9 @@ class _Emitter:
                 f"{stage.name} is in DRAM; {intrin.name} writes to a scratchpad: use cache_write first"
             )
         scopes = operand_scopes(intrin, stage.scope.config)
-        body, _ = hoist(_uncast(stage.body)) if reduction(stage.body) is not None else (_uncast(stage.body), ())
+        body, _ = (
+            hoist(_uncast(stage.body)) if reduction(stage.body) is not None else (_uncast(stage.body), ())
+        )
         loops = block_loops(nest, block)
         axes = [*op.axis, *op.reduce_axis]
         problem: TensorizeError | None = None

@@ -41,7 +41,8 @@ class Window:
             Ranges from the first to the last element, in between those that are skipped; padding per
             dimension, nothing if there is none anywhere.
         """
-        ranges, padding = [], []
+        ranges: list[Range] = []
+        padding: list[tuple[Expr, Expr]] = []
         for d, (begin, extent) in enumerate(zip(first, extents, strict=True)):
             step, size = self.steps[d], self.read.tensor.shape[d]
             start = simplify(begin * step + self.offsets[d])
@@ -76,6 +77,7 @@ def window_of(axes: Sequence[IterVar], body: Expr) -> Window | None:
         steps.append(step)
         offsets.append(form.constant)
         inside += [form, linear(Const(size - 1) - index)]
-    if not all(margin(c) in inside or bounds(margin(c).expr())[0] >= 0 for c in conditions):
+    deciding = [form for form in map(margin, conditions) if bounds(form.expr())[0] < 0]
+    if not all(form in inside for form in deciding):
         return None
-    return Window(read, tuple(steps), tuple(offsets), bool(conditions))
+    return Window(read, tuple(steps), tuple(offsets), bool(deciding))

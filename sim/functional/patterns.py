@@ -60,7 +60,7 @@ def affine_boxes(uops: UopArray, shape: LoopShape, most: int) -> list[Box] | Non
 
 
 def apart(box: Box) -> list[Box]:
-    """The steps of one axis that moves dst as boxes of their own, one that moves it backwards if there is any."""
+    """The steps of one axis that moves dst as boxes of their own, if possible one that moves it back."""
     moving = [n for n, axis in enumerate(box.axes) if axis.strides[0]]
     if not moving:
         return []
