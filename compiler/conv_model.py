@@ -444,7 +444,10 @@ class _Walk:
         """Fetching the first instructions, micro-ops, clearing of accumulators."""
         config, plan, shape = self.config, self.plan, self.shape
         first = FETCH_STARTUP + config.read_latency + WRITE_DELAY
-        self.port_free = first + config.fetch_buffer * INSTRUCTION_BYTES / config.bus_bytes
+        tiles = len(self.channels) * len(self.rows) * len(self.columns) * shape.batches
+        instructions = 3 + tiles * (3 * len(self.steps) + shape.passes + 1)
+        ahead = min(config.fetch_buffer, instructions)
+        self.port_free = first + ahead * INSTRUCTION_BYTES / config.bus_bytes
         self.load_free = first + 12
         loops = sorted(
             (plan.channels, plan.rows, plan.columns, plan.depth, plan.kernel_rows, shape.kernel[1])

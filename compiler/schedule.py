@@ -324,7 +324,7 @@ class Stage:
         for other in schedule.stages:
             if other.attach is not None and other.attach[0] is self:
                 raise ScheduleError(
-                    f"{other.name} is computed at a loop of {self.name}, which has none inlined"
+                    f"{other.name} is computed at a loop of {self.name}, which has none if it is inlined"
                 )
 
         def inlined(node: Expr) -> Expr | None:

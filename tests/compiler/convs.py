@@ -71,7 +71,7 @@ epilogues = st.fixed_dictionaries(
 
 @st.composite
 def convolutions(draw: st.DrawFn, config: Config, most: int = 3) -> accel.Workload:
-    """Up to ``most`` blocks of channels, and kernels that may be larger than the input without its padding."""
+    """Up to ``most`` blocks of channels, and kernels that may be larger than the input without padding."""
     height, width = draw(st.integers(1, 9)), draw(st.integers(1, 9))
     top, left, bottom, right = (draw(st.integers(0, 3)) for _ in range(4))
     kernel = (

@@ -2,7 +2,6 @@
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 import accel
 from accel.compiler.epilogue import Epilogue
