@@ -1,9 +1,11 @@
 # make demo   install into a virtual environment and run a 1024x1024x1024 matrix product end to end
 # make test   install the test tools and pass the suite; VECTORS=DIR adds other compilers' programs
 # make lint   format, lint and types
+# make fuzz   random programs on simulator and hardware side by side, for SECONDS=60
 # make fuzz-programs   damage real programs, COUNT=10000 of them, and see that errors are clean; VECTORS as above
 # make golden write the golden files anew, and what is generated in docs
 # make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
+# make experiments    draw the plots of docs/experiments anew, but for those that need synthesis
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -12,8 +14,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 COUNT ?= 10000
+SECONDS ?= 60
 
-.PHONY: demo test lint fuzz-programs golden bench clean
+.PHONY: demo test lint fuzz fuzz-programs golden bench experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -25,6 +28,9 @@ lint: $(VENV)/lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy -p accel
+
+fuzz: $(VENV)/test
+	$(BIN)/python -m tests.lockstep.fuzz --seconds $(SECONDS)
 
 fuzz-programs: $(VENV)/test
 	$(BIN)/python -m tests.campaign --count $(COUNT) $(if $(VECTORS),--vectors $(VECTORS))
@@ -38,6 +44,11 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/utilization.py
 	$(BIN)/python bench/predictions.py
 	$(BIN)/python bench/growth.py
+
+experiments: $(VENV)/test
+	for name in pipelines latency roofline buffers; do \
+	    $(BIN)/accel sweep docs/experiments/$$name.toml -o docs/experiments --fresh > /dev/null || exit 1; \
+	done
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

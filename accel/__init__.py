@@ -16,12 +16,14 @@ from accel.errors import (
     RaceError,
     ScheduleError,
     ShapeError,
+    SweepError,
     TensorizeError,
 )
 from accel.events import Event, EventKind, UnitCycles
 from accel.machines import Machine, machine
 from accel.program import Program, build
 from accel.result import Result
+from accel.sweeps import sweep
 from accel.tokens import TokenReport
 from accel.version import __version__
 
@@ -43,6 +45,7 @@ __all__ = [
     "Result",
     "ScheduleError",
     "ShapeError",
+    "SweepError",
     "TensorizeError",
     "TokenReport",
     "UnitCycles",
@@ -53,5 +56,6 @@ __all__ = [
     "dense",
     "gemm",
     "machine",
+    "sweep",
     "te",
 ]

@@ -35,6 +35,10 @@ class ProgramError(AccelError):
     """Instructions or a program file that cannot be read, written or encoded."""
 
 
+class SweepError(AccelError):
+    """A sweep that is described wrongly, or that cannot be carried out here."""
+
+
 class EngineError(AccelError):
     """An RTL engine that cannot be built or used here."""
 

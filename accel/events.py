@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from accel.isa import Unit
 
@@ -64,3 +64,18 @@ class UnitCycles:
             "token_stall": self.token_stall,
             "idle": self.idle,
         }
+
+
+class Timing(Protocol):
+    """What simulator and hardware know of a run's cycles."""
+
+    @property
+    def cycles(self) -> int:
+        """Length of the run."""
+
+    @property
+    def unit_cycles(self) -> dict[Unit, UnitCycles]:
+        """Where each unit's cycles went."""
+
+    def events(self) -> list[Event] | None:
+        """Everything that happened, sorted; None if it was not recorded."""

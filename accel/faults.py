@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from accel.config import UOP_BYTES, Config
+from accel.errors import DeadlockError, LimitExceeded, MachineError
 from accel.isa import Alu, AluOp, Finish, Instruction, Load, Loops, Memory, Store, Transfer, Unknown
 
 
@@ -58,6 +59,16 @@ class Fault:
 
 EMPTY_PROGRAM = Fault(cause=Cause.NO_FINISH, message="the program is empty; it must end with FINISH")
 """What fetch finds of a program without instructions; counted as instruction 0's."""
+
+
+def fault_error(fault: Fault, index: int, cycle: int | None = None) -> MachineError:
+    """The exception for a fault at an instruction."""
+    when = "" if cycle is None else f" (cycle {cycle})"
+    if fault.cause is Cause.DEADLOCK:
+        return DeadlockError(f"{fault.message}{when}", cause=fault.cause, index=index, cycle=cycle)
+    kind = LimitExceeded if fault.cause is Cause.LIMIT else MachineError
+    return kind(f"instruction {index}{when}: {fault.message}", cause=fault.cause, index=index, cycle=cycle)
+
 
 _SRAM_OF = {
     Memory.UOP: "uop",

@@ -1,10 +1,11 @@
 """Programs as users handle them: build, save, load, show, check and run."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from accel.compiler.workload import Workload
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import AccelError, ProgramError, ScheduleError, ShapeError, nearest
+from accel.events import Timing
 from accel.image import Image
 from accel.machines import Machine, machine
 from accel.result import Result
@@ -32,7 +34,12 @@ from accel.sim.simulator import Simulation, simulate
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
 from accel.tokens import TokenReport, check_tokens
 
-BACKENDS = ("sim", "functional")
+if TYPE_CHECKING:
+    from accel.hw.engines.driver import Engine
+
+SIMULATORS = ("sim", "functional")
+BACKENDS = (*SIMULATORS, "rtl")
+"""What runs a program: cycle-level and functional simulator, and the hardware in simulation."""
 _WITHOUT_SOURCE = "it can be run, checked, disassembled, and shown at the stages streams and asm"
 
 
@@ -160,42 +167,55 @@ class Program(Image):
         order: Order = "program",
         max_cycles: int = DEFAULT_MAX_CYCLES,
         max_uops: int = DEFAULT_MAX_UOPS,
+        engine: str | None = None,
+        wave: str | Path | None = None,
+        record: bool = False,
+        progress: Callable[[int], None] | None = None,
         **timing: int | str,
     ) -> Result:
         """Run the program.
 
         Args:
             inputs: arrays by name; those not given are random, see :meth:`random_inputs`.
-            backend: ``sim`` (function and cycles) or ``functional`` (function only).
+            backend: ``sim`` (function and cycles), ``functional`` (function only) or ``rtl`` (the hardware).
             seed: of random inputs, of what is in the scratchpads at the start, and of a random order.
             check: compare the outputs with :meth:`reference`.
             order: of functional execution, ``program`` or ``random``.
             max_cycles, max_uops: limits.
+            engine: what simulates the hardware, see :data:`~accel.hw.engines.choose.ENGINES`.
+            wave: of the hardware, a VCD or FST file to write.
+            record: of the hardware, keep :attr:`~accel.result.Result.events`; the simulator always does.
+            progress: of the hardware, called now and then with the cycle.
             timing: configuration fields to replace for this run, as ``read_latency=100``.
 
         Raises:
-            AccelError: an unknown backend, a negative seed.
+            AccelError: an unknown backend, a negative seed, or options of another backend.
+            EngineError: the engine does not exist or cannot be built.
+            HardwareError: the hardware breaks a rule.
             ConfigError: a setting that is no timing field, or a bad value.
             ShapeError: an input that the program does not have, or of another shape or dtype.
             MachineError, DeadlockError, LimitExceeded: the machine stopped early.
         """
+        _check_backend(backend, BACKENDS)
+        if backend != "rtl" and (engine is not None or wave is not None):
+            raise AccelError(
+                f"an engine or a wave file is given with the backend {backend!r}; they go with 'rtl'"
+            )
         program = self.with_timing(self.config.override(timing, kinds=("timing",))) if timing else self
         program, values = program._with_values(inputs, seed)
+        hardware = program._hardware(engine, wave) if backend == "rtl" else None
         start = time.perf_counter()
         dram = program.dram()
         program._pack(dram, values)
         packed = time.perf_counter()
-        simulation = program.execute(
-            dram,
-            Scratchpads.random(program.config, seed),
-            backend=backend,
-            seed=seed,
-            order=order,
-            max_cycles=max_cycles,
-            max_uops=max_uops,
-        )
+        pads = Scratchpads.random(program.config, seed)
+        limits = program.limits(max_cycles, max_uops)
+        if hardware is not None:
+            with hardware:
+                done = program._run_hardware(hardware, dram, pads, *limits, record=record, progress=progress)
+        else:
+            done = program._simulate(dram, pads, backend, seed, order, *limits)
         simulated = time.perf_counter()
-        simulation.raise_if_bad()
         outputs = program._unpack(dram)
         unpacked = time.perf_counter()
         mismatches = None
@@ -207,7 +227,8 @@ class Program(Image):
             mismatches=mismatches,
             backend=backend,
             image=program,
-            simulation=simulation,
+            uops=done[0],
+            timing=done[1],
             compulsory=program.compulsory,
             compile_seconds=program.compile_seconds,
             pack_seconds=packed - start + unpacked - simulated,
@@ -255,6 +276,54 @@ class Program(Image):
         image = compile_schedule(self.schedule(), self.config, constants=self._constants(), fold=False)
         return as_program(image)
 
+    def _hardware(self, engine: str | None, wave: str | Path | None) -> "Engine":
+        from accel.hw.engines.choose import open_engine  # noqa: PLC0415  # seldom needed
+
+        return open_engine(self.config, engine, wave=None if wave is None else Path(wave))
+
+    def _run_hardware(
+        self,
+        hardware: "Engine",
+        dram: Dram,
+        pads: Scratchpads,
+        max_cycles: int,
+        max_uops: int,
+        *,
+        record: bool,
+        progress: Callable[[int], None] | None,
+    ) -> tuple[int, Timing | None]:
+        """Micro-ops executed, and what is known of cycles."""
+        from accel.hardware import check_uops, raise_if_bad, run_on_hardware  # noqa: PLC0415  # seldom needed
+
+        uops = check_uops(self.instructions, self.config, max_uops)
+        run = run_on_hardware(
+            self, dram, pads, hardware, max_cycles=max_cycles, record=record, progress=progress
+        )
+        raise_if_bad(run, self.instructions, self.start.tokens, max_cycles)
+        return uops, run
+
+    def _simulate(
+        self,
+        dram: Dram,
+        pads: Scratchpads,
+        backend: str,
+        seed: int,
+        order: Order,
+        max_cycles: int,
+        max_uops: int,
+    ) -> tuple[int, Timing | None]:
+        """Micro-ops executed, and what is known of cycles."""
+        simulation = self.execute(
+            dram, pads, backend=backend, seed=seed, order=order, max_cycles=max_cycles, max_uops=max_uops
+        )
+        simulation.raise_if_bad()
+        return simulation.functional.uops, simulation.timing
+
+    def limits(self, max_cycles: int, max_uops: int) -> tuple[int, int]:
+        """The limits given, if :attr:`start` has none that is lower."""
+        start = self.start
+        return min(max_cycles, start.max_cycles or max_cycles), min(max_uops, start.max_uops or max_uops)
+
     def execute(
         self,
         dram: Dram,
@@ -279,8 +348,8 @@ class Program(Image):
         Raises:
             AccelError: an unknown backend.
         """
-        if backend not in BACKENDS:
-            raise AccelError(f"the backend is {backend!r}; {nearest(backend, BACKENDS)}")
+        _check_backend(backend, SIMULATORS)
+        max_cycles, max_uops = self.limits(max_cycles, max_uops)
         return simulate(
             self.instructions,
             self.config,
@@ -291,8 +360,8 @@ class Program(Image):
             timed=backend == "sim",
             order=order,
             seed=seed,
-            max_cycles=min(max_cycles, self.start.max_cycles or max_cycles),
-            max_uops=min(max_uops, self.start.max_uops or max_uops),
+            max_cycles=max_cycles,
+            max_uops=max_uops,
         )
 
     def _inputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
@@ -320,6 +389,11 @@ class Program(Image):
                 raw = dram.read(self.config.mem_base + tensor.offset, tensor.nbytes)
                 outputs[tensor.name] = tensor.unpack(raw)
         return outputs
+
+
+def _check_backend(backend: str, valid: Sequence[str]) -> None:
+    if backend not in valid:
+        raise AccelError(f"the backend is {backend!r}; {nearest(backend, valid)}")
 
 
 def _check_seed(seed: int) -> None:

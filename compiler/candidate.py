@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from accel.compiler.conv_schedule import ConvPlan
-from accel.compiler.model import GemmPlan, Prediction
+from accel.compiler.model import Prediction
+from accel.compiler.plans import GemmPlan
 
 PlanT = TypeVar("PlanT", GemmPlan, ConvPlan)
 

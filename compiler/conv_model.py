@@ -18,7 +18,8 @@ import numpy as np
 
 from accel.access import DramRows
 from accel.compiler.conv_schedule import ConvPlan
-from accel.compiler.model import IntArray, Prediction
+from accel.compiler.model import Prediction
+from accel.compiler.plans import IntArray
 from accel.compiler.workload import Workload
 from accel.config import INSTRUCTION_BYTES, UOP_BYTES, Config
 from accel.timing import (

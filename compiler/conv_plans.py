@@ -9,7 +9,7 @@ import numpy as np
 
 from accel.compiler.conv_model import ConvShape
 from accel.compiler.conv_schedule import ConvPlan, Outer, ThreadAxis
-from accel.compiler.model import BoolArray, FloatArray, IntArray
+from accel.compiler.plans import BoolArray, FloatArray, IntArray
 from accel.config import Config
 from accel.timing import compute_depth
 

@@ -17,15 +17,8 @@ from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_schedule import ConvPlan, conv_schedule
 from accel.compiler.expr import IterVar
 from accel.compiler.machine import MachineLike
-from accel.compiler.model import (
-    BoolArray,
-    GemmModel,
-    GemmPlan,
-    GemmShape,
-    Outer,
-    PlanTable,
-    ThreadAxis,
-)
+from accel.compiler.model import GemmModel
+from accel.compiler.plans import BoolArray, GemmPlan, GemmShape, Outer, PlanTable, ThreadAxis
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
 from accel.compiler.threads import check_threads
 from accel.compiler.workload import Workload
@@ -44,6 +37,9 @@ _CLOSE = 0.002
 _MOST_SIZES = 40
 """Tile sizes tried per dimension."""
 
+Tile = tuple[int | None, int | None, int | None]
+"""Rows, columns and reduce step of a tile in elements; None where any will do."""
+
 
 def shape_of(workload: Workload, config: Config) -> GemmShape:
     """A matrix product in blocks of a machine's GEMM core."""
@@ -61,23 +57,34 @@ def shape_of(workload: Workload, config: Config) -> GemmShape:
     )
 
 
-def candidates(workload: Workload, config: Config, threads: int | None = None) -> list[Candidate[Any]]:
+def candidates(
+    workload: Workload, config: Config, threads: int | None = None, tile: Tile = (None, None, None)
+) -> list[Candidate[Any]]:
     """The most promising plans, best first.
 
     Args:
         workload: what is to be computed.
         config: the machine.
         threads: only plans with so many virtual threads; any number if not given.
+        tile: only plans with such tiles; one that is larger than the whole is cut to it.
 
     Raises:
-        ScheduleError: so many threads do not fit; with the largest number that does.
+        ScheduleError: so many threads do not fit, with the largest number that does; tiles that are no
+            multiple of the machine's blocks, or do not fit.
     """
     if len(workload.axes) > 2:
         return conv_candidates(workload, config, threads)
     model = GemmModel(shape_of(workload, config), config)
     if threads is not None:
         _check_fits(model, threads)
-    plans = _fitting(model, _THREADS if threads is None else (threads,))
+    blocks = _tile_blocks(model, tile)
+    plans = _fitting(model, _THREADS if threads is None else (threads,), blocks)
+    if not len(plans.rows):
+        raise ScheduleError(
+            f"tiles of {' x '.join('any' if size is None else str(size) for size in tile)}"
+            f"{'' if threads is None else f' for {threads} virtual threads'} do not fit configuration "
+            f"{config.name!r}, or leave nothing to do for each thread; give smaller ones"
+        )
     quick = model.quick(plans)
     effort = model.instructions(plans)
     # the best bound first; bounds that hardly differ by the effort
@@ -87,7 +94,7 @@ def candidates(workload: Workload, config: Config, threads: int | None = None) -
     chosen = plans.take(np.concatenate(first))
     found = [_candidate(model, plan) for plan in chosen.plans()]
     leaders = sorted(found, key=lambda c: c.prediction.cycles)[:_REFINED]
-    others = [plan for leader in leaders for plan in _other_steps(model, leader.plan)]
+    others = [plan for leader in leaders if blocks[2] is None for plan in _other_steps(model, leader.plan)]
     known = {c.plan for c in found}
     found += [_candidate(model, plan) for plan in dict.fromkeys(others) if plan not in known]
     best = min(c.prediction.cycles for c in found)
@@ -116,13 +123,29 @@ def _other_steps(model: GemmModel, plan: GemmPlan) -> list[GemmPlan]:
     return [other for other, fits in zip(others, fitting, strict=True) if fits]
 
 
-def _fitting(model: GemmModel, numbers: Sequence[int]) -> PlanTable:
-    """All plans that fit and are useful."""
+def _tile_blocks(model: GemmModel, tile: Tile) -> Tile:
+    """A tile in blocks of the GEMM core."""
+    shape, config = model.shape, model.config
+    wholes = (shape.rows, shape.columns, shape.depth)
+    blocks: list[int | None] = []
+    for size, block, whole in zip(
+        tile, (config.batch, config.block_out, config.block_in), wholes, strict=True
+    ):
+        if size is not None and (size < 1 or size % block):
+            raise ScheduleError(
+                f"the tile has a side of {size}; on configuration {config.name!r} "
+                f"it must be a multiple of {block}"
+            )
+        blocks.append(None if size is None else min(size // block, whole))
+    return blocks[0], blocks[1], blocks[2]
+
+
+def _fitting(model: GemmModel, numbers: Sequence[int], tile: Tile) -> PlanTable:
+    """All plans that fit and are useful, with a given tile in blocks."""
     shape = model.shape
+    wholes = (shape.rows, shape.columns, shape.depth)
     grid = np.meshgrid(
-        _sizes(shape.rows),
-        _sizes(shape.columns),
-        _sizes(shape.depth),
+        *(_sizes(whole) if size is None else [size] for size, whole in zip(tile, wholes, strict=True)),
         numbers,
         [False, True],
         [False, True],
@@ -178,13 +201,18 @@ def _smallest_fits(model: GemmModel, threads: int) -> bool:
     return bool((_useful(model.shape, table) & model.fits(table)).any())
 
 
-def default_schedule(workload: Workload, machine: MachineLike, threads: int | None = None) -> Schedule:
+def default_schedule(
+    workload: Workload,
+    machine: MachineLike,
+    threads: int | None = None,
+    tile: Tile = (None, None, None),
+) -> Schedule:
     """A schedule for a workload: the best of :func:`candidates`.
 
     Raises:
-        ScheduleError: so many threads do not fit; with the largest number that does.
+        ScheduleError: so many threads or such tiles do not fit.
     """
-    plan = candidates(workload, machine.config, threads)[0].plan
+    plan = candidates(workload, machine.config, threads, tile)[0].plan
     if isinstance(plan, ConvPlan):
         return conv_schedule(workload, machine, plan)
     return gemm_schedule(workload, machine, plan)

@@ -71,6 +71,16 @@ def manager_ports(config: Config) -> dict[str, Any]:
     }
 
 
+def core_ports(config: Config) -> dict[str, Any]:
+    """All signals of the core."""
+    return manager_ports(config) | subordinate_ports() | {"irq": Out(1)}
+
+
+def simulation_ports(config: Config) -> dict[str, Any]:
+    """All signals of the simulation top."""
+    return core_ports(config) | observation_ports(config)
+
+
 def observation_ports(config: Config) -> dict[str, Any]:
     """What only simulation sees: events as they happen, and a way to fill the scratchpads."""
     ports: dict[str, Any] = {
@@ -123,8 +133,7 @@ class Core(wiring.Component):
     def __init__(self, config: Config, *, observed: bool = False) -> None:
         self.config = config
         self._observed = observed
-        ports = manager_ports(config) | subordinate_ports() | {"irq": Out(1)}
-        super().__init__(ports | observation_ports(config) if observed else ports)
+        super().__init__(simulation_ports(config) if observed else core_ports(config))
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()

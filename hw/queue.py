@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, ShapeLike, Signal, unsigned
+from amaranth.hdl import Module, Mux, ShapeLike, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -91,8 +91,3 @@ class BypassQueue(wiring.Component):
             self.head.eq(Mux(queue.valid, queue.head, self.data)),
         ]
         return m
-
-
-def counter_shape(limit: int) -> Any:
-    """Shape of a count from 0 to ``limit``."""
-    return unsigned(limit.bit_length())

@@ -13,15 +13,13 @@ import numpy as np
 from accel.access import dram_rows
 from accel.config import Config
 from accel.dram import Dram
-from accel.errors import DeadlockError, MachineError
-from accel.faults import Cause, instruction_faults
+from accel.faults import Cause, fault_error, instruction_faults
 from accel.isa import Instruction, Store, Unit
 from accel.sim.functional.executor import (
     DEFAULT_MAX_UOPS,
     Executor,
     FunctionalRun,
     Order,
-    fault_error,
     run_functional,
 )
 from accel.sim.functional.scratchpads import Scratchpads
@@ -45,16 +43,8 @@ class Simulation:
         if self.timing is None or Cause.LIMIT in {f.cause for _, f in self.functional.faults.values()}:
             self.functional.raise_if_bad()
         elif self.timing.stop is not None:
-            raise _stop_error(self.timing)
-
-
-def _stop_error(timing: TimingRun) -> MachineError:
-    stop = timing.stop
-    assert stop is not None
-    if stop.fault.cause is Cause.DEADLOCK:
-        message = f"{stop.fault.message} (cycle {stop.cycle})"
-        return DeadlockError(message, cause=Cause.DEADLOCK, index=stop.index, cycle=stop.cycle)
-    return fault_error(stop.fault, stop.index, stop.cycle)
+            stop = self.timing.stop
+            raise fault_error(stop.fault, stop.index, stop.cycle)
 
 
 def simulate(
@@ -93,6 +83,7 @@ def simulate(
         seed=seed,
         max_uops=max_uops,
         tokens=tokens,
+        overflows=not timed,  # whether a counter overflows is a matter of time
         checked=checked,
     )
     if before is None or any(f.cause is Cause.LIMIT for _, f in functional.faults.values()):

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests import tools
+
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 _PHASES = [Phase.explicit, Phase.generate, Phase.shrink]
 
@@ -26,6 +28,22 @@ settings.register_profile(
     "fuzz", settings.get_profile("ci"), derandomize=False, max_examples=50 * settings().max_examples
 )
 settings.load_profile("ci")
+
+
+def pytest_configure() -> None:
+    """Refuse to require a tool that no test asks for."""
+    tools.required()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The last line says which tools were missed."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(config, "workerinput"):
+        return
+    reasons = {str(report.longrepr[2]) for report in reporter.stats.get("skipped", [])}
+    missed = sorted(r.partition(tools.MISSING)[2] for r in reasons if tools.MISSING in r)
+    if missed:
+        reporter.write_line(f"Tests were skipped for want of {', '.join(missed)}.", yellow=True)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -86,26 +86,43 @@ small_machines = geometries(blocks=4, depth_bits=5)
 machines = st.sampled_from([NAMED[name] for name in sorted(NAMED)]) | geometries()
 
 
+_FEW = (1, 2, 3, 4)
+RTL_VALUES = {
+    "bus_bits": (64, 128, 256, 512),
+    "outstanding": (*_FEW, 32),
+    "max_burst_beats": (2, 4, 8, 64, 256),
+    "fetch_buffer": (1, 2, 4, 64),
+    "fetch_chunk": (1, 2, 4, 16),
+    "load_queue": _FEW,
+    "compute_queue": _FEW,
+    "store_queue": _FEW,
+    "loads_in_flight": _FEW,
+    "stores_in_flight": _FEW,
+    "tree_stages": (0, 1, 2, 3),
+    "token_bits": (1, 2, 8),
+}
+"""Values of the fields that hardware is built from and that do not change what a program means."""
+
+
 def _timing(rng: Random, base: Config) -> Config:
-    few = (1, 1, 2, 3, 4)
-    fetch_buffer = rng.choice((1, 2, 4, 64))
+    def one(name: str) -> int:
+        return rng.choice(RTL_VALUES[name])
+
+    fetch_buffer = one("fetch_buffer")
+    values = {name: rng.choice((1, one(name))) for name, few in RTL_VALUES.items() if few == _FEW}
     return replace(
         base,
-        bus_bits=rng.choice((64, 128, 256, 512)),
+        bus_bits=one("bus_bits"),
         read_latency=rng.randint(2, rng.choice((3, 24))),
         write_latency=rng.randint(1, rng.choice((3, 24))),
-        outstanding=rng.choice((*few, 32)),
-        max_burst_beats=rng.choice((2, 4, 8, 64, 256)),
+        outstanding=rng.choice((1, one("outstanding"))),
+        max_burst_beats=one("max_burst_beats"),
         fetch_buffer=fetch_buffer,
-        fetch_chunk=rng.choice([n for n in (1, 2, 4, 16) if n <= fetch_buffer]),
-        load_queue=rng.choice(few),
-        compute_queue=rng.choice(few),
-        store_queue=rng.choice(few),
-        loads_in_flight=rng.choice(few),
-        stores_in_flight=rng.choice(few),
-        tree_stages=rng.randint(0, 3),
+        fetch_chunk=rng.choice([n for n in RTL_VALUES["fetch_chunk"] if n <= fetch_buffer]),
+        tree_stages=one("tree_stages"),
         token_bits=rng.choice((8, 8, 8, 8, 8, 2, 1)),
         serial=rng.choice((0, 0, 0, 0, 1)),
+        **values,
     )
 
 
@@ -137,7 +154,7 @@ def _seldom(rng: Random, value: int, low: int, high: int) -> int:
     return value if rng.randint(0, 9) == 9 else rng.randint(low, high)
 
 
-def _loops(
+def random_loops(
     rng: Random,
     config: Config,
     *,
@@ -146,6 +163,7 @@ def _loops(
     uops: int = 8,
     factor: int = 3,
 ) -> Loops:
+    """An instruction of :func:`loops`."""
     cls: type[Loops] = rng.choice((Gemm, Alu)) if gemm is None else Gemm if gemm else Alu
     slots = {slot.name: slot for slot in class_slots(cls, config)}
     begin = rng.randint(0, config.uop_depth - 1)
@@ -179,12 +197,13 @@ def loops(config: Config, **options: Any) -> SearchStrategy[Any]:
         options: ``gemm``: only these, or only ALU; ``iterations``, ``uops``, ``factor``: at most as many
             iterations, micro-ops and, as a rule, elements per iteration.
     """
-    return drawn(_loops, config, **options)
+    return drawn(random_loops, config, **options)
 
 
-def _transfer(
+def random_transfer(
     rng: Random, config: Config, *, x_size: int = 5, y_size: int = 4, pad: int = 3, dram_bytes: int = 4096
 ) -> Transfer:
+    """An instruction of :func:`transfers`."""
     element = {
         Memory.UOP: 4,
         Memory.WGT: config.wgt_element_bytes,
@@ -230,7 +249,7 @@ def transfers(config: Config, **options: Any) -> SearchStrategy[Any]:
         config: the machine.
         options: ``x_size``, ``y_size``, ``pad``: at most so many; ``dram_bytes`` to stay within.
     """
-    return drawn(_transfer, config, **options)
+    return drawn(random_transfer, config, **options)
 
 
 # --- micro-ops -----------------------------------------------------------------------------------
@@ -310,9 +329,9 @@ def programs(
     body: list[Instruction] = list(first)
     for _ in range(size):
         if rng.choice((False, False, True)):
-            body.append(_loops(rng, config, iterations=2, uops=3, factor=factor))
+            body.append(random_loops(rng, config, iterations=2, uops=3, factor=factor))
         else:
-            body.append(_transfer(rng, config, **sizes))
+            body.append(random_transfer(rng, config, **sizes))
     body = [_flagged(rng, instruction) for instruction in [*body, Finish()]]
     if wild and rng.randint(0, 2) == 0:
         other = any_instruction(rng, config)

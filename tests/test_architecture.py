@@ -22,8 +22,12 @@ ABOVE = {
     "listing",
     "schedules",
     "debug",
+    "hardware",
+    "lockstep",
     "replays",
     "views",
+    "sweeps",
+    "workloads",
     "cli",
     "__main__",
 }
@@ -153,7 +157,19 @@ def fresh(script: str) -> str:
 def test_import_accel_pulls_in_nothing_heavy() -> None:
     loaded = set(fresh("import sys, accel; print(*sys.modules)").split())
     assert "accel.program" in loaded
-    heavy = {"amaranth", "click", "rich", "accel.cli", "accel.hw", "accel.vectors", "unittest", "pytest"}
+    heavy = {
+        "amaranth",
+        "click",
+        "rich",
+        "matplotlib",
+        "distributed",
+        "pyarrow",
+        "accel.cli",
+        "accel.hw",
+        "accel.vectors",
+        "unittest",
+        "pytest",
+    }
     assert loaded & heavy == set()
 
 

@@ -9,7 +9,7 @@ import pytest
 from accel.assembly import assemble, disassemble
 from accel.faults import Cause
 from accel.isa import CLASSES, Alu, AluOp, Instruction, Load, Store, field_specs
-from accel.program import BACKENDS, Program, as_program
+from accel.program import SIMULATORS, Program, as_program
 from accel.replays import load_test, replay
 
 FOLDER = Path(__file__).parent / "programs"
@@ -27,7 +27,7 @@ def program(path: Path) -> Program:
 
 @each
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", SIMULATORS)
 def test_all_is_as_expected(path: Path, backend: str, seed: int) -> None:
     """Whatever is in the scratchpads that the program does not preset."""
     done = replay(program(path), backend=backend, seed=seed)

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ import pytest
 from accel.assembly import assemble
 from accel.program import as_program
 from accel.replays import replay
+from accel.sweeps.spec import make_spec
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(language: str, *, joined: bool = False) -> list[object]:
@@ -49,6 +51,7 @@ def test_python(code: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("code", blocks("sh", joined=True))
 def test_commands(code: str, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
     command = tmp_path / "bin" / "accel"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m accel "$@"\n')
     command.chmod(0o755)
@@ -63,10 +66,15 @@ def test_programs(code: str, backend: str) -> None:
     assert done.passed
 
 
+@pytest.mark.parametrize("code", blocks("toml"))
+def test_sweeps(code: str) -> None:
+    assert make_spec(tomllib.loads(code)).points
+
+
 def test_every_block_is_run() -> None:
     for path in DOCUMENTS:
         fences = re.findall(r"^```(\w*)$", path.read_text(encoding="utf-8"), re.M)
-        assert set(fences[::2]) <= {"sh", "python", "asm", "text"}, path
+        assert set(fences[::2]) <= {"sh", "python", "asm", "toml", "text"}, path
     assert len(blocks("python")) >= 2
     assert len(blocks("sh")) >= 1
 

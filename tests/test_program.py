@@ -391,8 +391,13 @@ def test_backends_and_orders_agree() -> None:
         np.testing.assert_array_equal(other.outputs["C"], sim.outputs["C"])
     with refused(AccelError, "the backend is 'simm'; did you mean 'sim'?"):
         program.run(backend="simm")
-    with refused(AccelError, "the backend is 'rtl'; valid are functional, sim"):
-        program.run(backend="rtl")
+    with refused(AccelError, "the backend is 'verilog'; valid are functional, rtl, sim"):
+        program.run(backend="verilog")
+    message = "an engine or a wave file is given with the backend 'sim'; they go with 'rtl'"
+    with refused(AccelError, message):
+        program.run(engine="pysim")
+    with refused(AccelError, message):
+        program.run(wave="x.vcd")
 
 
 @pytest.mark.parametrize("serial", [0, 1])

@@ -19,10 +19,12 @@ from accel.cli.debug import debug
 from accel.cli.demo import demo
 from accel.cli.disasm import disasm
 from accel.cli.isa import isa
+from accel.cli.lockstep import lockstep
 from accel.cli.registers import registers
 from accel.cli.replay import replay
 from accel.cli.run import run
 from accel.cli.show import show
+from accel.cli.sweep import sweep
 from accel.errors import AccelError
 from accel.version import __version__
 
@@ -50,8 +52,10 @@ for _command in (
     disasm,
     asm,
     run,
+    lockstep,
     debug,
     replay,
+    sweep,
     isa,
     registers,
     demo,

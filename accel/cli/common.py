@@ -189,13 +189,16 @@ def show(*renderables: RenderableType) -> None:
 
 
 @contextmanager
-def busy(what: str) -> Iterator[None]:
-    """A spinner on a terminal while something takes its time; silence in a pipe."""
+def busy(what: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on a terminal while something takes its time; silence in a pipe.
+
+    Gives a function that says how far it is.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield lambda _: None
         return
-    with Console(stderr=True).status(what):
-        yield
+    with Console(stderr=True).status(what) as status:
+        yield lambda text: status.update(f"{what}: {text}")
 
 
 def figures_table(rows: Sequence[tuple[str, str]]) -> Table:

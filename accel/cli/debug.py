@@ -19,7 +19,7 @@ from accel.cli.common import (
 )
 from accel.debug import Debugger, Session
 from accel.errors import AccelError, ProgramError
-from accel.program import BACKENDS
+from accel.program import SIMULATORS
 
 _PROMPT = "(accel) "
 
@@ -34,7 +34,9 @@ _PROMPT = "(accel) "
     help="Commands from a file instead of stdin.",
 )
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value of an input tensor.")
-@click.option("--backend", default="sim", show_default=True, metavar="|".join(BACKENDS), help="What runs it.")
+@click.option(
+    "--backend", default="sim", show_default=True, metavar="|".join(SIMULATORS), help="What runs it."
+)
 @click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after the other.")
 @seed_option
 @set_option("timing")
@@ -60,7 +62,7 @@ def debug(
     Example:
       accel debug gemm.accel -x commands.txt
     """
-    check_name("backend", backend, BACKENDS)
+    check_name("backend", backend, SIMULATORS)
     program = load_program(file, settings, serial=serial)
     arrays = read_inputs(inputs)
     lines = _lines(script)

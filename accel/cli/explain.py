@@ -6,7 +6,7 @@ from rich.table import Table
 
 from accel.compiler.candidate import Candidate
 from accel.compiler.conv_schedule import ConvPlan
-from accel.compiler.model import GemmPlan
+from accel.compiler.plans import GemmPlan
 from accel.config import Config
 
 _SHOWN = 10

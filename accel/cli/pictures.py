@@ -9,14 +9,19 @@ import click
 from accel.cli.common import F, busy, write
 from accel.files import check_writable
 from accel.result import Result
-from accel.views import Timeline, Trace
+from accel.views import Report, Timeline, Trace
 
 _STDOUT = "-"
 _PIPE_COLUMNS = 100
 
 
 def picture_options(command: F) -> F:
-    """``--trace`` and ``--timeline``."""
+    """``--report``, ``--trace`` and ``--timeline``."""
+    report = click.option(
+        "--report",
+        metavar="FILE.html",
+        help="Write a page with figures, stalls, chart, roofline, traffic, code.",
+    )
     timeline = click.option(
         "--timeline",
         metavar="FILE.svg|FILE.html|-",
@@ -25,22 +30,31 @@ def picture_options(command: F) -> F:
     trace = click.option(
         "--trace", metavar="FILE.json[.gz]", help="Write a trace for Perfetto or chrome://tracing."
     )
-    return trace(timeline(command))
+    return report(timeline(trace(command)))
 
 
 class Pictures:
     """The pictures that were asked for; whatever is wrong with that is found before the run."""
 
-    def __init__(self, *, trace: str | None, timeline: str | None, backend: str, as_json: bool) -> None:
+    def __init__(
+        self,
+        *,
+        report: str | None,
+        timeline: str | None,
+        trace: str | None,
+        backend: str,
+        as_json: bool,
+    ) -> None:
         self._text = timeline == _STDOUT
         if self._text and as_json:
             raise click.UsageError("--timeline - and --json are given; both would be on standard output")
-        self._files: list[tuple[type[Trace | Timeline], str]] = []
-        if trace is not None:
-            self._files.append((Trace, trace))
-        if timeline is not None and not self._text:
-            self._files.append((Timeline, timeline))
-        for picture, path in self._files:
+        asked: dict[type[Report | Timeline | Trace], str | None] = {
+            Report: report,
+            Timeline: None if self._text else timeline,
+            Trace: trace,
+        }
+        self._files = {picture: path for picture, path in asked.items() if path is not None}
+        for picture, path in self._files.items():
             picture.check_backend(backend)
             picture.check_path(path)
             check_writable(Path(path))
@@ -49,7 +63,7 @@ class Pictures:
 
     def draw(self, result: Result) -> None:
         """Write the files."""
-        for picture, path in self._files:
+        for picture, path in self._files.items():
             with busy(f"drawing {path}"):
                 picture(result).save(path)
 

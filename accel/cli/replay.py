@@ -18,7 +18,7 @@ from rich.table import Table
 from accel.cli.common import check_name, json_option, limit_options, print_json, seed_option, show
 from accel.errors import AccelError
 from accel.isa import Loops
-from accel.program import BACKENDS, Program
+from accel.program import SIMULATORS, Program
 from accel.replays import Replay, load_tests, program_name
 from accel.replays import replay as replay_program
 from accel.result import SCHEMA_VERSION
@@ -35,7 +35,7 @@ _SECONDS = {"program": 2e-3, "instruction": 50e-6, "uop": 0.2e-6}
     "--backend",
     default="functional",
     show_default=True,
-    metavar="|".join(BACKENDS),
+    metavar="|".join(SIMULATORS),
     help="functional: memory only; sim: cycles too.",
 )
 @click.option(
@@ -70,7 +70,7 @@ def replay(
     Example:
       accel replay vectors/ tests/programs --backend sim
     """
-    check_name("backend", backend, BACKENDS)
+    check_name("backend", backend, SIMULATORS)
     programs = [(str(path), program) for path, program in load_tests(list(paths))]
     run = partial(
         _replay,

@@ -1,4 +1,4 @@
-"""``accel run``: execute a program on a simulator."""
+"""``accel run``: execute a program on a simulator or on the hardware."""
 
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from accel.cli.common import (
 from accel.cli.pictures import Pictures, picture_options
 from accel.errors import ProgramFault, ShapeError, nearest
 from accel.files import check_writable, write_atomically
+from accel.hw.engines.choose import ENGINES
 from accel.program import BACKENDS, Program
 from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
 
@@ -31,6 +32,13 @@ from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value of an input tensor.")
 @click.option("--output", "outputs", multiple=True, metavar="NAME=FILE.npy", help="Where to write an output.")
 @click.option("--backend", default="sim", show_default=True, metavar="|".join(BACKENDS), help="What runs it.")
+@click.option("--engine", metavar="|".join(ENGINES), help="Of the backend rtl.  [default: verilator]")
+@click.option(
+    "--wave",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Of the backend rtl: waves, as VCD or FST.",
+)
 @click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after the other.")
 @click.option(
     "--order",
@@ -50,11 +58,14 @@ def run(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
     backend: str,
+    engine: str | None,
+    wave: Path | None,
     serial: bool,
     order: str,
     no_check: bool,
-    trace: str | None,
+    report: str | None,
     timeline: str | None,
+    trace: str | None,
     seed: int,
     settings: tuple[str, ...],
     max_cycles: int,
@@ -63,12 +74,13 @@ def run(
 ) -> int:
     """Run a program and compare with numpy.
 
-    Inputs that are not given are random, drawn so that few outputs saturate.
+    Inputs that are not given are random, drawn so that few outputs saturate. The backend rtl runs the
+    hardware itself; its model is built once for each configuration and kept.
 
     \b
     Example:
       accel run gemm.accel --input A=a.npy --output C=c.npy --set read_latency=100
-      accel run gemm.accel --timeline gemm.html --trace gemm.json
+      accel run gemm.accel --report report.html --timeline gemm.svg --trace gemm.json
     """
     program = load_program(file, settings, serial=serial)
     arrays = read_inputs(inputs)
@@ -78,9 +90,11 @@ def run(
         if name not in names:
             raise ShapeError(f"{name!r} is no output of the program; {nearest(name, names)}")
         check_writable(path)
-    pictures = Pictures(trace=trace, timeline=timeline, backend=backend, as_json=as_json)
+    pictures = Pictures(report=report, timeline=timeline, trace=trace, backend=backend, as_json=as_json)
     try:
-        with busy("running"):
+        if wave is not None:
+            check_writable(wave)
+        with busy("running") as note:
             result = program.run(
                 arrays,
                 backend=backend,
@@ -89,6 +103,9 @@ def run(
                 order="random" if order == "random" else "program",
                 max_cycles=max_cycles,
                 max_uops=max_uops,
+                engine=engine,
+                wave=wave,
+                progress=lambda cycle: note(f"cycle {cycle:,}"),
             )
     except ProgramFault as error:
         if not as_json:
@@ -128,7 +145,7 @@ def print_result(program: Program, result: Result) -> None:
         rows.append(("utilization", f"{result.utilization:.1%} of the GEMM core"))
         rows.append(("roofline", f"{result.roofline_fraction:.1%} of the limit"))
     rows.append(("instructions", f"{len(result.instructions):,}"))
-    rows.append(("micro-ops", f"{result.simulation.functional.uops:,}"))
+    rows.append(("micro-ops", f"{result.uops:,}"))
     moved = ", ".join(f"{kind} {n:,}" for kind, n in result.bytes_by_kind.items() if n)
     rows.append(("bytes moved", moved))
     if result.mismatches is not None:

@@ -5,6 +5,6 @@ Timeline(result).save("gemm.html")
 Trace(result).save("gemm.json")
 """
 
-from accel.views.pictures import Timeline, Trace
+from accel.views.pictures import Report, Timeline, Trace
 
-__all__ = ["Timeline", "Trace"]
+__all__ = ["Report", "Timeline", "Trace"]

@@ -25,7 +25,7 @@ STRIP = 9
 """Height of a unit's states below its instructions."""
 GAP = 24
 """Between lanes, for the arrows."""
-LEGEND = 44
+LEGEND = 52
 
 _TALL, _LOW = 22, 14
 """Height of a row of instructions where there are few, and where there are many."""

@@ -8,11 +8,14 @@ from accel.errors import AccelError
 from accel.files import write_atomically
 from accel.result import Result
 from accel.views.chart import height
+from accel.views.report import report_html
 from accel.views.scene import Scene, scene
 from accel.views.text import timeline_text
 from accel.views.timeline import timeline_html, timeline_svg
 from accel.views.trace import trace_bytes
 
+_NOTEBOOK = 800
+"""Height of a report within a notebook."""
 _HEADER = 130
 """Pixels of a page above the chart."""
 
@@ -108,6 +111,19 @@ class Timeline(_Picture):
 
     def _repr_html_(self) -> str:
         return _framed(timeline_html(self._scene), height(self._scene) + _HEADER)
+
+
+class Report(_Picture):
+    """A page with all there is: figures, stalls, chart, roofline, traffic, loops, instructions."""
+
+    suffixes = (".html",)
+    what = "report"
+
+    def _content(self, suffix: str) -> bytes:
+        return report_html(self._scene).encode()
+
+    def _repr_html_(self) -> str:
+        return _framed(report_html(self._scene), _NOTEBOOK)
 
 
 def _framed(page: str, pixels: int) -> str:

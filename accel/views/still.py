@@ -7,7 +7,20 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.views.bins import shares
-from accel.views.chart import AXIS, GUTTER, KINDS, OVERVIEW, RIGHT, STRIP, WIDTH, Lane, height, kind, lanes
+from accel.views.chart import (
+    AXIS,
+    GUTTER,
+    KINDS,
+    LEGEND,
+    OVERVIEW,
+    RIGHT,
+    STRIP,
+    WIDTH,
+    Lane,
+    height,
+    kind,
+    lanes,
+)
 from accel.views.scene import Scene
 from accel.views.states import Slice, Span, State
 
@@ -100,20 +113,20 @@ def _bar(scene: Scene, lane: Lane, one: Slice) -> Iterator[str]:
         yield f'<rect class="{colour}" x="{c:.1f}" y="{y}" width="{max(0.5, d - c):.1f}" height="{high}"/>'
     left, right = (c, d) if d - c >= (b - a) / 2 else max((a, c), (d, b), key=lambda gap: gap[1] - gap[0])
     fit = int((right - left - 6) / _LETTER)
-    if text := _fitting(name, fit):
+    if text := _fitting(name, fit, whole=colour != "transfer"):
         style = "label dark" if left == c and d > c else "label"
         yield f'<text class="{style}" x="{left + 3:.1f}" y="{y + high / 2 + 3.5:.1f}">{escape(text)}</text>'
     yield "</g>"
 
 
-def _fitting(name: str, letters: int) -> str:
-    """As much of a name as fits: all of it, what it works on, or what it begins with."""
+def _fitting(name: str, letters: int, *, whole: bool) -> str:
+    """As much of a name as fits: all of it, of a transfer what it moves, or what it begins with."""
     if letters < 4:
         return ""
     if len(name) <= letters:
         return name
     work = name.partition(" ")[2]
-    return work if work and len(work) <= letters else name[: letters - 1] + "…"
+    return work if not whole and work and len(work) <= letters else name[: letters - 1] + "…"
 
 
 def _shares(scene: Scene, spans: list[Span], top: float, tall: float) -> Iterator[str]:
@@ -155,7 +168,7 @@ def _arrows(scene: Scene, every: list[Lane]) -> Iterator[str]:
 
 def legend(scene: Scene) -> str:
     """What the colours and arrows mean; it stays when the picture is redrawn."""
-    y = height(scene) - 32
+    y = height(scene) - LEGEND + 12
     states = {state.name.lower(): state.label for state in State if state is not State.IDLE}
     parts, x = [], float(GUTTER)
     for style, text in (KINDS | states).items():

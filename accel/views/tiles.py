@@ -58,6 +58,13 @@ class Places:
         self._named = [(*one, tensors.get(one[0])) for one in named]
         self._box = lru_cache(maxsize=1 << 16)(_box)
 
+    def contents(self) -> list[tuple[str, str, int]]:
+        """Name, role and bytes of what has a name, in order."""
+        return [
+            (name, "region" if tensor is None else tensor.role, nbytes)
+            for _, nbytes, name, tensor in self._named
+        ]
+
     def tile(self, transfer: Transfer) -> Tile | None:
         """The smallest box that holds what a transfer moves; None if it moves nothing or is at fault."""
         if instruction_fault(transfer, self._config) is not None:

@@ -19,8 +19,7 @@ _START = """accel.unpack(document.getElementById("data").textContent).then(data 
 _SVG = Template(
     """<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 $width $height" $size>
 <title>$title</title>
-<style>
-$style</style>
+<style>$style</style>
 <g class="still">
 $still
 </g>
@@ -79,14 +78,14 @@ def facts(scene: Scene) -> str:
     return ", ".join([*known, f"backend {result.backend}", str(result.config)])
 
 
-def chart_svg(scene: Scene, *, size: str, scripts: str = "") -> str:
-    """The picture of the whole run; scripts in it redraw it."""
+def chart_svg(scene: Scene, *, size: str, style: str, scripts: str = "") -> str:
+    """The picture of the whole run; scripts, in it or in the page around it, redraw it."""
     return _SVG.substitute(
         width=WIDTH,
         height=height(scene),
         size=size,
         title=escape(f"{title(scene)}: {facts(scene)}"),
-        style=asset("chart.css"),
+        style=style,
         still=still(scene),
         legend=legend(scene),
         scripts=scripts,
@@ -97,7 +96,12 @@ def timeline_svg(scene: Scene) -> str:
     """The chart as an SVG file: a picture anywhere, and in a browser of its own one can zoom."""
     data = f'<script type="text/plain" id="data">{packed(chart_data(scene))}</script>'
     script = f"<script><![CDATA[\n{asset('chart.js')}\n{_START}\n]]></script>\n"
-    return chart_svg(scene, size=f'width="100%" height="{height(scene)}"', scripts=data + "\n" + script)
+    return chart_svg(
+        scene,
+        size=f'width="100%" height="{height(scene)}"',
+        style=asset("chart.css"),
+        scripts=data + "\n" + script,
+    )
 
 
 def timeline_html(scene: Scene) -> str:
@@ -105,8 +109,8 @@ def timeline_html(scene: Scene) -> str:
     return _PAGE.substitute(
         title=escape(title(scene)),
         facts=escape(facts(scene)),
-        style=asset("page.css"),
-        svg=chart_svg(scene, size=f'style="width:100%;height:{height(scene)}px"'),
+        style=asset("page.css") + asset("chart.css"),
+        svg=chart_svg(scene, size=f'style="width:100%;height:{height(scene)}px"', style=""),
         data=packed(chart_data(scene)),
         script=asset("chart.js"),
         start=_START,

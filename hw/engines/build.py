@@ -1,8 +1,8 @@
 """Compiled models, kept in the user's cache.
 
-A model's identity is all that goes into it: the configuration without what is set per run, the sources
-of the hardware and of the declarations it derives from, the harness, tools and options. A model is built
-once, also by processes that want it at the same time, and its file appears whole or not at all.
+A model's identity is all that goes into it: the configuration without what is set per run, the sources of
+the hardware and of the declarations it derives from, the harness, tools and options. A model is built once,
+also by processes that want it at the same time, and its file appears whole or not at all.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ _HARDWARE = Path(__file__).parents[1]
 DECLARATIONS = (
     "access",
     "config",
+    "dram",
     "errors",
     "events",
     "faults",
@@ -39,8 +41,17 @@ DECLARATIONS = (
 )
 """The modules of accel that the hardware derives from."""
 
-Generate = Callable[[Config, Path], Sequence[Path]]
-"""Write a model's C++ sources into a folder; returns those to compile."""
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A C++ file, and the flags that it is compiled with besides those of all."""
+
+    path: Path
+    flags: tuple[str, ...] = ()
+
+
+Generate = Callable[[Config, Path], Sequence[Source | Path]]
+"""Write a model's C++ files into a folder; returns those to compile, and objects that exist already."""
 
 
 def cache_folder() -> Path:
@@ -78,10 +89,8 @@ def compiler() -> str:
         found = shutil.which(name)
         if found is not None:
             return found
-    raise EngineError(
-        f"no C++ compiler is installed{f' as {wanted!r}' if wanted else ''}; "
-        "install g++, or use the engine pysim"
-    )
+    name = f"C++ compiler {wanted!r}" if wanted else "C++ compiler"
+    raise EngineError(f"no {name} is installed; install g++, or use the engine pysim")
 
 
 @cache
@@ -90,89 +99,98 @@ def _compiler_version(path: str) -> str:
     return str(done.stdout)
 
 
-def tool_version(package: str) -> str:
-    """The version of an installed Python package, or ``none``."""
+def _version(package: str) -> str:
     try:
-        return importlib.metadata.version(package)
+        return f"{package} {importlib.metadata.version(package)}"
     except importlib.metadata.PackageNotFoundError:
-        return "none"
+        return package
 
 
 def model(
-    engine: str, config: Config, options: dict[str, Any], generate: Generate, flags: Sequence[str]
+    engine: str, config: Config, flags: Sequence[str], packages: Sequence[str], generate: Generate
 ) -> Path:
     """The shared library of a model, built if it is not there yet.
 
     Args:
         engine: its name.
         config: what to build.
-        options: all that ``generate`` depends on besides.
-        generate: writes the sources.
         flags: for the compiler.
+        packages: the Python packages whose versions matter.
+        generate: writes the sources.
 
     Raises:
         EngineError: a tool is missing or fails, or this is not Linux.
     """
     if not sys.platform.startswith("linux"):
         raise EngineError(f"the engine {engine} runs on Linux only; use the engine pysim")
-    command = compiler()
+
+    def build(target: Path) -> None:
+        with tempfile.TemporaryDirectory(prefix="accel-") as name:
+            folder = Path(name)
+            parts = generate(config.hardware, folder)
+            with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+                objects = list(pool.map(lambda part: _object(part, folder, flags), parts))
+            run([compiler(), "-shared", "-o", str(target), *map(str, objects), "-lpthread", "-lz"])
+
     identity = {
-        "accel": __version__,
-        "engine": engine,
         "config": config.hardware.to_dict(),
-        "options": options,
         "flags": list(flags),
-        "compiler": [command, _compiler_version(command)],
+        "packages": [_version(name) for name in packages],
         "sources": _source_digest(),
     }
-    key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:24]
+    return _kept(engine, ".so", identity, build)
+
+
+def library_object(source: Path, flags: Sequence[str], package: str) -> Path:
+    """A file of an engine's own library, compiled once for all models."""
+    identity = {"path": str(source), "flags": list(flags), "packages": [_version(package)]}
+    return _kept(source.stem, ".o", identity, lambda target: _compile(source, target, flags))
+
+
+def _kept(name: str, suffix: str, identity: dict[str, Any], make: Callable[[Path], None]) -> Path:
+    """The file of an identity, made if it is not in the cache."""
+    command = compiler()
+    everything = identity | {"accel": __version__, "compiler": [command, _compiler_version(command)]}
+    key = hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()[:24]
     folder = cache_folder()
-    library = folder / f"{engine}-{key}.so"
-    if library.exists():
-        return library
+    path = folder / f"{name}-{key}{suffix}"
+    if path.exists():
+        return path
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder / f"{engine}-{key}.lock"):
-            if not library.exists():
-                _build(config.hardware, library, command, flags, generate)
+        with _locked(folder / f"{name}-{key}.lock"):
+            if not path.exists():
+                temporary = folder / f".{name}-{key}-{os.getpid()}{suffix}"
+                try:
+                    make(temporary)
+                    os.replace(temporary, path)
+                finally:
+                    temporary.unlink(missing_ok=True)
     except OSError as error:
         raise EngineError(f"the model cannot be kept in {str(folder)!r}: {error.strerror}") from None
-    return library
+    return path
 
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock among processes; its file goes with it."""
-    import fcntl  # not on every platform  # noqa: PLC0415
+    """Hold a lock among processes."""
+    import fcntl  # noqa: PLC0415  # not on every platform
 
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+        yield
 
 
-def _build(config: Config, library: Path, command: str, flags: Sequence[str], generate: Generate) -> None:
-    with tempfile.TemporaryDirectory(prefix="accel-") as name:
-        folder = Path(name)
-        sources = [*generate(config, folder), NATIVE / "harness.cpp"]
-        includes = [f"-I{folder}", f"-I{NATIVE}"]
-        compile_one = [command, "-std=c++17", "-fPIC", *flags, *includes, "-c"]
+def _object(part: Source | Path, folder: Path, flags: Sequence[str]) -> Path:
+    if isinstance(part, Path):
+        return part
+    target = folder / f"{part.path.stem}.o"
+    _compile(part.path, target, [*flags, f"-I{folder}", f"-I{NATIVE}", *part.flags])
+    return target
 
-        def compiled(source: Path) -> Path:
-            target = folder / f"{source.stem}.o"
-            run([*compile_one, "-o", str(target), str(source)])
-            return target
 
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            objects = list(pool.map(compiled, sources))
-        ready = library.with_name(f".{library.name}-{os.getpid()}")
-        try:
-            run([command, "-shared", "-o", str(ready), *map(str, objects), "-lz", "-lpthread"])
-            os.replace(ready, library)
-        finally:
-            ready.unlink(missing_ok=True)
+def _compile(source: Path, target: Path, flags: Sequence[str]) -> None:
+    run([compiler(), "-std=c++17", "-fPIC", *flags, "-c", "-o", str(target), str(source)])
 
 
 def run(command: Sequence[str], **options: Any) -> str:

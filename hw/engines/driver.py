@@ -4,8 +4,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
+from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from accel.config import Config
@@ -15,7 +15,7 @@ from accel.faults import Cause
 from accel.hw.engines.run import Behaviour, HardwareRun, Records
 from accel.registers import REGISTERS, Access, constants, joined, word_addresses, word_writes
 
-Contents = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int8], npt.NDArray[np.int8], npt.NDArray[np.int32]]
+Contents = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
 """Of the micro-op memory and the scratchpads inp, wgt and acc; elements along the first axis."""
 Progress = Callable[[int], None]
 """Called now and then with the run's cycle."""

@@ -92,8 +92,7 @@ class HardwareRun:
             found[unit] = UnitCycles(**counts, idle=self.cycles - sum(counts.values()))
         return found
 
-    @cached_property
-    def event_list(self) -> list[Event] | None:
+    def events(self) -> list[Event] | None:
         """All events, sorted; None if they were not recorded."""
         return None if self.records is None else events_of(self.records)
 

@@ -1,14 +1,12 @@
 """``model.h``: what the native harness sees of a model, an accessor for each port of the simulation top."""
 
 from collections.abc import Callable
-from typing import Any
 
 from amaranth.hdl import Shape
 from amaranth.lib.wiring import Flow
 
 from accel.config import Config
-from accel.hw.core import element_bytes
-from accel.hw.sim_top import SimTop
+from accel.hw.core import element_bytes, simulation_ports
 
 TOP = "accel_sim"
 """The name of the top module."""
@@ -17,11 +15,10 @@ _SCALAR_BITS = 64
 
 def ports(config: Config) -> dict[str, tuple[bool, int]]:
     """Of each port of the simulation top: whether it is an input, and its width."""
-    members: Any = SimTop(config).signature.members
-    found = {
-        name: (member.flow is Flow.In, Shape.cast(member.shape).width) for name, member in members.items()
-    }
-    return {"rst": (True, 1)} | found
+    found = {"rst": (True, 1)}
+    for name, member in simulation_ports(config).items():
+        found[name] = (member.flow is Flow.In, Shape.cast(member.shape).width)
+    return found
 
 
 def model_header(config: Config, *, head: str, body: str, access: Callable[[str], str]) -> str:

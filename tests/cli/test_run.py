@@ -178,7 +178,12 @@ def test_a_deadlock_is_told_at_once(accel: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--backend", "rtl"], "the backend is 'rtl'; valid are functional, sim"),
+        (["--backend", "verilog"], "the backend is 'verilog'; valid are functional, rtl, sim"),
+        (["--backend", "rtl", "--engine", "vcs"], "the engine is 'vcs'; valid are cxxrtl, pysim, verilator"),
+        (
+            ["--backend", "rtl", "--engine", "pysim", "--wave", "x.fst"],
+            "the wave file is 'x.fst'; the engine pysim writes .vcd files",
+        ),
         (["--seed", -1], "Invalid value for '--seed': -1 is not in the range x>=0. (see 'accel run --help')"),
         (
             ["--max-uops", 0],

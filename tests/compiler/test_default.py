@@ -15,7 +15,8 @@ import accel
 from accel.access import AccessSets
 from accel.compiler.build import compile_schedule
 from accel.compiler.default import candidates, default_schedule, gemm_schedule, shape_of
-from accel.compiler.model import GemmModel, GemmPlan, PlanTable
+from accel.compiler.model import GemmModel
+from accel.compiler.plans import GemmPlan, PlanTable
 from accel.config import Config
 from accel.errors import ScheduleError
 from accel.isa import Alu, Gemm, Instruction, Load, Loops, Memory, Store, encode

@@ -23,7 +23,7 @@ from accel.program import Program
 from accel.shared import SharedDram
 from accel.sim.functional.executor import Executor, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.simulator import simulate
+from accel.sim.simulator import Simulation, simulate
 from accel.tokens import TokenReport, check_tokens
 from tests.compiler import gemms
 from tests.expect import refused
@@ -371,11 +371,13 @@ def test_all_orders_give_the_same(program: Program) -> None:
             np.testing.assert_array_equal(found[name], values)
 
 
+def _execute(program: Program, seed: int) -> Simulation:
+    pads = Scratchpads.random(program.config, seed)
+    return program.execute(program.dram(), pads, backend="functional", order="random", seed=seed)
+
+
 def test_orders_differ() -> None:
     """The test above sees more than one."""
     program = PROGRAMS["tiny, epilogue"]()
-    orders = {
-        tuple(program.run(backend="functional", order="random", seed=seed).simulation.functional.order)
-        for seed in range(6)
-    }
+    orders = {tuple(_execute(program, seed).functional.order) for seed in range(6)}
     assert len(orders) == 6

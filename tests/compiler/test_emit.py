@@ -9,7 +9,7 @@ import accel
 from accel import te
 from accel.compiler.default import default_schedule, gemm_schedule
 from accel.compiler.emit import Emission
-from accel.compiler.model import GemmPlan
+from accel.compiler.plans import GemmPlan
 from accel.errors import TensorizeError
 from accel.isa import Gemm, Load, Store
 from accel.machines import Machine, machine

@@ -1,5 +1,7 @@
 """Whole runs: function and time together, and the memory that a run cut short leaves behind."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,6 +117,21 @@ def test_the_earliest_error_in_time_is_raised_not_the_first_in_the_program() -> 
         "instruction 1: the ALU operation is 7; MIN 0, MAX 1, ADD 2, SHR 3, MUL 4 exist",
     ):
         run(program, timed=False).raise_if_bad()
+
+
+def test_a_counter_that_overflows_in_program_order_only_does_not() -> None:
+    """The first STORE's token is popped before the second one retires."""
+    config = replace(FAST, token_bits=1, stores_in_flight=1)
+    store = Store(y_size=1, x_size=16, x_stride=16, push_prev=True)
+    pop = Alu(uop_end=1, alu_op=AluOp.ADD, use_imm=True, pop_next=True)
+    program = [store, store, pop, pop, replace(store, dram_base=100), Finish()]
+    dram, pads = Dram.of(config), Scratchpads.zeros(config)
+    pads.acc[:] = 5
+    found = simulate(program, config, dram, pads, address=0)
+    found.raise_if_bad()
+    assert dram.read(800, 128).tolist() == [5] * 128
+    with pytest.raises(MachineError, match="overflows"):
+        simulate(program, config, dram, pads, address=0, timed=False).raise_if_bad()
 
 
 def test_a_deadlock_has_a_cycle() -> None:

@@ -15,7 +15,7 @@ import pytest
 from accel.errors import AccelError, ProgramError
 from accel.events import EventKind
 from accel.isa import Unit
-from accel.views import Timeline, Trace
+from accel.views import Report, Timeline, Trace
 from accel.views.bins import shares
 from accel.views.chart import chart_data, packed
 from accel.views.scene import scene
@@ -207,8 +207,8 @@ def test_a_notebook_gets_the_page() -> None:
     assert "<iframe" in Timeline(result())._repr_html_()
 
 
-@pytest.mark.parametrize("picture", [Timeline, Trace])
-def test_a_run_without_time_has_no_picture(picture: type[Timeline | Trace]) -> None:
+@pytest.mark.parametrize("picture", [Report, Timeline, Trace])
+def test_a_run_without_time_has_no_picture(picture: type[Report | Timeline | Trace]) -> None:
     functional = gemm_program().run(backend="functional")
     with refused(
         AccelError,

@@ -77,12 +77,12 @@ const accel = (() => {
     return found;
   }
 
-  /** As much of a name as fits: all of it, what it works on, or what it begins with. */
-  function fitting(name, letters) {
+  /** As much of a name as fits: all of it, of a transfer what it moves, or what it begins with. */
+  function fitting(name, letters, kind) {
     const space = name.indexOf(" "), work = space < 0 ? name : name.slice(space + 1);
     if (letters < 4) return "";
     if (name.length <= letters) return name;
-    return work.length <= letters ? work : name.slice(0, letters - 1) + "…";
+    return kind === "transfer" && work.length <= letters ? work : name.slice(0, letters - 1) + "…";
   }
 
   function chart(svg, packedData, options = {}) {
@@ -140,7 +140,8 @@ const accel = (() => {
       const step = Math.max(1, [1, 2, 5, 10].map(m => m * power).find(s => s >= target));
       for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
         view.append(element("path", { d: `M${x(at).toFixed(1)} ${overview + axis - 5}V${bottom}`, class: "rule" }));
-        view.append(element("text", { x: x(at), y: overview + axis - 9, "text-anchor": "middle", class: "faint" }, grouped(at)));
+        const anchor = width - x(at) < 40 ? "end" : "middle";
+        view.append(element("text", { x: x(at), y: overview + axis - 9, "text-anchor": anchor, class: "faint" }, grouped(at)));
       }
       view.append(element("text", { x: 4, y: overview + axis - 9, class: "faint" }, "cycle"));
     }
@@ -182,7 +183,7 @@ const accel = (() => {
       if (d > c) group.append(element("rect", { x: c, y, width: Math.max(0.5, d - c), height: high, class: kind, "pointer-events": "none" }));
       const onData = d - c >= b - a - (d - c);
       const [left, room] = onData ? [c, d - c] : c - a >= b - d ? [a, c - a] : [d, b - d];
-      const text = fitting(data.names[data.name[index]], Math.floor((room - 6) / LETTER));
+      const text = fitting(data.names[data.name[index]], Math.floor((room - 6) / LETTER), kind);
       if (text) group.append(element("text", { x: left + 3, y: y + high / 2 + 3.5, class: onData ? "label dark" : "label" }, text));
       group.append(element("title", {}, summary(index)));
       group.addEventListener("click", () => select(index, true));

@@ -1,0 +1,233 @@
+"""``accel sweep``: a grid of workloads, machines and schedules, measured in parallel."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table as TextTable
+
+from accel.cli.common import check_name, figures_table, json_option, print_json, show
+from accel.config import parse_quantity
+from accel.errors import ConfigError, SweepError
+from accel.files import write_atomically
+from accel.result import SCHEMA_VERSION
+from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep
+from accel.sweeps.executors import EXECUTORS
+from accel.sweeps.plots import check_matplotlib, make_plot
+from accel.sweeps.points import settings_of
+from accel.sweeps.spec import make_spec
+from accel.sweeps.table import import_parquet
+
+_SHOWN = 40
+"""Rows that are printed."""
+
+
+@click.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE.toml]")
+@click.option("--workload", metavar="NAME", help="Without a file: what to compile, as gemm.")
+@click.option(
+    "--vary",
+    multiple=True,
+    metavar="KEY=VALUE,...",
+    help="Values of a parameter, knob or configuration field; repeatable.",
+)
+@click.option(
+    "--plot", "plots", multiple=True, metavar="X,Y[,BY]", help="Draw column Y over X, a line for each BY."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Where results go.  [default: a folder of the sweep's name]",
+)
+@click.option("--parquet", is_flag=True, help="Write the table as Parquet too.")
+@click.option("--no-plots", is_flag=True, help="Draw nothing.")
+@click.option("--fresh", is_flag=True, help="Measure again what has been measured.")
+@click.option("--jobs", type=click.IntRange(1), help="Processes at work.  [default: one for each core]")
+@click.option(
+    "--executor",
+    default="processes",
+    show_default=True,
+    metavar="|".join(EXECUTORS),
+    help="Who does the work.",
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster; one on this machine if not given.")
+@json_option
+def sweep(
+    file: Path | None,
+    workload: str | None,
+    vary: tuple[str, ...],
+    plots: tuple[str, ...],
+    output: Path | None,
+    parquet: bool,
+    no_plots: bool,
+    fresh: bool,
+    jobs: int | None,
+    executor: str,
+    scheduler: str | None,
+    as_json: bool,
+) -> int:
+    """Measure a grid of workloads, machines and schedules.
+
+    FILE.toml says what to measure and draw, see docs/sweeps.md; --vary replaces values in it. Without a file
+    --workload and --vary say it. Keys are the workload's parameters, the knobs config, vthreads, tile_m,
+    tile_n and step_k, and every configuration field; with "run." in front, a timing field that the schedule
+    does not know of.
+
+    FOLDER gets the table as CSV, the plots as SVG and a journal: the same command goes on where it was
+    interrupted. Exit code 1 if a program is at fault; that a point does not fit its machine is no fault.
+
+    \b
+    Example:
+      accel sweep docs/experiments/latency.toml
+      accel sweep --workload gemm --vary M=256 --vary N=256 --vary K=256 --vary vthreads=1,2,4 \\
+          --vary run.read_latency=16,64,256 --plot read_latency,utilization,vthreads
+    """
+    check_name("executor", executor, EXECUTORS)
+    spec = _spec(file, workload, _values(vary), plots)
+    if no_plots:
+        spec = Spec(name=spec.name, title=spec.title, points=spec.points)
+    if spec.plots:
+        check_matplotlib()
+    if parquet:
+        import_parquet()
+    folder = output or Path(spec.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _progress(spec.title) as tell:
+        table = run_sweep(
+            spec,
+            journal=folder / f"{spec.name}.journal.jsonl",
+            fresh=fresh,
+            jobs=jobs or os.cpu_count() or 1,
+            executor=executor,
+            scheduler=scheduler,
+            progress=tell,
+        )
+    files = _write(spec, table, folder, parquet)
+    if as_json:
+        print_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "title": spec.title,
+                "files": [str(path) for path in files],
+                "points": len(table),
+                "refused": len(table.refused),
+                "failed": len(table.faults),
+                "rows": table.rows,
+            }
+        )
+    else:
+        _print(spec, table, files)
+    return 1 if table.faults else 0
+
+
+def _spec(
+    file: Path | None, workload: str | None, values: dict[str, list[Any]], plots: tuple[str, ...]
+) -> Spec:
+    """What is asked for."""
+    context = click.get_current_context()
+    if (file is None) == (workload is None):
+        raise click.UsageError("Give a file or --workload, one of them.", context)
+    drawn = [_plot(text) for text in plots]
+    if file is not None:
+        spec = load_spec(file, values)
+    else:
+        spec = make_spec({"workload": {"name": workload}, "title": f"sweep of {workload}"}, vary=values)
+    return Spec(name=spec.name, title=spec.title, points=spec.points, plots=(*spec.plots, *drawn))
+
+
+def _values(vary: Sequence[str]) -> dict[str, list[Any]]:
+    """``KEY=VALUE,...`` arguments as lists by key.
+
+    Raises:
+        SweepError: an argument is not of that form.
+    """
+    values = {}
+    for text in vary:
+        key, equals, listed = text.partition("=")
+        if not equals or not key or not all(listed.split(",")):
+            raise SweepError(f"--vary is given {text!r}; it takes KEY=VALUE,..., as vthreads=1,2,4")
+        values[key.strip()] = [_value(key, one.strip()) for one in listed.split(",")]
+    return values
+
+
+def _value(key: str, text: str) -> Any:
+    """A number or flag where it is one, else the text."""
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return parse_quantity(key, text)
+    except ConfigError:
+        return text
+
+
+def _plot(text: str) -> Plot:
+    parts = text.split(",")
+    if len(parts) < 2 or not all(parts):
+        raise SweepError(f"--plot is given {text!r}; it takes X,Y or X,Y,BY, which are columns")
+    return make_plot({"x": parts[0], "y": parts[1], "by": parts[2:], "name": "-".join(parts)})
+
+
+@contextmanager
+def _progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal; silence in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _write(spec: Spec, table: Table, folder: Path, parquet: bool) -> list[Path]:
+    """All files but the journal."""
+    csv = folder / f"{spec.name}.csv"
+    table.save_csv(csv)
+    files = [csv]
+    if parquet:
+        files.append(csv.with_suffix(".parquet"))
+        table.save_parquet(files[-1])
+    for plot in spec.plots if any(row["error"] is None for row in table.rows) else ():
+        path = folder / f"{'-'.join(part for part in (spec.name, plot.name) if part)}.svg"
+        write_atomically(path, table.svg(plot))
+        files.append(path)
+    return files
+
+
+def _print(spec: Spec, table: Table, files: list[Path]) -> None:
+    headings, rows = table.short(settings_of(spec.points))
+    text = TextTable(box=None, pad_edge=False, title=spec.title, title_justify="left")
+    for heading in headings:
+        text.add_column(heading, justify="right")
+    for row in rows[:_SHOWN]:
+        text.add_row(*row)
+    show(text)
+    if len(rows) > _SHOWN:
+        show(f"... {len(rows) - _SHOWN:,} more in {files[0]}")
+    notes = [("points", f"{len(table):,}")]
+    if table.refused:
+        notes.append(("refused", f"{len(table.refused):,}; the first: {table.refused[0]['message']}"))
+    if table.faults:
+        notes.append(("AT FAULT", f"{len(table.faults):,}; the first: {table.faults[0]['message']}"))
+    show("", figures_table([*notes, *(("written to", str(path)) for path in files)]))

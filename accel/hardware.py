@@ -1,0 +1,131 @@
+"""Programs on the hardware in simulation: what they start from, and in words what ended them."""
+
+from collections.abc import Sequence
+
+from accel.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
+from accel.dram import Dram
+from accel.faults import EMPTY_PROGRAM, Cause, Fault, fault_error, fetch_fault, instruction_fault
+from accel.hw.engines.driver import Engine, Progress
+from accel.hw.engines.run import Behaviour, HardwareRun
+from accel.image import Image
+from accel.isa import Finish, Instruction, Load, Loops, Memory, Store, encode
+from accel.order import Counter, Stepper, explain_deadlock, pushes
+from accel.scenario import NO_TOKENS, Tokens
+from accel.sim.functional.executor import uop_limit_fault
+from accel.sim.functional.scratchpads import Scratchpads
+
+_CARRIERS: dict[Counter, Instruction] = {
+    Counter.LOAD_TO_COMPUTE: Load(memory=Memory.INP, x_size=0, push_next=True),
+    Counter.COMPUTE_TO_LOAD: Load(memory=Memory.UOP, x_size=0, push_prev=True),
+    Counter.COMPUTE_TO_STORE: Load(memory=Memory.UOP, x_size=0, push_next=True),
+    Counter.STORE_TO_COMPUTE: Store(x_size=0, push_prev=True),
+}
+"""Instructions that push one token and do nothing else."""
+
+
+def run_on_hardware(
+    program: Image,
+    dram: Dram,
+    pads: Scratchpads,
+    engine: Engine,
+    *,
+    max_cycles: int,
+    behaviour: Behaviour | None = None,
+    record: bool = False,
+    patience: int | None = None,
+    progress: Progress | None = None,
+) -> HardwareRun:
+    """Run a program; tokens that it starts from are pushed by a program that runs before it.
+
+    Args:
+        program: what to run, with the timing of this run.
+        dram: with instructions and data in it; it is changed.
+        pads: the scratchpads at the start, but for what the program presets; they stay as they are.
+        engine: the machine, after a reset.
+        max_cycles: a longer run ends with the cause ``limit``.
+        behaviour, record, patience, progress: see :meth:`~accel.hw.engines.driver.Engine.run`.
+
+    Raises:
+        HardwareError: the machine broke a rule of the bus, refused to start, or does not end.
+    """
+    if program.start.tokens != NO_TOKENS:
+        push_tokens(engine, program.config, program.start.tokens)
+    filled = pads.copy().fill(program.start.contents)
+    return engine.run(
+        program.config,
+        dram,
+        address=program.config.mem_base + program.code_offset,
+        length=len(program.instructions),
+        contents=(filled.uop, filled.inp, filled.wgt, filled.acc),
+        max_cycles=max_cycles,
+        behaviour=behaviour,
+        record=record,
+        patience=patience,
+        progress=progress,
+    )
+
+
+def check_uops(instructions: Sequence[Instruction], config: Config, max_uops: int) -> int:
+    """The micro-ops that the instructions run.
+
+    Raises:
+        LimitExceeded: they are more than ``max_uops``.
+    """
+    total = 0
+    for index, instruction in enumerate(instructions):
+        if isinstance(instruction, Loops) and instruction_fault(instruction, config) is None:
+            excess = uop_limit_fault(instruction, total, max_uops)
+            if excess is not None:
+                raise fault_error(excess[1], index)
+            total += instruction.uop_count
+    return total
+
+
+def push_tokens(engine: Engine, config: Config, tokens: Tokens) -> None:
+    """Have the counters hold so many more tokens."""
+    body = [_CARRIERS[counter] for counter in Counter for _ in range(tokens[counter])]
+    code = encode([*body, Finish()], config)
+    size = -(-len(code) // PAGE_BYTES) * PAGE_BYTES
+    alone = config.override({"mem_base": 0, "mem_size": size, "serial": 0})
+    dram = Dram.of(alone)
+    dram.write(0, code)
+    run = engine.run(alone, dram, address=0, length=len(code) // INSTRUCTION_BYTES, max_cycles=1 << 40)
+    assert run.cause is Cause.NONE
+
+
+def raise_if_bad(
+    run: HardwareRun, instructions: Sequence[Instruction], tokens: Tokens, max_cycles: int
+) -> None:
+    """Raise what ended a run early.
+
+    Raises:
+        MachineError, LimitExceeded, DeadlockError: with cause, instruction and cycle.
+    """
+    if run.cause is not Cause.NONE:
+        message = _message(run, instructions, tokens, max_cycles)
+        raise fault_error(Fault(cause=run.cause, message=message), run.index, run.cycles)
+
+
+def _message(run: HardwareRun, instructions: Sequence[Instruction], tokens: Tokens, max_cycles: int) -> str:
+    """The error in words: what follows from cause and instruction."""
+    if run.cause is Cause.LIMIT:
+        return f"the run takes more than {max_cycles} cycles (max_cycles)"
+    if run.cause is Cause.DEADLOCK:
+        stepper = Stepper(instructions, run.config, tokens=tokens)
+        while (index := stepper.first()) is not None:
+            stepper.run(index)
+        return explain_deadlock(stepper.waiting())
+    if run.index >= len(instructions):
+        return EMPTY_PROGRAM.message
+    instruction = instructions[run.index]
+    known = (
+        fetch_fault(instruction, run.index, len(instructions)),
+        instruction_fault(instruction, run.config),
+    )
+    for fault in known:
+        if fault is not None and fault.cause is run.cause:
+            return fault.message
+    if run.cause is Cause.TOKEN_OVERFLOW:
+        counters = " or ".join(counter.label for counter in pushes(instruction))
+        return f"the counter of tokens from {counters} overflows; it holds {run.config.token_limit}"
+    return f"{instruction.mnemonic}: {run.cause.doc}"

@@ -1,0 +1,135 @@
+"""Who does the work: this process, several of them, or a Dask cluster.
+
+Each executor calls a function on every task and yields ``(index, outcome)`` as outcomes come in.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import active_children, get_context, parent_process
+from typing import Any, TypeVar
+
+from accel.errors import SweepError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+EXECUTORS = ("processes", "dask")
+_FUTILE = 3
+"""Times that a worker may die before a single task is done."""
+
+
+def here(function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+    """One task after the other in this process."""
+    for index, task in enumerate(tasks):
+        yield index, function(task)
+
+
+def in_processes(function: Callable[[T], R], tasks: Sequence[T], jobs: int) -> Iterator[tuple[int, R]]:
+    """In so many processes. What a process that dies was working on is done again by another.
+
+    Raises:
+        SweepError: processes die again and again.
+    """
+    waiting = dict(enumerate(tasks))
+    futile = 0
+    while waiting:
+        done = 0
+        for index, outcome in _pool_round(function, waiting, jobs):
+            del waiting[index]
+            done += 1
+            yield index, outcome
+        futile = 0 if done else futile + 1
+        if futile == _FUTILE:
+            raise SweepError(
+                f"worker processes died {_FUTILE} times in a row with {len(waiting)} points to go; "
+                f"there may be too little memory, so fewer --jobs may help"
+            )
+
+
+def _pool_round(function: Callable[[T], R], waiting: dict[int, T], jobs: int) -> Iterator[tuple[int, R]]:
+    """Outcomes until all is done or a process dies."""
+    others = set(active_children())
+    pool = ProcessPoolExecutor(min(jobs, len(waiting)), mp_context=get_context("spawn"), initializer=_start)
+    finished = False
+    try:
+        futures = {pool.submit(function, task): index for index, task in list(waiting.items())}
+        given: set[Future[R]] = set()
+        try:
+            for future in as_completed(futures):
+                outcome = future.result()
+                given.add(future)
+                yield futures[future], outcome
+        except BrokenProcessPool:
+            for future in futures.keys() - given:
+                if future.done() and not future.cancelled() and future.exception() is None:
+                    yield futures[future], future.result()
+        finished = True
+    finally:
+        if not finished:  # interrupted: what is under way is given up
+            for process in set(active_children()) - others:
+                process.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+def _start() -> None:
+    """A worker leaves interrupts to its parent, and ends with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+
+
+def _follow(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def on_dask(
+    function: Callable[[T], R],
+    tasks: Sequence[T],
+    jobs: int,
+    scheduler: str | None = None,
+    timeout: float = 30,
+) -> Iterator[tuple[int, R]]:
+    """On a Dask cluster; Dask gives what a dead worker held to others.
+
+    Args:
+        function, tasks: as for the others.
+        jobs: worker processes of a cluster on this machine, if no scheduler is given.
+        scheduler: address of a running cluster's.
+        timeout: seconds that it may take to answer.
+
+    Raises:
+        SweepError: Dask is not installed, or there is no such cluster.
+    """
+    try:
+        from distributed import Client, KilledWorker, LocalCluster  # noqa: PLC0415
+        from distributed import as_completed as completed  # noqa: PLC0415
+    except ImportError:
+        raise SweepError(
+            "the executor is dask, which is not installed; pip install 'accel[cluster]'"
+        ) from None
+    cluster = None
+    try:
+        if scheduler is None:
+            cluster = LocalCluster(
+                n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            )
+        client = Client(scheduler if cluster is None else cluster, timeout=timeout)
+    except OSError as error:
+        raise SweepError(f"the cluster at {scheduler!r} cannot be reached: {error}") from None
+    try:
+        futures = client.map(function, tasks, pure=False)
+        indices = {future.key: index for index, future in enumerate(futures)}
+        for future in completed(futures):
+            yield indices[future.key], future.result()
+    except KilledWorker as error:
+        raise SweepError(f"workers die of one point again and again: {error}") from None
+    finally:
+        client.close()
+        if cluster is not None:
+            cluster.close()

@@ -1,0 +1,110 @@
+"""The figures of one task; what worker processes do."""
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from accel.compiler.default import default_schedule
+from accel.compiler.metrics import Compulsory
+from accel.errors import AccelError, ProgramFault
+from accel.machines import Machine
+from accel.program import Program, build
+from accel.result import Result, error_dict
+from accel.sweeps.points import Run, Source, Synthesis, Task
+from accel.workloads import make_workload
+
+Figures = dict[str, Any]
+
+_KEPT = (
+    "cycles",
+    "utilization",
+    "roofline_fraction",
+    "macs",
+    "load_bytes",
+    "store_bytes",
+    "instructions",
+    "carriers",
+    "uops",
+    "mismatches",
+)
+"""Figures of a result that become columns as they are."""
+
+
+def measure(task: Task) -> Figures:
+    """What a task gives: columns by name. A program that is refused or at fault gives the error instead."""
+    if isinstance(task, Synthesis):
+        from accel.hw.cells import synthesize  # noqa: PLC0415 - amaranth is not for every sweep
+
+        return {f"cells_{name}": count for name, count in synthesize(task.config).items()}
+    try:
+        return run(task)
+    except ProgramFault as error:
+        return {"error": error_dict(error)["cause"], "message": str(error)}
+    except AccelError as error:
+        return {"error": "refused", "message": str(error)}
+
+
+def run(task: Run) -> Figures:
+    """Compile and run a program.
+
+    Raises:
+        AccelError: it is refused, or at fault.
+    """
+    program = _compiled(task.source)
+    result = program.run(seed=task.seed, **dict(task.timing))
+    figures = result.to_dict()
+    wrong = figures["error"] or {"cause": None, "message": None}
+    return {
+        "error": wrong["cause"],
+        "message": wrong["message"],
+        "vthreads": threads_of(program),
+        **{name: figures[name] for name in _KEPT},
+        "traffic_bytes": result.load_bytes + result.store_bytes,
+        **{f"{kind}_bytes_moved": number for kind, number in figures["bytes_by_kind"].items()},
+        **(_roofline(result, result.compulsory) if result.compulsory is not None else {}),
+        **{
+            f"{unit}_{what}": number
+            for unit, cycles in figures["stalls"].items()
+            for what, number in cycles.items()
+        },
+        "compile_seconds": program.compile_seconds,
+        "simulate_seconds": result.simulate_seconds,
+    }
+
+
+def _roofline(result: Result, least: Compulsory) -> Figures:
+    """Where the run is on the roofline: MACs per compulsory byte, MACs per cycle, and the roof above."""
+    assert result.cycles is not None
+    longest = max(least.read_bytes, least.write_bytes)
+    ideal, roofline = least.ideal_cycles(result.config), least.roofline_cycles(result.config)
+    return {
+        "compulsory_bytes": least.read_bytes + least.write_bytes,
+        "intensity": least.macs / longest if longest else None,
+        "macs_per_cycle": least.macs / result.cycles,
+        "roof_macs_per_cycle": least.macs / roofline if roofline else None,
+        "roof_utilization": ideal / roofline if roofline else None,
+    }
+
+
+def threads_of(program: Program) -> int:
+    """How many virtual threads a program was compiled with."""
+    schedule = (program.source or {}).get("schedule") or []
+    bound = {(step["stage"], step["axis"]) for step in schedule if step["op"] == "bind"}
+    made = [
+        step["factor"]
+        for step in schedule
+        if step["op"] == "split" and (step["stage"], (step["names"] or ("", ""))[1]) in bound
+    ]
+    return max(made, default=1)
+
+
+@lru_cache(maxsize=4)
+def _compiled(source: Source) -> Program:
+    """A program; those compiled last are kept, since neighbours on a grid often share it."""
+    workload = make_workload(source.workload, dict(source.parameters))
+    machine = Machine(source.config)
+    if source.steps is not None:
+        return build(workload, machine, vthreads=source.vthreads, steps=json.loads(source.steps))
+    if source.tile == (None, None, None):
+        return build(workload, machine, vthreads=source.vthreads)
+    return build(default_schedule(workload, machine, source.vthreads, source.tile), machine)

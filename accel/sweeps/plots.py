@@ -1,0 +1,309 @@
+"""Plots of a table: what is drawn is data, drawing is matplotlib's (extra ``accel[plot]``)."""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from math import log2
+from typing import Any, Literal, get_args
+
+from accel.config import SPECS
+from accel.errors import SweepError, nearest
+
+Rows = Sequence[Mapping[str, Any]]
+
+Kind = Literal["line", "bars"]
+Scale = Literal["linear", "log2", "log"]
+
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
+"""Okabe and Ito's, which colour-blind people can tell apart."""
+MARKERS = "os^Dv<>"
+_GREY = "#bbbbbb"
+_MOST_TICKS = 10
+_SIZE = (7.2, 4.4)
+"""In inches."""
+_STYLE = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.8,
+    "axes.edgecolor": "#888888",
+    "axes.axisbelow": True,
+    "axes.titlesize": 12,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "lines.linewidth": 2,
+    "lines.markersize": 5,
+    "legend.frameon": False,
+    "svg.hashsalt": "accel",
+    "figure.facecolor": "white",
+}
+
+LABELS = {
+    "cycles": "cycles",
+    "utilization": "utilization of the GEMM core",
+    "roofline_fraction": "share of what the roofline allows",
+    "load_bytes": "bytes loaded",
+    "store_bytes": "bytes stored",
+    "traffic_bytes": "DRAM traffic",
+    "intensity": "multiply-accumulates per byte that must be moved",
+    "macs_per_cycle": "multiply-accumulates per cycle",
+    "compulsory_bytes": "what must be moved",
+    "roof_macs_per_cycle": "what bus and core allow",
+    "roof_utilization": "what bus and core allow",
+    "vthreads": "virtual threads",
+    "scratchpad_bytes": "capacity of inp, wgt and acc together",
+    "bus_bits": "width of the bus (bits)",
+    "cells_lut4": "LUT4",
+    "cells_block_ram": "block RAMs of 18 Kbit",
+    "cells_flip_flops": "flip-flops",
+    "cells_multipliers": "multipliers 18x18",
+    "compute_busy": "computes",
+    "compute_memory_stall": "waits for memory",
+    "compute_token_stall": "waits for a token",
+    "compute_idle": "has no instruction",
+}
+"""What columns are called on axes; fields of the configuration go by their names and units."""
+_STALLS = {"busy": COLORS[0], "memory_stall": COLORS[4], "token_stall": COLORS[1], "idle": _GREY}
+"""What units do always has the same colour."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """What to draw from a table.
+
+    Attributes:
+        x: column of the horizontal axis; of bars, their names.
+        y: columns of the vertical axis; of bars, their parts.
+        by: columns whose values make a line each.
+        kind: ``line``, or ``bars``, which lie and are stacked.
+        roof: a column drawn as a thin line, the limit of what is measured.
+        title, xlabel, ylabel: texts; made from the columns if not given.
+        xscale, yscale: ``linear``, ``log2`` or ``log``.
+        only: values by column; rows with others are left out.
+        name: of the file, after the sweep's.
+
+    Raises:
+        SweepError: a kind or scale that does not exist.
+    """
+
+    x: str
+    y: tuple[str, ...]
+    by: tuple[str, ...] = ()
+    kind: Kind = "line"
+    roof: str | None = None
+    title: str = ""
+    xlabel: str = ""
+    ylabel: str = ""
+    xscale: Scale = "linear"
+    yscale: Scale = "linear"
+    only: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for what, value, valid in (
+            ("kind", self.kind, get_args(Kind)),
+            ("xscale", self.xscale, get_args(Scale)),
+            ("yscale", self.yscale, get_args(Scale)),
+        ):
+            if value not in valid:
+                raise SweepError(f"a plot's {what} is {value!r}; {nearest(str(value), valid)}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All that it reads."""
+        return (self.x, *self.y, *self.by, *self.only, *(() if self.roof is None else (self.roof,)))
+
+
+def make_plot(table: Mapping[str, Any]) -> Plot:
+    """A plot from a table of its attributes.
+
+    Raises:
+        SweepError: an unknown key, one that is missing, or a bad value.
+    """
+    known = [one.name for one in fields(Plot)]
+    for key in table:
+        if key not in known:
+            raise SweepError(f"a plot has {key!r}; {nearest(key, known)}")
+    for key in ("x", "y"):
+        if key not in table:
+            raise SweepError(f"a plot has no {key}; give the column")
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in table.items()
+    }
+    for key in ("y", "by"):
+        if isinstance(values.get(key), str):
+            values[key] = (values[key],)
+    return Plot(**values)
+
+
+def check_matplotlib() -> None:
+    """Refuse to plot without matplotlib.
+
+    Raises:
+        SweepError: it is not installed.
+    """
+    try:
+        import matplotlib  # noqa: F401, PLC0415
+    except ImportError:
+        raise SweepError("plots need matplotlib, which is not installed; pip install 'accel[plot]'") from None
+
+
+def draw(plot: Plot, rows: Rows) -> Any:
+    """A plot as a :class:`matplotlib.figure.Figure`.
+
+    Args:
+        plot: what to draw.
+        rows: values by column, with all that the plot reads; those in which one is None are left out.
+
+    Raises:
+        SweepError: nothing to draw, or no matplotlib.
+    """
+    check_matplotlib()
+    from matplotlib import rc_context  # noqa: PLC0415
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    drawn = [
+        row
+        for row in rows
+        if all(row[name] is not None for name in (plot.x, *plot.y))
+        and all(row[name] in (some if isinstance(some, list) else [some]) for name, some in plot.only.items())
+    ]
+    if not drawn:
+        raise SweepError(f"there is nothing to draw: {', '.join(plot.y)} of no row is known")
+    with rc_context(_STYLE):
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        axes = figure.add_subplot()
+        if plot.kind == "bars":
+            _draw_bars(axes, plot, drawn)
+            figure.legend(loc="outside lower left", ncols=len(plot.y))
+        else:
+            _draw_lines(axes, plot, drawn)
+        if plot.title:
+            axes.set_title(plot.title, pad=12)
+    return figure
+
+
+def svg(plot: Plot, rows: Rows) -> bytes:
+    """A plot as a file that holds all it needs; the same rows give the same bytes.
+
+    Raises:
+        SweepError: as for :func:`draw`.
+    """
+    figure = draw(plot, rows)
+    from matplotlib import rc_context  # noqa: PLC0415
+
+    content = io.BytesIO()
+    with rc_context(_STYLE):
+        figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+    return content.getvalue()
+
+
+def label(name: str) -> str:
+    """What a column is called on an axis."""
+    if name in LABELS:
+        return LABELS[name]
+    words = name.replace("_", " ")
+    spec = SPECS.get(name)
+    return words if spec is None or name.endswith("_" + spec.unit) else f"{words} ({spec.unit})"
+
+
+def _draw_lines(axes: Any, plot: Plot, rows: Rows) -> None:
+    lines: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        lines.setdefault(", ".join(_value_label(name, row[name]) for name in plot.by), []).append(row)
+    ordinal = 0
+    for name, of in lines.items():
+        ordered = sorted(of, key=lambda row: row[plot.x])
+        xs = [row[plot.x] for row in ordered]
+        color = COLORS[ordinal % len(COLORS)]
+        if plot.roof is not None:
+            axes.plot(xs, [row[plot.roof] for row in ordered], color=color, linewidth=1, linestyle="--")
+        for y in plot.y:
+            style = {"color": COLORS[ordinal % len(COLORS)], "marker": MARKERS[ordinal % len(MARKERS)]}
+            text = ", ".join(part for part in (name, label(y) if len(plot.y) > 1 or not name else "") if part)
+            axes.plot(xs, [row[y] for row in ordered], label=text, **style)
+            ordinal += 1
+    axes.set_xlabel(plot.xlabel or label(plot.x))
+    axes.set_ylabel(plot.ylabel or label(plot.y[0]))
+    _scale(axes.xaxis, plot.xscale, plot.x, sorted({row[plot.x] for row in rows}))
+    _scale(axes.yaxis, plot.yscale, plot.y[0], None)
+    if plot.yscale == "linear":
+        shares = all(_is_share(y) for y in plot.y)
+        axes.set_ylim(bottom=0, top=1.02 if shares else None)
+    if plot.roof is not None:
+        axes.plot([], [], color="#555555", linewidth=1, linestyle="--", label=label(plot.roof))
+    if len(lines) > 1 or len(plot.y) > 1 or plot.roof is not None:
+        axes.legend()
+
+
+def _draw_bars(axes: Any, plot: Plot, rows: Rows) -> None:
+    names = [_value_label(plot.x, row[plot.x]) for row in rows]
+    places = range(len(rows))
+    left = [0.0] * len(rows)
+    for ordinal, part in enumerate(plot.y):
+        values = [row[part] for row in rows]
+        stall = part.partition("_")[2]
+        color = _STALLS.get(stall, COLORS[ordinal % len(COLORS)])
+        axes.barh(places, values, left=left, color=color, label=label(part), height=0.62)
+        left = [a + b for a, b in zip(left, values, strict=True)]
+    axes.set_yticks(places, names)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(plot.xlabel or "cycles")
+    _scale(axes.xaxis, plot.xscale, "cycles", None)
+    for place, end in zip(places, left, strict=True):
+        axes.text(end, place, f"  {end:,.0f}", va="center", color="#333333")
+    axes.set_xlim(0, 1.15 * max(left))  # room for the numbers
+    axes.locator_params(axis="x", nbins=6)
+
+
+def _scale(axis: Any, scale: Scale, name: str, ticks: Sequence[Any] | None) -> None:
+    """Scale and number format of an axis; on logarithmic ones the measured values are the ticks."""
+    from matplotlib import ticker  # noqa: PLC0415
+
+    if scale != "linear":
+        axis._set_axes_scale("log", base=2 if scale == "log2" else 10)
+        axis.set_minor_locator(ticker.NullLocator())
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: _tick(name, value)))
+    if scale == "log2":
+        if ticks is not None and len(ticks) <= _MOST_TICKS:
+            axis.set_major_locator(ticker.FixedLocator(ticks))
+        else:
+            axis.set_major_locator(ticker.LogLocator(base=2, numticks=_MOST_TICKS))
+
+
+def _is_share(name: str) -> bool:
+    return name.endswith(("utilization", "fraction"))
+
+
+def _tick(name: str, value: float) -> str:
+    if _is_share(name):
+        return f"{value:.0%}"
+    if name.endswith("_bytes"):
+        return _bytes(value)
+    return f"{value:,.0f}" if value == int(value) else f"{value:g}"
+
+
+def _bytes(value: float) -> str:
+    if value <= 0:
+        return "0"
+    power = min(int(log2(value) // 10), 3) if value >= 1 else 0
+    return f"{value / (1 << 10 * power):.4g} {('B', 'KiB', 'MiB', 'GiB')[power]}"
+
+
+def _value_label(name: str, value: Any) -> str:
+    """What a line or a bar is called."""
+    if name == "vthreads":
+        return f"V = {value}"
+    if name == "serial":
+        return "serial" if value else "decoupled"
+    if name in ("grid", "workload", "config", "schedule"):
+        return str(value)
+    if name.endswith("_bytes"):
+        return f"{name.removesuffix('_bytes')} {_bytes(value)}"
+    if name == "bus_bits":
+        return f"{value}-bit bus"
+    return f"{name.replace('_', ' ')} = {value}"

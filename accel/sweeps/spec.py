@@ -1,0 +1,133 @@
+"""What a sweep is to measure and draw, as a file or a table says it."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accel.errors import SweepError, nearest
+from accel.sweeps.grid import RUN, flatten, knobs, points
+from accel.sweeps.plots import Plot, make_plot
+from accel.sweeps.points import Point
+from accel.workloads import WORKLOADS, parameters_of
+
+_KEYS = ("title", "seed", "workload", "grid", "plot")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """A sweep before it is run.
+
+    Attributes:
+        name: what its files are called.
+        title: a line for people.
+        points: what is measured, in the table's order.
+        plots: what is drawn from the table.
+    """
+
+    name: str
+    title: str
+    points: tuple[Point, ...]
+    plots: tuple[Plot, ...] = ()
+
+
+def load_spec(path: str | Path, vary: Mapping[str, Sequence[Any]] | None = None) -> Spec:
+    """The sweep that a TOML file describes.
+
+    Args:
+        path: of the file.
+        vary: values that replace those in it, see :func:`make_spec`.
+
+    Raises:
+        SweepError: it cannot be read, or describes no sweep.
+        ConfigError, ProgramError, ScheduleError, ShapeError: a value in it cannot be.
+    """
+    source = Path(path)
+    try:
+        data = tomllib.loads(source.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SweepError(f"sweep {str(path)!r} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SweepError(f"sweep {str(path)!r} is no text file") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SweepError(f"sweep {str(path)!r} is not TOML: {error}") from None
+    return make_spec(data, name=source.stem, vary=vary, folder=source.parent)
+
+
+def make_spec(
+    data: Mapping[str, Any],
+    *,
+    name: str = "sweep",
+    vary: Mapping[str, Sequence[Any]] | None = None,
+    folder: Path | None = None,
+) -> Spec:
+    """The sweep that a table of the form of a sweep file describes.
+
+    Args:
+        data: ``title``, ``seed``, and lists of tables ``workload``, ``grid`` and ``plot``.
+        name: what its files are called.
+        vary: values by key that replace those in every workload, if the key is a parameter of one, or in
+            every grid; they span the grid like lists in the file.
+        folder: what other files named in it are relative to.
+
+    Raises:
+        SweepError: it is not of that form.
+        ConfigError, ProgramError, ScheduleError, ShapeError: a value in it cannot be.
+    """
+    for key in data:
+        if key not in _KEYS:
+            raise SweepError(f"a sweep has {key!r}; {nearest(key, _KEYS)}")
+    workloads = _tables(data, "workload")
+    if not workloads:
+        raise SweepError("the sweep has no workload; give one, as [[workload]] with name = 'gemm'")
+    grids = _tables(data, "grid") or [{}]
+    for key, values in (vary or {}).items():
+        _replace(key, list(values), workloads, grids)
+    seed = data.get("seed", 0)
+    if type(seed) is not int or seed < 0:
+        raise SweepError(f"seed is {seed!r}; it must be an integer that is not negative")
+    return Spec(
+        name=name,
+        title=str(data.get("title", name)),
+        points=tuple(points(workloads, grids, seed=seed, folder=folder)),
+        plots=tuple(make_plot(table) for table in _tables(data, "plot")),
+    )
+
+
+def _tables(data: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    found = data.get(key, [])
+    tables = [found] if isinstance(found, Mapping) else found
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+        raise SweepError(f"{key} is {found!r}; it must be a table, as [[{key}]]")
+    return [deepcopy(dict(table)) for table in tables]
+
+
+def _replace(
+    key: str, values: list[Any], workloads: list[dict[str, Any]], grids: list[dict[str, Any]]
+) -> None:
+    """Give a key these values wherever it belongs."""
+    value = values[0] if len(values) == 1 else values
+    of = [table for table in workloads if key in _parameters(table)]
+    if of:
+        for table in of:
+            table[key] = value
+        return
+    known = knobs()
+    if key not in known or key == "zip":
+        every = {name for table in workloads for name in _parameters(table)}
+        raise SweepError(f"{key!r} cannot be varied; {nearest(key, [*known, *every])}")
+    for table in grids:
+        for lists in (table.get("zip", {}), table.get(RUN[:-1], {}), table):
+            lists.pop(key.removeprefix(RUN), None)
+        flat = flatten(table) | {key: value}
+        if not flat.get("zip", True):
+            del flat["zip"]
+        table.clear()
+        table.update(flat)
+
+
+def _parameters(table: Mapping[str, Any]) -> list[str]:
+    name = table.get("name")
+    return list(parameters_of(name)) if isinstance(name, str) and name in WORKLOADS else []

@@ -1,0 +1,107 @@
+"""Small charts as SVG."""
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+
+class Figure:
+    """One chart: two axes, what is drawn between them, and the file's text.
+
+    Args:
+        width, height: in pixels.
+        x, y: smallest and largest value of each axis.
+        margins: left, right, top, bottom, in pixels.
+        logarithmic: both axes are.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        height: int,
+        *,
+        x: tuple[float, float],
+        y: tuple[float, float],
+        margins: tuple[int, int, int, int],
+        logarithmic: bool = False,
+    ) -> None:
+        self._size = width, height
+        self._left, self._right, self._top, self._bottom = margins
+        self._ranges = x, y
+        self._scale = math.log if logarithmic else float
+        self._rules: list[str] = []
+        self._parts: list[str] = []
+
+    def _x(self, value: float) -> float:
+        return self._left + self._part(0, value) * (self._size[0] - self._left - self._right)
+
+    def _y(self, value: float) -> float:
+        return (
+            self._size[1] - self._bottom - self._part(1, value) * (self._size[1] - self._top - self._bottom)
+        )
+
+    def _part(self, axis: int, value: float) -> float:
+        low, high = map(self._scale, self._ranges[axis])
+        return (self._scale(value) - low) / (high - low or 1)
+
+    def x_tick(self, value: float, text: str) -> None:
+        """A line at a value of x, and its number."""
+        x, bottom = self._x(value), self._size[1] - self._bottom
+        self._rules.append(f'<path class="rule" d="M{x:.1f} {self._top}V{bottom}"/>')
+        self._rules.append(
+            f'<text class="faint" x="{x:.1f}" y="{bottom + 14}" text-anchor="middle">{escape(text)}</text>'
+        )
+
+    def y_tick(self, value: float, text: str) -> None:
+        """A line at a value of y, and its number."""
+        y = self._y(value)
+        self._rules.append(f'<path class="rule" d="M{self._left} {y:.1f}H{self._size[0] - self._right}"/>')
+        place = f'x="{self._left - 6}" y="{y + 4:.1f}" text-anchor="end"'
+        self._rules.append(f'<text class="faint" {place}>{escape(text)}</text>')
+
+    def x_title(self, text: str) -> None:
+        """What the x axis counts."""
+        middle = (self._left + self._size[0] - self._right) / 2
+        self._parts.append(
+            f'<text x="{middle:.1f}" y="{self._size[1] - 8}" text-anchor="middle">{escape(text)}</text>'
+        )
+
+    def y_title(self, text: str) -> None:
+        """What the y axis counts."""
+        y = (self._top + self._size[1] - self._bottom) / 2
+        self._parts.append(
+            f'<text transform="translate(14 {y:.1f}) rotate(-90)" text-anchor="middle">{escape(text)}</text>'
+        )
+
+    def line(self, points: Sequence[tuple[float, float]], style: str) -> None:
+        """A line through points."""
+        path = "L".join(f"{self._x(x):.1f} {self._y(y):.1f}" for x, y in points)
+        self._parts.append(f'<path class="{style}" d="M{path}"/>')
+
+    def steps(self, levels: Sequence[float], style: str) -> None:
+        """An area below levels that each hold for an equal part of the x axis."""
+        left, right = self._ranges[0]
+        width = (self._x(right) - self._x(left)) / max(1, len(levels))
+        base = self._y(self._ranges[1][0])
+        path = "".join(f"V{self._y(level):.1f}h{width:.3f}" for level in levels)
+        self._parts.append(f'<path class="{style}" d="M{self._x(left):.1f} {base:.1f}{path}V{base:.1f}z"/>')
+
+    def mark(self, x: float, y: float, style: str, text: str, *, anchor: str) -> None:
+        """A point, and its name below it."""
+        self._parts.append(f'<circle class="{style}" cx="{self._x(x):.1f}" cy="{self._y(y):.1f}" r="6"/>')
+        self.text(x, y, text, dx={"start": -5, "end": 5}[anchor], dy=21, anchor=anchor)
+
+    def text(self, x: float, y: float, text: str, *, dx: float, dy: float, anchor: str) -> None:
+        """Words near a point."""
+        self._parts.append(
+            f'<text x="{self._x(x) + dx:.1f}" y="{self._y(y) + dy:.1f}" text-anchor="{anchor}">'
+            f"{escape(text)}</text>"
+        )
+
+    def svg(self, title: str) -> str:
+        """The chart; as wide as its place, at most as wide as it was made."""
+        width, height = self._size
+        return (
+            f'<svg class="chart" viewBox="0 0 {width} {height}" style="width:100%;max-width:{width}px" '
+            f'role="img"><title>{escape(title)}</title>' + "".join(self._rules + self._parts) + "</svg>"
+        )

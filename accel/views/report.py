@@ -1,0 +1,312 @@
+"""A page with all that is worth knowing about a run."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from html import escape
+from string import Template
+from typing import Any
+
+from accel.assembly.annotate import Annotator
+from accel.assembly.names import PlaceNames
+from accel.errors import AccelError
+from accel.isa import Unit, format_instruction
+from accel.listing import stage_text
+from accel.program import as_program
+from accel.views import roofline
+from accel.views.assets import asset
+from accel.views.chart import chart_data, height, packed
+from accel.views.figure import Figure
+from accel.views.occupancy import SCRATCHPADS, Levels, occupancy, peaks
+from accel.views.scene import Scene
+from accel.views.states import Reason, State
+from accel.views.still import tick_step
+from accel.views.timeline import chart_svg, facts, title
+from accel.views.traffic import Traffic, traffic
+
+_STAGES = {
+    "nest": "naive loops",
+    "scheduled": "scheduled",
+    "tensorized": "tensorized",
+    "threads": "virtual threads",
+}
+_BINS = 560
+"""Parts of a run in which the highest occupancy is shown."""
+_LEAST_SHARE = 0.0005
+"""Of the cycles, that a reason must have to be listed."""
+
+_PAGE = Template(
+    """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>$title</title>
+<style>
+$style</style>
+</head>
+<body>
+<header>
+<button id="theme" title="light or dark">&#9681;</button>
+<h1>$title</h1>
+<p>$facts</p>
+<nav>$links</nav>
+</header>
+$sections
+<script type="text/plain" id="data">$data</script>
+<script type="text/plain" id="listing-data">$listing</script>
+<script>
+$script</script>
+</body>
+</html>
+"""
+)
+
+
+def report_html(scene: Scene) -> str:
+    """The page; it needs nothing but itself."""
+    sections = [
+        ("figures", "Figures", _figures(scene)),
+        ("units", "Where the cycles went", _units(scene)),
+        ("timeline", "Timeline", _timeline(scene)),
+        ("roofline", "Roofline", _roofline(scene)),
+        ("scratchpads", "Scratchpads", _scratchpads(scene)),
+        ("dram", "DRAM traffic", _dram(scene)),
+        ("loops", "Loops", _loops(scene)),
+        ("instructions", "Instructions", _LISTING),
+    ]
+    return _PAGE.substitute(
+        title=escape(title(scene)),
+        facts=escape(facts(scene)),
+        style=asset("page.css") + asset("report.css") + asset("chart.css"),
+        links=" ".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in sections),
+        sections="\n".join(
+            f'<section id="{name}"><h2>{escape(heading)}</h2>\n{content}\n</section>'
+            for name, heading, content in sections
+        ),
+        data=packed(chart_data(scene)),
+        listing=packed(_listing_data(scene)),
+        script=asset("chart.js") + asset("report.js"),
+    )
+
+
+# --- figures ---------------------------------------------------------------------------------------
+
+
+def _figures(scene: Scene) -> str:
+    found = scene.result.to_dict()
+    least, verdict = scene.result.compulsory, found["mismatches"]
+    tiles = [("cycles", f"{found['cycles']:,}", "")]
+    if least is not None and found["utilization"] is not None:
+        tiles += [
+            (
+                "GEMM core used",
+                f"{found['utilization']:.1%}",
+                f"{found['ideal_cycles']:,.0f} cycles at least",
+            ),
+            (
+                "of the roofline",
+                f"{found['roofline_fraction']:.1%}",
+                f"{found['roofline_cycles']:,.0f} cycles at least",
+            ),
+            ("MACs per cycle", f"{least.macs / found['cycles']:,.1f}", f"{least.macs:,} in all"),
+        ]
+    tiles += [
+        (
+            "read",
+            size_text(found["load_bytes"] + found["bytes_by_kind"]["instructions"]),
+            "with instructions",
+        ),
+        ("written", size_text(found["store_bytes"]), ""),
+        ("instructions", f"{found['instructions']:,}", f"{found['uops']:,} micro-ops"),
+    ]
+    if verdict is not None:
+        text = "all outputs equal" if not verdict else f"{verdict:,} outputs differ"
+        tiles.append(("compared to numpy", "right" if not verdict else "WRONG", text))
+    return '<div class="tiles">' + "".join(_tile(*tile) for tile in tiles) + "</div>"
+
+
+def _tile(name: str, value: str, note: str) -> str:
+    return (
+        f'<div class="tile"><div class="name">{escape(name)}</div>'
+        f'<div class="value">{escape(value)}</div><div class="faint">{escape(note)}</div></div>'
+    )
+
+
+def size_text(count: int) -> str:
+    """Bytes in a few digits."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= 10 * size:
+            return f"{count / size:,.1f} {unit}"
+    return f"{count:,} B"
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; cells are HTML, those behind the first column are numbers."""
+    head = "".join(f"<th>{escape(text)}</th>" for text in headings)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>\n" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
+
+
+# --- units -----------------------------------------------------------------------------------------
+
+
+def _units(scene: Scene) -> str:
+    cycles = max(1, scene.seen.cycles)
+    parts = ['<div class="bars">']
+    for unit in Unit:
+        found = dict(zip(State, scene.seen.unit_cycles(unit).to_dict().values(), strict=True))
+        pieces = "".join(
+            f'<span class="{state.name.lower()}" style="width:{100 * n / cycles:.3f}%" '
+            f'title="{unit.label}: {state.label}, {n:,} cycles, {n / cycles:.1%}">'
+            f"{_percent(n / cycles)}</span>"
+            for state, n in found.items()
+            if n
+        )
+        parts.append(f'<div class="bar"><b>{unit.label}</b><div class="track">{pieces}</div></div>')
+    keys = "".join(f'<span class="key {s.name.lower()}"></span>{s.label} ' for s in State)
+    parts.append(f'<p class="keys">{keys}</p></div>')
+    rows = [
+        ("" if n else f"<b>{unit.label}</b>", escape(reason.label), f"{count:,}", f"{count / cycles:.1%}")
+        for unit in Unit
+        for n, (reason, count) in enumerate(_reasons(scene, unit))
+    ]
+    parts.append(_table(("unit", "what it does or waits for", "cycles", "share"), rows))
+    return '<div class="columns">' + "".join(parts) + "</div>"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.06 else ""
+
+
+def _reasons(scene: Scene, unit: Unit) -> list[tuple[Reason, int]]:
+    """What most of a unit's cycles went to first."""
+    sums: dict[Reason, int] = defaultdict(int)
+    for span in scene.seen.spans[unit]:
+        sums[span.reason] += span.stop - span.start
+    least = _LEAST_SHARE * scene.seen.cycles
+    return sorted(((r, n) for r, n in sums.items() if n >= least), key=lambda one: -one[1])
+
+
+# --- pictures --------------------------------------------------------------------------------------
+
+
+def _timeline(scene: Scene) -> str:
+    buttons = "".join(
+        f'<button data-zoom="{factor}">{text}</button>'
+        for factor, text in (("0.5", "zoom in"), ("2", "zoom out"), ("0", "whole run"))
+    )
+    hint = "or Ctrl and the wheel, double-click, drag; click on an instruction to find it in the list below"
+    return f'<p class="hint">{buttons}{hint}</p>' + chart_svg(
+        scene, size=f'style="width:100%;height:{height(scene)}px" tabindex="0"', style=""
+    )
+
+
+def _roofline(scene: Scene) -> str:
+    line = roofline.roofline(scene.result)
+    if line is None:
+        return "<p>The program multiplies nothing, so that there is no roofline for it.</p>"
+    share = line.speed / line.roof(line.intensity)
+    words = [
+        f"The run does <b>{line.speed:,.1f}</b> multiply-accumulates a cycle, {share:.1%} of what "
+        f"{line.bound} allows at {line.intensity:,.1f} of them per byte."
+    ]
+    if line.least_intensity is not None:
+        words.append(
+            f"If it read and wrote everything only once, it would be {line.least_intensity:,.1f} per byte."
+        )
+    if not line.exact:
+        words.append(
+            "They are counted from the GEMM micro-ops, since the program holds no tensor expression."
+        )
+    words.append("Bytes are those of the busier direction of the bus, reads (with instructions) or writes.")
+    return f'<div class="columns">{roofline.draw(line)}<p>{" ".join(words)}</p></div>'
+
+
+def _scratchpads(scene: Scene) -> str:
+    found = occupancy(scene.touches, scene.seen.slices, scene.image.config)
+    charts = "".join(_scratchpad(scene, name, found[name]) for name in SCRATCHPADS)
+    note = (
+        "Elements that hold what is still to be read: from the start of the instruction that fills them to "
+        "the retirement of the last one that reads them."
+    )
+    return f'<p class="faint">{note}</p><div class="grid">{charts}</div>'
+
+
+def _scratchpad(scene: Scene, name: str, levels: Levels) -> str:
+    depth = int(getattr(scene.image.config, f"{name}_depth"))
+    cycles = max(1, scene.seen.cycles)
+    peak = max(level for _, level in levels)
+    top = min(depth, 1 << max(2, (peak * 5 // 4).bit_length()))
+    figure = Figure(620, 150, x=(0, cycles), y=(0, top), margins=(58, 24, 8, 24))
+    for cycle in range(0, cycles + 1, tick_step(cycles, 5)):
+        figure.x_tick(cycle, f"{cycle:,}")
+    for part in (0, top // 2, top):
+        figure.y_tick(part, f"{part:,}")
+    figure.steps(peaks(levels, cycles, _BINS), "area")
+    return (
+        f"<figure><figcaption><b>{name}</b> at most {peak:,} of {depth:,} elements "
+        f"({peak / depth:.0%})</figcaption>{figure.svg(f'Elements in use of {name}')}</figure>"
+    )
+
+
+# --- DRAM and text ---------------------------------------------------------------------------------
+
+
+def _dram(scene: Scene) -> str:
+    entries = traffic(scene)
+    most = max((one.bus for one in entries), default=0) or 1
+    rows = [_traffic_row(one, most) for one in entries if one.moved]
+    headings = ("in DRAM", "", "bytes there", "read", "written", "times its size", "bursts", "on the bus", "")
+    note = "Bytes on the bus count whole beats, of which parts may be of no use."
+    return _table(headings, rows) + f'<p class="faint">{note}</p>'
+
+
+def _traffic_row(one: Traffic, most: int) -> tuple[str, ...]:
+    return (
+        f"<b>{escape(one.name)}</b>",
+        escape(one.role),
+        "" if one.size is None else f"{one.size:,}",
+        f"{one.read:,}",
+        f"{one.written:,}",
+        f"{one.moved / one.size:,.1f}" if one.size else "",
+        f"{one.bursts:,}",
+        f"{one.bus:,}",
+        f'<span class="amount" style="width:{160 * one.bus / most:.1f}px"></span>',
+    )
+
+
+def _loops(scene: Scene) -> str:
+    program = as_program(scene.image)
+    parts = []
+    for stage, name in _STAGES.items():
+        try:
+            text = stage_text(program, stage)
+        except AccelError as error:
+            return f"<p>{escape(str(error))}</p>"
+        opened = " open" if stage == "tensorized" else ""
+        parts.append(f"<details{opened}><summary>{name}</summary><pre>{escape(text)}</pre></details>")
+    return "".join(parts)
+
+
+_LISTING = """<p class="hint"><label>unit <select id="unit"><option value="">all</option></select></label>
+<label>find <input id="find" type="search" placeholder="GEMM, A[0:64, acc 0.."></label>
+<span id="count" class="faint"></span></p>
+<div id="listing" tabindex="0"><div id="head"></div><div id="rows"></div></div>"""
+
+
+def _listing_data(scene: Scene) -> dict[str, Any]:
+    names, annotator = PlaceNames(scene.image), Annotator(scene.image)
+    waits: dict[int, int] = defaultdict(int)
+    for unit in Unit:
+        if unit is not Unit.FETCH:
+            for span in scene.seen.spans[unit]:
+                if span.state is State.TOKEN:
+                    waits[span.instruction] += span.stop - span.start
+    words = [format_instruction(one, names).split()[1:] for one in scene.instructions]
+    return {
+        "fields": [" ".join(word for word in line if word[0] not in "<>") for line in words],
+        "tokens": [" ".join(word for word in line if word[0] in "<>") for line in words],
+        "comment": [annotator.comment(n, one) for n, one in enumerate(scene.instructions)],
+        "unit": [one.unit.label for one in scene.instructions],
+        "waits": [waits[n] for n in range(len(scene.instructions))],
+    }

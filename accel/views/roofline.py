@@ -1,0 +1,122 @@
+"""The roofline: what arithmetic and bus allow, and where a run lies below it."""
+
+from dataclasses import dataclass
+from itertools import count
+
+from accel.config import Config
+from accel.errors import AccelError
+from accel.isa import Gemm
+from accel.result import Result
+from accel.views.figure import Figure
+
+_WIDTH, _HEIGHT = 620, 340
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 20, 18, 46
+_MARGIN = 4.0
+"""The axes reach this factor beyond what is drawn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roofline:
+    """A run and its limits; intensities are multiply-accumulates per byte of the busier direction of the bus.
+
+    Attributes:
+        macs: multiply-accumulates of the computation, or, where that is not known, of all GEMM micro-ops.
+        exact: whether it is known.
+        speed: multiply-accumulates a cycle.
+        intensity: by the bytes that the run moves.
+        least_intensity: by those that any run must move; None if they are not known.
+    """
+
+    config: Config
+    macs: int
+    exact: bool
+    speed: float
+    intensity: float
+    least_intensity: float | None
+
+    @property
+    def peak(self) -> int:
+        """Multiply-accumulates a cycle of the GEMM core."""
+        return self.config.macs_per_cycle
+
+    def roof(self, intensity: float) -> float:
+        """Multiply-accumulates a cycle that an intensity allows."""
+        return min(self.peak, intensity * self.config.bus_bytes)
+
+    @property
+    def bound(self) -> str:
+        """What limits the run as it is."""
+        return "the GEMM core" if self.roof(self.intensity) == self.peak else "the bus"
+
+
+def roofline(result: Result) -> Roofline | None:
+    """Where a run lies; None if it multiplies nothing.
+
+    Raises:
+        AccelError: the run has no time.
+    """
+    config, least = result.config, result.compulsory
+    if result.cycles is None:
+        raise AccelError("the run has no cycles; a roofline needs a backend that has time")
+    macs = _executed_macs(result) if least is None else least.macs
+    if not macs:
+        return None
+    kinds = result.bytes_by_kind
+    read, written = result.load_bytes + kinds["instructions"], result.store_bytes
+    fewest = None if least is None else max(least.read_bytes, least.write_bytes)
+    return Roofline(
+        config=config,
+        macs=macs,
+        exact=least is not None,
+        speed=macs / result.cycles,
+        intensity=macs / max(read, written),
+        least_intensity=macs / fewest if fewest else None,
+    )
+
+
+def _executed_macs(result: Result) -> int:
+    steps = sum(one.uop_count for one in result.instructions if isinstance(one, Gemm) and not one.reset)
+    return steps * result.config.macs_per_cycle
+
+
+def draw(line: Roofline) -> str:
+    """The classic picture, both axes logarithmic."""
+    ridge = line.peak / line.config.bus_bytes
+    points = [line.intensity, ridge, *([line.least_intensity] if line.least_intensity else [])]
+    left, right = min(points) / _MARGIN, max(points) * _MARGIN
+    low = min(line.speed, line.roof(left)) / 2
+    figure = Figure(
+        _WIDTH,
+        _HEIGHT,
+        x=(left, right),
+        y=(low, line.peak * 2.2),
+        margins=(_LEFT, _RIGHT, _TOP, _BOTTOM),
+        logarithmic=True,
+    )
+    for value in _powers(left, right):
+        figure.x_tick(value, _short(value))
+    for value in _powers(low, line.peak * 2.2):
+        figure.y_tick(value, _short(value))
+    figure.x_title("multiply-accumulates per byte on the busier direction of the bus")
+    figure.y_title("multiply-accumulates per cycle")
+    figure.line([(left, line.roof(left)), (ridge, line.peak), (right, line.peak)], "roof")
+    figure.text(right, line.peak, f"GEMM core: {line.peak:,}", dx=-4, dy=-7, anchor="end")
+    figure.text(
+        left, line.roof(left), f"bus: {line.config.bus_bytes} bytes/cycle", dx=10, dy=16, anchor="start"
+    )
+    if line.least_intensity is not None:
+        figure.line([(line.intensity, line.speed), (line.least_intensity, line.speed)], "link")
+        figure.mark(line.least_intensity, line.speed, "least", "with the least traffic", anchor="start")
+    figure.line([(line.intensity, line.speed), (line.intensity, line.roof(line.intensity))], "link")
+    figure.mark(line.intensity, line.speed, "here", "this run", anchor="end")
+    return figure.svg("The roofline with this run on it")
+
+
+def _powers(low: float, high: float) -> list[float]:
+    """Powers of two, or of more where those would be too many."""
+    step = next(n for n in count(1) if sum(1 for k in range(-40, 60, n) if low <= 2.0**k <= high) <= 8)
+    return [2.0**k for k in range(-40, 60, step) if low <= 2.0**k <= high]
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1 else f"1/{1 / value:.0f}"

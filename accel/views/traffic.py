@@ -1,0 +1,65 @@
+"""What moves between DRAM and the scratchpads, by tensor."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from accel.access import dram_rows
+from accel.config import INSTRUCTION_BYTES
+from accel.isa import Store, Transfer, Unit
+from accel.views.scene import Scene
+
+INSTRUCTIONS = "instructions"
+
+
+@dataclass(kw_only=True)
+class Traffic:
+    """One tensor, or something else in DRAM that has a name.
+
+    Attributes:
+        size: its bytes in DRAM; None if it is not known.
+        read, written: bytes that instructions ask for.
+        bus: bytes of the beats in which they move, of which some may be of no use.
+        bursts: how many.
+    """
+
+    name: str
+    role: str
+    size: int | None
+    read: int = 0
+    written: int = 0
+    bus: int = 0
+    bursts: int = 0
+
+    @property
+    def moved(self) -> int:
+        """Bytes read and written."""
+        return self.read + self.written
+
+
+def traffic(scene: Scene) -> list[Traffic]:
+    """What was moved, tensors first, each in order of their place in DRAM."""
+    config = scene.image.config
+    found = {name: Traffic(name=name, role=role, size=size) for name, role, size in scene.places.contents()}
+    names: dict[int, str] = {}
+    for index, one in enumerate(scene.instructions):
+        tile = scene.places.tile(one) if isinstance(one, Transfer) else None
+        rows = None if tile is None else dram_rows(one, config)
+        if tile is None or rows is None:
+            continue
+        names[index] = tile.name
+        entry = found.setdefault(tile.name, Traffic(name=tile.name, role="", size=None))
+        if isinstance(one, Store):
+            entry.written += rows.rows * rows.row_bytes
+        else:
+            entry.read += rows.rows * rows.row_bytes
+    code = len(scene.instructions) * INSTRUCTION_BYTES
+    found[INSTRUCTIONS] = Traffic(name=INSTRUCTIONS, role="", size=code, read=code)
+    beats: dict[str, int] = defaultdict(int)
+    for burst in scene.seen.bursts:
+        name = INSTRUCTIONS if burst.unit is Unit.FETCH else names.get(burst.instruction, "")
+        if name:
+            found[name].bursts += 1
+            beats[name] += burst.stop - burst.start
+    for name, count in beats.items():
+        found[name].bus = count * config.bus_bytes
+    return list(found.values())

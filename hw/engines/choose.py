@@ -1,0 +1,63 @@
+"""The engines by name."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from accel.config import Config
+from accel.errors import EngineError, nearest
+from accel.hw.engines.driver import Engine
+
+DEFAULT_OPTIMIZE = 3
+
+
+def _pysim(config: Config, optimize: int, wave: Path | None) -> Engine:
+    from accel.hw.engines.pysim import PysimEngine  # noqa: PLC0415  # brings Amaranth
+
+    return PysimEngine(config, wave=wave)
+
+
+def _cxxrtl(config: Config, optimize: int, wave: Path | None) -> Engine:
+    from accel.hw.engines.cxxrtl import cxxrtl  # noqa: PLC0415
+
+    return cxxrtl(config, optimize=optimize, wave=wave)
+
+
+def _verilator(config: Config, optimize: int, wave: Path | None) -> Engine:
+    from accel.hw.engines.verilator import verilator  # noqa: PLC0415
+
+    return verilator(config, optimize=optimize, wave=wave)
+
+
+ENGINES: dict[str, Callable[[Config, int, Path | None], Engine]] = {
+    "verilator": _verilator,
+    "cxxrtl": _cxxrtl,
+    "pysim": _pysim,
+}
+"""What simulates the hardware; the first is the fastest."""
+WAVES = {"verilator": (".vcd", ".fst"), "cxxrtl": (".vcd",), "pysim": (".vcd",)}
+"""The wave files that each can write."""
+
+
+def open_engine(
+    config: Config, name: str | None = None, *, optimize: int = DEFAULT_OPTIMIZE, wave: Path | None = None
+) -> Engine:
+    """The machine in simulation, after a reset.
+
+    Args:
+        config: what it is built from.
+        name: of the engine; the first that can write the wave file if not given.
+        optimize: the C++ compiler's level of optimization.
+        wave: a VCD or FST file to write.
+
+    Raises:
+        EngineError: no such engine, it cannot write such a wave file, or it cannot be built.
+    """
+    if name is None:
+        name = next(iter(ENGINES))
+    if name not in ENGINES:
+        raise EngineError(f"the engine is {name!r}; {nearest(name, ENGINES)}")
+    if wave is not None and wave.suffix not in WAVES[name]:
+        raise EngineError(
+            f"the wave file is {str(wave)!r}; the engine {name} writes {' and '.join(WAVES[name])} files"
+        )
+    return ENGINES[name](config, optimize, wave)

@@ -1,0 +1,226 @@
+"""The engine pysim: Amaranth's own simulator. Slow, but it needs no compiler and runs everywhere."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+from amaranth.hdl import ClockDomain, Module
+from amaranth.sim import Simulator, SimulatorContext
+
+from accel.config import Config
+from accel.dram import Dram
+from accel.errors import HardwareError
+from accel.hw.engines.driver import Contents, Engine
+from accel.hw.engines.memory import OKAY, Memory
+from accel.hw.engines.run import RECORD, Behaviour, RecordKind, Records
+from accel.hw.sim_top import SimTop
+from accel.isa import Unit
+from accel.order import WORKERS
+
+_CYCLE_SECONDS = 1e-9
+_PADS = ("uop", "inp", "wgt", "acc")
+
+
+class PysimEngine(Engine):
+    """The machine in Amaranth's simulator.
+
+    Args:
+        config: to build.
+        wave: a VCD file to write.
+    """
+
+    def __init__(self, config: Config, *, wave: Path | None = None) -> None:
+        self.config = config
+        self._top = SimTop(config.hardware)
+        self._domain = ClockDomain("sync")
+        module = Module()
+        module.domains.sync = self._domain
+        module.submodules.accel_sim = self._top
+        self._simulator = Simulator(module)
+        self._simulator.add_clock(_CYCLE_SECONDS)
+        self._simulator.add_testbench(self._bench)
+        self._memory = Memory(config, Behaviour())
+        self._inputs: dict[str, int] = {}
+        self._lite: set[str] = set()
+        """What the control port still waits for."""
+        self._answer = (0, OKAY)
+        self._noted: list[tuple[int, int, int, int, int]] = []
+        self._recording = self._started = self._running = False
+        self._cycles = 0
+        self._cycle = 0
+        self._resetting = False
+        self._stack = ExitStack()
+        if wave is not None:
+            try:
+                self._stack.enter_context(self._simulator.write_vcd(str(wave)))
+            except OSError as error:
+                raise HardwareError(f"{str(wave)!r} cannot be written: {error.strerror}") from None
+        self.reset()
+
+    # --- the clock -----------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        """One clock cycle."""
+        before = self._cycles
+        while self._cycles == before:
+            self._simulator.advance()
+
+    async def _bench(self, ctx: SimulatorContext) -> None:
+        while True:
+            self._drive(ctx)
+            self._control(ctx)
+            self._bus(ctx)
+            self._running = bool(ctx.get(self._top.running))
+            self._started |= self._running
+            self._cycle = ctx.get(self._top.cycle)
+            if self._running and self._recording and not ctx.get(self._top.halted):
+                self._observe(ctx)
+            self._cycles += 1
+            await ctx.tick()
+            self._memory.now += 1
+
+    def _drive(self, ctx: SimulatorContext) -> None:
+        memory = self._memory
+        memory.offer()
+        beat = memory.beat
+        values = {
+            "m_axi_arready": memory.ready(),
+            "m_axi_awready": memory.ready(),
+            "m_axi_wready": memory.ready(),
+            "m_axi_rvalid": beat is not None,
+            "m_axi_rdata": beat.data if beat else 0,
+            "m_axi_rresp": beat.response if beat else OKAY,
+            "m_axi_rlast": beat.last if beat else 0,
+            "m_axi_bvalid": memory.response is not None,
+            "m_axi_bresp": memory.response or OKAY,
+            **{f"s_axi_{name}": name in self._lite for name in ("awvalid", "wvalid", "arvalid")},
+            "s_axi_bready": "b" in self._lite,
+            "s_axi_rready": "r" in self._lite,
+            **self._inputs,
+        }
+        ctx.set(self._domain.rst, self._resetting)
+        for name, value in values.items():
+            ctx.set(getattr(self._top, name), int(value))
+
+    def _control(self, ctx: SimulatorContext) -> None:
+        """What was handed over on the control port."""
+        top, waits = self._top, self._lite
+        for channel, valid, ready in (
+            ("b", top.s_axi_bvalid, None),
+            ("r", top.s_axi_rvalid, None),
+            ("awvalid", None, top.s_axi_awready),
+            ("wvalid", None, top.s_axi_wready),
+            ("arvalid", None, top.s_axi_arready),
+        ):
+            if channel in waits and ctx.get(ready if valid is None else valid):
+                waits.remove(channel)
+                if channel == "b":
+                    self._answer = (0, ctx.get(top.s_axi_bresp))
+                elif channel == "r":
+                    self._answer = (ctx.get(top.s_axi_rdata), ctx.get(top.s_axi_rresp))
+
+    def _bus(self, ctx: SimulatorContext) -> None:
+        """What was handed over on the memory port."""
+        top, memory = self._top, self._memory
+        if memory.beat is not None and ctx.get(top.m_axi_rready):
+            memory.read_taken()
+        if memory.response is not None and ctx.get(top.m_axi_bready):
+            memory.response_taken()
+        if ctx.get(top.m_axi_arvalid) and ctx.get(top.m_axi_arready):
+            memory.read_asked(ctx.get(top.m_axi_araddr), ctx.get(top.m_axi_arlen))
+        if ctx.get(top.m_axi_awvalid) and ctx.get(top.m_axi_awready):
+            memory.write_asked(ctx.get(top.m_axi_awaddr), ctx.get(top.m_axi_awlen))
+        if ctx.get(top.m_axi_wvalid) and ctx.get(top.m_axi_wready):
+            data, strobe = ctx.get(top.m_axi_wdata), ctx.get(top.m_axi_wstrb)
+            memory.written(data, strobe, bool(ctx.get(top.m_axi_wlast)))
+
+    def _observe(self, ctx: SimulatorContext) -> None:
+        def get(name: str) -> int:
+            return int(ctx.get(getattr(self._top, name)))
+
+        def note(kind: RecordKind, unit: int, name: str, value: str) -> None:
+            if get(name):
+                self._noted.append((self._cycle, get(f"{name}_index"), get(value), unit, kind))
+
+        note(RecordKind.PUSH, Unit.FETCH, "ev_push", "ev_push_unit")
+        for unit in WORKERS:
+            name = f"ev_{unit.label}"
+            note(RecordKind.START, unit, f"{name}_start", f"{name}_start_pops")
+            note(RecordKind.RETIRE, unit, f"{name}_retire", f"{name}_retire_pushes")
+        for kind in (RecordKind.READ_GRANT, RecordKind.READ_LAST):
+            name = f"ev_{kind.name.lower()}"
+            note(kind, get(f"{name}_unit"), name, f"{name}_beats")
+        for kind in (RecordKind.WRITE_GRANT, RecordKind.WRITE_LAST):
+            name = f"ev_{kind.name.lower()}"
+            note(kind, Unit.STORE, name, f"{name}_beats")
+
+    # --- the engine ----------------------------------------------------------------------------------
+
+    def configure(self, config: Config, behaviour: Behaviour) -> None:
+        self._memory = Memory(config, behaviour)
+        self._started = False
+
+    def reset(self) -> None:
+        self._resetting = True
+        self._step()
+        self._step()
+        self._resetting = False
+        self._memory = Memory(self._memory.config, self._memory.behaviour)
+        self._started = self._running = False
+
+    def preload(self, contents: Contents) -> None:
+        for element in range(max(len(array) for array in contents)):
+            for name, array in zip(_PADS, contents, strict=True):
+                there = element < len(array)
+                self._inputs[f"pre_{name}_en"] = there
+                if there:
+                    word = np.ascontiguousarray(array[element]).tobytes()
+                    self._inputs[f"pre_{name}_addr"] = element
+                    self._inputs[f"pre_{name}_data"] = int.from_bytes(word, "little")
+            self._step()
+        for name in _PADS:
+            self._inputs[f"pre_{name}_en"] = 0
+        self._step()
+
+    def load_memory(self, dram: Dram) -> None:
+        self._memory.dram.assign(dram)
+
+    def save_memory(self, dram: Dram) -> None:
+        self._memory.save(dram)
+
+    def write(self, address: int, word: int) -> bool:
+        self._inputs |= {"s_axi_awaddr": address, "s_axi_wdata": word, "s_axi_wstrb": 0xF}
+        return self._transfer("awvalid", "wvalid", "b")[1] == OKAY
+
+    def read(self, address: int) -> int | None:
+        self._inputs |= {"s_axi_araddr": address}
+        word, response = self._transfer("arvalid", "r")
+        return word if response == OKAY else None
+
+    def _transfer(self, *channels: str) -> tuple[int, int]:
+        self._lite = set(channels)
+        while self._lite:
+            self._step()
+        return self._answer
+
+    def advance(self, cycles: int) -> bool:
+        for _ in range(cycles):
+            if self._started and not self._running:
+                if not self._memory.quiet:
+                    raise HardwareError("the design ends a run before the bus has answered everything")
+                return True
+            self._step()
+        return False
+
+    def cycle(self) -> int:
+        return self._cycle
+
+    def record(self, on: bool) -> None:
+        self._recording = on
+        self._noted = []
+
+    def records(self) -> Records:
+        return np.array(self._noted, dtype=RECORD)
+
+    def close(self) -> None:
+        self._stack.close()

@@ -1,0 +1,141 @@
+"""accel sweep: from a grid to a table, plots and an exit code."""
+
+import csv
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from accel.cli import sweep as command
+from tests.cli.conftest import Shell
+
+SMALL = ["--workload", "gemm", *(part for size in "MNK" for part in ("--vary", f"{size}=16"))]
+FILE = """
+title = "Small"
+[workload]
+name = "gemm"
+M = 16
+N = 16
+K = 16
+[[grid]]
+vthreads = [1, 2]
+[[plot]]
+x = "vthreads"
+y = "cycles"
+"""
+
+
+def test_a_file_becomes_a_folder(accel: Shell) -> None:
+    (accel.folder / "small.toml").write_text(FILE)
+    out = accel("sweep", "small.toml", "--jobs", 1, "--parquet").text
+    assert {path.name for path in (accel.folder / "small").iterdir()} == {
+        "small.csv",
+        "small.parquet",
+        "small.svg",
+        "small.journal.jsonl",
+    }
+    assert "Small\n" in out
+    assert "vthreads  cycles  utilization  traffic_bytes\n" in out
+    assert "points" in out
+
+
+def test_options_do_without_a_file(accel: Shell) -> None:
+    out = accel(
+        "sweep",
+        *SMALL,
+        "--vary",
+        "vthreads=1,2",
+        "--vary",
+        "run.read_latency=4,8",
+        "--jobs",
+        1,
+        "--plot",
+        "read_latency,cycles,vthreads",
+        "-o",
+        "here",
+        "--json",
+    ).json
+    assert (out["points"], out["refused"], out["failed"]) == (4, 0, 0)
+    assert [(row["vthreads"], row["read_latency"]) for row in out["rows"]] == [(1, 4), (1, 8), (2, 4), (2, 8)]
+    assert out["files"] == ["here/sweep.csv", "here/sweep-read_latency-cycles-vthreads.svg"]
+    assert all((accel.folder / name).exists() for name in out["files"])
+
+
+def test_two_processes_give_what_one_gives(accel: Shell) -> None:
+    rows = []
+    for jobs in (1, 2):
+        found = accel(
+            "sweep", *SMALL, "--vary", "vthreads=1,2", "--jobs", jobs, "-o", str(jobs), "--json"
+        ).json
+        rows.append([{k: v for k, v in row.items() if "seconds" not in k} for row in found["rows"]])
+    assert rows[0] == rows[1]
+
+
+def test_points_that_do_not_fit_are_no_fault(accel: Shell) -> None:
+    out = accel("sweep", *SMALL, "--vary", "vthreads=1,9999", "--jobs", 1).text
+    assert "refused" in out
+    assert "9999 virtual threads do not fit" in out
+    with (accel.folder / "sweep" / "sweep.csv").open(encoding="utf-8") as file:
+        assert [row["error"] for row in csv.DictReader(file)] == ["", "refused"]
+
+
+def test_a_fault_is_exit_code_1(accel: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = command.run_sweep
+
+    def faulty(*arguments: object, **options: object) -> object:
+        table = real(*arguments, **options)  # type: ignore[arg-type]
+        table.rows[0].update(error="mismatch", message="1 of 256 output elements differ")
+        return table
+
+    monkeypatch.setattr(command, "run_sweep", faulty)
+    done = accel("sweep", *SMALL, "--jobs", 1, code=1)
+    assert "AT FAULT" in done.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Give a file or --workload, one of them. (see 'accel sweep --help')"),
+        (
+            ["f.toml", "--workload", "gemm"],
+            "Give a file or --workload, one of them. (see 'accel sweep --help')",
+        ),
+        (
+            [*SMALL, "--vary", "vthreads"],
+            "--vary is given 'vthreads'; it takes KEY=VALUE,..., as vthreads=1,2,4",
+        ),
+        (
+            [*SMALL, "--vary", "vthreads=1,"],
+            "--vary is given 'vthreads=1,'; it takes KEY=VALUE,..., as vthreads=1,2,4",
+        ),
+        ([*SMALL, "--plot", "cycles"], "--plot is given 'cycles'; it takes X,Y or X,Y,BY, which are columns"),
+        ([*SMALL, "--executor", "das"], "the executor is 'das'; did you mean 'dask'?"),
+        (["--workload", "gem"], "'gem' is no workload; did you mean 'gemm'?"),
+        (["no.toml"], "sweep 'no.toml' cannot be read: No such file or directory"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_said(arguments: list[str], message: str, accel: Shell) -> None:
+    accel.refused("sweep", *arguments, message=message)
+
+
+def test_an_interrupted_sweep_goes_on(tmp_path: Path) -> None:
+    """Ctrl-C while two processes work: exit code 130, nothing on stdout, and the rest is done later."""
+    start = [sys.executable, "-m", "accel", "sweep", *SMALL, "--jobs", "2"]
+    start += ["--vary", f"read_latency={','.join(map(str, range(2, 400)))}"]
+    process = subprocess.Popen(start, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    journal = tmp_path / "sweep" / "sweep.journal.jsonl"
+    while not (journal.exists() and len(journal.read_bytes().splitlines()) > 5):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, b"", b"")
+    done = len(journal.read_bytes().splitlines())
+    assert 5 < done < 398
+    again = subprocess.run([*start, "--json"], cwd=tmp_path, capture_output=True, check=True)
+    assert len(journal.read_bytes().splitlines()) == 398
+    assert again.stderr == b""

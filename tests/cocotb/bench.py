@@ -1,0 +1,478 @@
+"""The core among cocotbext-axi's models: memory on one port, software on the other, a monitor on both.
+
+Runs inside a simulator. A bench keeps a *twin*, the functional simulator's idea of memory, scratchpads and
+tokens; whatever runs on the core runs on the twin too, and memory is compared byte by byte.
+"""
+
+import json
+import os
+import random
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import cocotb
+import numpy as np
+import numpy.typing as npt
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
+from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam
+
+from accel.config import Config, from_dict
+from accel.dram import Dram
+from accel.faults import Cause
+from accel.program import Program
+from accel.registers import REGISTERS, WORD_BYTES, joined, word_addresses, word_writes
+from accel.sim.functional.executor import Executor, FunctionalRun, run_functional
+from accel.sim.functional.scratchpads import Scratchpads
+from tests.cocotb import CONFIG_VARIABLE
+from tests.cocotb.protocol import OKAY, SLVERR, Axi4Monitor, Limits, Lines, LiteMonitor
+
+PERIOD_NS = 10
+PATIENCE = 40_000
+"""Cycles after which a run is given up."""
+
+_AXI4 = {
+    "ar": ("addr", "len", "size", "burst", "id", "cache", "prot", "qos"),
+    "r": ("data", "resp", "last", "id"),
+    "aw": ("addr", "len", "size", "burst", "id", "cache", "prot", "qos"),
+    "w": ("data", "strb", "last"),
+    "b": ("resp", "id"),
+}
+_LITE = {
+    "ar": ("addr", "prot"),
+    "r": ("data", "resp"),
+    "aw": ("addr", "prot"),
+    "w": ("data", "strb"),
+    "b": ("resp",),
+}
+
+
+class Refused(Exception):
+    """A register access was answered with SLVERR."""
+
+
+def configuration() -> Config:
+    """What the core in the simulator was built from, and where its DRAM window is."""
+    return from_dict(json.loads(os.environ[CONFIG_VARIABLE]))
+
+
+# --- signals --------------------------------------------------------------------------------------
+
+
+def known(handle: Any) -> int | None:
+    """A signal's value, or None if it has unknown bits."""
+    try:
+        return int(handle.value)
+    except ValueError:
+        return None
+
+
+def _sampler(dut: Any, prefix: str, channel: str, names: tuple[str, ...]) -> Callable[[], Lines]:
+    def handle(name: str) -> Any:
+        return getattr(dut, f"{prefix}_{channel}{name}")
+
+    valid, ready = handle("valid"), handle("ready")
+    carried = {name: handle(name) for name in names}
+
+    def sample() -> Lines:
+        there = known(valid)
+        if not there:
+            return Lines(there, None)
+        values = {name: known(signal) for name, signal in carried.items()}
+        if channel == "w" and values["data"] is None and values["strb"] is not None:
+            values["data"] = _strobed(str(carried["data"].value), values["strb"])
+        return Lines(there, known(ready), values)
+
+    return sample
+
+
+def _strobed(bits: str, strobes: int) -> int | None:
+    """A word's value if the bytes that matter are known; the others as zero."""
+    bus = len(bits) // 8
+    lanes = [bits[8 * n : 8 * n + 8] if strobes >> (bus - 1 - n) & 1 else "0" * 8 for n in range(bus)]
+    word = "".join(lanes)
+    return int(word, 2) if set(word) <= {"0", "1"} else None
+
+
+def samplers(
+    dut: Any, prefix: str, channels: Mapping[str, tuple[str, ...]]
+) -> Callable[[], dict[str, Lines]]:
+    """A function that gives all channels of a port as they are now."""
+    each = {channel: _sampler(dut, prefix, channel, names) for channel, names in channels.items()}
+    return lambda: {channel: sample() for channel, sample in each.items()}
+
+
+# --- traffic --------------------------------------------------------------------------------------
+
+
+def pauses(rng: random.Random, share: float, longest: int) -> Iterator[bool]:
+    """For ever: whether to pause in this cycle; ``share`` of the stretches of up to ``longest`` cycles."""
+    while True:
+        paused = rng.random() < share
+        for _ in range(rng.randint(1, longest)):
+            yield paused
+
+
+# --- what must come out ---------------------------------------------------------------------------
+
+
+class Twin:
+    """Memory, scratchpads and tokens as the functional simulator has them."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.dram = Dram.of(config)
+        self.pads = Scratchpads.zeros(config)
+        self.tokens: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    def run(self, program: Program) -> FunctionalRun:
+        """Execute a program from the state that the one before has left."""
+        executor = Executor(self.config, self.dram, self.pads)
+        run = run_functional(program.instructions, executor, tokens=self.tokens)
+        self.tokens = run.tokens
+        return run
+
+    def window(self) -> npt.NDArray[np.uint8]:
+        """All bytes of the DRAM window."""
+        return window(self.dram)
+
+
+def window(dram: Dram) -> npt.NDArray[np.uint8]:
+    """All bytes of a DRAM window."""
+    content = np.zeros(dram.size, dtype=np.uint8)
+    for address, page in dram.pages():
+        start = address - dram.base
+        content[start : start + page.size] = page[: dram.size - start]
+    return content
+
+
+def assert_equal(found: npt.NDArray[np.uint8], expected: npt.NDArray[np.uint8], base: int) -> None:
+    """Memory is as expected; the message names the first byte that is not."""
+    wrong = np.flatnonzero(found != expected)
+    if wrong.size:
+        first = int(wrong[0])
+        raise AssertionError(
+            f"{wrong.size} bytes of memory are wrong; the first, at {base + first:#x}, is "
+            f"{found[first]}, expected {expected[first]}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What the registers say of a run that has ended."""
+
+    status: int
+    cause: Cause
+    index: int
+    cycles: int
+    read_bytes: int
+    written_bytes: int
+
+    def bit(self, name: str) -> bool:
+        """A named bit of ``status``."""
+        return bool(self.status & REGISTERS["status"].bit(name))
+
+
+# --- the bench ------------------------------------------------------------------------------------
+
+
+class Bench:
+    """Memory, software and monitors around the core.
+
+    Attributes:
+        thorough: more rounds, as the simulator is quick.
+        strict: a violation fails the test in the cycle in which it is seen; otherwise they are collected.
+        rng: seeded by ``COCOTB_RANDOM_SEED``.
+    """
+
+    def __init__(self, dut: Any, *, strict: bool = True, seed: int = 0) -> None:
+        self.dut = dut
+        self.config = configuration()
+        self.thorough = cocotb.SIM_NAME == "Verilator"
+        self.strict = strict
+        self.rng = random.Random(f"{cocotb.RANDOM_SEED} {seed}")
+        self.axi = Axi4Monitor(Limits.of(self.config))
+        self.lite = LiteMonitor()
+        self.twin = Twin(self.config)
+        self._lines = samplers(dut, "m_axi", _AXI4)
+        self._lite_lines = samplers(dut, "s_axi", _LITE)
+        self._irq = 0
+
+    @classmethod
+    async def begin(cls, dut: Any, **options: Any) -> "Bench":
+        """A bench whose core has been reset; memory holds zeros."""
+        bench = cls(dut, **options)
+        dut.rst.value = 0
+        Clock(dut.clk, PERIOD_NS, unit="ns").start()
+        await ClockCycles(dut.clk, 2)
+        size = bench.config.mem_size
+        bench.ram = AxiRam(AxiBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, mem=bytearray(size))
+        bench._install_faults()
+        bench.software = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axi"), dut.clk, dut.rst)
+        assert bench.config.mem_base % size == 0  # AxiRam takes addresses modulo its size
+        cocotb.start_soon(bench._watch())
+        await bench.reset()
+        return bench
+
+    async def reset(self, cycles: int = 3) -> None:
+        """Reset the core and both models; memory keeps what it holds."""
+        self.dut.rst.value = 1
+        await ClockCycles(self.dut.clk, cycles)
+        self.dut.rst.value = 0
+        await ClockCycles(self.dut.clk, 2)
+        self.twin.tokens = (0, 0, 0, 0)
+
+    async def cycles(self, count: int) -> None:
+        """Let time pass."""
+        await ClockCycles(self.dut.clk, count)
+
+    async def _watch(self) -> None:
+        edge = RisingEdge(self.dut.clk)
+        while True:
+            await edge
+            reset = bool(known(self.dut.rst))
+            self.axi.step(reset, self._lines())
+            self.lite.step(reset, self._lite_lines())
+            irq = known(self.dut.irq) or 0
+            if irq and not self._irq:
+                self.axi.finish()
+                self.axi.quiet = True
+            self._irq = irq
+            if self.strict:
+                self.check()
+
+    def check(self) -> None:
+        """No rule has been broken so far."""
+        broken = self.axi.violations + self.lite.violations
+        assert not broken, "\n".join(map(str, broken[:5]))
+
+    # --- traffic ----------------------------------------------------------------------------------
+
+    @property
+    def memory_channels(self) -> dict[str, Any]:
+        """The memory model's five channels."""
+        write, read = self.ram.write_if, self.ram.read_if
+        return {
+            "ar": read.ar_channel,
+            "r": read.r_channel,
+            "aw": write.aw_channel,
+            "w": write.w_channel,
+            "b": write.b_channel,
+        }
+
+    @property
+    def software_channels(self) -> dict[str, Any]:
+        """The AXI4-Lite manager's five channels."""
+        write, read = self.software.write_if, self.software.read_if
+        return {
+            "ar": read.ar_channel,
+            "r": read.r_channel,
+            "aw": write.aw_channel,
+            "w": write.w_channel,
+            "b": write.b_channel,
+        }
+
+    def pause(self, **shares: tuple[float, int]) -> None:
+        """Pause memory's channels at random: by channel the share of stretches, and their longest."""
+        for name, channel in self.memory_channels.items():
+            channel.clear_pause_generator()
+            channel.pause = False
+            if name in shares:
+                channel.set_pause_generator(pauses(self.rng, *shares[name]))
+
+    def disturb(self) -> str:
+        """Other latencies and back-pressure on every channel; returns what was chosen."""
+        shares = {}
+        for name in self.memory_channels:
+            share = self.rng.choice((0, 0, 0.1, 0.5, 0.8))
+            if share:
+                shares[name] = (share, self.rng.choice((1, 3, 40) if share < 0.5 else (1, 3)))
+        self.pause(**shares)
+        limit = self.rng.choice((1, 2, 64))
+        for name in ("ar", "aw"):
+            self.memory_channels[name].queue_occupancy_limit = limit
+        slow = self.rng.random() < 0.2
+        for channel in self.software_channels.values():
+            channel.clear_pause_generator()
+            channel.pause = False
+            if slow:
+                channel.set_pause_generator(pauses(self.rng, self.rng.choice((0.1, 0.5)), 5))
+        return f"{shares}, {limit} bursts at once"
+
+    # --- software ---------------------------------------------------------------------------------
+
+    async def write(self, **values: int) -> None:
+        """Write registers by name.
+
+        Raises:
+            Refused: one was answered with SLVERR.
+        """
+        for address, word in word_writes(values):
+            await self.write_word(address, word.to_bytes(WORD_BYTES, "little"))
+
+    async def write_word(self, address: int, data: bytes) -> None:
+        """Write up to four bytes."""
+        answer = await self._within(self.software.write(address, data))
+        _check_answer(answer.resp, f"write {address:#05x}")
+
+    async def read(self, *names: str) -> dict[str, int]:
+        """The values of registers."""
+        words = [await self.read_word(address) for address in word_addresses(names)]
+        return joined(names, words)
+
+    async def read_word(self, address: int) -> int:
+        """One word."""
+        answer = await self._within(self.software.read(address, WORD_BYTES))
+        _check_answer(answer.resp, f"read {address:#05x}")
+        return int.from_bytes(answer.data, "little")
+
+    async def _within(self, access: Awaitable[Any]) -> Any:
+        return await with_timeout(cocotb.start_soon(access), 2000 * PERIOD_NS, "ns")
+
+    # --- memory -----------------------------------------------------------------------------------
+
+    def poke(self, address: int, data: bytes) -> None:
+        """Write memory and the twin's from outside."""
+        self.ram.write(address % self.config.mem_size, data)
+        self.twin.dram.write(address, data)
+
+    def memory(self) -> npt.NDArray[np.uint8]:
+        """All bytes of the DRAM window."""
+        return np.frombuffer(bytes(self.ram.mem), dtype=np.uint8)
+
+    def compare(self) -> None:
+        """Memory is what the twin's is."""
+        assert_equal(self.memory(), self.twin.window(), self.config.mem_base)
+
+    def adopt(self) -> None:
+        """Have the twin's memory hold what memory holds."""
+        self.twin.dram = Dram.of(self.config)
+        self.twin.dram.write(self.config.mem_base, self.memory())
+
+    def break_memory(self, reads: range = range(0), writes: range = range(0), answer: int = SLVERR) -> None:
+        """From now on memory answers accesses to these addresses, and no others, with an error."""
+        self._broken = {"read": reads, "write": writes}
+        self._answer = answer
+
+    def _install_faults(self) -> None:
+        """Have the memory model look at what is broken; an exception makes it answer SLVERR."""
+        self.break_memory()
+        for side, kind, channel, response in (
+            (self.ram.read_if, "read", self.ram.read_if.r_channel, "rresp"),
+            (self.ram.write_if, "write", self.ram.write_if.b_channel, "bresp"),
+        ):
+            name = f"_{kind}"
+            setattr(side, name, self._faulty(kind, getattr(side, name)))
+            channel.send = self._answering(channel.send, response)
+
+    def _faulty(self, kind: str, access: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def checked(address: int, what: Any) -> Any:
+            length = what if isinstance(what, int) else len(what)
+            broken = self._broken[kind]
+            if broken and address < broken.stop and broken.start < address + length:
+                raise OSError(f"{kind} of {address:#x}")
+            return await access(address, what)
+
+        return checked
+
+    def _answering(self, send: Callable[..., Awaitable[None]], name: str) -> Callable[..., Awaitable[None]]:
+        async def answered(transaction: Any) -> None:
+            if int(getattr(transaction, name)) == SLVERR:
+                setattr(transaction, name, self._answer)
+            await send(transaction)
+
+        return answered
+
+    def place(self, program: Program, inputs: Mapping[str, npt.NDArray[Any]] | None = None) -> None:
+        """Put a program and its inputs into memory."""
+        base = self.config.mem_base
+        self.poke(base + program.code_offset, program.code)
+        for offset, content in program.segments:
+            self.poke(base + offset, content)
+        for tensor in program.tensors:
+            if inputs is not None and tensor.role == "input":
+                self.poke(base + tensor.offset, tensor.pack(inputs[tensor.name]).tobytes())
+
+    # --- runs -------------------------------------------------------------------------------------
+
+    async def launch(
+        self, program: Program, inputs: Mapping[str, npt.NDArray[Any]] | None = None, **settings: int
+    ) -> None:
+        """Put a program into memory and start it."""
+        self.place(program, inputs)
+        await self.write(
+            **{
+                "program_address": self.config.mem_base + program.code_offset,
+                "program_length": len(program.instructions),
+                "mem_base": self.config.mem_base,
+                "mem_size": self.config.mem_size,
+                "interrupt": 1,
+                "interrupt_enable": 1,
+                **settings,
+            }
+        )
+        self._beats = (self.axi.read_beats, self.axi.write_beats)
+        self.axi.quiet = False
+        await self.write(control=REGISTERS["control"].bit("start"))
+
+    async def finish(self, patience: int = PATIENCE) -> Outcome:
+        """Wait for the interrupt; what the registers say then."""
+        if not int(self.dut.irq.value):
+            await with_timeout(RisingEdge(self.dut.irq), patience * PERIOD_NS, "ns")
+        names = ("status", "cause", "fault_index", "cycles", "read_bytes", "written_bytes")
+        values = await self.read(*names)
+        outcome = Outcome(
+            status=values["status"],
+            cause=Cause(values["cause"]),
+            index=values["fault_index"],
+            cycles=values["cycles"],
+            read_bytes=values["read_bytes"],
+            written_bytes=values["written_bytes"],
+        )
+        assert outcome.bit("done")
+        assert not outcome.bit("running")
+        assert outcome.bit("error") == (outcome.cause is not Cause.NONE)
+        await self.write(interrupt=1)
+        assert not int(self.dut.irq.value)
+        return outcome
+
+    async def run(
+        self,
+        program: Program,
+        inputs: Mapping[str, npt.NDArray[Any]] | None = None,
+        *,
+        patience: int = PATIENCE,
+        **settings: int,
+    ) -> Outcome:
+        """Run a program on the core and on the twin; both must end well and with equal memory."""
+        await self.launch(program, inputs, **settings)
+        functional = self.twin.run(program)
+        functional.raise_if_bad()
+        outcome = await self.finish(patience)
+        assert outcome.cause is Cause.NONE, f"{outcome.cause.label} at instruction {outcome.index}"
+        self.compare()
+        reads, writes = self._beats
+        assert outcome.read_bytes == (self.axi.read_beats - reads) * self.config.bus_bytes
+        assert outcome.written_bytes == (self.axi.write_beats - writes) * self.config.bus_bytes
+        return outcome
+
+    async def clear(self) -> None:
+        """Clear tokens, status and interrupt by register."""
+        await self.write(control=REGISTERS["control"].bit("clear"))
+        self.twin.tokens = (0, 0, 0, 0)
+
+
+def _check_answer(answer: int, what: str) -> None:
+    if answer == SLVERR:
+        raise Refused(what)
+    assert answer == OKAY, f"{what} is answered with {answer}"
+
+
+async def refused(access: Awaitable[Any]) -> None:
+    """An access must be answered with SLVERR."""
+    try:
+        await access
+    except Refused:
+        return
+    raise AssertionError("the access was not refused")

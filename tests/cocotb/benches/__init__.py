@@ -1,0 +1,1 @@
+"""What runs inside the simulators; :mod:`tests.cocotb.test_benches` starts it."""

@@ -1,0 +1,58 @@
+"""Simulators and models as fixtures."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from accel.config import NAMED
+from accel.hw.core import Core
+from tests.cocotb.flipped import Flipped
+from tests.cocotb.simulators import TOOLS, Model, model
+from tests.tools import needs
+
+_WINDOW = {"mem_base": 0xA5_0040_0000, "mem_size": 1 << 20}
+CONFIGS = {
+    "tiny": replace(NAMED["tiny"], **_WINDOW),
+    "wide": replace(
+        NAMED["tiny"],
+        **_WINDOW,
+        bus_bits=256,
+        outstanding=2,
+        max_burst_beats=4,
+        fetch_buffer=8,
+        fetch_chunk=4,
+        load_queue=2,
+        compute_queue=2,
+        store_queue=2,
+        loads_in_flight=2,
+        stores_in_flight=2,
+        tree_stages=0,
+        token_bits=3,
+    ),
+}
+"""Bus as narrow as it gets with long bursts; a wide one with short bursts and little of everything else."""
+
+
+@pytest.fixture(params=list(TOOLS))
+def simulator(request: pytest.FixtureRequest) -> str:
+    """Each simulator that is installed."""
+    name = str(request.param)
+    needs(TOOLS[name])
+    return name
+
+
+@pytest.fixture
+def built(
+    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, str], Model]:
+    """For a simulator the core by its name in :data:`CONFIGS`, or ``flipped-`` and that name."""
+    kept = pytestconfig.pluginmanager.has_plugin("cacheprovider")
+    cache = Path(pytestconfig.cache.mkdir("cocotb")) if kept else tmp_path_factory.getbasetemp()  # type: ignore[union-attr]
+
+    def build(simulator: str, name: str) -> Model:
+        kind, _, config = name.rpartition("-")
+        return model(simulator, name, CONFIGS[config], cache, Flipped if kind == "flipped" else Core)
+
+    return build

@@ -1,0 +1,43 @@
+"""The core with a mask on every output, to plant violations of the bus's rules."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Shape
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.config import Config
+from accel.hw.control import subordinate_ports
+from accel.hw.core import Core, manager_ports
+
+
+def ports(config: Config) -> dict[str, Any]:
+    """The core's."""
+    return manager_ports(config) | subordinate_ports() | {"irq": Out(1)}
+
+
+def outputs(config: Config) -> dict[str, int]:
+    """The core's outputs and their widths."""
+    return {
+        name: Shape.cast(member.shape).width for name, member in ports(config).items() if member.flow is Out
+    }
+
+
+class Flipped(wiring.Component):
+    """Each output is the core's, with the bits of the input ``flip_<name>`` flipped."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        masks = {f"flip_{name}": In(width) for name, width in outputs(config).items()}
+        super().__init__(ports(config) | masks)
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.core = core = Core(self.config)
+        flipped = outputs(self.config)
+        for name in ports(self.config):
+            if name in flipped:
+                m.d.comb += getattr(self, name).eq(getattr(core, name) ^ getattr(self, f"flip_{name}"))
+            else:
+                m.d.comb += getattr(core, name).eq(getattr(self, name))
+        return m

@@ -1,0 +1,15 @@
+"""What the monitor sees of a simulator is what is there."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cocotb.simulators import Model
+from tests.tools import needs
+
+
+def test_violations_around_a_running_core_are_seen(
+    built: Callable[[str, str], Model], tmp_path: Path
+) -> None:
+    """In Icarus, whose models are quick to build."""
+    needs("iverilog")
+    built("icarus", "flipped-tiny").run("tests.cocotb.planted", tmp_path)

@@ -1,0 +1,140 @@
+"""The hardware that lockstep tests run on: few builds, with every value of every parameter between them."""
+
+from dataclasses import replace
+from functools import cache
+
+from accel.config import NAMED, SPECS, Config
+from accel.hw.engines.choose import open_engine
+from accel.hw.engines.driver import Engine
+from tests.strategies import RTL_VALUES
+
+TINY = NAMED["tiny"].hardware
+OPTIMIZE = 1
+"""Compiling takes longer than these short programs run."""
+
+
+def _build(**values: int) -> Config:
+    return replace(TINY, **values)  # type: ignore[arg-type]
+
+
+BUILDS: dict[str, Config] = {
+    "tiny": TINY,
+    "short queues": _build(
+        compute_queue=2,
+        load_queue=1,
+        store_queue=1,
+        fetch_buffer=1,
+        fetch_chunk=1,
+        bus_bits=128,
+        token_bits=2,
+    ),
+    "one at a time": _build(
+        outstanding=1, loads_in_flight=1, stores_in_flight=1, max_burst_beats=2, token_bits=1, tree_stages=0
+    ),
+    "2x2x4": _build(
+        batch=2,
+        block_in=2,
+        block_out=4,
+        bus_bits=256,
+        compute_queue=1,
+        load_queue=2,
+        store_queue=3,
+        fetch_buffer=2,
+        fetch_chunk=2,
+        outstanding=2,
+        tree_stages=1,
+    ),
+    "1x1x1": _build(
+        block_in=1,
+        block_out=1,
+        uop_bytes=256,
+        inp_bytes=16,
+        wgt_bytes=16,
+        acc_bytes=64,
+        max_burst_beats=8,
+        load_queue=3,
+        compute_queue=4,
+        fetch_buffer=4,
+        fetch_chunk=4,
+        loads_in_flight=2,
+        stores_in_flight=3,
+        tree_stages=0,
+    ),
+    "1x16x2": _build(
+        block_in=16,
+        block_out=2,
+        inp_bytes=128,
+        wgt_bytes=256,
+        acc_bytes=128,
+        bus_bits=512,
+        outstanding=3,
+        max_burst_beats=64,
+        load_queue=4,
+        store_queue=2,
+        loads_in_flight=3,
+        stores_in_flight=2,
+        tree_stages=3,
+    ),
+    "4x4x16": _build(
+        batch=4,
+        block_in=4,
+        block_out=16,
+        acc_bytes=8192,
+        max_burst_beats=4,
+        fetch_buffer=4,
+        fetch_chunk=2,
+        outstanding=4,
+        compute_queue=3,
+        store_queue=4,
+        loads_in_flight=4,
+        stores_in_flight=4,
+        tree_stages=2,
+    ),
+    "two elements": _build(
+        uop_bytes=8, inp_bytes=8, wgt_bytes=64, acc_bytes=64, bus_bits=128, fetch_chunk=1, token_bits=2
+    ),
+    "two of inp": _build(inp_bytes=8, bus_bits=256, outstanding=2, stores_in_flight=1, max_burst_beats=8),
+    "few micro-ops": _build(uop_bytes=8, loads_in_flight=2, compute_queue=2, load_queue=2, token_bits=1),
+    "half of uop": _build(
+        uop_bytes=512,
+        bus_bits=512,
+        max_burst_beats=2,
+        fetch_buffer=2,
+        fetch_chunk=1,
+        outstanding=4,
+        tree_stages=3,
+    ),
+    "more inp than acc": _build(
+        inp_bytes=8192, acc_bytes=64, store_queue=1, fetch_chunk=4, stores_in_flight=2, tree_stages=2
+    ),
+}
+"""By what is special about them."""
+
+
+def missing_values() -> dict[str, set[int]]:
+    """The values of RTL parameters that no build has."""
+    return {
+        name: set(values) - {getattr(build, name) for build in BUILDS.values()}
+        for name, values in RTL_VALUES.items()
+    }
+
+
+@cache
+def hardware(build: Config) -> Engine:
+    """The machine of a build, opened once for each process."""
+    return open_engine(build, optimize=OPTIMIZE)
+
+
+def built(config: Config) -> Engine:
+    """The machine that a configuration needs, after a reset."""
+    engine = hardware(config.hardware)
+    engine.reset()
+    return engine
+
+
+def same_geometry(config: Config) -> list[str]:
+    """The builds on which a program of this machine runs."""
+    names = [name for name, spec in SPECS.items() if spec.kind == "geometry"]
+    return [
+        key for key, build in BUILDS.items() if all(getattr(build, n) == getattr(config, n) for n in names)
+    ]

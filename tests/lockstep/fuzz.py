@@ -1,0 +1,130 @@
+"""``make fuzz``: random programs on simulator and hardware until the time is up.
+
+Prints how many a second; of a difference, the program, made as small as it gets, is left in a file.
+"""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from accel.assembly import disassemble
+from accel.faults import Cause
+from accel.lockstep import Difference, Lockstep, lockstep
+from tests.lockstep.builds import BUILDS, built
+from tests.lockstep.cases import Case, cases
+
+_ROUND = 100
+"""Programs between two looks at the clock."""
+_REPORT_SECONDS = 10.0
+
+
+class Fuzzer:
+    """What has been run so far."""
+
+    def __init__(self, seconds: float, hostile: bool) -> None:
+        self.begin = time.monotonic()
+        self.end = self.begin + seconds
+        self.hostile = hostile
+        self.programs = 0
+        self.cycles = 0
+        self.scopes: Counter[str] = Counter()
+        self.causes: Counter[str] = Counter()
+        self.failure: tuple[Case, Difference] | None = None
+        self._reported = self.begin
+
+    def run(self, first_seed: int) -> bool:
+        """Until the time is up or something differs; returns whether all was equal."""
+        for number in range(sys.maxsize):
+            if time.monotonic() >= self.end:
+                return True
+            try:
+                self._round(first_seed + number)
+            except AssertionError:
+                return False
+            if time.monotonic() - self._reported >= _REPORT_SECONDS:
+                self._reported = time.monotonic()
+                print(self.summary(), flush=True)
+        return True
+
+    def _round(self, number: int) -> None:
+        @seed(number)
+        @settings(
+            max_examples=_ROUND,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate, Phase.shrink],
+            suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+        )
+        @given(cases(list(BUILDS)))
+        def compare(case: Case) -> None:
+            found = self.compare(case)
+            if found.difference is not None:
+                self.failure = (case, found.difference)
+            assert found.equal
+
+        compare()
+
+    def compare(self, case: Case) -> Lockstep:
+        found = lockstep(
+            case.program,
+            built(case.config),
+            seed=case.seed,
+            max_cycles=case.max_cycles,
+            hostile=self.hostile,
+        )
+        self.programs += 1
+        self.cycles += found.cycles
+        self.scopes[found.scope.value] += 1
+        self.causes[found.cause.label] += 1
+        return found
+
+    def summary(self) -> str:
+        seconds = time.monotonic() - self.begin
+        speed = self.programs / max(seconds, 1e-9)
+        return f"{self.programs:,} programs, {self.cycles:,} cycles, {speed:.1f} programs per second"
+
+
+def reproducer(case: Case, difference: Difference, folder: Path) -> Path:
+    """Write the program of a difference as assembly, with the command that shows it again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    number = next(n for n in range(sys.maxsize) if not (folder / f"difference_{n}.s").exists())
+    path = folder / f"difference_{number}.s"
+    command = f"accel lockstep {path} --seed {case.seed} --max-cycles {case.max_cycles}"
+    heading = [f"# {command}", f"# {difference.message}"]
+    heading += [f"#   simulator {line}" for line in difference.sim]
+    heading += [f"#   hardware  {line}" for line in difference.rtl]
+    path.write_text("\n".join(heading) + "\n\n" + disassemble(case.program))
+    return path
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=None, help="of the first round; the clock's if not given")
+    parser.add_argument("--hostile", action="store_true", help="memory answers late and refuses at random")
+    parser.add_argument("--folder", type=Path, default=Path("fuzz"), help="for reproducers")
+    options = parser.parse_args()
+    fuzzer = Fuzzer(options.seconds, options.hostile)
+    equal = fuzzer.run(int(time.time() * 1000) if options.seed is None else options.seed)
+    print(fuzzer.summary())
+    print("compared: " + ", ".join(f"{count:,} {name}" for name, count in fuzzer.scopes.most_common()))
+    print("ended: " + ", ".join(f"{count:,} {_ending(name)}" for name, count in fuzzer.causes.most_common()))
+    if equal or fuzzer.failure is None:
+        return 0
+    path = reproducer(*fuzzer.failure, options.folder)
+    print(f"DIFFERENT: {fuzzer.failure[1].message}\nthe program is in {path}")
+    return 1
+
+
+def _ending(name: str) -> str:
+    return "well" if name == Cause.NONE.label else name
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Every executor does every task once, in whatever order, and outlives its workers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import accel
+from accel.errors import SweepError
+from accel.sweeps import runner
+from accel.sweeps.executors import here, in_processes, on_dask
+from tests.sweeps import work
+
+
+def test_here() -> None:
+    assert list(here(work.double, [("", 1), ("", 2)])) == [(0, 2), (1, 4)]
+
+
+def test_processes_outlive_a_worker(tmp_path: Path) -> None:
+    tasks = [(str(tmp_path), number) for number in range(8)]
+    assert sorted(in_processes(work.die_once, tasks, 2)) == [(n, 2 * n) for n in range(8)]
+    assert (tmp_path / "seen").exists()
+
+
+def test_processes_that_die_again_and_again_end_it() -> None:
+    with pytest.raises(SweepError, match="died 3 times in a row with 2 points to go"):
+        list(in_processes(work.die, [("", 1), ("", 2)], 2))
+
+
+def test_dask_outlives_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A whole sweep on a cluster of three worker processes, one of which is killed; nothing is lost."""
+    pytest.importorskip("distributed")
+    monkeypatch.setenv("ACCEL_TEST_FOLDER", str(tmp_path))
+    workload, grid = accel.gemm(16, 16, 16), {"vthreads": [1, 2], "read_latency": [4, 8, 16, 32]}
+    alone = accel.sweep(workload, **grid)
+    monkeypatch.setattr(runner, "measure", work.measure_and_die_once)
+    journal = tmp_path / "journal.jsonl"
+    table = accel.sweep(workload, executor="dask", jobs=3, journal=journal, **grid)
+    assert (tmp_path / "seen").exists()
+    assert len(table) == 8
+    assert table.column("cycles") == alone.column("cycles")
+    assert len(journal.read_text().splitlines()) == 8
+
+
+def test_a_cluster_that_is_not_there_is_said() -> None:
+    pytest.importorskip("distributed")
+    with pytest.raises(SweepError, match=r"the cluster at 'tcp://127\.0\.0\.1:1' cannot be reached"):
+        list(on_dask(work.double, [("", 1)], 1, "tcp://127.0.0.1:1", timeout=1))
+
+
+_SLOW = """
+import sys, time
+from pathlib import Path
+from accel.sweeps.executors import in_processes
+
+def work(folder):
+    import os
+    Path(folder, str(os.getpid())).touch()
+    time.sleep(60)
+
+if __name__ == "__main__":
+    list(in_processes(work, [sys.argv[1]] * 4, 2))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_workers_end_with_who_started_them(how: signal.Signals, tmp_path: Path) -> None:
+    script, seen = tmp_path / "slow.py", tmp_path / "seen"
+    script.write_text(_SLOW)
+    seen.mkdir()
+    process = subprocess.Popen([sys.executable, script, seen], stderr=subprocess.DEVNULL)
+    _until(lambda: len(list(seen.iterdir())) == 2)
+    process.send_signal(how)
+    process.wait(timeout=20)
+    workers = [int(path.name) for path in seen.iterdir()]
+    _until(lambda: not any(_alive(pid) for pid in workers))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
+
+
+def _until(condition: "object") -> None:
+    assert callable(condition)
+    for _ in range(300):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not happen within 30 s")

@@ -1,0 +1,153 @@
+"""Which points a grid spans, and what is refused before anything runs."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import accel
+from accel.errors import AccelError
+from accel.schedules import save_steps
+from accel.sweeps.grid import expand, points
+from accel.sweeps.points import Point, key
+from accel.workloads import WORKLOADS
+
+GEMM = {"name": "gemm", "M": 16, "N": 16, "K": 16}
+
+
+def spanned(workload: dict[str, Any] | None = None, **grid: Any) -> list[Point]:
+    return points([workload or GEMM], [grid])
+
+
+def test_the_last_list_runs_fastest() -> None:
+    assert list(expand({"a": [1, 2], "b": 0, "c": ["x", "y"]})) == [
+        {"a": 1, "b": 0, "c": "x"},
+        {"a": 1, "b": 0, "c": "y"},
+        {"a": 2, "b": 0, "c": "x"},
+        {"a": 2, "b": 0, "c": "y"},
+    ]
+
+
+def test_lists_under_zip_advance_together() -> None:
+    spread = list(expand({"zip": {"a": [1, 2], "run": {"b": [3, 4]}}, "c": [5, 6]}))
+    assert [(one["a"], one["run.b"], one["c"]) for one in spread] == [
+        (1, 3, 5),
+        (1, 3, 6),
+        (2, 4, 5),
+        (2, 4, 6),
+    ]
+
+
+def test_grids_and_workloads_make_a_union_of_products() -> None:
+    found = points(
+        [GEMM, {**GEMM, "M": [32, 64]}],
+        [{"vthreads": [1, 2]}, {"vthreads": 1, "serial": True}, {"vthreads": 2}],
+    )
+    assert len(found) == 3 * (2 + 1)  # the last grid's point is one of the first's
+    assert {dict(one.run.source.parameters)["M"] for one in found} == {16, 32, 64}
+
+
+def test_a_field_is_known_to_the_schedule_and_one_of_the_run_is_not() -> None:
+    (known,), (unknown,) = spanned(read_latency=100), spanned(run={"read_latency": 100})
+    assert known.run.machine == unknown.run.machine
+    assert known.run.source.config.read_latency == 100
+    assert unknown.run.source.config.read_latency == 64
+
+
+def test_labels_name_values() -> None:
+    one, other = spanned(
+        label="V{vthreads} at {read_latency}, {M} rows", vthreads=[1, 2], run={"read_latency": 5}
+    )
+    assert [dict(p.labels)["grid"] for p in (one, other)] == ["V1 at 5, 16 rows", "V2 at 5, 16 rows"]
+
+
+def test_a_label_makes_no_other_task() -> None:
+    (one,), (other,) = spanned(label="a"), spanned(label="b")
+    assert one != other
+    assert key(one.run) == key(other.run)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"vthreads": 2},
+        {"tile_m": 8},
+        {"read_latency": 65},
+        {"run": {"read_latency": 65}},
+        {"config": "tiny"},
+        {"inp_bytes": "32KiB"},
+    ],
+    ids=str,
+)
+def test_whatever_matters_makes_another_task(change: dict[str, Any]) -> None:
+    (one,), (other,) = spanned(), spanned(**change)
+    assert key(one.run) != key(other.run)
+
+
+def test_parameters_that_are_tuples_are_no_axes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def tiled(size: int, block: tuple[int, int] = (8, 8)) -> accel.Workload:
+        return replace(accel.gemm(size, *block), parameters={"size": size, "block": block})
+
+    monkeypatch.setitem(WORKLOADS, "tiled", tiled)
+    found = points([{"name": "tiled", "size": 8, "block": [16, 24]}], [{}])
+    found += points([{"name": "tiled", "size": [8, 16], "block": [[1, 2], [3, 4]]}], [{}])
+    assert [tuple(dict(one.run.source.parameters).values()) for one in found] == [
+        (8, (16, 24)),
+        *((size, block) for size in (8, 16) for block in ((1, 2), (3, 4))),
+    ]
+
+
+def test_schedules_are_files_beside_the_sweep(tmp_path: Path) -> None:
+    program = accel.build(accel.gemm(16, 16, 16), "gemm8x8")
+    save_steps(tmp_path / "mine.toml", program.schedule().steps)
+    (one,) = points([GEMM], [{"schedule": "mine.toml"}], folder=tmp_path)
+    assert one.run.source.steps is not None
+    assert dict(one.labels) == {"schedule": "mine.toml"}
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"vthread": 1}, "a grid has 'vthread'; did you mean 'vthreads'?"),
+        ({"run": {"inp_bytes": 64}}, "a grid has 'run.inp_bytes'; did you mean"),
+        ({"zip": {"vthread": [1]}}, "a grid has 'vthread'; did you mean 'vthreads'?"),
+        (
+            {"zip": {"vthreads": [1], "bus_bits": [64, 128]}},
+            "lengths vthreads 1, bus_bits 2; they must be equal",
+        ),
+        ({"zip": {"vthreads": 1}}, "zip is no table of lists"),
+        ({"zip": 3}, "zip is no table of lists"),
+        ({"vthreads": []}, "vthreads is an empty list"),
+        ({"vthreads": 0}, "vthreads is 0; it must be a positive integer"),
+        ({"step_k": "x"}, "step_k is 'x'; it must be a positive integer"),
+        ({"config": "gemm8"}, "'gemm8' is no configuration; did you mean 'gemm8x8'?"),
+        ({"config": 8}, "config is 8; it must be a configuration's name or file"),
+        ({"bus_bits": [64, 65]}, "bus_bits is 65 in configuration 'gemm8x8'; it must be a power of two"),
+        ({"label": "V = {vthread}", "vthreads": 1}, "names 'vthread'; did you mean 'vthreads'?"),
+        ({"schedule": "missing.toml"}, "schedule 'missing.toml' cannot be read"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused(grid: dict[str, Any], message: str) -> None:
+    with pytest.raises(AccelError) as error:
+        spanned(**grid)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("workload", "message"),
+    [
+        ({"name": "gem", "M": 8}, "'gem' is no workload; did you mean 'gemm'?"),
+        ({"name": 8}, "a workload's name is 8; it must be a string"),
+        ({"M": 8}, "a workload's name is None; it must be a string"),
+        ({**GEMM, "shft": 3}, "'shft' is no parameter of gemm; did you mean 'shift'?"),
+        ({"name": "gemm", "M": 8}, "gemm has no N, K; it takes M, N, K,"),
+        ({**GEMM, "M": [8, 0]}, "M is 0; it must be a positive integer"),
+    ],
+    ids=str,
+)
+def test_workloads_that_cannot_be_are_refused(workload: dict[str, Any], message: str) -> None:
+    with pytest.raises(AccelError) as error:
+        spanned(workload)
+    assert message in str(error.value)

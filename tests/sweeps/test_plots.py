@@ -1,0 +1,76 @@
+"""Plots show what the table holds."""
+
+from typing import Any
+
+import pytest
+
+from accel.errors import SweepError
+from accel.sweeps import Plot, Table
+
+pytest.importorskip("matplotlib")
+
+ROWS = [
+    {"read_latency": x, "vthreads": v, "utilization": 0.1 * v * x / 8, "bound": 0.9, "a": x, "b": v}
+    for v in (1, 2)
+    for x in (8, 2, 4)
+]
+TABLE = Table([*ROWS, {**ROWS[0], "utilization": None}])
+
+
+def lines(**attributes: Any) -> dict[str, tuple[list[float], list[float]]]:
+    """The lines drawn, by label."""
+    plot = Plot(**{"x": "read_latency", "y": ("utilization",), **attributes})
+    (axes,) = TABLE.draw(plot).axes
+    return {line.get_label(): tuple(map(list, line.get_data())) for line in axes.get_lines()}
+
+
+def test_a_line_for_each_value_in_order_of_x() -> None:
+    found = lines(by=("vthreads",))
+    assert list(found) == ["V = 1", "V = 2"]
+    assert found["V = 2"] == ([2, 4, 8], pytest.approx([0.05, 0.1, 0.2]))
+
+
+def test_some_rows_only() -> None:
+    assert list(lines(by=("vthreads",), only={"vthreads": 2})) == ["V = 2"]
+    assert lines(only={"vthreads": [1], "read_latency": [2, 4]})["utilization of the GEMM core"][0] == [2, 4]
+
+
+def test_the_roof_is_a_line_of_its_own() -> None:
+    (axes,) = TABLE.draw(Plot(x="read_latency", y=("utilization",), by=("vthreads",), roof="bound")).axes
+    assert [list(one.get_ydata()) for one in axes.get_lines()].count([0.9] * 3) == 2
+
+
+def test_bars_are_stacked() -> None:
+    (axes,) = TABLE.draw(Plot(kind="bars", x="vthreads", y=("a", "b"), only={"read_latency": 8})).axes
+    spans = [(bar.get_x(), bar.get_width()) for group in axes.containers for bar in group]
+    assert spans == [(0, 8), (0, 8), (0, 8), (8, 1), (8, 2), (8, 1)]
+
+
+def test_the_same_table_gives_the_same_file() -> None:
+    plot = Plot(x="read_latency", y=("utilization",), by=("vthreads",), xscale="log2", title="T")
+    content = TABLE.svg(plot)
+    assert content == TABLE.svg(plot)
+    assert content.startswith(b"<?xml")
+    assert b"http" not in content.split(b"</metadata>")[1].replace(b"http://www.w3.org", b"")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"x": "latency"}, "'latency' is no column; did you mean 'read_latency'"),
+        ({"kind": "lines"}, "a plot's kind is 'lines'; did you mean 'line'"),
+        ({"xscale": "log3"}, "a plot's xscale is 'log3'; did you mean 'log"),
+        ({"only": {"vthreads": 3}}, "there is nothing to draw: utilization of no row is known"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(attributes: dict[str, Any], message: str) -> None:
+    with pytest.raises(SweepError) as error:
+        lines(**attributes)
+    assert message in str(error.value)
+
+
+def test_tables_draw_themselves() -> None:
+    (axes,) = TABLE.plot("read_latency", "utilization", "vthreads", title="mine").axes
+    assert axes.get_title(loc="left") == "mine"
+    with pytest.raises(SweepError, match="a plot has 'titel'; did you mean 'title'"):
+        TABLE.plot("read_latency", "utilization", titel="mine")

@@ -1,0 +1,43 @@
+"""What worker processes do in tests of executors; they import it by name."""
+
+import os
+import signal
+from pathlib import Path
+
+from accel.sweeps.measure import Figures, measure
+from accel.sweeps.points import Task
+
+
+def double(task: tuple[str, int]) -> int:
+    """Twice the number."""
+    return 2 * task[1]
+
+
+def die_once(task: tuple[str, int]) -> int:
+    """Twice the number; the first process that sees 3 is killed before it can say so."""
+    folder, number = task
+    if number == 3 and _first(folder):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * number
+
+
+def die(task: tuple[str, int]) -> int:
+    """Kill whoever works on it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    return task[1]
+
+
+def measure_and_die_once(task: Task) -> Figures:
+    """A sweep's work; the first process at work is killed when it has done some of it."""
+    figures = measure(task)
+    if _first(os.environ["ACCEL_TEST_FOLDER"]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return figures
+
+
+def _first(folder: str) -> bool:
+    try:
+        Path(folder, "seen").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True

@@ -1,0 +1,270 @@
+"""The report: its figures against the run's, its pages in a browser."""
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel.events import EventKind
+from accel.isa import Unit
+from accel.views import Report
+from accel.views.occupancy import SCRATCHPADS, occupancy, peaks
+from accel.views.report import report_html, size_text
+from accel.views.roofline import roofline
+from accel.views.scene import Scene
+from accel.views.traffic import INSTRUCTIONS, traffic
+from tests.views.runs import from_text, look, many, result
+from tests.views.test_timeline import count, settle
+
+SIZES = [(24, 24, 32), (3, 9, 5), (17, 23, 9)]
+
+
+# --- scratchpads -----------------------------------------------------------------------------------
+
+
+def stepwise(scene: Scene, name: str) -> np.ndarray:
+    """Elements in use in each cycle, found element by element."""
+    depth = getattr(scene.image.config, f"{name}_depth")
+    inside = np.zeros((scene.seen.cycles + 1, depth), dtype=bool)
+    filled: list[int | None] = [None] * depth
+    needed: list[int | None] = [None] * depth
+    for one in scene.seen.slices:
+        here = [t for t in scene.touches[one.instruction] if t.memory == name]
+        indices = {
+            w: {e for t in here if t.write is w for e in np.arange(depth)[t.elements]} for w in (True, False)
+        }
+        for e in indices[False]:
+            filled[e] = 0 if filled[e] is None else filled[e]
+            needed[e] = max(needed[e] or 0, one.stop)
+            inside[filled[e] : needed[e], e] = True
+        if not indices[False]:
+            for e in indices[True]:
+                filled[e], needed[e] = one.start, None
+    return inside.sum(axis=1)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("serial", [0, 1])
+def test_occupancy_is_what_is_still_to_be_read(sizes: tuple[int, int, int], serial: int) -> None:
+    scene = look(*sizes, timing=(("serial", serial),), bias=True)
+    found = occupancy(scene.touches, scene.seen.slices, scene.image.config)
+    for name in SCRATCHPADS:
+        exact = stepwise(scene, name)
+        levels = np.zeros(scene.seen.cycles + 1, dtype=int)
+        for cycle, level in found[name]:
+            levels[cycle:] = level
+        assert (levels == exact).all(), name
+        assert exact.max() > 0
+        for bins in (1, 10, 333):
+            edges = [n * scene.seen.cycles / bins for n in range(bins + 1)]
+            high = peaks(found[name], scene.seen.cycles, bins)
+            inner = [exact[int(np.ceil(a)) : int(np.floor(b))] for a, b in pairwise(edges)]
+            assert all(level >= part.max() for level, part in zip(high, inner, strict=True) if len(part))
+            assert max(high) == exact.max()
+
+
+# --- traffic ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_traffic_adds_up(sizes: tuple[int, int, int]) -> None:
+    scene = look(*sizes, bias=True)
+    found = {one.name: one for one in traffic(scene)}
+    assert {"A", "B", "bias", "C", INSTRUCTIONS} <= set(found)
+    run = scene.result
+    assert sum(one.read for one in found.values()) == run.load_bytes + run.bytes_by_kind["instructions"]
+    assert sum(one.written for one in found.values()) == run.store_bytes
+    assert run.events is not None
+    lasts = [e for e in run.events if e.kind is EventKind.BURST_LAST]
+    assert sum(one.bus for one in found.values()) == sum(e.value for e in lasts) * run.config.bus_bytes
+    assert sum(one.bursts for one in found.values()) == len(lasts)
+    assert all(one.bus >= one.moved for one in found.values())
+    tensors = {t.name: t for t in scene.image.tensors}
+    for name, tensor in tensors.items():
+        assert found[name].size == tensor.nbytes
+        assert found[name].moved >= prod(tensor.layout.shape)
+
+
+# --- roofline --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sizes", [*SIZES, (64, 64, 64)])
+@pytest.mark.parametrize("config", ["tiny", "gemm8x8"])
+def test_no_run_is_above_the_roof(sizes: tuple[int, int, int], config: str) -> None:
+    run = result(*sizes, config=config)
+    line = roofline(run)
+    assert line is not None
+    assert line.macs == prod(sizes)
+    assert line.speed <= line.roof(line.intensity) <= line.roof(line.least_intensity or 0) <= line.peak
+    assert line.speed / line.roof(line.least_intensity or 0) == pytest.approx(run.roofline_fraction)
+
+
+def test_without_expression_micro_ops_are_counted() -> None:
+    scene = from_text(
+        """
+        .config tiny
+        .dram 0x2000
+        .uop 0,0,0 1,1,1
+        LOAD.UOP  dram_base=2048 y_size=1 x_size=2
+        LOAD.INP  dram_base=0 y_size=1 x_size=2 x_stride=2
+        LOAD.WGT  dram_base=0 y_size=1 x_size=2 x_stride=2 >compute
+        GEMM      reset=1 uop_end=2
+        GEMM      uop_end=2 iter_out=3 <load
+        FINISH
+        """
+    )
+    line = roofline(scene.result)
+    assert line is not None
+    assert not line.exact
+    assert line.macs == 6 * scene.image.config.macs_per_cycle
+    assert "counted from the GEMM micro-ops" in report_html(scene)
+
+
+def test_without_products_there_is_no_roofline() -> None:
+    scene = from_text(".config tiny\nFINISH")
+    assert roofline(scene.result) is None
+    page = report_html(scene)
+    assert "multiplies nothing" in page
+    assert "holds no tensor expression" in page
+
+
+# --- the page --------------------------------------------------------------------------------------
+
+
+class Tags(HTMLParser):
+    """Identifiers, links, and whether every element is closed."""
+
+    VOID = ("meta", "input", "br", "rect", "path", "circle")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name in ("href", "src"):
+                self.links.append(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
+    page = report_html(look())
+    tags = Tags()
+    tags.feed(page)
+    assert tags.open == []
+    assert len(set(tags.ids)) == len(tags.ids)
+    assert {link[1:] for link in tags.links} <= set(tags.ids)
+    assert all(link.startswith("#") for link in tags.links)
+    assert re.findall(r"https?://(?!www\.w3\.org)", page) == []
+
+
+def test_the_page_says_what_the_run_gave() -> None:
+    scene = look()
+    page = report_html(scene)
+    found = scene.result.to_dict()
+    for text in (f"{found['cycles']:,}", f"{found['utilization']:.1%}", f"{found['roofline_fraction']:.1%}"):
+        assert f">{text}<" in page
+    for unit in Unit:
+        busy = scene.seen.unit_cycles(unit).busy
+        assert f'title="{unit.label}: busy, {busy:,} cycles' in page
+    assert "right" in page
+    for stage in ("naive loops", "scheduled", "tensorized", "virtual threads"):
+        assert f"<summary>{stage}</summary>" in page
+    match = re.search(r'id="listing-data">([^<]+)<', page)
+    assert match is not None
+    listing = json.loads(gzip.decompress(base64.b64decode(match[1])))
+    assert scene.result.stalls is not None
+    waits = sum(c.token_stall for unit, c in scene.result.stalls.items() if unit != "fetch")
+    assert sum(listing["waits"]) == waits > 0
+    assert {len(column) for column in listing.values()} == {len(scene.instructions)}
+
+
+def test_a_wrong_result_is_said_to_be_wrong() -> None:
+    scene = look()
+    wrong = replace(scene, result=replace(scene.result, mismatches=3))
+    assert "WRONG" in report_html(wrong)
+    assert "3 outputs differ" in report_html(wrong)
+
+
+def test_sizes_in_few_digits() -> None:
+    assert [size_text(n) for n in (0, 9_999, 20_480, 200 << 20)] == [
+        "0 B",
+        "9,999 B",
+        "20.0 KiB",
+        "200.0 MiB",
+    ]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_slices_and_instructions_lead_to_each_other(
+    dark: bool, tmp_path: Path, opened: Callable[..., Any]
+) -> None:
+    path = tmp_path / "report.html"
+    Report(result()).save(path)
+    page = opened(path, dark=dark)
+    page.wait_for_selector("#rows .row")
+    assert count(page, "g.slice") == len(result().instructions)
+    page.click("g.slice[data-index='5'] rect.stay")
+    settle(page)
+    assert page.evaluate("location.hash") == "#i5"
+    assert page.get_attribute("#rows .row.chosen", "data-index") == "5"
+    page.click("#rows .row[data-index='9']")
+    settle(page)
+    assert page.evaluate("location.hash") == "#i9"
+    assert page.get_attribute("g.slice:has(rect.chosen)", "data-index") == "9"
+    assert page.text_content("text.note").startswith("#9 ")
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    before = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
+
+
+@pytest.mark.browser
+def test_the_list_holds_thousands_and_is_searched(tmp_path: Path, opened: Callable[..., Any]) -> None:
+    path = tmp_path / "report.html"
+    Report(many()).save(path)
+    page = opened(path)
+    page.wait_for_selector("#rows .row")
+    total = len(many().instructions)
+    assert count(page, "#rows .row") < 60
+    assert page.text_content("#count") == f"{total:,} of {total:,}"
+    page.fill("#find", "store.out")
+    stores = sum(one.mnemonic == "STORE.OUT" for one in many().instructions)
+    assert page.text_content("#count") == f"{stores:,} of {total:,}"
+    page.select_option("#unit", "load")
+    assert page.text_content("#count") == f"0 of {total:,}"
+    page.evaluate(f"location.hash = '#i{total - 1}'")
+    page.wait_for_selector("#rows .row.chosen")
+    assert page.get_attribute("#rows .row.chosen", "data-index") == str(total - 1)
+    settle(page)
+    assert count(page, "rect.chosen") == 1
+
+
+@pytest.mark.browser
+def test_programs_without_source_have_a_report_too(tmp_path: Path, opened: Callable[..., Any]) -> None:
+    scene = from_text(".config tiny\nLOAD.INP dram_base=0 y_size=1 x_size=4 x_stride=4\nFINISH")
+    path = tmp_path / "report.html"
+    Report(scene.result).save(path)
+    page = opened(path)
+    page.wait_for_selector("#rows .row")
+    assert count(page, "g.slice") == 2
