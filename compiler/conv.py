@@ -19,6 +19,7 @@ def conv2d(
     *,
     stride: int | tuple[int, ...] = 1,
     padding: int | tuple[int, ...] = 0,
+    dilation: int | tuple[int, ...] = 1,
     bias: bool = False,
     relu: bool = False,
     shift: int | None = None,
@@ -27,7 +28,7 @@ def conv2d(
     """A two-dimensional convolution (cross-correlation, as networks have it) and an epilogue.
 
     ``data`` is int8 (N, IC, H, W), ``weight`` int8 (OC, IC, KH, KW), ``out`` int8 (N, OC, OH, OW) with
-    ``OH = (H + top + bottom - KH) // stride + 1``, and OW alike.
+    ``OH = (H + top + bottom - (KH - 1) * dilation - 1) // stride + 1``, and OW alike.
 
     Args:
         N: inputs in a batch.
@@ -37,30 +38,35 @@ def conv2d(
         stride: steps down and to the right.
         padding: zeros around each input: one number, (vertical, horizontal), or
             (top, left, bottom, right).
+        dilation: distance of the input's elements that neighbours in the kernel meet.
         bias: add an int32 tensor ``bias`` of shape (OC,).
         relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
 
     Raises:
-        ShapeError: a size, stride, padding, shift or clip out of range, a kernel larger than the padded
-            input, or sums too long for int32.
+        ShapeError: a size, stride, padding, dilation, shift or clip out of range, a kernel larger than the
+            padded input, or sums too long for int32.
     """
     check_sizes(N=N, IC=IC, H=H, W=W, OC=OC)
     KH, KW = _pair("kernel", kernel)
     SY, SX = _pair("stride", stride)
+    DY, DX = _pair("dilation", dilation)
     top, left, bottom, right = _sides(padding)
-    for name, size, length in (("high", H + top + bottom, KH), ("wide", W + left + right, KW)):
+    reach = (KH - 1) * DY + 1, (KW - 1) * DX + 1
+    for name, size, length in (("high", H + top + bottom, reach[0]), ("wide", W + left + right, reach[1])):
         if length > size:
             raise ShapeError(f"the kernel is {length} {name}; the input with its padding is {size}")
-    OH, OW = (H + top + bottom - KH) // SY + 1, (W + left + right - KW) // SX + 1
+    OH, OW = (H + top + bottom - reach[0]) // SY + 1, (W + left + right - reach[1]) // SX + 1
     epilogue = Epilogue(bias=bias, shift=shift, relu=relu, clip=clip)
     data, weight = placeholder((N, IC, H, W), name="data"), placeholder((OC, IC, KH, KW), name="weight")
     c, dy, dx = (reduce_axis((0, n), name=name) for n, name in ((IC, "c"), (KH, "dy"), (KW, "dx")))
     skip = SY if KH == 1 and not top and (OH - 1) * SY < H else 1
-    read = _window(data, (OH - 1) * (SY // skip) + KH, (OW - 1) * SX + KW, top, left, skip)
+    read = _window(data, (OH - 1) * (SY // skip) + reach[0], (OW - 1) * SX + reach[1], top, left, skip)
     sums = compute(
         (N, OC, OH, OW),
         lambda n, o, y, x: sum(
-            read[n, c, _step(y, SY // skip) + dy, _step(x, SX) + dx] * weight[o, c, dy, dx], axis=(c, dy, dx)
+            read[n, c, _times(y, SY // skip) + _times(dy, DY), _times(x, SX) + _times(dx, DX)]
+            * weight[o, c, dy, dx],
+            axis=(c, dy, dx),
         ),
         name="out" if epilogue.is_empty else "S",
         dtype="int8" if epilogue.is_empty else None,
@@ -83,14 +89,15 @@ def conv2d(
         "kernel": [KH, KW],
         "stride": [SY, SX],
         "padding": [top, left, bottom, right],
+        "dilation": [DY, DX],
     } | epilogue.to_dict()
     return Workload(
         name="conv2d", output=output, sums=sums, bias=offset, epilogue=epilogue, parameters=parameters
     )
 
 
-def _step(axis: IterVar, stride: int) -> Expr:
-    return axis if stride == 1 else axis * stride
+def _times(axis: IterVar, step: int) -> Expr:
+    return axis if step == 1 else axis * step
 
 
 def _window(data: Tensor, rows: int, columns: int, top: int, left: int, skip: int) -> Tensor:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from accel.timing import (
     burst_beats,
     compute_depth,
 )
+
+Number = TypeVar("Number", int, IntArray)
+"""One, or one for each of many plans."""
 
 _TOKEN = 1
 """Cycles from a push to the pop it allows."""
@@ -50,6 +53,7 @@ class ConvShape:
         kernel: rows and columns.
         stride: of the output in rows and columns of what is loaded.
         skip: distance of the rows that are loaded.
+        dilation: of the kernel in rows and columns of the input.
         top, left: zeros in front of the input, which are neither loaded nor multiplied.
         bias: whether there is one.
         folded: whether reset and bias are one operation.
@@ -66,6 +70,7 @@ class ConvShape:
     kernel: tuple[int, int]
     stride: tuple[int, int]
     skip: int
+    dilation: tuple[int, int]
     top: int
     left: int
     bias: bool
@@ -80,12 +85,18 @@ class ConvShape:
     @cached_property
     def down(self) -> IntArray:
         """For each row of the output and of the kernel, whether they meet in a row of the input."""
-        return _meet(self.rows, self.kernel[0], self.stride[0] * self.skip, self.top, self.height)
+        stride = self.stride[0] * self.skip
+        return _meet(self.rows, self.kernel[0], stride, self.dilation[0], self.top, self.height)
 
     @cached_property
     def across(self) -> IntArray:
         """For each column of the output and of the kernel, whether they meet in a column of the input."""
-        return _meet(self.columns, self.kernel[1], self.stride[1], self.left, self.width)
+        return _meet(self.columns, self.kernel[1], self.stride[1], self.dilation[1], self.left, self.width)
+
+    def reach(self, way: int, outputs: Number, taps: Number | int) -> Number:
+        """Rows (``way`` 0) or columns (1) of what is loaded that so many neighbours of the output and of the
+        kernel meet, and what lies between."""
+        return (outputs - 1) * self.stride[way] + (taps - 1) * self.dilation[way] + 1
 
     @property
     def gemms(self) -> int:
@@ -104,8 +115,8 @@ class ConvShape:
         return self.gemms + self.outputs * self.passes
 
 
-def _meet(outputs: int, kernel: int, stride: int, before: int, size: int) -> IntArray:
-    place = np.arange(outputs)[:, None] * stride + np.arange(kernel) - before
+def _meet(outputs: int, kernel: int, stride: int, dilation: int, before: int, size: int) -> IntArray:
+    place = np.arange(outputs)[:, None] * stride + np.arange(kernel) * dilation - before
     return ((place >= 0) & (place < size)).astype(np.int64)
 
 
@@ -117,7 +128,9 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
     window = data.tensor.shape
     kernel = tuple(sizes["kernel"])
     vertical, horizontal = sizes["stride"]
-    skip = vertical if rows > 1 and window[2] < (rows - 1) * vertical + kernel[0] else 1
+    dilation = tuple(sizes["dilation"])
+    reach = (kernel[0] - 1) * dilation[0] + 1
+    skip = vertical if rows > 1 and window[2] < (rows - 1) * vertical + reach else 1
     top, left, _, _ = sizes["padding"]
     length = sizes["IC"] * kernel[0] * kernel[1]
     return ConvShape(
@@ -131,6 +144,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
         kernel=(kernel[0], kernel[1]),
         stride=(vertical // skip, horizontal),
         skip=skip,
+        dilation=(dilation[0], dilation[1]),
         top=top,
         left=left,
         bias=workload.bias is not None,
@@ -503,10 +517,10 @@ class _Walk:
             row, column = self.rows[tile.row], self.columns[tile.column]
             found.append(
                 model.loaded(
-                    row.begin * shape.stride[0] + kernel.begin,
-                    (row.size - 1) * shape.stride[0] + kernel.size,
+                    row.begin * shape.stride[0] + kernel.begin * shape.dilation[0],
+                    shape.reach(0, row.size, kernel.size),
                     column.begin * shape.stride[1],
-                    (column.size - 1) * shape.stride[1] + shape.kernel[1],
+                    shape.reach(1, column.size, shape.kernel[1]),
                     depth.size,
                 )
             )

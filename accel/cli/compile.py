@@ -209,6 +209,15 @@ def dense(
     show_default=True,
     help="Zeros around each input.",
 )
+@numbers_option(
+    "--dilation",
+    form="DY[xDX]",
+    separator="x",
+    counts=(1, 2),
+    default="1",
+    show_default=True,
+    help="Distance of what neighbours in the kernel meet.",
+)
 @_machine_options("vta")
 @_epilogue_options("OC")
 @_clip_option
@@ -221,6 +230,7 @@ def conv2d(
     kernel: tuple[int, ...],
     stride: tuple[int, ...],
     padding: tuple[int, ...],
+    dilation: tuple[int, ...],
     bias: bool,
     relu: bool,
     shift: int | None,
@@ -245,9 +255,10 @@ def conv2d(
             size[0],
             size[-1],
             oc,
-            (kernel[0], kernel[-1]),
-            stride=(stride[0], stride[-1]),
+            kernel,
+            stride=stride,
             padding=padding,
+            dilation=dilation,
             bias=bias,
             relu=relu,
             shift=shift,

@@ -23,8 +23,10 @@ def expected(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
         top, left, bottom, right = sizes["padding"]
         down, across = sizes["stride"]
         padded = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right)))
-        windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(sizes["kernel"]), axis=(2, 3))
-        sums = np.einsum("ncyxij,ocij->noyx", windows[:, :, ::down, ::across], weight)
+        reach = [(k - 1) * d + 1 for k, d in zip(sizes["kernel"], sizes["dilation"], strict=True)]
+        windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(reach), axis=(2, 3))
+        dy, dx = sizes["dilation"]
+        sums = np.einsum("ncyxij,ocij->noyx", windows[:, :, ::down, ::across, ::dy, ::dx], weight)
     return epilogue(sums, inputs.get("bias"), sizes)
 
 
@@ -69,14 +71,21 @@ epilogues = st.fixed_dictionaries(
 )
 
 
+def _taps(draw: st.DrawFn, size: int) -> tuple[int, int]:
+    """Length and dilation of a kernel along a dimension of the padded input."""
+    taps = draw(st.integers(1, min(5, size)))
+    most = (size - 1) // (taps - 1) if taps > 1 else 2
+    return taps, draw(st.just(1) | st.integers(1, min(3, most)))
+
+
 @st.composite
 def convolutions(draw: st.DrawFn, config: Config, most: int = 3) -> accel.Workload:
     """Up to ``most`` blocks of channels, and kernels that may be larger than the input without padding."""
     height, width = draw(st.integers(1, 9)), draw(st.integers(1, 9))
     top, left, bottom, right = (draw(st.integers(0, 3)) for _ in range(4))
-    kernel = (
-        draw(st.integers(1, min(5, height + top + bottom))),
-        draw(st.integers(1, min(5, width + left + right))),
+    kernel, dilation = zip(
+        *(_taps(draw, size) for size in (height + top + bottom, width + left + right)),
+        strict=True,
     )
     return accel.conv2d(
         draw(st.integers(1, 2 * config.batch)) if config.batch < 8 else draw(st.sampled_from([1, 3, 9])),
@@ -87,5 +96,6 @@ def convolutions(draw: st.DrawFn, config: Config, most: int = 3) -> accel.Worklo
         kernel,
         stride=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
         padding=(top, left, bottom, right),
+        dilation=dilation,
         **draw(epilogues),
     )
