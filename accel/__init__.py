@@ -1,7 +1,8 @@
 """accel: an open tensor accelerator. Compile loop nests onto it, check, simulate, measure."""
 
 from accel import te
-from accel.compiler.workload import Workload, gemm
+from accel.compiler.conv import conv2d
+from accel.compiler.workload import Workload, dense, gemm
 from accel.config import Config
 from accel.errors import (
     AccelError,
@@ -51,6 +52,8 @@ __all__ = [
     "Workload",
     "__version__",
     "build",
+    "conv2d",
+    "dense",
     "gemm",
     "machine",
     "sweep",

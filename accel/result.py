@@ -77,7 +77,7 @@ class Result:
 
     @property
     def utilization(self) -> float | None:
-        """Cycles that the multiply-accumulates need at least, over cycles taken."""
+        """Cycles that the multiply-accumulates need at least, but for those on padding, over cycles taken."""
         if self.cycles is None or self.compulsory is None:
             return None
         return self.compulsory.ideal_cycles(self.config) / self.cycles
@@ -150,6 +150,7 @@ class Result:
             "config": self.config.name,
             "cycles": self.cycles,
             "macs": None if least is None else least.macs,
+            "padding_macs": None if least is None else least.padding_macs,
             "ideal_cycles": None if least is None else least.ideal_cycles(self.config),
             "roofline_cycles": None if least is None else least.roofline_cycles(self.config),
             "utilization": self.utilization,
@@ -188,6 +189,7 @@ RESULT_KEYS = (
     "config",
     "cycles",
     "macs",
+    "padding_macs",
     "ideal_cycles",
     "roofline_cycles",
     "utilization",

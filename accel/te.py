@@ -11,7 +11,7 @@ from accel.compiler.nest import Nest, format_nest
 from accel.compiler.reference import evaluate
 from accel.compiler.registry import AccessPtr, Emitted, Target, register_emitter
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
-from accel.compiler.tensor import Tensor, compute, placeholder, reduce_axis, sum
+from accel.compiler.tensor import Tensor, compute, pad, placeholder, reduce_axis, sum
 from accel.compiler.tensorize import tensorize
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "lower",
     "max",
     "min",
+    "pad",
     "placeholder",
     "reduce_axis",
     "register_emitter",

@@ -16,7 +16,9 @@ import numpy as np
 
 import accel
 from accel.compiler.build import compile_schedule
-from accel.compiler.default import Candidate, candidates, gemm_schedule
+from accel.compiler.candidate import Candidate
+from accel.compiler.default import candidates, gemm_schedule
+from accel.compiler.model import GemmPlan
 from accel.sim.timing.model import simulate_timing
 
 PRODUCTS: list[tuple[int, int, int, dict[str, Any]]] = [
@@ -33,7 +35,7 @@ PRODUCTS: list[tuple[int, int, int, dict[str, Any]]] = [
 CONFIGS = ("gemm8x8", "vta", "tiny")
 
 
-def spread(found: list[Candidate], count: int) -> list[Candidate]:
+def spread(found: list[Candidate[GemmPlan]], count: int) -> list[Candidate[GemmPlan]]:
     """The first, the best of each number of threads, and others evenly."""
     chosen = {0}
     for threads in {c.plan.threads for c in found}:

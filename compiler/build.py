@@ -14,6 +14,7 @@ from accel.compiler.fold import fold_bias
 from accel.compiler.memory import DramMap
 from accel.compiler.nest import Nest
 from accel.compiler.schedule import Schedule
+from accel.compiler.startup import held_back
 from accel.compiler.tensorize import tensorize
 from accel.compiler.threads import lower_threads
 from accel.compiler.uops import at_offset, place_uops
@@ -61,7 +62,13 @@ def compile_schedule(
     shared = None
     if emission.rereads:
         shared = SharedDram([at_offset(i, uop_offset) for i in placed.instructions], config)
-    instructions = insert_tokens(placed.instructions, config, placed.words, shared)
+    instructions = insert_tokens(
+        placed.instructions,
+        config,
+        placed.words,
+        shared,
+        held_back(placed.instructions, emission.first_loads, nest.starts),
+    )
     program = [*(at_offset(i, uop_offset) for i in instructions), Finish()]
     code = encode(program, config)
     code_offset = emission.dram.reserve(len(code), alignment=INSTRUCTION_BYTES)

@@ -8,6 +8,7 @@ from accel.compiler.expr import (
     Cast,
     Const,
     Expr,
+    Guarded,
     IterVar,
     Read,
     Sum,
@@ -59,6 +60,9 @@ def _to_data(expr: Expr, keys: dict[IterVar, str]) -> Any:
         return ["cast", expr.to, _to_data(expr.value, keys)]
     if isinstance(expr, Read):
         return ["read", expr.tensor.name, *(_to_data(i, keys) for i in expr.indices)]
+    if isinstance(expr, Guarded):
+        conditions = [_to_data(side, keys) for condition in expr.conditions for side in condition]
+        return ["guarded", _to_data(expr.value, keys), *conditions]
     assert isinstance(expr, Sum)
     return ["sum", _to_data(expr.body, keys)]
 
@@ -109,5 +113,8 @@ def _from_data(
         return known[rest[0]][tuple(_from_data(i, known, variables, reduce) for i in rest[1:])]
     if kind == "sum":
         return Sum(_from_data(rest[0], known, variables, reduce), reduce)
-    a, b = (_from_data(part, known, variables, reduce) for part in rest)
+    parts = [_from_data(part, known, variables, reduce) for part in rest]
+    if kind == "guarded":
+        return Guarded(parts[0], tuple(zip(parts[1::2], parts[2::2], strict=True)))
+    a, b = parts
     return Binary(kind, a, b)

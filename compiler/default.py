@@ -6,22 +6,22 @@ and the best of them by the model. The schedule is then made of the public opera
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Protocol, get_args
+from typing import Any, get_args
 
 import numpy as np
 
+from accel.compiler.candidate import Candidate
+from accel.compiler.conv_default import conv_candidates
+from accel.compiler.conv_schedule import ConvPlan, conv_schedule
 from accel.compiler.expr import IterVar
-from accel.compiler.fold import preparation_for
-from accel.compiler.intrin import Intrinsic
-from accel.compiler.model import GemmModel, Prediction
+from accel.compiler.machine import MachineLike
+from accel.compiler.model import GemmModel
 from accel.compiler.plans import BoolArray, GemmPlan, GemmShape, Outer, PlanTable, ThreadAxis
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
-from accel.compiler.scope import Scope
-from accel.compiler.tensor import LARGEST_PRODUCT
 from accel.compiler.threads import check_threads
-from accel.compiler.workload import INT8_HIGH, INT8_LOW, Workload
+from accel.compiler.workload import Workload
 from accel.config import Config
 from accel.errors import ScheduleError
 
@@ -41,77 +41,44 @@ Tile = tuple[int | None, int | None, int | None]
 """Rows, columns and reduce step of a tile in elements; None where any will do."""
 
 
-class MachineLike(Protocol):
-    """What a schedule needs to know of a machine."""
-
-    @property
-    def config(self) -> Config: ...
-
-    @property
-    def inp_buffer(self) -> Scope: ...
-
-    @property
-    def wgt_buffer(self) -> Scope: ...
-
-    @property
-    def acc_buffer(self) -> Scope: ...
-
-    @property
-    def gemm(self) -> Intrinsic: ...
-
-    @property
-    def alu(self) -> Intrinsic: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A plan and what the model predicts for it.
-
-    Attributes:
-        read_bytes: of both operands that it loads from DRAM, those that are loaded again counted again.
-    """
-
-    plan: GemmPlan
-    prediction: Prediction
-    read_bytes: int
-
-
 def shape_of(workload: Workload, config: Config) -> GemmShape:
     """A matrix product in blocks of a machine's GEMM core."""
-    sizes = workload.parameters
-    shift, bias, relu = sizes["shift"], sizes["bias"], sizes["relu"]
-    saturates = relu or shift is not None
-    passes = 1 + bool(bias) + bool(shift) + 2 * saturates
-    if bias and saturates and shift:
-        low = 0 if relu else INT8_LOW
-        if preparation_for(low, INT8_HIGH, shift, sizes["K"] * LARGEST_PRODUCT) is not None:
-            passes -= 1
+    rows, columns = workload.output.shape
+    (k,) = workload.reduce_axes
+    a, b = workload.factors
     return GemmShape(
-        rows=-(-sizes["M"] // config.batch),
-        columns=-(-sizes["N"] // config.block_out),
-        depth=-(-sizes["K"] // config.block_in),
-        transpose_a=sizes["transpose_a"],
-        transpose_b=sizes["transpose_b"],
-        bias=bool(bias),
-        passes=passes,
+        rows=-(-rows // config.batch),
+        columns=-(-columns // config.block_out),
+        depth=-(-k.extent // config.block_in),
+        transpose_a=a.indices[0] is k,
+        transpose_b=b.indices[1] is k,
+        bias=workload.bias is not None,
+        passes=workload.epilogue.passes(k.extent),
     )
 
 
 def candidates(
     workload: Workload, config: Config, threads: int | None = None, tile: Tile = (None, None, None)
-) -> list[Candidate]:
+) -> list[Candidate[Any]]:
     """The most promising plans, best first.
 
     Args:
-        workload: a matrix product.
+        workload: what is to be computed.
         config: the machine.
         threads: only plans with so many virtual threads; any number if not given.
         tile: only plans with such tiles; one that is larger than the whole is cut to it.
 
     Raises:
         ScheduleError: so many threads do not fit, with the largest number that does; tiles that are no
-            multiple of the machine's blocks, or do not fit.
+            multiple of the machine's blocks, do not fit, or are given for something else than a product.
     """
+    if len(workload.axes) > 2:
+        if tile != (None, None, None):
+            raise ScheduleError(
+                f"a tile of rows, columns and reduce step is given for {workload.name}; "
+                f"such are for matrix products, give a schedule's steps instead"
+            )
+        return conv_candidates(workload, config, threads)
     model = GemmModel(shape_of(workload, config), config)
     if threads is not None:
         _check_fits(model, threads)
@@ -139,12 +106,12 @@ def candidates(
     return sorted(found, key=partial(_rank, model, best * (1 + _CLOSE)))
 
 
-def _candidate(model: GemmModel, plan: GemmPlan) -> Candidate:
+def _candidate(model: GemmModel, plan: GemmPlan) -> Candidate[GemmPlan]:
     read_bytes = int(model.traffic(PlanTable.of([plan]))[0])
     return Candidate(plan=plan, prediction=model.predict(plan), read_bytes=read_bytes)
 
 
-def _rank(model: GemmModel, close: float, candidate: Candidate) -> tuple[bool, float]:
+def _rank(model: GemmModel, close: float, candidate: Candidate[GemmPlan]) -> tuple[bool, float]:
     """Plans that are about as good as the best come first, those with the fewest instructions in front."""
     if candidate.prediction.cycles <= close:
         return False, float(model.instructions(PlanTable.of([candidate.plan]))[0])
@@ -250,7 +217,10 @@ def default_schedule(
     Raises:
         ScheduleError: so many threads or such tiles do not fit.
     """
-    return gemm_schedule(workload, machine, candidates(workload, machine.config, threads, tile)[0].plan)
+    plan = candidates(workload, machine.config, threads, tile)[0].plan
+    if isinstance(plan, ConvPlan):
+        return conv_schedule(workload, machine, plan)
+    return gemm_schedule(workload, machine, plan)
 
 
 def gemm_schedule(workload: Workload, machine: MachineLike, plan: GemmPlan) -> Schedule:
@@ -268,11 +238,11 @@ def gemm_schedule(workload: Workload, machine: MachineLike, plan: GemmPlan) -> S
     innermost, outermost = _tile_result(s[C], plan, config)
     for stage in stages:
         stage.compute_at(s[C], innermost)
-    if workload.parameters["bias"]:
-        bias = s.cache_read(s.tensor("bias"), machine.acc_buffer)
+    if workload.bias is not None:
+        bias = s.cache_read(workload.bias, machine.acc_buffer)
         s[bias].compute_at(s[C], outermost)
-    inp = s.cache_read(s.tensor("A"), machine.inp_buffer)
-    wgt = s.cache_read(s.tensor("B"), machine.wgt_buffer)
+    a, b = (s.tensor(read.tensor.name) for read in workload.factors)
+    inp, wgt = s.cache_read(a, machine.inp_buffer), s.cache_read(b, machine.wgt_buffer)
     step = _tile_sums(sums, plan, machine)
     s[inp].compute_at(sums, step)
     s[wgt].compute_at(sums, step)

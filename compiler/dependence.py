@@ -119,8 +119,9 @@ def insert_tokens(
     config: Config,
     uop_words: np.ndarray,
     shared: SharedDram | None = None,
+    after: Mapping[int, int] | None = None,
 ) -> list[Instruction]:
-    """The same program with the tokens that its dependences need, and no others.
+    """The same program with the tokens that its dependences need, and no others but those of ``after``.
 
     Args:
         instructions: in program order, without token flags; LOADs of micro-ops count ``dram_base`` from
@@ -128,12 +129,15 @@ def insert_tokens(
         config: the machine.
         uop_words: all micro-ops in DRAM.
         shared: what of DRAM these instructions both write and read; nothing if not given.
+        after: for some instructions, by number, an earlier one of another unit that they have to wait for
+            though no memory says so.
     """
     sets = AccessSets(config)
     memories = {name: _Last(getattr(config, f"{name}_depth")) for name in ("inp", "wgt", "acc")}
     memories["dram"] = _Last(shared.segments if shared is not None else 0)
     program = _Program()
     uops = np.zeros(config.uop_depth, dtype=np.uint32)
+    places: list[tuple[Unit, int]] = []
     for index, instruction in enumerate(instructions):
         unit = instruction.unit
         touches: tuple[Touch, ...] = ()
@@ -148,8 +152,13 @@ def insert_tokens(
         elif isinstance(instruction, Loops) and instruction.uop_count:
             words = uops[instruction.uop_begin : instruction.uop_end]
             touches = tuple(t for t in sets.loops(instruction, words).touches if t.memory != "uop")
-        program.append(instruction, _needed(unit, touches, memories))
+        needed = _needed(unit, touches, memories)
+        if after is not None and index in after:
+            other, least = places[after[index]]
+            needed[other] = max(needed[other], least)
+        program.append(instruction, needed)
         position = len(program.members[unit]) - 1
+        places.append((unit, position))
         for memory, write, elements in touches:
             memories[memory].record(unit, write, elements, position)
     return program.finished()

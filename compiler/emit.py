@@ -8,12 +8,16 @@ one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
+
+import numpy as np
 
 from accel.compiler.emitters import alu, dma_copy2d, fill_zero
 from accel.compiler.expr import Const, Expr, IterVar
-from accel.compiler.linear import Linear, evaluate, linear, variables
-from accel.compiler.memory import DramMap, block_count, place_buffers, row_major, transfer_memory
+from accel.compiler.guards import Ranges, alike, boxes
+from accel.compiler.linear import Linear, evaluate, linear, margin, variables
+from accel.compiler.memory import DramMap, DramTensor, block_count, place_buffers, row_major, transfer_memory
 from accel.compiler.nest import (
     Alu,
     Buffer,
@@ -32,9 +36,12 @@ from accel.compiler.packing import Element, buffer_elements, widths
 from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.config import Config
 from accel.errors import TensorizeError
-from accel.isa import Memory
+from accel.isa import Gemm, Instruction, Memory
 
 Env = dict[IterVar, int]
+
+_SHARE, _SHORT_LIST = 64, 16
+"""Boxes become one instruction if that takes this share of the micro-op memory, or so few micro-ops."""
 
 
 class _Dimension(NamedTuple):
@@ -74,6 +81,22 @@ class _Blocks:
         return tuple(-(-evaluate(size, env) // width) for size, width in self._pairs)
 
 
+class _Box(NamedTuple):
+    """A perfect nest around one call, and what must not be negative for the call to take place.
+
+    The first ``single`` loops run one by one.
+    """
+
+    loops: list[For]
+    margins: list[Linear]
+    leaf: Node
+    single: int
+
+
+_Group = tuple[tuple[int, ...], list[Ranges]]
+"""Boxes, and the loops along which they are equally long, if that is known."""
+
+
 class Emission:
     """The instructions of a nest, in program order, and the map of its memories."""
 
@@ -88,8 +111,13 @@ class Emission:
         self.rereads = not self._loaded.isdisjoint(node.source.buffer for node in copies)
         """Whether something is loaded from DRAM that was stored there."""
         self.emitted: list[Emitted] = []
+        self.first_loads: dict[Buffer, Instruction] = {}
+        """The first LOAD into each buffer."""
         self._places: dict[tuple[int, Element], _Place] = {}
-        self._boxes: dict[int, tuple[list[For], Node] | None] = {}
+        self._boxes: dict[int, _Box | None] = {}
+        self._known_strides: dict[tuple[object, ...], tuple[int, ...]] = {}
+        self._parts: dict[tuple[object, ...], list[_Group]] = {}
+        self._joined: dict[tuple[int, ...], Sequence[Emitted]] = {}
         self._known: dict[tuple[object, ...], Sequence[Emitted]] = {}
         """What calls were emitted as; equal ones are the same instructions."""
         self._content: dict[tuple[Buffer, int], tuple[object, ...]] = {}
@@ -97,6 +125,9 @@ class Emission:
         self._keep: list[object] = []
         """What the caches above know by its id."""
         self._run(nest.body, {})
+        for node in copies:  # what no iteration has loaded is an input nevertheless
+            if node.source.buffer.scope is None:
+                self._placed(node.source.buffer, node.target.buffer, store=False)
 
     # --- loops -----------------------------------------------------------------------------------
 
@@ -110,87 +141,116 @@ class Emission:
                 if all(evaluate(a, env) < evaluate(b, env) for a, b in node.conditions):
                     self._run(node.body, env)
             else:
-                self._emit(node, [], env)
+                self._emit(node, env)
 
     def _run_loop(self, node: For, env: Env) -> None:
         box = self._box(node)
         if box is not None:
-            self._run_box(*box, env)
+            self._run_singly(box, 0, env)
             return
         for value in range(evaluate(node.extent, env)):
             env[node.var] = value
             self._run(node.body, env)
 
-    def _box(self, node: For) -> tuple[list[For], Node] | None:
-        """The loops of a perfect nest around one call, or None."""
+    def _box(self, node: For) -> _Box | None:
+        """The loops and conditions of a perfect nest around one call, or None."""
         key = id(node)
         if key not in self._boxes:
             self._keep.append(node)
             loops: list[For] = []
+            margins: list[Linear] = []
             inner: Node = node
-            while isinstance(inner, For) and len(inner.body) == 1 and not inner.unrolled:
-                loops.append(inner)
+            while isinstance(inner, For | Guard) and len(inner.body) == 1:
+                if isinstance(inner, Guard):
+                    margins += map(margin, inner.conditions)
+                elif inner.unrolled:
+                    break
+                else:
+                    loops.append(inner)
                 inner = inner.body[0]
-            self._boxes[key] = (loops, inner) if isinstance(inner, Call | Alu) else None
+            known = isinstance(inner, Call | Alu)
+            self._boxes[key] = (
+                _Box(loops, margins, inner, self._single(loops, margins, inner)) if known else None
+            )
         return self._boxes[key]
 
-    def _run_box(self, loops: list[For], leaf: Node, env: Env) -> None:
-        """Run outer loops that inner ones depend on one by one, the others as a box."""
-        single = 0
-        for position, loop in enumerate(loops):
-            if set(variables(loop.extent)) & {other.var for other in loops[:position]}:
-                single = max(
-                    single,
-                    1
-                    + max(
-                        n for n, other in enumerate(loops[:position]) if other.var in variables(loop.extent)
-                    ),
-                )
-            if not self._is_linear_in(leaf, loop.var):
-                single = max(single, position + 1)
-        self._run_singly(loops, single, leaf, env)
-
-    def _run_singly(self, loops: list[For], single: int, leaf: Node, env: Env) -> None:
-        if not single:
-            self._emit(leaf, loops, env)
-            return
-        for value in range(evaluate(loops[0].extent, env)):
-            env[loops[0].var] = value
-            self._run_singly(loops[1:], single - 1, leaf, env)
-
-    def _is_linear_in(self, leaf: Node, var: IterVar) -> bool:
-        return not any(
-            var in variables(atom) and atom is not var
-            for region in _regions(leaf)
-            for place in [self._place(region, self.elements[region.buffer])]
-            for form in (place.copy, *(d.start for d in place.dimensions))
+    def _single(self, loops: Sequence[For], margins: Sequence[Linear], leaf: Node) -> int:
+        """How many outer loops cannot be a box: inner extents depend on them, or an address does not grow
+        evenly with them."""
+        places = [self._place(region, self.elements[region.buffer]) for region in _regions(leaf)]
+        starts = [form for place in places for form in (place.copy, *(d.start for d in place.dimensions))]
+        uneven = {
+            var
+            for form in (*starts, *margins)
             for atom, _ in form.terms
-        )
+            if not isinstance(atom, IterVar)
+            for var in variables(atom)
+        }
+        deciding = uneven | {var for loop in loops for var in variables(loop.extent)}
+        return max((n + 1 for n, loop in enumerate(loops) if loop.var in deciding), default=0)
+
+    def _run_singly(self, box: _Box, done: int, env: Env) -> None:
+        if done < box.single:
+            loop = box.loops[done]
+            for value in range(evaluate(loop.extent, env)):
+                env[loop.var] = value
+                self._run_singly(box, done + 1, env)
+            return
+        ranges = {loop.var: (0, evaluate(loop.extent, env)) for loop in box.loops[done:]}
+        if any(behind <= 0 for _, behind in ranges.values()):
+            return
+        margins = tuple(_with_known(form, ranges, env) for form in box.margins)
+        key = (id(box.leaf), tuple(ranges.values()), margins)
+        if key not in self._parts:
+            self._parts[key] = self._in_parts(ranges, margins)
+        for loops, group in self._parts[key]:
+            self._emit_group(box.leaf, loops, group, env)
+
+    def _in_parts(self, ranges: Ranges, margins: Sequence[Linear]) -> list[_Group]:
+        """The part of a box in which no margin is negative."""
+        if not margins:
+            return [((), [ranges])]
+        parts = boxes(ranges, margins)
+        most = max(_SHORT_LIST, self.config.uop_depth // _SHARE)
+        together = alike(parts, most) if len(parts) > 1 and len(ranges) > 1 else []
+        return together or [((), [part]) for part in parts]
 
     # --- one call --------------------------------------------------------------------------------
 
-    def _emit(self, node: Node, loops: list[For], env: Env) -> None:
+    def _emit_group(self, leaf: Node, loops: tuple[int, ...], group: list[Ranges], env: Env) -> None:
+        """Boxes that are equally long along ``loops``."""
+        found = [self._emitted(leaf, part, env, loops) for part in group]
+        key = tuple(map(id, found))
+        if key not in self._joined:
+            self._joined[key] = _joined(found)
+        self.emitted.extend(self._joined[key])
+
+    def _emit(self, node: Node, env: Env) -> None:
         if isinstance(node, Copy):
             self._emit_copy(node, env)
-            return
-        extents = tuple(evaluate(loop.extent, env) for loop in loops)
+        else:
+            self.emitted.extend(self._emitted(node, {}, env, ()))
+
+    def _emitted(self, node: Node, ranges: Ranges, env: Env, loops: tuple[int, ...]) -> Sequence[Emitted]:
+        """The instructions of a call over a box."""
+        extents = tuple(behind - first for first, behind in ranges.values())
         if min(extents, default=1) <= 0:
-            return
-        box = [loop.var for loop in loops]
-        for var in box:
-            env[var] = 0
+            return ()
+        box = list(ranges)
+        for var, (first, _) in ranges.items():
+            env[var] = first
         regions = _regions(node)
         if regions[0].buffer in self._loaded:
             for copy in range(regions[0].buffer.copies):
                 self._content.pop((regions[0].buffer, copy), None)
         pointers = tuple(self._pointer(region, box, env) for region in regions)
-        key = (id(node), extents, pointers)
+        key = (id(node), extents, pointers, loops)
         known = self._known.get(key)
         if known is None:
             self._keep.append(node)
-            target = Target(config=self.config, extents=extents)
+            target = Target(config=self.config, extents=extents, loops=loops)
             known = self._known[key] = self._call(node, target, pointers)
-        self.emitted.extend(known)
+        return known
 
     def _call(self, node: Node, target: Target, pointers: tuple[AccessPtr, ...]) -> Sequence[Emitted]:
         if isinstance(node, Alu):
@@ -219,31 +279,48 @@ class Emission:
         extents = place.extents.at(env)
         if min(extents) <= 0:
             return
-        memory = transfer_memory(dram.buffer, local.buffer, store=store)
-        tensor = self.dram.place(dram.buffer, self.elements[local.buffer], memory)
+        memory, tensor = self._placed(dram.buffer, local.buffer, store=store)
         outside = self._place(dram, self.elements[local.buffer])
         local_ptr = self._pointer_to(local, place, env)
-        dram_ptr = AccessPtr(
-            "dram", self._base(dram, outside, tensor.strides, tensor.base, env), tensor.strides
-        )
+        strides = tensor.strides
+        padding = tuple((evaluate(a, env), evaluate(b, env)) for a, b in node.padding)
+        if padding:
+            extents = tuple(n - a - b for n, (a, b) in zip(extents, padding, strict=True))
+        if padding or node.steps:
+            steps = node.steps or (1,) * len(strides)
+            _check_whole_elements(node, outside.dimensions, padding or ((0, 0),) * len(strides), steps)
+            strides = tuple(step * n for step, n in zip(steps, strides, strict=True))
+        dram_ptr = AccessPtr("dram", self._base(dram, outside, tensor.strides, tensor.base, env), strides)
         if store:
             if self.rereads:
                 self._content = {p: c for p, c in self._content.items() if c[0] is not dram.buffer}
-            self.emitted.extend(self._transfers(dram_ptr, local_ptr, extents, memory))
+            self.emitted.extend(self._transfers(dram_ptr, local_ptr, extents, padding, memory))
             return
         where = (local.buffer, evaluate(local.copy, env))
-        content = (dram.buffer, extents, dram_ptr, local_ptr)
+        content = (dram.buffer, extents, padding, dram_ptr, local_ptr)
         if self._content.get(where) != content:
             self._content[where] = content
-            self.emitted.extend(self._transfers(local_ptr, dram_ptr, extents, memory))
+            loads = self._transfers(local_ptr, dram_ptr, extents, padding, memory)
+            self.first_loads.setdefault(local.buffer, loads[0].instruction)
+            self.emitted.extend(loads)
+
+    def _placed(self, dram: Buffer, local: Buffer, *, store: bool) -> tuple[Memory, DramTensor]:
+        """The memory id of a transfer, and the tensor that it is from or to."""
+        memory = transfer_memory(dram, local, store=store)
+        return memory, self.dram.place(dram, self.elements[local], memory)
 
     def _transfers(
-        self, to: AccessPtr, source: AccessPtr, extents: tuple[int, ...], memory: Memory
+        self,
+        to: AccessPtr,
+        source: AccessPtr,
+        extents: tuple[int, ...],
+        padding: tuple[tuple[int, int], ...],
+        memory: Memory,
     ) -> Sequence[Emitted]:
-        key = (to, source, extents, memory)
+        key = (to, source, extents, padding, memory)
         known = self._known.get(key)
         if known is None:
-            target = Target(config=self.config, extents=extents, memory=memory)
+            target = Target(config=self.config, extents=extents, memory=memory, padding=padding)
             known = self._known[key] = dma_copy2d(target, to, source)
         return known
 
@@ -254,18 +331,23 @@ class Emission:
         place = self._place(region, self.elements[region.buffer])
         steps = self._strides(place, env)
         base = self._base(region, place, steps, self._copy_base(region, place, env), env)
-        strides = []
-        for var in box:
-            stride = place.copy.factor(var) * place.apart
-            for dimension, step in zip(place.dimensions, steps, strict=True):
-                factor = dimension.start.factor(var)
-                if factor:
-                    if factor % dimension.width:
-                        raise _inside_element(region, dimension)
-                    stride += factor // dimension.width * step
-            strides.append(stride)
+        key = (id(region), steps, tuple(box))
+        strides = self._known_strides.get(key)
+        if strides is None:
+            strides = self._known_strides[key] = tuple(self._stride(region, place, steps, var) for var in box)
         assert region.buffer.scope is not None
-        return AccessPtr(region.buffer.scope.name, base, tuple(strides))
+        return AccessPtr(region.buffer.scope.name, base, strides)
+
+    @staticmethod
+    def _stride(region: Region, place: _Place, steps: Sequence[int], var: IterVar) -> int:
+        """Elements from one iteration of a loop to the next."""
+        stride = place.copy.factor(var) * place.apart
+        for dimension, step in zip(place.dimensions, steps, strict=True):
+            factor = dimension.start.factor(var)
+            if factor % dimension.width:
+                raise _inside_element(region, dimension)
+            stride += factor // dimension.width * step
+        return stride
 
     def _pointer_to(self, region: Region, place: _Place, env: Env) -> AccessPtr:
         """To the blocks of a scratchpad region."""
@@ -315,11 +397,43 @@ class Emission:
         return found
 
 
+def _joined(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
+    """One GEMM instead of several that only differ in their micro-ops, if that is what they are."""
+    every = [item for part in found for item in part]
+    gemms = [item.instruction for item in every if isinstance(item.instruction, Gemm)]
+    templates = {replace(gemm, uop_end=0) for gemm in gemms}
+    single = all(len(part) == 1 for part in found) and len(gemms) == len(found)
+    if len(found) == 1 or not single or len(templates) > 1:
+        return every
+    (template,) = templates
+    uops = np.concatenate([item.uops for item in every])
+    return [Emitted(replace(template, uop_end=len(uops)), uops)]
+
+
 def _regions(node: Node) -> tuple[Region, ...]:
     if isinstance(node, Call):
         return (node.output, *node.inputs)
     assert isinstance(node, Alu)
     return (node.target,) if isinstance(node.operand, int) else (node.target, node.operand)
+
+
+def _with_known(form: Linear, ranges: Ranges, env: Env) -> Linear:
+    """A form with all but the variables of ``ranges`` put in."""
+    known = [(atom, factor) for atom, factor in form.terms if atom not in ranges]
+    constant = form.constant + sum(factor * evaluate(atom, env) for atom, factor in known)
+    return Linear(constant, tuple(term for term in form.terms if term[0] in ranges))
+
+
+def _check_whole_elements(
+    node: Copy, dimensions: list[_Dimension], padding: Sequence[tuple[int, int]], steps: Sequence[int]
+) -> None:
+    """Refuse what a copy of whole elements cannot do along the dimensions that these are blocks of."""
+    for d, (dimension, zeros, step) in enumerate(zip(dimensions, padding, steps, strict=True)):
+        if dimension.width > 1 and (any(zeros) or step > 1):
+            raise TensorizeError(
+                f"{node.target.buffer.name} has padding or steps in dimension {d}, of which an element holds "
+                f"{dimension.width}; dma_copy2d moves whole elements"
+            )
 
 
 def _inside_element(region: Region, dimension: _Dimension) -> TensorizeError:

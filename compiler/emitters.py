@@ -4,7 +4,10 @@ All are pure functions of the machine, the box of blocks and the pointers. A box
 instructions as the two hardware loops and the micro-ops can express.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +15,7 @@ import numpy as np
 from accel.compiler.registry import AccessPtr, Emitted, Target, register_emitter
 from accel.config import Config
 from accel.errors import TensorizeError
-from accel.isa import Alu, AluOp, Gemm, Load, Loops, Memory, Store, UopArray, class_slots
+from accel.isa import PAD_BITS, SIZE_BITS, Alu, AluOp, Gemm, Load, Loops, Memory, Store, UopArray, class_slots
 
 _OPS = {"min": AluOp.MIN, "max": AluOp.MAX, "add": AluOp.ADD, "shr": AluOp.SHR, "mul": AluOp.MUL}
 
@@ -64,6 +67,8 @@ def emit_loops(
         axes.append(_Axis(extent, strides))  # type: ignore[arg-type]
     if any(axis.extent == 0 for axis in axes):
         return []
+    if target.loops and all(_fits_loop(axes[n], target.config) for n in target.loops):
+        return _with_loops(template, target.config, base, axes, list(target.loops))  # type: ignore[arg-type]
     return _emit_box(template, target.config, base, _merged(axes))  # type: ignore[arg-type]
 
 
@@ -83,7 +88,7 @@ def _merged(axes: Sequence[_Axis]) -> list[_Axis]:
 def _emit_box(
     template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis]
 ) -> list[Emitted]:
-    """The two longest axes become the hardware's loops, all others micro-ops, in one or more lists."""
+    """Instructions of which the two longest axes are the loops."""
     limit = _most_iterations(config)
     for number, axis in enumerate(axes):
         if axis.extent > limit:
@@ -91,7 +96,17 @@ def _emit_box(
     loops = sorted(
         (n for n, axis in enumerate(axes) if min(axis.strides) >= 0), key=lambda n: -axes[n].extent
     )[:2]
-    loops.sort()
+    return _with_loops(template, config, base, axes, sorted(loops))
+
+
+def _fits_loop(axis: _Axis, config: Config) -> bool:
+    return min(axis.strides) >= 0 and axis.extent <= _most_iterations(config)
+
+
+def _with_loops(
+    template: Loops, config: Config, base: tuple[int, int, int], axes: list[_Axis], loops: list[int]
+) -> list[Emitted]:
+    """Two axes at most become the hardware's loops, all others micro-ops."""
     outer, inner = ([axes[n] for n in loops] + [_Axis(1, (0, 0, 0))] * 2)[:2]
     values: dict[str, int] = {"iter_out": outer.extent, "iter_in": inner.extent}
     for operand, name in enumerate(("dst", "src", "wgt")):
@@ -141,9 +156,23 @@ def _listed_uops(base: tuple[int, int, int], axes: list[_Axis]) -> UopArray:
 
 
 class _Dim(NamedTuple):
+    """One dimension of a transfer: strides in both memories, and zeros around it in the scratchpad."""
+
     extent: int
     dram: int
     sram: int
+    before: int = 0
+    after: int = 0
+
+    @property
+    def size(self) -> int:
+        """Of what is filled."""
+        return self.before + self.extent + self.after
+
+    def bare(self, begin: int = 0, most: int | None = None) -> _Dim:
+        """It, or a part of it, without zeros around."""
+        rest = self.extent - begin
+        return _Dim(rest if most is None else min(most, rest), self.dram, self.sram)
 
 
 @register_emitter("dma_copy2d", (None, None))
@@ -151,21 +180,29 @@ def dma_copy2d(target: Target, to: AccessPtr, source: AccessPtr) -> list[Emitted
     """LOAD or STORE a box, by the scopes; the scratchpad side is contiguous.
 
     Raises:
-        TensorizeError: both or neither of the sides are in DRAM, or the scratchpad's elements do not
-            follow one another.
+        TensorizeError: both or neither of the sides are in DRAM, the scratchpad's elements do not follow one
+            another, or a STORE has padding.
     """
     if (to.scope == "dram") == (source.scope == "dram"):
         raise TensorizeError(f"dma_copy2d goes from {source.scope} to {to.scope}; one side must be dram")
     dram, sram = (to, source) if to.scope == "dram" else (source, to)
-    dims = _merged_dims([_Dim(*d) for d in zip(target.extents, dram.strides, sram.strides, strict=True)])
-    if not all(d.extent for d in dims):
+    padding = target.padding or ((0, 0),) * len(target.extents)
+    if to.scope == "dram" and any(map(any, padding)):
+        raise TensorizeError(f"dma_copy2d to dram has padding {padding}; only LOADs write zeros")
+    boxes = zip(target.extents, dram.strides, sram.strides, padding, strict=True)
+    dims = [_Dim(extent, a, b, *zeros) for extent, a, b, zeros in boxes]
+    if not all(d.size for d in dims):
         return []
+    if not all(d.extent for d in dims):
+        return _zeros(target, sram.base, prod(d.size for d in dims))
     kind = Store if to.scope == "dram" else Load
-    return list(_transfers(kind, target, dram.base, sram.base, dims))
+    return list(_transfers(kind, target, dram.base, sram.base, _merged_dims(dims)))
 
 
-_LONGEST = (1 << 16) - 1
+_LONGEST = (1 << SIZE_BITS) - 1
 """Largest x_size, y_size and x_stride."""
+_WIDEST = (1 << PAD_BITS) - 1
+"""Most zeros on one side."""
 
 
 def _transfers(
@@ -174,12 +211,13 @@ def _transfers(
     """One instruction if the box is rows of elements that its fields can hold, else several."""
     row = dims[-1] if dims and dims[-1].dram == 1 else _Dim(1, 1, 1)
     outer = dims[:-1] if dims and dims[-1].dram == 1 else dims
-    rows = outer[-1] if outer else _Dim(1, row.extent, row.extent)
-    if outer and (len(outer) > 1 or max(row.extent, rows.dram) > _LONGEST):
+    rows = outer[-1] if outer else _Dim(1, row.extent, row.size)
+    zeros = (row.before, row.after, rows.before, rows.after)
+    if outer and (len(outer) > 1 or max(row.extent, rows.dram) > _LONGEST or max(zeros[:2]) > _WIDEST):
         return _piecewise(kind, target, dram, sram, dims, 1)
-    if dims and dims[0].extent > _LONGEST:
+    if dims and (dims[0].extent > _LONGEST or max(zeros) > _WIDEST):
         return _piecewise(kind, target, dram, sram, dims, _LONGEST)
-    if row.sram != 1 or rows.sram != row.extent:
+    if row.sram != 1 or rows.sram != row.size:
         raise TensorizeError("dma_copy2d fills a scratchpad in order; its elements must follow one another")
     instruction = kind(
         memory=Memory.OUT if kind is Store else target.memory,
@@ -188,6 +226,10 @@ def _transfers(
         y_size=rows.extent,
         x_size=row.extent,
         x_stride=rows.dram,
+        x_pad_0=row.before,
+        x_pad_1=row.after,
+        y_pad_0=rows.before,
+        y_pad_1=rows.after,
     )
     return [Emitted(instruction)]
 
@@ -195,23 +237,35 @@ def _transfers(
 def _piecewise(
     kind: type[Load] | type[Store], target: Target, dram: int, sram: int, dims: list[_Dim], step: int
 ) -> list[Emitted]:
-    """The transfers of ``step`` iterations of the outermost dimension at a time."""
+    """The transfers of ``step`` iterations of the outermost dimension at a time, and the zeros around."""
     first, *rest = dims
-    emitted = []
+    emitted = _zeros(target, sram, first.before * first.sram)
+    start = sram + first.before * first.sram
     for n in range(0, first.extent, step):
-        piece = _merged_dims([_Dim(min(step, first.extent - n), first.dram, first.sram), *rest])
-        emitted += _transfers(kind, target, dram + n * first.dram, sram + n * first.sram, piece)
-    return emitted
+        piece = _merged_dims([first.bare(n, step), *rest])
+        emitted += _transfers(kind, target, dram + n * first.dram, start + n * first.sram, piece)
+    return emitted + _zeros(target, start + first.extent * first.sram, first.after * first.sram)
+
+
+def _zeros(target: Target, sram: int, count: int) -> list[Emitted]:
+    """LOADs that read nothing and write ``count`` zeros."""
+    return [
+        Emitted(
+            Load(memory=target.memory, sram_base=sram + begin, x_size=min(_LONGEST, count - begin), y_pad_0=1)
+        )
+        for begin in range(0, count, _LONGEST)
+    ]
 
 
 def _merged_dims(dims: list[_Dim]) -> list[_Dim]:
     merged: list[_Dim] = []
     for dim in dims:
-        if dim.extent == 1:
+        if dim.size == 1:
             continue
         if merged:
             outer = merged[-1]
-            if outer.dram == dim.dram * dim.extent and outer.sram == dim.sram * dim.extent:
+            chained = outer.dram == dim.dram * dim.extent and outer.sram == dim.sram * dim.extent
+            if chained and outer.size == outer.extent and dim.size == dim.extent:
                 merged[-1] = _Dim(outer.extent * dim.extent, dim.dram, dim.sram)
                 continue
         merged.append(dim)

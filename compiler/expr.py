@@ -6,7 +6,7 @@ int32 and wraps; ``cast`` to int8 wraps too, ``clip`` saturates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -141,6 +141,22 @@ class Sum(Expr):
     axes: tuple[IterVar, ...]
 
 
+Condition = tuple[Expr, Expr]
+"""It holds if the first value is below the second."""
+
+
+@dataclass(frozen=True)
+class Guarded(Expr):
+    """``value`` where all conditions hold, elsewhere zero, without a look at ``value``."""
+
+    value: Expr
+    conditions: tuple[Condition, ...]
+
+    @property
+    def dtype(self) -> Dtype:  # type: ignore[override]
+        return self.value.dtype
+
+
 PRECEDENCE = {"min": 0, "max": 0, "<<": 1, ">>": 1, "+": 2, "-": 2, "*": 3, "//": 3, "%": 3}
 """Binary operations, and how strongly they bind."""
 
@@ -216,6 +232,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         return expr.indices
     if isinstance(expr, Sum):
         return (expr.body,)
+    if isinstance(expr, Guarded):
+        return (expr.value, *(side for condition in expr.conditions for side in condition))
     return ()
 
 
@@ -239,6 +257,9 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
         return Read(expr.tensor, tuple(rewrite(index, change) for index in expr.indices))
     if isinstance(expr, Sum):
         return Sum(rewrite(expr.body, change), expr.axes)
+    if isinstance(expr, Guarded):
+        conditions = tuple((rewrite(a, change), rewrite(b, change)) for a, b in expr.conditions)
+        return Guarded(rewrite(expr.value, change), conditions)
     return expr
 
 
@@ -267,6 +288,8 @@ def format_expr(expr: Expr, brackets: int = -1) -> str:
     if isinstance(expr, Sum):
         axes = ", ".join(axis.name for axis in expr.axes)
         return f"sum({format_expr(expr.body)}, axis=[{axes}])"
+    if isinstance(expr, Guarded):
+        return f"({format_expr(expr.value)} if {format_conditions(expr.conditions)} else 0)"
     assert isinstance(expr, Binary)
     if expr.op in ("min", "max"):
         return f"{expr.op}({format_expr(expr.a)}, {format_expr(expr.b)})"
@@ -277,3 +300,8 @@ def format_expr(expr: Expr, brackets: int = -1) -> str:
     spaced = any(isinstance(node, Read) for node in walk(expr)) or expr.op in ("<<", ">>")
     text = f"{left} {expr.op} {right}" if spaced else f"{left}{expr.op}{right}"
     return f"({text})" if level < brackets else text
+
+
+def format_conditions(conditions: Sequence[Condition]) -> str:
+    """``yi < 100-yo*8 and xi < 4``."""
+    return " and ".join(f"{format_expr(a)} < {format_expr(b)}" for a, b in conditions)

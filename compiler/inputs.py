@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr import Binary, Cast, Const, Expr, IterVar, Read, Sum
+from accel.compiler.expr import Binary, Cast, Const, Expr, Guarded, IterVar, Read, Sum
 from accel.compiler.tensor import Compute, Placeholder, Tensor, producers
 
 _SIGMAS = 3.0
@@ -97,7 +97,7 @@ class _Follow:
             for axis in expr.axes:
                 count *= axis.extent
             return count * self.variance(expr.body)
-        if isinstance(expr, Cast):
+        if isinstance(expr, Cast | Guarded):
             return self.variance(expr.value)
         assert isinstance(expr, Binary)
         return self._binary(expr)

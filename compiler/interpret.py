@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr import Binary, Cast, Const, Expr, IterVar, Read
+from accel.compiler.expr import Binary, Cast, Condition, Const, Expr, Guarded, IterVar, Read
 from accel.compiler.linear import evaluate as evaluate_index
 from accel.compiler.linear import variables
 from accel.compiler.nest import (
@@ -30,7 +30,7 @@ from accel.compiler.nest import (
     Region,
     written_out,
 )
-from accel.compiler.reference import apply, evaluate
+from accel.compiler.reference import apply, evaluate, values_at
 from accel.errors import ShapeError
 
 Array = npt.NDArray[Any]
@@ -86,19 +86,27 @@ class _State:
             elif isinstance(node, Clear):
                 self.arrays[node.buffer][...] = 0
             elif isinstance(node, Copy):
-                target = self._part(node.target, env)
-                target[...] = self._part(node.source, env).astype(target.dtype)
+                self._copy(node, env)
             elif isinstance(node, Call):
                 self._call(node, env)
             else:
                 assert isinstance(node, Alu)
                 self._alu(node, env)
 
+    def _copy(self, node: Copy, env: Env) -> None:
+        target, source = self._part(node.target, env), self._part(node.source, env)
+        steps = node.steps or (1,) * source.ndim
+        source = source[tuple(slice(None, None, step) for step in steps)]
+        before = [evaluate_index(a, env) for a, _ in node.padding] or [0] * source.ndim
+        target[...] = 0
+        inner = tuple(slice(a, a + n) for a, n in zip(before, source.shape, strict=True))
+        target[inner] = source.astype(target.dtype)
+
     # --- scalar statements -------------------------------------------------------------------------
 
     def _loop(self, node: For, env: Env) -> None:
         loops: list[For] = []
-        conditions: list[tuple[Expr, Expr]] = []
+        conditions: list[Condition] = []
         inner: Node = node
         while isinstance(inner, For | Guard) and len(inner.body) == 1:
             if isinstance(inner, For):
@@ -127,7 +135,7 @@ class _State:
         self,
         node: Assign,
         grid: Sequence[tuple[IterVar, int]],
-        conditions: Sequence[tuple[Expr, Expr]],
+        conditions: Sequence[Condition],
         env: Env,
     ) -> None:
         shape = tuple(extent for _, extent in grid)
@@ -137,13 +145,13 @@ class _State:
             values[v] = np.arange(extent).reshape(along)
         mask = np.ones(shape, dtype=bool)
         for a, b in conditions:
-            mask &= _index(a, values) < _index(b, values)
+            mask &= values_at(a, values) < values_at(b, values)
         if not mask.any():
             return
         values = {v: np.broadcast_to(a, shape)[mask] for v, a in values.items()}
         assert isinstance(node.target.tensor, Buffer)
         target = self.arrays[node.target.tensor]
-        index = tuple(np.broadcast_to(_index(i, values), (int(mask.sum()),)) for i in node.target.indices)
+        index = tuple(np.broadcast_to(values_at(i, values), (int(mask.sum()),)) for i in node.target.indices)
         result = self._scalar(node.value, values)
         if node.accumulate:
             np.add.at(target, index, np.broadcast_to(result, index[0].shape).astype(target.dtype))
@@ -159,10 +167,24 @@ class _State:
             return self._scalar(expr.value, values).astype(expr.to)
         if isinstance(expr, Read):
             assert isinstance(expr.tensor, Buffer)
-            found = self.arrays[expr.tensor][tuple(_index(i, values) for i in expr.indices)]
+            found = self.arrays[expr.tensor][tuple(values_at(i, values) for i in expr.indices)]
             return np.asarray(found).astype(np.int32)
+        if isinstance(expr, Guarded):
+            return self._guarded(expr, values)
         assert isinstance(expr, Binary)
         return apply(expr.op, self._scalar(expr.a, values), self._scalar(expr.b, values))
+
+    def _guarded(self, expr: Guarded, values: dict[IterVar, Array]) -> Array:
+        """The value where the conditions hold; only there is anything read."""
+        shape = np.broadcast_shapes(*(a.shape for a in values.values()))
+        mask = np.ones(shape, dtype=bool)
+        for a, b in expr.conditions:
+            mask &= values_at(a, values) < values_at(b, values)
+        result = np.zeros(shape, dtype=np.int32)
+        if mask.any():
+            where = {v: np.broadcast_to(a, shape)[mask] for v, a in values.items()}
+            result[mask] = self._scalar(expr.value, where)
+        return result
 
     # --- intrinsics --------------------------------------------------------------------------------
 
@@ -228,22 +250,3 @@ class _State:
         else:
             operand = self._block(node.operand, node.dims[1], scope.element, env)
         self._write_block(node.target, node.dims[0], apply(_ALU_OPS[node.op], block, operand), env, add=False)
-
-
-def _index(expr: Expr, values: dict[IterVar, Array]) -> Array:
-    if isinstance(expr, Const):
-        return np.array(expr.value)
-    if isinstance(expr, IterVar):
-        return values[expr]
-    assert isinstance(expr, Binary)
-    a, b = _index(expr.a, values), _index(expr.b, values)
-    operations = {
-        "+": np.add,
-        "-": np.subtract,
-        "*": np.multiply,
-        "//": np.floor_divide,
-        "%": np.remainder,
-        "min": np.minimum,
-        "max": np.maximum,
-    }
-    return np.asarray(operations[expr.op](a, b))

@@ -1,10 +1,10 @@
 """Index expressions as sums of integer multiples of variables, their ranges, and their normal form."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from typing import NamedTuple
 
-from accel.compiler.expr import Binary, Const, Expr, IterVar, format_expr, rewrite, walk
+from accel.compiler.expr import Binary, Condition, Const, Expr, IterVar, format_expr, rewrite, walk
 from accel.errors import ShapeError
 
 
@@ -166,6 +166,26 @@ def bounds(expr: Expr) -> tuple[int, int]:
         f"the index has the term {format_expr(expr)}; it may use + - * min max // %, the last two by "
         f"positive constants"
     )
+
+
+def margin(condition: Condition) -> Linear:
+    """What must not be negative for a condition to hold."""
+    below, limit = condition
+    return linear(Binary("-", Binary("-", limit, below), Const(1)))
+
+
+def guarded_bounds(index: Expr, conditions: Sequence[Condition]) -> tuple[int, int]:
+    """Smallest and largest value where all conditions hold, of which only those on the index itself count."""
+    low, high = bounds(index)
+    for condition in conditions:
+        rest = margin(condition)
+        below = linear(Binary("-", rest.expr(), index))
+        above = linear(Binary("+", rest.expr(), index))
+        if not below.terms:
+            low = max(low, -below.constant)
+        if not above.terms:
+            high = min(high, above.constant)
+    return low, high
 
 
 def _linear_bounds(form: Linear) -> tuple[int, int]:

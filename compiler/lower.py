@@ -11,11 +11,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from accel.compiler.expr import Binary, Cast, Const, Expr, IterVar, Read, Sum, reads, rewrite, substitute
+from accel.compiler.expr import (
+    Binary,
+    Cast,
+    Condition,
+    Const,
+    Expr,
+    IterVar,
+    Read,
+    Sum,
+    rewrite,
+    substitute,
+)
 from accel.compiler.linear import at_zero, bounds, ceil_div, linear, simplify, variables
 from accel.compiler.nest import Assign, Buffer, Fill, For, Guard, Nest, Node, Range, Region, replace_vars
 from accel.compiler.schedule import Fuse, Schedule, Split, Stage
-from accel.compiler.tensor import Tensor
+from accel.compiler.tensor import Tensor, guarded_reads
 from accel.errors import ScheduleError
 
 
@@ -41,7 +52,7 @@ class StageNest:
     values: dict[IterVar, Expr] = field(default_factory=dict)
     extents: dict[IterVar, Expr] = field(default_factory=dict)
     loops: dict[IterVar, IterVar | None] = field(default_factory=dict)
-    conditions: list[tuple[Expr, Expr]] = field(default_factory=list)
+    conditions: list[Condition] = field(default_factory=list)
 
     @property
     def held(self) -> tuple[Expr, ...]:
@@ -58,14 +69,14 @@ class StageNest:
         found = (self.loops[leaf] for leaf in self.stage.leaves[:position])
         return self.outer + tuple(v for v in found if v is not None)
 
-    def conditions_at(self, position: int) -> list[tuple[Expr, Expr]]:
+    def conditions_at(self, position: int) -> list[Condition]:
         """The conditions that are decided just inside the leaf before ``position``."""
         known = set(self.outside(position))
         before = set(self.outside(position - 1)) if position else None
         used = [(c, {*variables(c[0]), *variables(c[1])}) for c in self.conditions]
         return [c for c, v in used if v <= known and (before is None or not v <= before)]
 
-    def space_conditions(self, begin: int, end: int | None = None) -> list[tuple[Expr, Expr]]:
+    def space_conditions(self, begin: int, end: int | None = None) -> list[Condition]:
         """The conditions on space loops that the leaves from ``begin`` to before ``end`` decide."""
         later = set() if end is None else self.inside(end)
         summed = {self.loops[leaf] for leaf in self.stage.leaves if leaf.kind == "reduce"}
@@ -136,7 +147,7 @@ class Lowering:
     # --- placing a stage -------------------------------------------------------------------------
 
     def _place(self, stage: Stage) -> None:
-        attach = stage.attach or self._automatic(stage)
+        attach = stage.attach or (None if stage.rooted else self._automatic(stage))
         outer: tuple[IterVar, ...] = ()
         if attach is None:
             domain = tuple(Range(Const(0), Const(n)) for n in stage.tensor.shape)
@@ -205,11 +216,12 @@ class Lowering:
         dimensions: list[Range | None] = [None] * len(tensor.shape)
         for reader in self.schedule.readers(tensor):
             nest = self.nests[reader]
-            for read in reads(reader.body):
+            for read, conditions in guarded_reads(reader.body):
                 if read.tensor is not tensor:
                     continue
                 for d, index in enumerate(read.indices):
-                    part = _range_of(self.tensor_index(index, nest), outer, tensor.shape[d])
+                    value = self.tensor_index(index, nest)
+                    part = _range_of(value, outer, tensor.shape[d], guarded=bool(conditions))
                     known = dimensions[d]
                     dimensions[d] = part if known is None else _hull(known, part, tensor.shape[d])
         return tuple(
@@ -218,8 +230,9 @@ class Lowering:
         )
 
 
-def _range_of(index: Expr, outer: tuple[IterVar, ...], size: int) -> Range:
-    """The values of an index while the variables not in ``outer`` run, clipped to the tensor."""
+def _range_of(index: Expr, outer: tuple[IterVar, ...], size: int, *, guarded: bool) -> Range:
+    """The values of an index while the variables not in ``outer`` run, clipped to the tensor; of a guarded
+    read those in front of it are not among them."""
     inner = {v for v in variables(index) if v not in outer}
     start = at_zero(index, inner)
     low, high = bounds(simplify(Binary("-", index, start)))
@@ -229,7 +242,10 @@ def _range_of(index: Expr, outer: tuple[IterVar, ...], size: int) -> Range:
     if any(isinstance(atom, Binary) for atom, _ in linear(index).terms if set(variables(atom)) & inner):
         low, high = bounds(index)  # not linear in what runs: all that may occur
         start, high = Const(low), high - low
-    return clip_range(simplify(Binary("max", start, Const(0))), Const(high + 1), Const(size))
+    extent: Expr = Const(high + 1)
+    if guarded and bounds(start)[0] < 0:
+        extent = Binary("min", extent, Binary("+", start, extent))
+    return clip_range(simplify(Binary("max", start, Const(0))), extent, Const(size))
 
 
 def clip_range(start: Expr, extent: Expr, size: Expr) -> Range:
@@ -286,7 +302,7 @@ def _make_loops(nest: StageNest) -> None:
     in_block = False
     for leaf in stage.leaves:
         in_block = in_block or leaf is block
-        runs = in_block or largest[leaf] > 1
+        runs = in_block or largest[leaf] != 1
         loop = IterVar(_distinct_name(nest, leaf), largest[leaf], leaf.kind) if runs else None
         nest.loops[leaf] = loop
         nest.values[leaf] = loop if loop is not None else Const(0)
@@ -371,12 +387,14 @@ def finish(lowering: Lowering, body: Sequence[Node]) -> Nest:
     schedule = lowering.schedule
     local = [s for s in schedule.stages if s.tensor not in schedule.outputs]
     around = {lowering.buffers[s.tensor]: lowering.nests[s].outer for s in local}
+    held = [(s, s.starts_after) for s in local if s.starts_after is not None]
     return Nest(
         inputs=tuple(lowering.buffers[t] for t in schedule.inputs),
         outputs=tuple(lowering.buffers[t] for t in schedule.outputs),
         locals=tuple(around),
         body=tuple(body),
         around=around,
+        starts=tuple((lowering.buffers[s.tensor], lowering.buffers[first.tensor]) for s, first in held),
     )
 
 
@@ -419,7 +437,7 @@ def wrap_loop(nest: StageNest, leaf: IterVar, inner: Sequence[Node]) -> list[Nod
     return [For(loop, nest.extents[leaf], tuple(inner), threads=threads, unrolled=unrolled)]
 
 
-def guarded(conditions: Sequence[tuple[Expr, Expr]], nodes: list[Node]) -> list[Node]:
+def guarded(conditions: Sequence[Condition], nodes: list[Node]) -> list[Node]:
     """``nodes`` behind ``conditions``, if there are any."""
     return [Guard(tuple(conditions), tuple(nodes))] if conditions else nodes
 

@@ -2,16 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr import Binary, IterVar, Read, reads
+from accel.compiler.expr import Binary, Cast, Condition, IterVar, Read, Sum, reads, substitute
+from accel.compiler.guards import hoist
 from accel.compiler.linear import variables
-from accel.compiler.reference import index_values
+from accel.compiler.reference import index_values, values_at
 from accel.compiler.tensor import Compute, Placeholder, Tensor, producers, reduction
 from accel.config import Config
+
+Array = npt.NDArray[Any]
+Elements = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,18 +25,20 @@ class Compulsory:
     """The least that any program for an expression must do.
 
     Attributes:
-        macs: multiply-accumulates, without any padding.
+        macs: multiply-accumulates of all sums; operands are not filled up to blocks.
+        padding_macs: those of them that multiply the zeros around a tensor, which a program may leave out.
         read_bytes: of the elements of its inputs that are read at least once, in their dtypes.
         write_bytes: of its outputs.
     """
 
     macs: int
+    padding_macs: int
     read_bytes: int
     write_bytes: int
 
     def ideal_cycles(self, config: Config) -> float:
-        """Cycles in which a fully busy GEMM core does the multiply-accumulates."""
-        return self.macs / config.macs_per_cycle
+        """Cycles in which a fully busy GEMM core does the multiply-accumulates that matter."""
+        return (self.macs - self.padding_macs) / config.macs_per_cycle
 
     def roofline_cycles(self, config: Config) -> float:
         """The larger of what the GEMM core and each direction of the bus need."""
@@ -43,34 +51,84 @@ class Compulsory:
 
 def compulsory(outputs: Sequence[Tensor]) -> Compulsory:
     """Count what ``outputs`` take at least."""
-    macs = read_bytes = 0
-    tensors = producers(outputs)
-    for tensor in tensors:
+    macs = padding_macs = read_bytes = 0
+    needed = _needed(outputs)
+    for tensor, elements in needed.items():
         if isinstance(tensor.op, Placeholder):
-            read_bytes += _elements_read(tensor, tensors) * np.dtype(tensor.dtype).itemsize
+            read_bytes += int(elements.sum()) * np.dtype(tensor.dtype).itemsize
         else:
             total = reduction(tensor.op.body)
             if total is not None and isinstance(total.body, Binary) and total.body.op == "*":
-                macs += prod(tensor.shape) * prod(axis.extent for axis in total.axes)
+                count = int(elements.sum()) * prod(axis.extent for axis in total.axes)
+                macs += count
+                if elements.all():
+                    padding_macs += count - _products(tensor.op, total)
     write_bytes = sum(prod(t.shape) * np.dtype(t.dtype).itemsize for t in outputs)
-    return Compulsory(macs=macs, read_bytes=read_bytes, write_bytes=write_bytes)
+    return Compulsory(macs=macs, padding_macs=padding_macs, read_bytes=read_bytes, write_bytes=write_bytes)
 
 
-def _elements_read(tensor: Tensor, tensors: Sequence[Tensor]) -> int:
-    seen = np.zeros(tensor.shape, dtype=bool)
-    for user in tensors:
+def _products(op: Compute, total: Sum) -> int:
+    """Products of a sum that are not zero by a guard of one of their factors."""
+    factors, found = hoist(total.body)
+    conditions = list(found)
+    for read in reads(factors):
+        assert isinstance(read.tensor, Tensor)
+        if isinstance(read.tensor.op, Compute):
+            of = read.tensor.op
+            at = dict(zip(of.axis, read.indices, strict=True))
+            guards = hoist(of.body.value if isinstance(of.body, Cast) else of.body)[1]
+            conditions += [(substitute(a, at), substitute(b, at)) for a, b in guards]
+    count = 1
+    left = [*op.axis, *total.axes]
+    while left:
+        group, joined = {left[0]}, list[Condition]()
+        while more := [c for c in conditions if c not in joined and _variables(c) & group]:
+            joined += more
+            group.update(*map(_variables, more))
+        count *= _combinations([v for v in left if v in group], joined)
+        left = [v for v in left if v not in group]
+    return count
+
+
+def _variables(condition: Condition) -> set[IterVar]:
+    return {v for side in condition for v in variables(side)}
+
+
+def _combinations(axes: Sequence[IterVar], conditions: Sequence[Condition]) -> int:
+    """How many values of the axes together meet all conditions."""
+    if not conditions:
+        return prod(v.extent for v in axes)
+    grid = np.meshgrid(*(np.arange(v.extent) for v in axes), indexing="ij", sparse=True)
+    at: dict[IterVar, Array] = dict(zip(axes, grid, strict=True))
+    met = [values_at(a, at) < values_at(b, at) for a, b in conditions]
+    return int(np.broadcast_to(np.logical_and.reduce(met), [v.extent for v in axes]).sum())
+
+
+def _needed(outputs: Sequence[Tensor]) -> dict[Tensor, Elements]:
+    """Of every tensor that ``outputs`` depend on, the elements that they do depend on."""
+    tensors = producers(outputs)
+    needed = {tensor: np.full(tensor.shape, tensor in outputs) for tensor in tensors}
+    for user in reversed(tensors):
         if isinstance(user.op, Compute):
             for read in reads(user.op.body):
-                if read.tensor is tensor:
-                    _mark(seen, read)
-    return int(seen.sum())
+                assert isinstance(read.tensor, Tensor)
+                if not needed[read.tensor].all():
+                    _mark(needed[read.tensor], user.op, needed[user], read)
+    return needed
 
 
-def _mark(seen: npt.NDArray[np.bool_], read: Read) -> None:
-    """Mark the elements that an access reads; dimensions whose indices share no variable go one by one."""
+def _mark(marked: Elements, user: Compute, elements: Elements, read: Read) -> None:
+    """Mark what ``elements`` of ``user`` read by an access; indices beyond the tensor are padding."""
     used = [set(variables(index)) for index in read.indices]
-    if sum(len(u) for u in used) == len(set().union(*used)):
-        seen[np.ix_(*(np.unique(index_values(index, variables(index))) for index in read.indices))] = True
+    if elements.all() and sum(len(u) for u in used) == len(set().union(*used)):
+        # dimensions whose indices share no variable go one by one
+        values = [np.unique(index_values(i, variables(i))) for i in read.indices]
+        marked[np.ix_(*(v[(v >= 0) & (v < n)] for v, n in zip(values, marked.shape, strict=True)))] = True
         return
-    every: list[IterVar] = list(dict.fromkeys(v for index in read.indices for v in variables(index)))
-    seen[tuple(index_values(index, every) for index in read.indices)] = True
+    places: dict[IterVar, Array] = dict(zip(user.axis, np.nonzero(elements), strict=True))
+    summed = [v for v in user.reduce_axis if any(v in u for u in used)]
+    for numbers in product(*(range(v.extent) for v in summed)):
+        at = places | {v: np.array(n) for v, n in zip(summed, numbers, strict=True)}
+        index = [values_at(i, at) for i in read.indices]
+        inside = np.logical_and.reduce([(i >= 0) & (i < n) for i, n in zip(index, marked.shape, strict=True)])
+        marked[tuple(np.broadcast_to(i, inside.shape)[inside] for i in index)] = True

@@ -9,7 +9,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from accel.compiler.expr import Binary, Const, Dtype, Expr, IterVar, Read, format_expr, rewrite, substitute
+from accel.compiler.expr import (
+    Binary,
+    Condition,
+    Const,
+    Dtype,
+    Expr,
+    IterVar,
+    Read,
+    format_conditions,
+    format_expr,
+    rewrite,
+    substitute,
+)
 from accel.compiler.linear import bounds, simplify
 from accel.compiler.scope import Scope
 from accel.layout import Preparation
@@ -54,6 +66,7 @@ class Range:
         return bounds(self.extent)[1]
 
 
+NO_PADDING = (Const(0), Const(0))
 FIRST = Const(0)
 """The only copy of a buffer that has one."""
 
@@ -102,9 +115,9 @@ class For(Node):
 
 @dataclass(frozen=True)
 class Guard(Node):
-    """Run the body if each value is below its limit."""
+    """Run the body if all conditions hold."""
 
-    conditions: tuple[tuple[Expr, Expr], ...]
+    conditions: tuple[Condition, ...]
     body: tuple[Node, ...]
 
 
@@ -152,10 +165,19 @@ class Call(Node):
 
 @dataclass(frozen=True)
 class Copy(Node):
-    """``dma_copy2d``: a box between DRAM and a scratchpad, of equal shape on both sides."""
+    """``dma_copy2d``: a box between DRAM and a scratchpad.
+
+    Attributes:
+        target, source: of equal shape, but for padding and steps.
+        padding: per dimension, how much of the target in front of and behind the source is zero; nothing
+            anywhere if empty.
+        steps: per dimension, the distance in the source between what is copied; 1 everywhere if empty.
+    """
 
     target: Region
     source: Region
+    padding: tuple[tuple[Expr, Expr], ...] = ()
+    steps: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -180,6 +202,8 @@ class Nest:
         around: per local buffer, the loop variables around the place where it is computed.
         sum_limits: per local buffer that holds sums, the largest magnitude that they can have.
         prepared: per input, how the host changes its values before it packs them.
+        starts: pairs of local buffers; the first copy into the first one waits till that into the second one,
+            which is in acc_buffer, has been asked for.
     """
 
     inputs: tuple[Buffer, ...]
@@ -189,6 +213,7 @@ class Nest:
     around: dict[Buffer, tuple[IterVar, ...]] = field(default_factory=dict)
     sum_limits: dict[Buffer, int] = field(default_factory=dict)
     prepared: dict[Buffer, Preparation] = field(default_factory=dict)
+    starts: tuple[tuple[Buffer, Buffer], ...] = ()
 
 
 def walk_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -221,8 +246,7 @@ def format_node(node: Node, indent: int = 0) -> list[str]:
         lines = [f"{pad}for {node.var.name} in {kind}({format_expr(node.extent)}):"]
         return lines + [line for child in node.body for line in format_node(child, indent + 1)]
     if isinstance(node, Guard):
-        tests = " and ".join(f"{format_expr(a)} < {format_expr(b)}" for a, b in node.conditions)
-        return [f"{pad}if {tests}:"] + [
+        return [f"{pad}if {format_conditions(node.conditions)}:"] + [
             line for child in node.body for line in format_node(child, indent + 1)
         ]
     return [pad + _format_leaf(node)]
@@ -241,27 +265,37 @@ def _format_leaf(node: Node) -> str:
         name = node.intrin.form_name(node.form)
         return f"{PREFIX}{name}({', '.join(format_region(o) for o in operands)})"
     if isinstance(node, Copy):
-        return f"{PREFIX}dma_copy2d({format_region(node.target)}, {format_region(node.source)})"
+        return f"{PREFIX}dma_copy2d({', '.join(_copy_operands(node))})"
     assert isinstance(node, Alu)
     operand = str(node.operand) if isinstance(node.operand, int) else format_region(node.operand)
     return f"{PREFIX}{node.op}({format_region(node.target)}, {operand})"
 
 
-def format_region(region: Region) -> str:
+def _copy_operands(node: Copy) -> Iterator[str]:
+    yield format_region(node.target)
+    yield format_region(node.source, node.steps)
+    if node.padding:
+        sides = ("0" if p == NO_PADDING else f"{format_expr(p[0])}+{format_expr(p[1])}" for p in node.padding)
+        yield f"pad=({', '.join(sides)})"
+
+
+def format_region(region: Region, steps: Sequence[int] = ()) -> str:
     """``A[ko*8:ko*8+8][yo*8:yo*8+8]``; a whole scratchpad buffer is just its name."""
     name = region.buffer.name
     if region.buffer.copies > 1:
         name += f"[{format_expr(region.copy)}]"
     if region.whole and region.buffer.scope is not None:
         return name
-    return name + "".join(f"[{_format_range(r)}]" for r in region.ranges)
+    each = steps or [1] * len(region.ranges)
+    return name + "".join(f"[{_format_range(r, n)}]" for r, n in zip(region.ranges, each, strict=True))
 
 
-def _format_range(r: Range) -> str:
+def _format_range(r: Range, step: int) -> str:
     if r.extent == Const(1):
         return format_expr(r.start)
     stop = add(r.start, r.extent)
-    return f"{format_expr(r.start)}:{format_expr(stop)}"
+    text = f"{format_expr(r.start)}:{format_expr(stop)}"
+    return text if step == 1 else f"{text}:{step}"
 
 
 def add(a: Expr, b: Expr) -> Expr:
@@ -306,7 +340,10 @@ def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
     if isinstance(node, Fill):
         return Fill(change_region(node.region))
     if isinstance(node, Copy):
-        return Copy(change_region(node.target), change_region(node.source))
+        padding = tuple((change(a), change(b)) for a, b in node.padding)
+        return replace(
+            node, target=change_region(node.target), source=change_region(node.source), padding=padding
+        )
     if isinstance(node, Call):
         inputs = tuple(change_region(region) for region in node.inputs)
         return replace(node, output=change_region(node.output), inputs=inputs)

@@ -12,7 +12,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr import Binary, Cast, Const, Expr, IterVar, Read, Sum
+from accel.compiler.expr import (
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Guarded,
+    IterVar,
+    Read,
+    Sum,
+    maximum,
+    minimum,
+    rewrite,
+)
 from accel.compiler.tensor import Compute, Tensor, producers, reduction
 from accel.errors import ShapeError
 
@@ -169,13 +181,47 @@ def _value(expr: Expr, axes: Sequence[IterVar], fixed: _Fixed, values: dict[Tens
         assert isinstance(expr.tensor, Tensor)
         index = tuple(_value(i, axes, fixed, values) for i in expr.indices)
         return values[expr.tensor][index].astype(np.int32)
+    if isinstance(expr, Guarded):
+        holds = np.array(True)
+        for a, b in expr.conditions:
+            holds = holds & (_value(a, axes, fixed, values) < _value(b, axes, fixed, values))
+        inside = rewrite(expr.value, _clamped)
+        return np.where(holds, _value(inside, axes, fixed, values), np.int32(0))
     assert isinstance(expr, Binary)
     return apply(expr.op, _value(expr.a, axes, fixed, values), _value(expr.b, axes, fixed, values))
+
+
+def _clamped(node: Expr) -> Expr | None:
+    """A read at the nearest indices that the tensor has."""
+    if not isinstance(node, Read):
+        return None
+    sizes = zip(node.indices, node.tensor.shape, strict=True)
+    return Read(node.tensor, tuple(minimum(maximum(i, 0), size - 1) for i, size in sizes))
 
 
 def index_values(index: Expr, axes: Sequence[IterVar]) -> Array:
     """The values of an index expression for all values of ``axes``, one array dimension each."""
     return _value(index, axes, {}, {})
+
+
+def values_at(index: Expr, at: Mapping[IterVar, Array]) -> Array:
+    """The values of an index expression where variables have the values ``at``."""
+    if isinstance(index, Const):
+        return np.array(index.value)
+    if isinstance(index, IterVar):
+        return at[index]
+    assert isinstance(index, Binary)
+    a, b = values_at(index.a, at), values_at(index.b, at)
+    operations = {
+        "+": np.add,
+        "-": np.subtract,
+        "*": np.multiply,
+        "//": np.floor_divide,
+        "%": np.remainder,
+        "min": np.minimum,
+        "max": np.maximum,
+    }
+    return np.asarray(operations[index.op](a, b))
 
 
 def apply(op: str, a: Array, b: Array) -> Array:

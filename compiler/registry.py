@@ -39,11 +39,16 @@ class Target:
         config: the machine.
         extents: the box of blocks, outermost axis first, over which the call is to be repeated.
         memory: the memory id of a transfer.
+        padding: per axis of the box, zeros that a LOAD writes in front of and behind it; none anywhere if
+            empty.
+        loops: the axes of the box that the hardware's loops run over; the emitter's choice if empty.
     """
 
     config: Config
     extents: tuple[int, ...]
     memory: int = 0
+    padding: tuple[tuple[int, int], ...] = ()
+    loops: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from accel.compiler.expr import Cast, Expr, IterVar, Read, Sum, reads, rewrite
+from accel.compiler.expr import Cast, Expr, IterVar, Read, Sum, reads, rewrite, substitute
 from accel.compiler.intrin import Intrinsic, check_intrinsic
 from accel.compiler.scope import Scope, check_scope
 from accel.compiler.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
+from accel.compiler.window import window_of
 from accel.errors import ScheduleError, nearest
 
 Step = dict[str, Any]
@@ -68,8 +69,10 @@ class Stage:
         leaves: the loops, outermost first.
         relations: splits and fuses, in order of their making.
         scope: the scratchpad that holds the result, or None for DRAM.
-        attach: the stage and loop inside which it is computed; None: outside of all loops.
-        is_cache: made by cache_read or cache_write.
+        attach: the stage and loop inside which it is computed; None: outside of all loops, or for a copy
+            where its reader's intrinsic wants it.
+        rooted: outside of all loops in any case.
+        starts_after: the stage whose first copy is asked for before the first one of this stage is.
     """
 
     schedule: Schedule
@@ -80,7 +83,8 @@ class Stage:
     relations: list[Split | Fuse] = field(default_factory=list)
     scope: Scope | None = None
     attach: tuple[Stage, IterVar] | None = None
-    is_cache: bool = False
+    rooted: bool = False
+    starts_after: Stage | None = None
     tensorized: tuple[IterVar, Intrinsic] | None = None
     unrolled: set[IterVar] = field(default_factory=set)
     threads: set[IterVar] = field(default_factory=set)
@@ -98,6 +102,11 @@ class Stage:
     def reduce_axis(self) -> tuple[IterVar, ...]:
         found = reduction(self.body)
         return found.axes if found is not None else ()
+
+    @property
+    def copies(self) -> bool:
+        """Whether it computes nothing, but moves, pads or skips elements."""
+        return window_of(self.axis, self.body) is not None
 
     def __repr__(self) -> str:
         return f"Stage({self.name}: {', '.join(v.name for v in self.leaves)})"
@@ -259,8 +268,72 @@ class Stage:
         if self.tensor in self.schedule.outputs:
             raise ScheduleError(f"{self.name} is an output; it is computed outside of all loops")
         loop = stage._leaf(axis)
-        self.attach = (stage, loop)
+        self.attach, self.rooted = (stage, loop), False
         self._record("compute_at", consumer=stage.name, axis=loop.name)
+
+    def compute_root(self) -> None:
+        """Compute all of the tensor before the loops that need it.
+
+        for yo in range(8):         for y in range(64):
+            for y in range(8):          B[y] = A[y]
+                B[y] = A[yo*8+y]    for yo in range(8):
+            for yi in range(8):         for yi in range(8):
+                C[yo*8+yi] = B[yi]          C[yo*8+yi] = B[yo*8+yi]
+        """
+        self.attach, self.rooted = None, True
+        self._record("compute_root")
+
+    def start_after(self, other: Stage | Tensor) -> None:
+        """Hold the first copy into inp_buffer or wgt_buffer back till ``other``'s, into acc_buffer, has been
+        asked for.
+
+        Loops do not change. The compute unit can ask for what it loads itself only when it comes to it; the
+        load unit's requests, which run ahead, would all be served before.
+
+        Raises:
+            ScheduleError: one of the two is no copy into such a scratchpad.
+        """
+        stage = self.schedule[other]
+        for one, names in ((self, ("inp_buffer", "wgt_buffer")), (stage, ("acc_buffer",))):
+            if one.scope is None or one.scope.name not in names or not one.copies:
+                raise ScheduleError(
+                    f"{one.name} is no copy into {' or '.join(names)}; start_after orders copies of the load "
+                    f"unit behind those of the compute unit"
+                )
+        self.starts_after = stage
+        self._record("start_after", other=stage.name)
+
+    def compute_inline(self) -> None:
+        """Compute each element where it is read, and nowhere else.
+
+            for y in range(64):         for y in range(64):
+                B[y] = A[y] + 1             C[y] = (A[y] + 1) * 2
+            for y in range(64):
+                C[y] = B[y] * 2
+
+        Raises:
+            ScheduleError: it is an output, a sum, or loops of it have been named by other operators.
+        """
+        schedule = self.schedule
+        if self.tensor in schedule.outputs:
+            raise ScheduleError(f"{self.name} is an output; only what others read can be inlined")
+        if reduction(self.body) is not None:
+            raise ScheduleError(f"{self.name} is a sum; its elements cannot be computed where they are read")
+        for other in schedule.stages:
+            if other.attach is not None and other.attach[0] is self:
+                raise ScheduleError(
+                    f"{other.name} is computed at a loop of {self.name}, which has none if it is inlined"
+                )
+
+        def inlined(node: Expr) -> Expr | None:
+            if isinstance(node, Read) and node.tensor is self.tensor:
+                return substitute(self.body, dict(zip(self.axis, node.indices, strict=True)))
+            return None
+
+        for reader in schedule.readers(self.tensor):
+            reader.body = rewrite(reader.body, inlined)
+        schedule.stages.remove(self)
+        self._record("compute_inline")
 
     def set_scope(self, scope: Scope) -> None:
         """Keep the result in a scratchpad instead of DRAM.
@@ -446,7 +519,7 @@ class Schedule:
         copy = _new_tensor(self._fresh(name or tensor.name + "L"), tensor, axis, tensor.dtype, tensor[axis])
         for stage in users:
             stage.body = _redirect(stage.body, tensor, copy)
-        self._insert(Stage(self, copy, axis, tensor[axis], list(axis), scope=scope, is_cache=True), users[0])
+        self._insert(Stage(self, copy, axis, tensor[axis], list(axis), scope=scope), users[0])
         named = None if readers is None else [s.name for s in users]
         self._record_cache("cache_read", tensor, scope, copy, readers=named)
         return copy
@@ -479,7 +552,6 @@ class Schedule:
             stage.leaves,
             stage.relations,
             scope=scope,
-            is_cache=True,
             tensorized=stage.tensorized,
             unrolled=stage.unrolled,
             threads=stage.threads,

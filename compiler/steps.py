@@ -154,6 +154,18 @@ def _compute_at(context: _Context, step: Step) -> None:
     _stage(context, step).compute_at(context.schedule[step["consumer"]], step["axis"])
 
 
+def _compute_root(context: _Context, step: Step) -> None:
+    _stage(context, step).compute_root()
+
+
+def _compute_inline(context: _Context, step: Step) -> None:
+    _stage(context, step).compute_inline()
+
+
+def _start_after(context: _Context, step: Step) -> None:
+    _stage(context, step).start_after(context.schedule[step["other"]])
+
+
 def _set_scope(context: _Context, step: Step) -> None:
     _stage(context, step).set_scope(context.find_scope(step["scope"]))
 
@@ -172,6 +184,9 @@ _OPERATORS: dict[str, _Operator] = {
     "unroll": _Operator(_unroll, ("stage", "axis")),
     "bind": _Operator(_bind, ("stage", "axis", "thread")),
     "compute_at": _Operator(_compute_at, ("stage", "consumer", "axis")),
+    "compute_inline": _Operator(_compute_inline, ("stage",)),
+    "compute_root": _Operator(_compute_root, ("stage",)),
+    "start_after": _Operator(_start_after, ("stage", "other")),
     "set_scope": _Operator(_set_scope, ("stage", "scope")),
     "tensorize": _Operator(_tensorize, ("stage", "axis", "intrin")),
 }

@@ -10,24 +10,28 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from accel.compiler.expr import (
     Cast,
+    Condition,
+    Const,
     Dtype,
     Expr,
+    Guarded,
     IterVar,
     Read,
     Sum,
     as_expr,
     cast,
     check_dtype,
+    children,
     format_expr,
     reads,
     walk,
 )
-from accel.compiler.linear import bounds
+from accel.compiler.linear import guarded_bounds
 from accel.errors import ShapeError
 
 LARGEST_PRODUCT = 1 << 14
@@ -178,6 +182,44 @@ def sum(value: Expr | int, axis: IterVar | Sequence[IterVar]) -> Expr:
     return Sum(as_expr(value), axes)
 
 
+def pad(
+    tensor: Tensor, before: Sequence[int], after: Sequence[int] | None = None, *, name: str | None = None
+) -> Tensor:
+    """``tensor`` with zeros around it; in a scratchpad it is filled by LOADs that write them on the fly.
+
+    P[y, x] = A[y - 1, x - 1] if 0 < y and y < 57 and 0 < x and x < 57 else 0
+
+    Args:
+        tensor: what is surrounded.
+        before, after: zeros in front and behind, per dimension; ``after`` is as ``before`` if not given.
+        name: of the result; the tensor's with ``_pad`` behind it if not given.
+
+    Raises:
+        ShapeError: not one number per dimension, or a negative one.
+    """
+    behind = before if after is None else after
+    sizes = tensor.shape
+    for numbers in (before, behind):
+        if len(numbers) != len(sizes) or any(type(n) is not int or n < 0 for n in numbers):
+            raise ShapeError(
+                f"the padding of {tensor.name} is {tuple(numbers)}; "
+                f"it must be {len(sizes)} integers, none negative"
+            )
+
+    def body(*index: IterVar) -> Expr:
+        conditions: list[Condition] = []
+        for axis, first, last, size in zip(index, before, behind, sizes, strict=True):
+            conditions += [(Const(first - 1), axis)] * bool(first) + [(axis, Const(first + size))] * bool(
+                last
+            )
+        shifted = (axis - first if first else axis for axis, first in zip(index, before, strict=True))
+        value = tensor[tuple(shifted)]
+        return Guarded(value, tuple(conditions)) if conditions else value
+
+    whole = tuple(a + n + b for a, n, b in zip(before, sizes, behind, strict=True))
+    return compute(whole, body, name=name or f"{tensor.name}_pad")
+
+
 def _check_distinct(axes: Sequence[IterVar]) -> None:
     if not axes or len(set(axes)) != len(axes):
         names = ", ".join(axis.name for axis in axes) or "no axis"
@@ -243,12 +285,13 @@ def check_compute(op: Compute) -> None:
             raise ShapeError(
                 f"{op.name} uses the axis {node.name!r}, which neither its shape nor a sum binds"
             )
-    for read in reads(op.body):
-        if any(reads(index) for index in read.indices):
+    for read, conditions in guarded_reads(op.body):
+        decisive = [*read.indices, *(side for condition in conditions for side in condition)]
+        if any(reads(index) for index in decisive):
             raise ShapeError(
                 f"{op.name} reads {read.tensor.name} at an index that is itself read from a tensor"
             )
-        _check_bounds(op, read)
+        _check_bounds(op, read, conditions)
     if outer is not None:
         length = 1
         for axis in outer.axes:
@@ -259,9 +302,22 @@ def check_compute(op: Compute) -> None:
             )
 
 
-def _check_bounds(op: Compute, read: Read) -> None:
+def guarded_reads(
+    expr: Expr, around: tuple[Condition, ...] = ()
+) -> Iterator[tuple[Read, tuple[Condition, ...]]]:
+    """All reads, each with the conditions under which it takes place."""
+    if isinstance(expr, Guarded):
+        yield from guarded_reads(expr.value, around + expr.conditions)
+    elif isinstance(expr, Read):
+        yield expr, around
+    else:
+        for child in children(expr):
+            yield from guarded_reads(child, around)
+
+
+def _check_bounds(op: Compute, read: Read, conditions: Sequence[Condition]) -> None:
     for d, (index, size) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
-        low, high = bounds(index)
+        low, high = guarded_bounds(index, conditions)
         if low < 0 or high >= size:
             raise ShapeError(
                 f"{op.name} reads {read.tensor.name} at {format_expr(index)} in dimension {d}, which runs "

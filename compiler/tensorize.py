@@ -12,9 +12,10 @@ from functools import partial
 from math import prod
 
 from accel.compiler.chain import Chain, chain_of
-from accel.compiler.expr import Binary, Cast, Expr, IterVar, Read, format_expr, reads
+from accel.compiler.expr import Binary, Cast, Condition, Expr, IterVar, Read, format_expr, reads
+from accel.compiler.guards import hoist
 from accel.compiler.intrin import AluIntrin, CopyIntrin, TensorIntrin
-from accel.compiler.linear import at_zero, bounds, simplify, variables
+from accel.compiler.linear import at_zero, bounds, margin, simplify, variables
 from accel.compiler.lower import (
     Lowering,
     StageNest,
@@ -29,6 +30,7 @@ from accel.compiler.registry import operand_scopes
 from accel.compiler.schedule import Schedule, Split, Stage
 from accel.compiler.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
 from accel.compiler.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
+from accel.compiler.window import window_of
 from accel.errors import TensorizeError
 
 
@@ -162,15 +164,16 @@ class _Emitter:
 
     def _copy(self, nest: StageNest, block: int) -> Node:
         stage = nest.stage
-        body = stage.body.value if isinstance(stage.body, Cast) else stage.body
         where = stage.scope.name if stage.scope is not None else "DRAM"
-        if not isinstance(body, Read) or body.indices != stage.axis:
+        window = window_of(stage.axis, stage.body)
+        if window is None:
             raise TensorizeError(
                 f"{stage.name} in {where} is neither tensorized nor a plain copy; tensorize it, "
                 f"or compute it in acc_buffer (cache_write) and tensorize that with the machine's alu"
             )
-        assert isinstance(body.tensor, Tensor)
-        source = self.lowering.buffers[body.tensor]
+        tensor = window.read.tensor
+        assert isinstance(tensor, Tensor)
+        source = self.lowering.buffers[tensor]
         target = inner_region(nest, block)
         if target is None:
             raise TensorizeError(f"the inner loops of {stage.name} cover no box; it cannot be copied as one")
@@ -179,27 +182,47 @@ class _Emitter:
                 f"{stage.name} copies from {source.scope or 'DRAM'} to {where}; "
                 f"dma_copy2d goes between DRAM and a scratchpad"
             )
-        starts = self.lowering.starts[body.tensor]
-        ranges = []
-        for d, r in enumerate(target.ranges):
-            absolute = at_zero(nest.index(d), nest.inside(block))
-            ranges.append(Range(simplify(absolute - starts[d]), r.extent))
         _check_dtypes(stage, source, target.buffer)
-        return Copy(target, Region(source, tuple(ranges), self.lowering.held[source]))
+        inner = nest.inside(block)
+        first = [at_zero(nest.index(d), inner) for d in range(len(target.ranges))]
+        ranges, padding = window.source(first, [r.extent for r in target.ranges])
+        starts = self.lowering.starts[tensor]
+        relative = tuple(
+            Range(simplify(r.start - start), r.extent) for r, start in zip(ranges, starts, strict=True)
+        )
+        region = Region(source, relative, self.lowering.held[source])
+        return Copy(target, region, padding, window.steps if max(window.steps) > 1 else ())
 
     # --- declared intrinsics -----------------------------------------------------------------------
 
     def _block_nodes(self, nest: StageNest, block: int) -> list[Node]:
         intrin, output, inputs = self._unified(nest, block)
-        form = "compute"
-        if reduction(nest.stage.body) is not None and self._reduces_outside(nest, block):
-            form = "update"
+        form = "update" if self._accumulates(nest, block) else "compute"
         dims = (output.dims, *(operand.dims for operand in inputs))
-        return [Call(intrin, form, output.region, tuple(o.region for o in inputs), dims)]
+        call = Call(intrin, form, output.region, tuple(o.region for o in inputs), dims)
+        return guarded(self._sum_conditions(nest, block), [call])
+
+    def _sum_conditions(self, nest: StageNest, block: int) -> list[Condition]:
+        """When a block adds to its sum: where no factor is zero for sure."""
+        if reduction(nest.stage.body) is None:
+            return []
+        inner = nest.inside(block)
+        found = []
+        for condition in hoist(_uncast(nest.stage.body))[1]:
+            below, limit = (simplify(self.lowering.lowered(side, nest)) for side in condition)
+            if bounds(margin((below, limit)).expr())[0] >= 0:
+                continue
+            if {*variables(below), *variables(limit)} & inner:
+                raise TensorizeError(
+                    f"{nest.stage.name} is summed up where {format_expr(below)} < {format_expr(limit)}, "
+                    f"which loops of the tensorized block decide; pad by a stage of its own in a scratchpad"
+                )
+            found.append((below, limit))
+        return found
 
     def _reset_nodes(self, nest: StageNest, block: int) -> list[Node]:
         """The reset form for all that the reduce loops outside the block sum up."""
-        if reduction(nest.stage.body) is None or not self._reduces_outside(nest, block):
+        if not self._accumulates(nest, block):
             return []
         intrin, output, _ = self._unified(nest, block)
         nodes: list[Node] = [Call(intrin, "reset", output.region, (), (output.dims,))]
@@ -209,9 +232,11 @@ class _Emitter:
                 nodes = wrap_loop(nest, leaf, nodes)
         return nodes
 
-    @staticmethod
-    def _reduces_outside(nest: StageNest, block: int) -> bool:
-        return first_reduce(nest) < block
+    def _accumulates(self, nest: StageNest, block: int) -> bool:
+        """Whether sums must be set to zero before their block adds to them."""
+        return reduction(nest.stage.body) is not None and (
+            first_reduce(nest) < block or bool(self._sum_conditions(nest, block))
+        )
 
     def _unified(self, nest: StageNest, block: int) -> tuple[TensorIntrin, Operand, list[Operand]]:
         stage = nest.stage
@@ -224,7 +249,9 @@ class _Emitter:
                 f"{stage.name} is in DRAM; {intrin.name} writes to a scratchpad: use cache_write first"
             )
         scopes = operand_scopes(intrin, stage.scope.config)
-        body = stage.body.value if isinstance(stage.body, Cast) else stage.body
+        body, _ = (
+            hoist(_uncast(stage.body)) if reduction(stage.body) is not None else (_uncast(stage.body), ())
+        )
         loops = block_loops(nest, block)
         axes = [*op.axis, *op.reduce_axis]
         problem: TensorizeError | None = None
@@ -278,8 +305,8 @@ class _Emitter:
             return True
         assert isinstance(tensor, Tensor)
         stage = self.lowering.schedule[tensor]
-        body = stage.body
-        return isinstance(body, Read) and body.indices == stage.axis and self._is_packed(body.tensor)
+        window = window_of(stage.axis, stage.body)
+        return window is not None and self._is_packed(window.read.tensor)
 
     # --- the ALU -----------------------------------------------------------------------------------
 
@@ -328,6 +355,10 @@ class _Emitter:
             dims = (found[0].dims, found[-1].dims)
             steps.append(Alu(step.op, found[0].region, operand, dims))
         return steps
+
+
+def _uncast(body: Expr) -> Expr:
+    return body.value if isinstance(body, Cast) else body
 
 
 def block_loops(nest: StageNest, block: int) -> list[BlockLoop]:

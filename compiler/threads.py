@@ -97,6 +97,7 @@ class _Threads:
             nest,
             locals=tuple(new(b) for b in nest.locals),
             around={new(b): around for b, around in nest.around.items()},
+            starts=tuple((new(held), new(ahead)) for held, ahead in nest.starts),
             body=self._outside(nest.body),
         )
 
@@ -167,7 +168,7 @@ class _Threads:
             return replace(node, body=tuple(self._own(n) for n in node.body))
         if isinstance(node, Copy):
             self._check_shared(node.target)
-            return Copy(self._region(node.target), self._region(node.source))
+            return replace(node, target=self._region(node.target), source=self._region(node.source))
         if isinstance(node, Call):
             if node.form != "update":
                 self._check_shared(node.output)

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from accel.compiler.expr import Expr, IterVar, clip, maximum
-from accel.compiler.tensor import Tensor, compute, placeholder, reduce_axis, sum
+from accel.compiler.epilogue import Epilogue
+from accel.compiler.expr import IterVar, Read, reads
+from accel.compiler.tensor import Compute, Tensor, compute, placeholder, reduce_axis, reduction, sum
 from accel.errors import ShapeError
-
-INT8_LOW, INT8_HIGH = -128, 127
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,16 +14,52 @@ class Workload:
     """A computation and how it came about.
 
     Attributes:
-        name: ``gemm``.
+        name: ``gemm``, ``dense`` or ``conv2d``.
         output: the tensor to compute.
         sums: the stage that the GEMM core computes; the output itself if nothing follows it.
+        bias: what is added to the sums, if anything is.
+        epilogue: what follows the sums.
         parameters: the arguments that made it, as plain data.
     """
 
     name: str
     output: Tensor
     sums: Tensor
+    bias: Tensor | None
+    epilogue: Epilogue
     parameters: dict[str, Any]
+
+    @property
+    def axes(self) -> tuple[IterVar, ...]:
+        """The axes of the sums."""
+        assert isinstance(self.sums.op, Compute)
+        return self.sums.op.axis
+
+    @property
+    def reduce_axes(self) -> tuple[IterVar, ...]:
+        """What the sums run over."""
+        assert isinstance(self.sums.op, Compute)
+        return self.sums.op.reduce_axis
+
+    @property
+    def factors(self) -> tuple[Read, Read]:
+        """The two values whose products are summed: of the data and of the weights."""
+        assert isinstance(self.sums.op, Compute)
+        total = reduction(self.sums.op.body)
+        assert total is not None
+        data, weights = reads(total.body)
+        return data, weights
+
+
+def check_sizes(**sizes: object) -> None:
+    """Refuse what is no size.
+
+    Raises:
+        ShapeError: naming the size.
+    """
+    for name, size in sizes.items():
+        if type(size) is not int or size < 1:
+            raise ShapeError(f"{name} is {size!r}; it must be a positive integer")
 
 
 def gemm(
@@ -54,40 +89,10 @@ def gemm(
     Raises:
         ShapeError: a size or shift out of range, or K too long for int32 sums.
     """
-    for name, size in (("M", M), ("N", N), ("K", K)):
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise ShapeError(f"{name} is {size!r}; it must be a positive integer")
-    if shift is not None and (isinstance(shift, bool) or not isinstance(shift, int) or not 0 <= shift <= 31):
-        raise ShapeError(f"shift is {shift!r}; it must be in 0..31")
+    check_sizes(M=M, N=N, K=K)
+    epilogue = Epilogue(bias=bias, shift=shift, relu=relu)
     A = placeholder((K, M) if transpose_a else (M, K), name="A")
     B = placeholder((N, K) if transpose_b else (K, N), name="B")
-    offset = placeholder((N,), "int32", name="bias") if bias else None
-    k = reduce_axis((0, K), name="k")
-    epilogue = bias or relu or shift is not None
-    sums = compute(
-        (M, N),
-        lambda y, x: sum(
-            (A[k, y] if transpose_a else A[y, k]) * (B[x, k] if transpose_b else B[k, x]), axis=k
-        ),
-        name="S" if epilogue else "C",
-        dtype=None if epilogue else "int8",
-    )
-    output = sums
-    if epilogue:
-
-        def result(y: IterVar, x: IterVar) -> Expr:
-            value: Expr = sums[y, x]
-            if offset is not None:
-                value = value + offset[x]
-            if shift is not None:
-                value = value >> shift
-            if relu:
-                value = maximum(value, 0)
-            if relu or shift is not None:
-                value = clip(value, INT8_LOW, INT8_HIGH)
-            return value
-
-        output = compute((M, N), result, name="C", dtype="int8")
     parameters = {
         "M": M,
         "N": N,
@@ -98,4 +103,69 @@ def gemm(
         "relu": relu,
         "shift": shift,
     }
-    return Workload(name="gemm", output=output, sums=sums, parameters=parameters)
+    return _product("gemm", "C", A, B, (transpose_a, transpose_b), epilogue, parameters)
+
+
+def dense(
+    N: int,
+    IC: int,
+    OC: int,
+    *,
+    bias: bool = False,
+    relu: bool = False,
+    shift: int | None = None,
+    clip: tuple[int, int] | None = None,
+) -> Workload:
+    """A fully connected layer: ``out = data @ weight.T`` and an epilogue.
+
+    ``data`` is int8 (N, IC), ``weight`` int8 (OC, IC), ``out`` int8 (N, OC).
+
+    Args:
+        N: rows, as many as there are inputs in a batch.
+        IC, OC: inputs and outputs of the layer.
+        bias: add an int32 tensor ``bias`` of shape (OC,).
+        relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
+
+    Raises:
+        ShapeError: a size, shift or clip out of range, or IC too long for int32 sums.
+    """
+    check_sizes(N=N, IC=IC, OC=OC)
+    epilogue = Epilogue(bias=bias, shift=shift, relu=relu, clip=clip)
+    data, weight = placeholder((N, IC), name="data"), placeholder((OC, IC), name="weight")
+    parameters = {"N": N, "IC": IC, "OC": OC} | epilogue.to_dict()
+    return _product("dense", "out", data, weight, (False, True), epilogue, parameters)
+
+
+def _product(
+    workload: str,
+    name: str,
+    A: Tensor,
+    B: Tensor,
+    transposed: tuple[bool, bool],
+    epilogue: Epilogue,
+    parameters: dict[str, Any],
+) -> Workload:
+    """A matrix product and its epilogue; ``name`` is the result's."""
+    M, K = A.shape[::-1] if transposed[0] else A.shape
+    N = B.shape[0] if transposed[1] else B.shape[1]
+    k = reduce_axis((0, K), name="k")
+    sums = compute(
+        (M, N),
+        lambda y, x: sum(
+            (A[k, y] if transposed[0] else A[y, k]) * (B[x, k] if transposed[1] else B[k, x]), axis=k
+        ),
+        name=name if epilogue.is_empty else "S",
+        dtype="int8" if epilogue.is_empty else None,
+    )
+    bias = placeholder((N,), "int32", name="bias") if epilogue.bias else None
+    output = sums
+    if not epilogue.is_empty:
+        output = compute(
+            (M, N),
+            lambda y, x: epilogue.apply(sums[y, x], None if bias is None else bias[x]),
+            name=name,
+            dtype="int8",
+        )
+    return Workload(
+        name=workload, output=output, sums=sums, bias=bias, epilogue=epilogue, parameters=parameters
+    )

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -73,6 +74,30 @@ class Group(click.Group):
         if args[0] not in self.commands and not ctx.resilient_parsing:
             raise click.UsageError(f"{args[0]!r} is no command; {nearest(args[0], self.commands)}", ctx)
         return super().resolve_command(ctx, args)
+
+
+def numbers_option(
+    *names: str, form: str, separator: str, counts: Sequence[int], **settings: Any
+) -> Callable[[F], F]:
+    """An option that takes integers in one argument, as ``56x56`` or ``1,1,2,2``.
+
+    Args:
+        names: as for any option.
+        form: for messages and help.
+        separator: between the numbers.
+        counts: how many there may be.
+        settings: as for any option.
+    """
+
+    def parse(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+        if value is None:
+            return None
+        parts = value.split(separator)
+        if len(parts) not in counts or not all(re.fullmatch(r"\s*-?\d{1,9}\s*", part) for part in parts):
+            raise click.BadParameter(f"{value!r} is not of the form {form}")
+        return tuple(map(int, parts))
+
+    return click.option(*names, metavar=form, callback=parse, **settings)
 
 
 def set_option(kinds: str) -> Callable[[F], F]:

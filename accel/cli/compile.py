@@ -1,5 +1,7 @@
 """``accel compile``: a workload to a program file."""
 
+from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -7,20 +9,24 @@ import click
 from rich.console import RenderableType
 
 from accel.cli.common import (
+    F,
     Group,
     busy,
     config_option,
     describe,
     figures_table,
     json_option,
+    numbers_option,
     parse_settings,
     print_json,
     set_option,
     show,
 )
 from accel.cli.explain import candidate_dict, candidates_table
-from accel.compiler.default import Candidate, candidates
-from accel.compiler.workload import gemm as gemm_workload
+from accel.compiler import conv, workload
+from accel.compiler.candidate import Candidate
+from accel.compiler.default import candidates
+from accel.compiler.workload import Workload
 from accel.errors import ProgramFault
 from accel.files import check_writable
 from accel.isa import Loops
@@ -41,44 +47,66 @@ def compile_command() -> None:
     """
 
 
+def _machine_options(config: str) -> Callable[[F], F]:
+    """``--config`` and ``--set``."""
+    name, setting = config_option(config), set_option("geometry or timing")
+    return lambda command: name(setting(command))
+
+
+def _epilogue_options(length: str) -> Callable[[F], F]:
+    """What follows the sums; ``length`` is the bias's."""
+    options = [
+        click.option("--bias", is_flag=True, help=f"Add an int32 bias of shape ({length},)."),
+        click.option("--relu", is_flag=True, help="Negative values become zero."),
+        click.option("--shift", type=int, help="Shift sums right by 0..31 bits, then saturate to int8."),
+    ]
+    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+_clip_option = numbers_option(
+    "--clip", form="LOW,HIGH", separator=",", counts=(2,), help="Saturate to these bounds."
+)
+
+
+def _program_options(command: F) -> F:
+    """How to schedule, and where to write."""
+    path = click.Path(path_type=Path)
+    options = [
+        click.option("--vthreads", type=int, help="Virtual threads; what is best if not given."),
+        click.option("--explain", is_flag=True, help="Show the schedules that were compared."),
+        click.option(
+            "--schedule",
+            "schedule_file",
+            type=path,
+            metavar="FILE",
+            help="Schedule by the steps in this file (.toml or .json).",
+        ),
+        click.option("--save-schedule", type=path, metavar="FILE", help="Write the schedule's steps."),
+        click.option("-o", "--output", type=path, help="The program file."),
+        json_option,
+    ]
+    return reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
 @compile_command.command()
 @click.option("-m", "rows", type=int, required=True, help="Rows of A and C.")
 @click.option("-n", "columns", type=int, required=True, help="Columns of B and C.")
 @click.option("-k", "depth", type=int, required=True, help="Columns of A, rows of B.")
-@config_option("gemm8x8")
-@set_option("geometry or timing")
+@_machine_options("gemm8x8")
 @click.option("--transpose-a", is_flag=True, help="A is stored as (K, M).")
 @click.option("--transpose-b", is_flag=True, help="B is stored as (N, K).")
-@click.option("--bias", is_flag=True, help="Add an int32 bias of shape (N,).")
-@click.option("--relu", is_flag=True, help="Negative values become zero.")
-@click.option("--shift", type=int, help="Shift sums right by 0..31 bits, then saturate to int8.")
-@click.option("--vthreads", type=int, help="Virtual threads; what is best if not given.")
-@click.option("--explain", is_flag=True, help="Show the schedules that were compared.")
-@click.option(
-    "--schedule",
-    "schedule_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Schedule by the steps in this file (.toml or .json).",
-)
-@click.option(
-    "--save-schedule", type=click.Path(path_type=Path), metavar="FILE", help="Write the schedule's steps."
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="The program file.")
-@json_option
+@_epilogue_options("N")
+@_program_options
 def gemm(
     rows: int,
     columns: int,
     depth: int,
-    config: str,
-    settings: tuple[str, ...],
-    vthreads: int | None,
-    explain: bool,
-    schedule_file: Path | None,
-    save_schedule: Path | None,
-    output: Path | None,
-    as_json: bool,
-    **options: Any,
+    transpose_a: bool,
+    transpose_b: bool,
+    bias: bool,
+    relu: bool,
+    shift: int | None,
+    **common: Any,
 ) -> int:
     """C = A @ B on int8 operands, with int32 sums and an int8 result.
 
@@ -94,6 +122,163 @@ def gemm(
       accel compile gemm -m 512 -n 512 -k 512 --explain --save-schedule mine.toml
       accel compile gemm -m 512 -n 512 -k 512 --schedule mine.toml --vthreads 4 -o gemm.accel
     """
+    return _compile(
+        lambda: workload.gemm(
+            rows,
+            columns,
+            depth,
+            transpose_a=transpose_a,
+            transpose_b=transpose_b,
+            bias=bias,
+            relu=relu,
+            shift=shift,
+        ),
+        **common,
+    )
+
+
+@compile_command.command()
+@click.option("-n", "--batch", type=int, default=1, show_default=True, help="Inputs in a batch.")
+@click.option("--ic", type=int, required=True, help="Inputs of the layer.")
+@click.option("--oc", type=int, required=True, help="Outputs of the layer.")
+@_machine_options("vta")
+@_epilogue_options("OC")
+@_clip_option
+@_program_options
+def dense(
+    batch: int,
+    ic: int,
+    oc: int,
+    bias: bool,
+    relu: bool,
+    shift: int | None,
+    clip: tuple[int, int] | None,
+    **common: Any,
+) -> int:
+    """A fully connected layer: out = data @ weight.T on int8 operands, with an int8 result.
+
+    data is (N, IC), weight is (OC, IC), out is (N, OC). Without --shift, --relu and --clip, out holds the low
+    8 bits of the sums. With any: plus bias, shift right, ReLU, saturation, in this order.
+
+    \b
+    Example:
+      accel compile dense --ic 512 --oc 1000 --bias --shift 8 -o dense.accel
+    """
+    return _compile(
+        lambda: workload.dense(batch, ic, oc, bias=bias, relu=relu, shift=shift, clip=clip), **common
+    )
+
+
+@compile_command.command()
+@click.option("-n", "--batch", type=int, default=1, show_default=True, help="Inputs in a batch.")
+@click.option("--ic", type=int, required=True, help="Input channels.")
+@click.option("--oc", type=int, required=True, help="Output channels.")
+@numbers_option(
+    "--size",
+    form="H[xW]",
+    separator="x",
+    counts=(1, 2),
+    required=True,
+    help="Height and width of an input.",
+)
+@numbers_option(
+    "--kernel",
+    form="KH[xKW]",
+    separator="x",
+    counts=(1, 2),
+    required=True,
+    help="Size of the kernel.",
+)
+@numbers_option(
+    "--stride",
+    form="SY[xSX]",
+    separator="x",
+    counts=(1, 2),
+    default="1",
+    show_default=True,
+    help="Down and right.",
+)
+@numbers_option(
+    "--padding",
+    form="P | Y,X | TOP,LEFT,BOTTOM,RIGHT",
+    separator=",",
+    counts=(1, 2, 4),
+    default="0",
+    show_default=True,
+    help="Zeros around each input.",
+)
+@numbers_option(
+    "--dilation",
+    form="DY[xDX]",
+    separator="x",
+    counts=(1, 2),
+    default="1",
+    show_default=True,
+    help="Distance of what neighbours in the kernel meet.",
+)
+@_machine_options("vta")
+@_epilogue_options("OC")
+@_clip_option
+@_program_options
+def conv2d(
+    batch: int,
+    ic: int,
+    oc: int,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    bias: bool,
+    relu: bool,
+    shift: int | None,
+    clip: tuple[int, int] | None,
+    **common: Any,
+) -> int:
+    """A two-dimensional convolution on int8 operands, with int32 sums and an int8 result.
+
+    data is (N, IC, H, W), weight is (OC, IC, KH, KW), out is (N, OC, OH, OW). Without --shift, --relu and
+    --clip, out holds the low 8 bits of the sums. With any: plus bias, shift right, ReLU, saturation, in this
+    order.
+
+    \b
+    Example:
+      accel compile conv2d --ic 64 --oc 64 --size 56 --kernel 3 --padding 1 --bias --shift 8 -o c2.accel
+      accel compile conv2d --ic 3 --oc 8 --size 20x30 --kernel 5x3 --stride 2x1 --padding 2,1 -o conv.accel
+    """
+    return _compile(
+        lambda: conv.conv2d(
+            batch,
+            ic,
+            size[0],
+            size[-1],
+            oc,
+            kernel,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            bias=bias,
+            relu=relu,
+            shift=shift,
+            clip=clip,
+        ),
+        **common,
+    )
+
+
+def _compile(
+    make: Callable[[], Workload],
+    *,
+    config: str,
+    settings: tuple[str, ...],
+    vthreads: int | None,
+    explain: bool,
+    schedule_file: Path | None,
+    save_schedule: Path | None,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Compile what ``make`` gives; returns the exit code."""
     if output is None and not explain and save_schedule is None:
         raise click.UsageError("Missing option '-o' / '--output'.", click.get_current_context())
     if explain and schedule_file is not None:
@@ -101,15 +286,15 @@ def gemm(
             "--explain tells how a schedule was chosen; with --schedule none is.", click.get_current_context()
         )
     target = machine(config, **parse_settings(settings))
-    workload = gemm_workload(rows, columns, depth, **options)
+    made = make()
     for file in (output, save_schedule):
         if file is not None:
             check_writable(file)
     steps = None if schedule_file is None else load_steps(schedule_file)
-    compared = candidates(workload, target.config, vthreads) if explain else None
+    compared = candidates(made, target.config, vthreads) if explain else None
     try:
         with busy("compiling"):
-            program = build(workload, target, vthreads=vthreads, steps=steps)
+            program = build(made, target, vthreads=vthreads, steps=steps)
     except ProgramFault as error:
         if not as_json:
             raise
@@ -132,7 +317,7 @@ def gemm(
 
 
 def _compiled(
-    program: Program, output: Path | None, schedule: Path | None, compared: list[Candidate] | None
+    program: Program, output: Path | None, schedule: Path | None, compared: list[Candidate[Any]] | None
 ) -> list[RenderableType]:
     """What to say of a program that has been compiled."""
     figures = program_figures(program, output, schedule, compared)
@@ -171,7 +356,7 @@ FIGURES = (
 
 
 def program_figures(
-    program: Program, output: Path | None, schedule: Path | None, compared: list[Candidate] | None
+    program: Program, output: Path | None, schedule: Path | None, compared: list[Candidate[Any]] | None
 ) -> dict[str, Any]:
     """Size of a program, what compiling it took, and what else was asked for."""
     instructions = program.instructions

@@ -1,17 +1,19 @@
-"""How a default schedule was chosen: the plans that the analytical model compared."""
+"""How a default schedule was chosen: the plans that an analytical model compared."""
 
 from typing import Any
 
 from rich.table import Table
 
-from accel.compiler.default import Candidate
+from accel.compiler.candidate import Candidate
+from accel.compiler.conv_schedule import ConvPlan
+from accel.compiler.plans import GemmPlan
 from accel.config import Config
 
 _SHOWN = 10
 """Plans that the table has, and the best one for each other number of virtual threads."""
 
 
-def candidates_table(candidates: list[Candidate], config: Config) -> Table:
+def candidates_table(candidates: list[Candidate[Any]], config: Config) -> Table:
     """The best candidates, best first."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("", "tile", "step", "threads", "along", "outermost", "DRAM reads", "predicted cycles"):
@@ -22,10 +24,14 @@ def candidates_table(candidates: list[Candidate], config: Config) -> Table:
     for number, candidate in _best(candidates):
         figures = candidate_dict(candidate, config)
         along = "-" if figures["threads"] == 1 else figures["threads_along"]
+        tile, step = (
+            " x ".join(str(n) for name, n in figures.items() if name.startswith(part))
+            for part in ("tile_", "step_")
+        )
         table.add_row(
             "chosen" if not number else f"{number + 1}.",
-            f"{figures['tile_m']} x {figures['tile_n']}",
-            str(figures["step_k"]),
+            tile,
+            step,
             str(figures["threads"]),
             along,
             figures["outermost"],
@@ -37,7 +43,7 @@ def candidates_table(candidates: list[Candidate], config: Config) -> Table:
     return table
 
 
-def _best(candidates: list[Candidate]) -> list[tuple[int, Candidate]]:
+def _best(candidates: list[Candidate[Any]]) -> list[tuple[int, Candidate[Any]]]:
     numbered = list(enumerate(candidates))
     seen: set[int] = set()
     shown = []
@@ -48,17 +54,12 @@ def _best(candidates: list[Candidate]) -> list[tuple[int, Candidate]]:
     return shown
 
 
-def candidate_dict(candidate: Candidate, config: Config) -> dict[str, Any]:
+def candidate_dict(candidate: Candidate[Any], config: Config) -> dict[str, Any]:
     """A candidate as plain data; sizes in elements of the tensors, traffic in bytes."""
     plan, prediction = candidate.plan, candidate.prediction
-    inner = "n" if plan.outer == "rows" else "m"
+    sizes = _conv_sizes(plan, config) if isinstance(plan, ConvPlan) else _gemm_sizes(plan, config)
     return {
-        "tile_m": plan.rows * config.batch,
-        "tile_n": plan.columns * config.block_out,
-        "step_k": plan.depth * config.block_in,
-        "outermost": "m" if plan.outer == "rows" else "n",
-        "threads": plan.threads,
-        "threads_along": "k" if plan.thread_axis == "depth" else inner,
+        **sizes,
         "read_bytes": candidate.read_bytes,
         "predicted_cycles": round(prediction.cycles),
         "predicted_busy": {
@@ -67,4 +68,29 @@ def candidate_dict(candidate: Candidate, config: Config) -> dict[str, Any]:
             "store": prediction.store / prediction.cycles,
         },
         "bound_by": prediction.bound,
+    }
+
+
+def _gemm_sizes(plan: GemmPlan, config: Config) -> dict[str, Any]:
+    inner = "n" if plan.outer == "rows" else "m"
+    return {
+        "tile_m": plan.rows * config.batch,
+        "tile_n": plan.columns * config.block_out,
+        "step_k": plan.depth * config.block_in,
+        "outermost": "m" if plan.outer == "rows" else "n",
+        "threads": plan.threads,
+        "threads_along": "k" if plan.thread_axis == "depth" else inner,
+    }
+
+
+def _conv_sizes(plan: ConvPlan, config: Config) -> dict[str, Any]:
+    return {
+        "tile_oc": plan.channels * config.block_out,
+        "tile_h": plan.rows,
+        "tile_w": plan.columns,
+        "step_ic": plan.depth * config.block_in,
+        "step_kh": plan.kernel_rows,
+        "outermost": "oc" if plan.outer == "channels" else "pixels",
+        "threads": plan.threads,
+        "threads_along": {"channels": "oc", "rows": "h", "depth": "ic"}[plan.thread_axis],
     }

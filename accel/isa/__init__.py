@@ -4,6 +4,8 @@ from accel.isa.codec import UopArray, check_encodable, decode, decode_uops, enco
 from accel.isa.fields import Slot, class_slots
 from accel.isa.instructions import (
     CLASSES,
+    PAD_BITS,
+    SIZE_BITS,
     Alu,
     AluOp,
     Finish,
@@ -24,6 +26,8 @@ from accel.isa.text import format_instruction, mnemonics, parse_instruction
 
 __all__ = [
     "CLASSES",
+    "PAD_BITS",
+    "SIZE_BITS",
     "Alu",
     "AluOp",
     "Finish",

@@ -29,12 +29,15 @@ from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, deco
 from accel.order import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.sim.functional.alu import alu_immediate, alu_tensor
 from accel.sim.functional.gemm import GemmBox, gemm_box, gemm_general
-from accel.sim.functional.patterns import Box, affine_box, index_chunks
+from accel.sim.functional.patterns import Box, affine_box, affine_boxes, apart, index_chunks
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.functional.transfers import execute_load, execute_store
 
 DEFAULT_MAX_UOPS = 10**10
 """Micro-ops that a run may execute unless the caller says otherwise."""
+
+_MOST_BOXES = 64
+"""A GEMM is looked at as so many matrix products at most."""
 
 Order = Literal["program", "random"]
 
@@ -45,7 +48,8 @@ class _Pattern(NamedTuple):
     uops: UopArray
     shape: LoopShape
     box: Box | None
-    product: GemmBox | None
+    products: tuple[GemmBox, ...]
+    """The matrix products that it adds up; none if they are not known."""
     dst: slice | npt.NDArray[np.intp] | None
     """All accumulators written, if there is no fault."""
     fault: tuple[int, Fault] | None
@@ -98,13 +102,29 @@ class Executor:
             uops = decode_uops(words, self.config)
             fault = index_fault(instruction, uops, self.config)
             if fault is not None:  # not kept, since it names the instruction
-                return _Pattern(uops, shape, None, None, None, fault)
+                return _Pattern(uops, shape, None, (), None, fault)
             dst = as_elements(reached(uops, shape, 0))
             box = affine_box(uops, shape)
             accumulates = isinstance(instruction, Gemm) and not instruction.reset
-            product = gemm_box(box, self.config) if box is not None and accumulates else None
-            found = self._patterns[key] = _Pattern(uops, shape, box, product, dst, None)
+            products = self._products(uops, shape, box) if accumulates else ()
+            found = self._patterns[key] = _Pattern(uops, shape, box, products, dst, None)
         return found
+
+    def _products(self, uops: UopArray, shape: LoopShape, box: Box | None) -> tuple[GemmBox, ...]:
+        """Matrix products that add up to a GEMM, if there are few."""
+        boxes = affine_boxes(uops, shape, _MOST_BOXES) or [] if box is None else [box]
+        products = []
+        while boxes:
+            part = boxes.pop()
+            product = gemm_box(part, self.config)
+            if product is not None:
+                products.append(product)
+                continue
+            halves = apart(part)
+            boxes += halves
+            if not halves or len(products) + len(boxes) > _MOST_BOXES:
+                return ()
+        return tuple(products)
 
     def _execute_loops(self, instruction: Loops, pattern: _Pattern, count: int) -> None:
         pads, box = self.pads, pattern.box
@@ -114,8 +134,9 @@ class Executor:
             elif instruction.reset:
                 for indices in index_chunks(pattern.uops, pattern.shape, count):
                     pads.acc[indices[:, 0]] = 0
-            elif pattern.product is not None:
-                pattern.product.run(pads)
+            elif pattern.products:
+                for product in pattern.products:
+                    product.run(pads)
             else:
                 gemm_general(pads, pattern.uops, pattern.shape, count)
         elif isinstance(instruction, Alu):

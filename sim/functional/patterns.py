@@ -42,8 +42,37 @@ def affine_box(uops: UopArray, shape: LoopShape) -> Box | None:
     """
     columns = np.where(np.array(shape.checked), uops, 0)
     inner = _factor(columns)
-    if inner is None:
+    return None if inner is None else _box(columns[0], shape, inner)
+
+
+def affine_boxes(uops: UopArray, shape: LoopShape, most: int) -> list[Box] | None:
+    """Boxes that enumerate the same indices together, each of them in the same order; None if that takes
+    more than ``most``."""
+    columns = np.where(np.array(shape.checked), uops, 0)
+    parts = _runs(columns)
+    count = len(columns)
+    while len(parts) < count:
+        count = len(parts)
+        parts = _runs_of_parts(parts)
+    if len(parts) > most:
         return None
+    return [_box(first, shape, axes) for first, axes in parts]
+
+
+def apart(box: Box) -> list[Box]:
+    """The steps of one axis that moves dst as boxes of their own, if possible one that moves it back."""
+    moving = [n for n, axis in enumerate(box.axes) if axis.strides[0]]
+    if not moving:
+        return []
+    chosen = min(moving, key=lambda n: (box.axes[n].strides[0] > 0, box.axes[n].extent))
+    extent, strides = box.axes[chosen]
+    rest = box.axes[:chosen] + box.axes[chosen + 1 :]
+    bases = [tuple(b + step * s for b, s in zip(box.base, strides, strict=True)) for step in range(extent)]
+    return [Box((base[0], base[1], base[2]), rest) for base in bases]
+
+
+def _box(first: UopArray, shape: LoopShape, inner: list[Axis]) -> Box:
+    """The box of the hardware's loops around ``inner`` axes."""
     used = shape.checked
     factors = shape.factors
     loops = [
@@ -51,8 +80,50 @@ def affine_box(uops: UopArray, shape: LoopShape) -> Box | None:
         Axis(shape.iter_in, _masked((factors[1], factors[3], factors[5]), used)),
     ]
     axes = tuple(axis for axis in [*loops, *inner] if axis.extent > 1)
-    first = columns[0]
     return Box((int(first[0]), int(first[1]), int(first[2])), axes)
+
+
+_Part = tuple[UopArray, list[Axis]]
+"""First row, and axes outermost first."""
+
+
+def _runs(rows: UopArray) -> list[_Part]:
+    """``rows`` as runs of equal steps."""
+    steps = np.diff(rows, axis=0)
+    parts: list[_Part] = []
+    begin = 0
+    while begin < len(rows):
+        same = (steps[begin:] == steps[begin : begin + 1]).all(axis=1)
+        breaks = np.flatnonzero(~same)
+        extent = (int(breaks[0]) if len(breaks) else len(same)) + 1
+        axes = [_axis(extent, steps[begin])] if extent > 1 else []
+        parts.append((rows[begin], axes))
+        begin += extent
+    return parts
+
+
+def _runs_of_parts(parts: list[_Part]) -> list[_Part]:
+    """The same with neighbours taken together that are alike and equal steps apart."""
+    found: list[_Part] = []
+    begin = 0
+    while begin < len(parts):
+        first, axes = parts[begin]
+        end = begin + 1
+        step = parts[end][0] - first if end < len(parts) else first
+        while (
+            end < len(parts)
+            and parts[end][1] == axes
+            and np.array_equal(parts[end][0], first + (end - begin) * step)
+        ):
+            end += 1
+        extent = end - begin
+        found.append((first, [_axis(extent, step), *axes] if extent > 1 else axes))
+        begin = end
+    return found
+
+
+def _axis(extent: int, step: UopArray) -> Axis:
+    return Axis(extent, (int(step[0]), int(step[1]), int(step[2])))
 
 
 def _masked(strides: Triple, used: tuple[bool, bool, bool]) -> Triple:

@@ -212,3 +212,102 @@ def test_a_schedule_serves_other_sizes(accel: Shell) -> None:
     other = ["compile", "gemm", "-m", 23, "-n", 70, "-k", 9, "--shift", 6, "--config", "tiny"]
     accel(*other, "--schedule", "s.json", "-o", "p.accel")
     assert accel("run", "p.accel", "--json").json["mismatches"] == 0
+
+
+# --- convolutions and dense layers -----------------------------------------------------------------
+
+CONV = ["compile", "conv2d", "--ic", 5, "--oc", 9, "--size", "6x7", "--kernel", 3, "-o", "p.accel"]
+DENSE = ["compile", "dense", "--ic", 20, "--oc", 9, "-o", "p.accel"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "workload"),
+    [
+        (CONV, package.conv2d(1, 5, 6, 7, 9, 3)),
+        ([*CONV, "-n", 2, "--padding", "1"], package.conv2d(2, 5, 6, 7, 9, 3, padding=1)),
+        (
+            [*CONV, "--kernel", "3x2", "--stride", "2x1", "--padding", "1,2", "--relu"],
+            package.conv2d(1, 5, 6, 7, 9, (3, 2), stride=(2, 1), padding=(1, 2), relu=True),
+        ),
+        (
+            [*CONV, "--dilation", "2x1", "--padding", "2,1"],
+            package.conv2d(1, 5, 6, 7, 9, 3, padding=(2, 1), dilation=(2, 1)),
+        ),
+        (
+            [*CONV, "--padding", "1, 0,2,3", "--bias", "--shift", 4, "--clip=-3,100"],
+            package.conv2d(1, 5, 6, 7, 9, 3, padding=(1, 0, 2, 3), bias=True, shift=4, clip=(-3, 100)),
+        ),
+        (DENSE, package.dense(1, 20, 9)),
+        (
+            [*DENSE, "--batch", 3, "--bias", "--relu", "--shift", 5, "--clip", "0,9"],
+            package.dense(3, 20, 9, bias=True, relu=True, shift=5, clip=(0, 9)),
+        ),
+    ],
+)
+def test_layers(arguments: list[object], workload: package.Workload, accel: Shell) -> None:
+    accel(*arguments)
+    program = Program.load("p.accel")
+    assert program.config == package.machine("vta").config
+    assert program.source is not None
+    assert program.source["options"] == {"workload": workload.name, **workload.parameters, "fold": True}
+    assert program.code == package.build(workload, "vta").code
+    assert accel("run", "p.accel", "--json").json["mismatches"] == 0
+
+
+def test_why_a_layer_is_scheduled_as_it_is(accel: Shell) -> None:
+    found = accel(*CONV, "--explain", "--json", "--config", "tiny").json
+    workload, config = package.conv2d(1, 5, 6, 7, 9, 3), package.machine("tiny").config
+    wanted = candidates(workload, config)
+    assert [c["predicted_cycles"] for c in found["candidates"]] == [
+        round(c.prediction.cycles) for c in wanted
+    ]
+    plan = wanted[0].plan
+    first = found["candidates"][0]
+    assert (first["tile_oc"], first["tile_h"], first["tile_w"], first["step_ic"], first["step_kh"]) == (
+        plan.channels * 8,
+        plan.rows,
+        plan.columns,
+        plan.depth * 4,
+        plan.kernel_rows,
+    )
+    text = accel(*CONV, "--explain", "--config", "tiny").text
+    assert f"{first['tile_oc']} x {first['tile_h']} x {first['tile_w']}" in text.splitlines()[1]
+
+
+def test_a_layers_schedule_can_be_saved_and_given_back(accel: Shell) -> None:
+    accel(*CONV, "--padding", 1, "--bias", "--shift", 3, "--save-schedule", "s.toml")
+    code = Program.load("p.accel").code
+    accel(*CONV, "--padding", 1, "--bias", "--shift", 3, "--schedule", "s.toml")
+    assert Program.load("p.accel").code == code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--size", "6x"], "Invalid value for '--size': '6x' is not of the form H[xW]"),
+        (["--size", "6x7x8"], "Invalid value for '--size': '6x7x8' is not of the form H[xW]"),
+        (["--kernel", "a"], "Invalid value for '--kernel': 'a' is not of the form KH[xKW]"),
+        (
+            ["--padding", "1,2,3"],
+            "Invalid value for '--padding': '1,2,3' is not of the form P | Y,X | TOP,LEFT,BOTTOM,RIGHT",
+        ),
+        (["--clip", "3"], "Invalid value for '--clip': '3' is not of the form LOW,HIGH"),
+    ],
+)
+def test_bad_numbers(arguments: list[object], message: str, accel: Shell) -> None:
+    accel.refused(*CONV, *arguments, message=f"{message} (see 'accel compile conv2d --help')")
+    assert not Path("p.accel").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kernel", "9"], "the kernel is 9 high; the input with its padding is 6"),
+        (["--stride", "0"], "stride is (0,); it must be a positive integer or two of them"),
+        (["--clip", "5,-5"], "clip is (5, -5); it must be two ascending integers in -128..127"),
+        (["--shift", "40"], "shift is 40; it must be in 0..31"),
+        (["--oc", "0"], "OC is 0; it must be a positive integer"),
+    ],
+)
+def test_bad_layers(arguments: list[object], message: str, accel: Shell) -> None:
+    accel.refused(*CONV, *arguments, message=message)

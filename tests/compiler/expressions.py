@@ -75,9 +75,18 @@ class _Builder:
         return [tensor[tuple(index for index, _ in indices)] for indices in every]
 
     def _tensor(self, shape: Sequence[int]) -> Tensor:
+        if self.rng.random() < 0.15:
+            return self._padded(shape)
         if self.left > 0 and prod(shape) <= LARGEST_GRID and self.rng.random() < 0.6:
             return self.computed(shape)
         return te.placeholder(shape, self.rng.choice(("int8", "int8", "int32")), name=self._name("P"))
+
+    def _padded(self, shape: Sequence[int]) -> Tensor:
+        """A tensor of this shape that is zero towards its ends."""
+        before = [self.rng.randint(0, min(3, n - 1)) for n in shape]
+        after = [self.rng.randint(0, min(3, n - 1 - b)) for n, b in zip(shape, before, strict=True)]
+        inner = [n - b - a for n, b, a in zip(shape, before, after, strict=True)]
+        return te.pad(self._tensor(inner), before, after, name=self._name("Z"))
 
     def _index(self, axes: Sequence[IterVar]) -> tuple[Expr, int]:
         """An index and its largest value."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr import Binary, Cast, Const, Expr, IterVar, Read, Sum
+from accel.compiler.expr import Binary, Cast, Const, Expr, Guarded, IterVar, Read, Sum
 from accel.compiler.tensor import Compute, Tensor
 
 Array = npt.NDArray[Any]
@@ -48,10 +48,24 @@ def _compute(op: Compute, inputs: Mapping[str, Array], known: dict[Tensor, Array
             return source[tuple(value(i) for i in expr.indices)].astype(np.int64)
         if isinstance(expr, Cast):
             return wrapped(value(expr.value), expr.to)
+        if isinstance(expr, Guarded):
+            return guarded(expr)
         if isinstance(expr, Sum):
             return wrapped(np.broadcast_to(value(expr.body), shape).sum(axis=summed), "int32")
         assert isinstance(expr, Binary)
         return wrapped(operated(expr.op, value(expr.a), value(expr.b)), "int32")
+
+    def guarded(expr: Guarded) -> Array:
+        """Point by point, so that nothing is read where it must not be."""
+        result = np.zeros(shape, dtype=np.int64)
+        holds = [np.broadcast_to(value(a) < value(b), shape) for a, b in expr.conditions]
+        for point in np.argwhere(np.logical_and.reduce(holds)):
+            at = {v: np.array(n) for v, n in zip(every, point, strict=True)}
+            whole = grid.copy()
+            grid.update(at)
+            result[tuple(point)] = value(expr.value).item()
+            grid.update(whole)
+        return result
 
     return np.broadcast_to(wrapped(value(op.body), op.dtype), op.shape).astype(op.dtype)
 
@@ -105,5 +119,5 @@ def _reads(expr: Expr) -> list[Tensor]:
     if isinstance(expr, Read):
         assert isinstance(expr.tensor, Tensor)
         return [expr.tensor]
-    parts = {Binary: ("a", "b"), Cast: ("value",), Sum: ("body",)}.get(type(expr), ())
+    parts = {Binary: ("a", "b"), Cast: ("value",), Sum: ("body",), Guarded: ("value",)}.get(type(expr), ())
     return [tensor for part in parts for tensor in _reads(getattr(expr, part))]

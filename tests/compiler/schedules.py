@@ -1,6 +1,6 @@
 """Random schedules: any legal operators in any order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from math import prod
@@ -35,6 +35,7 @@ class Choice(NamedTuple):
 OPERATORS = (
     *("split", "split", "tile", "fuse", "reorder", "unroll"),
     *("cache_read", "cache_write", "compute_at", "compute_at", "set_scope"),
+    *("compute_root", "compute_inline"),
 )
 choices = st.lists(
     st.builds(Choice, st.sampled_from(OPERATORS), st.integers(0, 9), st.integers(0, 99), st.integers(0, 99)),
@@ -88,6 +89,13 @@ def _apply(schedule: Schedule, choice: Choice) -> bool:
                 schedule[copy].compute_at(*stage.attach)
         case "compute_at":
             return _compute_at(schedule, stage, choice)
+        case "compute_root":
+            return _moved(schedule, stage, stage.compute_root)
+        case "compute_inline":
+            attached = any(s.attach is not None and s.attach[0] is stage for s in schedule.stages)
+            if stage.tensor in schedule.outputs or stage.reduce_axis or attached:
+                return False
+            stage.compute_inline()
         case "set_scope":
             if stage.tensor in schedule.outputs:
                 return False
@@ -107,12 +115,18 @@ def _compute_at(schedule: Schedule, stage: Stage, choice: Choice) -> bool:
     if not consumers:
         return False
     consumer = consumers[choice.loop % len(consumers)]
-    before = stage.attach
-    stage.compute_at(consumer, consumer.leaves[choice.number % len(consumer.leaves)])
+    leaf = consumer.leaves[choice.number % len(consumer.leaves)]
+    return _moved(schedule, stage, lambda: stage.compute_at(consumer, leaf))
+
+
+def _moved(schedule: Schedule, stage: Stage, move: Callable[[], None]) -> bool:
+    """Move a stage, unless what it needs or who needs it would then be elsewhere."""
+    before = stage.attach, stage.rooted
+    move()
     with suppress(ScheduleError):
         if iterations(lower(schedule).body) <= MOST_ITERATIONS:
             return True
-    stage.attach = before
+    stage.attach, stage.rooted = before
     schedule.steps.pop()
     return False
 

@@ -1,13 +1,14 @@
 """Boxes of blocks become the right micro-ops and transfers, in as few instructions as there can be."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import accel
@@ -328,6 +329,69 @@ def test_dma_copy2d_loads_what_it_declares(config: Config, memory: Memory, name:
     want = memory_before
     want[4:10] = source[[1, 2, 6, 7, 11, 12]]
     np.testing.assert_array_equal(pad, want)
+
+
+SIDE = st.integers(0, 3) | st.integers(14, 18)
+
+
+@examples(120)
+@given(st.lists(st.tuples(st.integers(0, 3), SIDE, SIDE), min_size=1, max_size=3), st.sampled_from([1, 2, 3]))
+def test_dma_copy2d_writes_zeros_around_what_it_loads(dims: list[tuple[int, int, int]], step: int) -> None:
+    """Any number on any side of a box, also where nothing is left to be loaded."""
+    config = Config(
+        batch=1, block_in=1, block_out=4, inp_bytes=1 << 16, uop_bytes=64, wgt_bytes=64, acc_bytes=64
+    )
+    extents, padding = tuple(n for n, _, _ in dims), tuple((a, b) for _, a, b in dims)
+    source = np.arange(1, 4 ** len(dims) * step ** len(dims) + 1, dtype=np.uint8).view(np.int8)
+    source = source.reshape((4 * step,) * len(dims))
+    strides = tuple(int(step * np.prod(source.shape[n + 1 :])) for n in range(len(dims)))
+    want = np.pad(source[tuple(slice(0, step * n, step) for n in extents)], padding)
+    assume(want.size <= 1 << 15)
+    local = tuple(int(np.prod(want.shape[n + 1 :])) for n in range(len(dims)))
+    pads, main = Scratchpads.random(config, 0), Dram.of(config)
+    main.write(64, source.tobytes())
+    before = pads.inp.copy()
+    target = Target(config=config, extents=extents, memory=Memory.INP, padding=padding)
+    run(dma_copy2d(target, inp(9, *local), dram(64, *strides)), config, pads, main)
+    before[9 : 9 + want.size, 0, 0] = want.reshape(-1)
+    np.testing.assert_array_equal(pads.inp, before)
+
+
+def test_zeros_that_fit_the_fields_are_part_of_the_load() -> None:
+    target = Target(config=STOCK, extents=(4, 6), memory=Memory.INP, padding=((15, 2), (1, 15)))
+    (load,) = (item.instruction for item in dma_copy2d(target, inp(0, 22, 1), dram(0, 6, 1)))
+    assert load == Load(
+        memory=Memory.INP,
+        y_size=4,
+        x_size=6,
+        x_stride=6,
+        y_pad_0=15,
+        y_pad_1=2,
+        x_pad_0=1,
+        x_pad_1=15,
+    )
+    beyond = replace(target, padding=((16, 0), (0, 0)))
+    assert [item.instruction for item in dma_copy2d(beyond, inp(0, 6, 1), dram(0, 6, 1))] == [
+        Load(memory=Memory.INP, x_size=96, y_pad_0=1),
+        Load(memory=Memory.INP, sram_base=96, y_size=1, x_size=24, x_stride=24),
+    ]
+
+
+def test_stores_write_no_zeros() -> None:
+    target = Target(config=STOCK, extents=(4,), memory=Memory.OUT, padding=((1, 0),))
+    with refused(TensorizeError, "dma_copy2d to dram has padding ((1, 0),); only LOADs write zeros"):
+        dma_copy2d(target, dram(0, 1), acc(0, 1))
+
+
+def test_loops_that_were_chosen() -> None:
+    """The hardware's loops run over them, whatever their length; not if one runs backwards."""
+    target = Target(config=STOCK, extents=(3, 9, 2), loops=(0, 2))
+    (item,) = fill_zero(target, acc(0, 20, 2, 1))
+    assert isinstance(item.instruction, Gemm)
+    assert (item.instruction.iter_out, item.instruction.iter_in, len(item.uops)) == (3, 2, 9)
+    (item,) = fill_zero(target, acc(40, -20, 2, 1))
+    assert isinstance(item.instruction, Gemm)
+    assert (item.instruction.iter_out, item.instruction.iter_in, len(item.uops)) == (18, 1, 3)
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)

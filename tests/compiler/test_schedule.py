@@ -224,6 +224,41 @@ def test_compute_at() -> None:
     )
 
 
+def test_compute_root() -> None:
+    _, B, C, s = stages()
+    s[B].compute_at(s[C], "y")
+    s[B].compute_root()
+    assert te.format_nest(te.lower(s)) == te.format_nest(te.lower(te.create_schedule(C)))
+    assert s.steps[-1] == {"op": "compute_root", "stage": "B"}
+
+
+def test_compute_root_of_a_copy() -> None:
+    """It goes to its reader's intrinsic unless told otherwise."""
+    A = te.placeholder((4, 32), "int32", name="A")
+    C = te.compute((4, 32), lambda y, x: A[y, x] + 1, name="C", dtype="int8")
+    s = te.create_schedule(C)
+    CL = s[s.cache_write(C, M.acc_buffer)]
+    AL = s[s.cache_read(A, M.acc_buffer)]
+    _, _, yi, _ = CL.tile(*CL.axis, 1, 8)
+    CL.tensorize(yi, M.alu)
+    assert "acc_buffer AL[1][8]" in te.format_nest(te.lower(s))
+    AL.compute_root()
+    assert "acc_buffer AL[4][32]" in te.format_nest(te.lower(s))
+    AL.compute_at(CL, "yo")
+    assert "acc_buffer AL[1][32]" in te.format_nest(te.lower(s))
+
+
+def test_compute_inline() -> None:
+    _, B, _, s = stages()
+    s[B].compute_inline()
+    assert te.format_nest(te.lower(s)) == dedent("""\
+        for y in range(10):
+            C[y] = A[y] * 2 + A[y+2] * 2
+        """)
+    assert [stage.name for stage in s.stages] == ["C"]
+    assert s.steps == [{"op": "compute_inline", "stage": "B"}]
+
+
 def test_compute_at_again_moves_it() -> None:
     _, B, C, s = stages()
     yo, yi = s[C].split("y", 5)
@@ -464,6 +499,14 @@ def test_names_are_checked() -> None:
             "'A' is no stage of this schedule; valid are B, C",
         ),
         (lambda s, A, B, C: s[C].compute_at(s[B], "y"), "C cannot be computed at B, which does not need it"),
+        (
+            lambda s, A, B, C: s[C].compute_inline(),
+            "C is an output; only what others read can be inlined",
+        ),
+        (
+            lambda s, A, B, C: (s[s.cache_read(A, M.acc_buffer)].compute_at(B, "y"), s[B].compute_inline()),
+            "AL is computed at a loop of B, which has none if it is inlined",
+        ),
     ],
 )
 def test_schedules_refuse(operate: Callable[..., object], message: str) -> None:

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from accel.access import loop_shape
 from accel.isa import Gemm, Loops, UopArray
 from accel.sim.functional import patterns
-from accel.sim.functional.patterns import Axis, Box, affine_box, index_chunks, is_injective, strided
+from accel.sim.functional.patterns import (
+    Axis,
+    Box,
+    affine_box,
+    affine_boxes,
+    apart,
+    index_chunks,
+    is_injective,
+    strided,
+)
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import assert_same_effect
 from tests.sim.functional.boxes import MACHINE, rows_of
@@ -64,6 +73,43 @@ def test_a_box_enumerates_the_same_indices_in_the_same_order(instruction: Loops,
 def test_every_box_without_repeated_points_is_found(inner: list[Axis]) -> None:
     spread = [Axis(axis.extent, (4**n, 0, axis.strides[2])) for n, axis in enumerate(inner)]
     assert affine_box(rows_of(spread[::-1]), loop_shape(Gemm(), MACHINE)) is not None
+
+
+@examples(200)
+@given(st.lists(axes, min_size=1, max_size=4), st.integers(1, 12))
+def test_boxes_together_enumerate_all_micro_ops(parts: list[list[Axis]], most: int) -> None:
+    """Of several boxes, one after the other."""
+    uops = np.concatenate([rows_of(part, (9 * n, 0, 7 * n)) for n, part in enumerate(parts)])
+    shape = loop_shape(Gemm(iter_out=2, dst_factor_out=50, iter_in=3, src_factor_in=1), MACHINE)
+    boxes = affine_boxes(uops, shape, most)
+    every = affine_boxes(uops, shape, len(uops))
+    assert every is not None
+    if boxes is None:
+        assert len(every) > most
+        return
+    assert len(boxes) <= most
+    wanted = [[d + 50 * i, s + j, w] for i in range(2) for j in range(3) for d, s, w in uops.tolist()]
+    assert sorted(point for box in boxes for point in points(box)) == sorted(wanted)
+
+
+def test_as_few_boxes_as_there_are() -> None:
+    parts = [[Axis(6, (7, 7, 0))], [Axis(2, (0, 7, 3)), Axis(7, (7, 7, 0))], [Axis(5, (7, 7, 0))]]
+    uops = np.concatenate([rows_of(part, (n, 20 * n, 0)) for n, part in enumerate(parts)])
+    boxes = affine_boxes(uops, loop_shape(Gemm(), MACHINE), 10)
+    assert boxes is not None
+    assert [box.axes for box in boxes] == [tuple(part) for part in parts]
+
+
+@examples(100)
+@given(axes)
+def test_boxes_taken_apart_hold_the_same(inner: list[Axis]) -> None:
+    box = Box((3, 4, 5), tuple(inner))
+    parts = apart(box)
+    moving = [axis for axis in inner if axis.strides[0]]
+    assert bool(parts) == bool(moving)
+    if parts:
+        assert sorted(point for part in parts for point in points(part)) == sorted(points(box))
+        assert all(len(part.axes) == len(inner) - 1 for part in parts)
 
 
 def test_micro_ops_that_are_no_box() -> None:

@@ -1,0 +1,23 @@
+"""What the analytical models compare."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from accel.compiler.conv_schedule import ConvPlan
+from accel.compiler.model import Prediction
+from accel.compiler.plans import GemmPlan
+
+PlanT = TypeVar("PlanT", GemmPlan, ConvPlan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate(Generic[PlanT]):
+    """A plan and what the model predicts for it.
+
+    Attributes:
+        read_bytes: of operands that it loads from DRAM, those that are loaded again counted again.
+    """
+
+    plan: PlanT
+    prediction: Prediction
+    read_bytes: int

@@ -1,0 +1,618 @@
+"""An analytical model of convolutions: how many cycles a tiled one takes.
+
+Like :mod:`accel.compiler.model` for matrix products, it steps through tiles and steps of the sum, not
+instructions, and knows what each load, GEMM and store takes and which of them wait for one another. Long
+programs settle down: once the pace of like tiles is known, they are not gone through any more.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from accel.access import DramRows
+from accel.compiler.conv_schedule import ConvPlan
+from accel.compiler.model import Prediction
+from accel.compiler.plans import IntArray
+from accel.compiler.workload import Workload
+from accel.config import INSTRUCTION_BYTES, UOP_BYTES, Config
+from accel.timing import (
+    FETCH_STARTUP,
+    REQUEST_STARTUP,
+    STORE_READ_DELAY,
+    WRITE_DELAY,
+    burst_beats,
+    compute_depth,
+)
+
+Number = TypeVar("Number", int, IntArray)
+"""One, or one for each of many plans."""
+
+_TOKEN = 1
+"""Cycles from a push to the pop it allows."""
+_STEADY = 3
+"""How often a kind of tiles is gone through before its pace is known."""
+_ALIKE = 1e-6
+"""Paces are equal that differ by less."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvShape:
+    """A convolution in blocks of the GEMM core.
+
+    Attributes:
+        batches, channels, depth: blocks of the batch, of output and of input channels.
+        rows, columns: of the output.
+        height, width: of the input.
+        kernel: rows and columns.
+        stride: of the output in rows and columns of what is loaded.
+        skip: distance of the rows that are loaded.
+        dilation: of the kernel in rows and columns of the input.
+        top, left: zeros in front of the input, which are neither loaded nor multiplied.
+        bias: whether there is one.
+        folded: whether reset and bias are one operation.
+        passes: operations on each accumulator besides GEMM.
+    """
+
+    batches: int
+    channels: int
+    depth: int
+    rows: int
+    columns: int
+    height: int
+    width: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    skip: int
+    dilation: tuple[int, int]
+    top: int
+    left: int
+    bias: bool
+    folded: bool
+    passes: int
+
+    @property
+    def taps(self) -> int:
+        """Elements of the kernel."""
+        return self.kernel[0] * self.kernel[1]
+
+    @cached_property
+    def down(self) -> IntArray:
+        """For each row of the output and of the kernel, whether they meet in a row of the input."""
+        stride = self.stride[0] * self.skip
+        return _meet(self.rows, self.kernel[0], stride, self.dilation[0], self.top, self.height)
+
+    @cached_property
+    def across(self) -> IntArray:
+        """For each column of the output and of the kernel, whether they meet in a column of the input."""
+        return _meet(self.columns, self.kernel[1], self.stride[1], self.dilation[1], self.left, self.width)
+
+    def reach(self, way: int, outputs: Number, taps: Number | int) -> Number:
+        """Rows (``way`` 0) or columns (1) of what is loaded that so many neighbours of the output and of the
+        kernel meet, and what lies between."""
+        return (outputs - 1) * self.stride[way] + (taps - 1) * self.dilation[way] + 1
+
+    @property
+    def gemms(self) -> int:
+        """Micro-ops of GEMM that any plan takes."""
+        blocks = self.batches * self.channels * self.depth
+        return blocks * int(self.down.sum()) * int(self.across.sum())
+
+    @property
+    def outputs(self) -> int:
+        """Blocks of the output."""
+        return self.batches * self.channels * self.rows * self.columns
+
+    @property
+    def slots(self) -> int:
+        """Micro-ops that any plan takes."""
+        return self.gemms + self.outputs * self.passes
+
+
+def _meet(outputs: int, kernel: int, stride: int, dilation: int, before: int, size: int) -> IntArray:
+    place = np.arange(outputs)[:, None] * stride + np.arange(kernel) * dilation - before
+    return ((place >= 0) & (place < size)).astype(np.int64)
+
+
+def conv_shape(workload: Workload, config: Config) -> ConvShape:
+    """The shape of a convolution on a machine."""
+    sizes = workload.parameters
+    _, channels, rows, columns = workload.output.shape
+    data, _ = workload.factors
+    window = data.tensor.shape
+    kernel = tuple(sizes["kernel"])
+    vertical, horizontal = sizes["stride"]
+    dilation = tuple(sizes["dilation"])
+    reach = (kernel[0] - 1) * dilation[0] + 1
+    skip = vertical if rows > 1 and window[2] < (rows - 1) * vertical + reach else 1
+    top, left, _, _ = sizes["padding"]
+    length = sizes["IC"] * kernel[0] * kernel[1]
+    return ConvShape(
+        batches=-(-sizes["N"] // config.batch),
+        channels=-(-channels // config.block_out),
+        depth=-(-sizes["IC"] // config.block_in),
+        rows=rows,
+        columns=columns,
+        height=sizes["H"],
+        width=sizes["W"],
+        kernel=(kernel[0], kernel[1]),
+        stride=(vertical // skip, horizontal),
+        skip=skip,
+        dilation=(dilation[0], dilation[1]),
+        top=top,
+        left=left,
+        bias=workload.bias is not None,
+        folded=workload.epilogue.folds(length),
+        passes=workload.epilogue.passes(length),
+    )
+
+
+@dataclass(frozen=True)
+class Moved:
+    """One or several LOADs or STOREs together.
+
+    Attributes:
+        beats: on the bus.
+        bursts, instructions: how many.
+    """
+
+    beats: int
+    bursts: int
+    instructions: int
+
+
+class ConvModel:
+    """Predicts plans for one convolution on one machine."""
+
+    def __init__(self, shape: ConvShape, config: Config) -> None:
+        self.shape = shape
+        self.config = config
+        self.drain = compute_depth(config)
+        self._known: dict[tuple[object, ...], Moved] = {}
+
+    def predict(self, plan: ConvPlan) -> Prediction:
+        """The cycles of a plan, and how busy it keeps each unit."""
+        return _Walk(self, plan).predict()
+
+    # --- transfers ---------------------------------------------------------------------------------
+
+    def loaded(self, top: int, rows: int, left: int, columns: int, depth: int) -> Moved:
+        """``rows`` and ``columns`` of the padded input, without the padding, from ``top`` and ``left`` on, in
+        ``depth`` blocks of channels."""
+        shape = self.shape
+        if shape.skip == 1:
+            rows = min(top + rows, shape.top + shape.height) - max(top, shape.top)
+        columns = min(left + columns, shape.left + shape.width) - max(left, shape.left)
+        key = ("inp", rows, columns, depth)
+        if key not in self._known:
+            self._known[key] = self._boxes(
+                self.config.inp_element_bytes,
+                (depth, shape.height * shape.width),
+                (rows, shape.skip * shape.width),
+                columns,
+            )
+        return self._known[key]
+
+    def weights(self, channels: int, depth: int, kernel_rows: int) -> Moved:
+        """Weights of blocks of output and input channels and of some rows of the kernel."""
+        shape = self.shape
+        key = ("wgt", channels, depth, kernel_rows)
+        if key not in self._known:
+            self._known[key] = self._boxes(
+                self.config.wgt_element_bytes,
+                (channels, shape.depth * shape.taps),
+                (depth, shape.taps),
+                kernel_rows * shape.kernel[1],
+            )
+        return self._known[key]
+
+    def stored(self, channels: int, rows: int, columns: int) -> Moved:
+        """A tile of the output."""
+        shape = self.shape
+        key = ("out", channels, rows, columns)
+        if key not in self._known:
+            self._known[key] = self._boxes(
+                self.config.out_element_bytes,
+                (channels, shape.rows * shape.columns),
+                (rows, shape.columns),
+                columns,
+            )
+        return self._known[key]
+
+    def bias(self, channels: int) -> Moved:
+        """The bias of some blocks of channels."""
+        return self._boxes(self.config.acc_element_bytes, (1, 1), (1, 1), channels)
+
+    def _boxes(self, element: int, boxes: tuple[int, int], rows: tuple[int, int], row: int) -> Moved:
+        """Runs of ``row`` elements in as few instructions as possible.
+
+        Args:
+            element: bytes.
+            boxes, rows: how often the runs repeat, and how far apart, in elements.
+            row: elements.
+        """
+        dims = [dim for dim in (boxes, rows) if dim[0] != 1]
+        while dims and dims[-1][1] == row:
+            row *= dims.pop()[0]
+        repeats = dims[0][0] if len(dims) > 1 else 1
+        count, stride = dims[-1] if dims else (1, row)
+        if min(count, row) < 1:
+            return Moved(0, 0, 0)
+        beats = burst_beats(DramRows(0, count, row * element, stride * element), self.config)
+        return Moved(repeats * sum(beats), repeats * len(beats), repeats)
+
+
+class _Tile(NamedTuple):
+    """Where a tile is, in tiles."""
+
+    batch: int
+    row: int
+    column: int
+    channel: int
+
+
+class _Part(NamedTuple):
+    """A part of a dimension that was cut."""
+
+    begin: int
+    size: int
+
+    @property
+    def span(self) -> slice:
+        return slice(self.begin, self.begin + self.size)
+
+
+@dataclass
+class _Pace:
+    """What groups of tiles, or steps, of one kind take, and how often in a row that was the same."""
+
+    of: object = None
+    seen: int = 0
+    cycles: float = 0.0
+    busy: Sequence[float] = ()
+
+    def take(self, of: object, before: tuple[float, ...], after: tuple[float, ...]) -> None:
+        """Another one has been gone through; ``before`` and ``after`` are the walk's clocks.
+
+        As long as loads take more than GEMM, what was loaded ahead is used up; that is not steady.
+        """
+        cycles, loading, *busy = (b - a for a, b in zip(before, after, strict=True))
+        steady = of == self.of and abs(cycles - self.cycles) < _ALIKE and loading < cycles + _ALIKE
+        self.seen = self.seen + 1 if steady else 1
+        self.of, self.cycles, self.busy = of, cycles, busy
+
+
+class _Walk:
+    """One pass through the tiles of a plan."""
+
+    def __init__(self, model: ConvModel, plan: ConvPlan) -> None:
+        self.model, self.plan = model, plan
+        self.shape, self.config = model.shape, model.config
+        shape = self.shape
+        self.channels = _cuts(shape.channels, plan.channels)
+        self.rows = _cuts(shape.rows, plan.rows)
+        self.columns = _cuts(shape.columns, plan.columns)
+        self.along_depth = plan.thread_axis == "depth"
+        self.row_kinds = [shape.down[part.span].tobytes() for part in self.rows]
+        self.column_kinds = [shape.across[part.span].tobytes() for part in self.columns]
+        self.steps = [
+            (depth, kernel)
+            for depth in _cuts(shape.depth, plan.depth)
+            for kernel in _cuts(shape.kernel[0], plan.kernel_rows)
+        ]
+        if self.along_depth:  # the loop over input channels is inside
+            self.steps.sort(key=lambda step: step[1].begin)
+        self.stays = len(self.steps) <= (plan.threads if self.along_depth else 1)
+        """Whether buffers may still hold what is needed next."""
+        self.load_free = self.port_free = self.compute_free = self.write_free = 0.0
+        self.busy = [0.0, 0.0, 0.0]
+        """Cycles in which compute, load and store unit are at work."""
+        self.fetched = 0
+        self.gemm_instructions = 1 if shape.gemms == shape.outputs * shape.depth * shape.taps else 2
+        """Of each step."""
+        self.down: dict[tuple[int, _Part], int] = {}
+        self.across: dict[int, int] = {}
+        self.flying: deque[_Flight] = deque()
+        self.bursts = self.instructions = 0
+        """In flight."""
+        self.used: dict[int, float] = {}
+        """By buffers: when the GEMM that read them last is done."""
+        self.stored: dict[int, float] = {}
+        """By accumulators: when the last tile in them is stored."""
+        self.held: dict[tuple[str, int], object] = {}
+        """What buffers hold."""
+        self.waiting = False
+        """Whether a bias that stays is still to be loaded."""
+
+    def predict(self) -> Prediction:
+        self._startup()
+        paces: dict[object, _Pace] = {}
+        before: object = None
+        groups = list(self._groups())
+        for group in groups:
+            kind = self._kind(group)
+            pace = paces.setdefault((before, kind), _Pace())
+            before = kind
+            if pace.seen >= _STEADY and group is not groups[-1]:
+                self._skip(pace)
+                self.held.update(self._held_after(group))
+                continue
+            start = self.clocks
+            self._group(group)
+            pace.take(kind, start, self.clocks)
+        end = max(self.compute_free + self.model.drain, *self.stored.values())
+        compute, load, store = self.busy
+        return Prediction(cycles=end + 1, compute=compute, load=load, store=store)
+
+    @property
+    def clocks(self) -> tuple[float, ...]:
+        """How far computing and loading have come, and how long each unit was at work."""
+        return self.compute_free, self.port_free, *self.busy
+
+    # --- tiles -------------------------------------------------------------------------------------
+
+    def _groups(self) -> Iterator[list[_Tile]]:
+        """The tiles, in groups that are interleaved."""
+        plan = self.plan
+        together = 1 if self.along_depth else plan.threads
+        along_rows = plan.thread_axis == "rows"
+        rows = list(_chunks(range(len(self.rows)), together if along_rows else 1))
+        channels = list(_chunks(range(len(self.channels)), 1 if along_rows else together))
+        for outer in [[c] for c in channels] if plan.outer == "channels" else [channels]:
+            for n in range(self.shape.batches):
+                for ys in rows:
+                    for x in range(len(self.columns)):
+                        for os in outer:
+                            yield [_Tile(n, y, x, o) for y in ys for o in os]
+
+    def _kind(self, group: list[_Tile]) -> object:
+        """Groups of one kind take the same time if the one before them is of the same kind."""
+        sizes = tuple(
+            (self.row_kinds[tile.row], self.column_kinds[tile.column], self.channels[tile.channel].size)
+            for tile in group
+        )
+        return sizes, tuple(self.held.get(key) == value for key, value in self._held_after(group))
+
+    def _held_after(self, group: list[_Tile]) -> Iterator[tuple[tuple[str, int], object]]:
+        """What buffers hold behind a group, as far as that may stay."""
+        for slot, tile in enumerate(group):
+            yield from self._bias_of(slot, tile)
+            if self.stays:
+                for step in range(len(self.steps)):
+                    yield from self._operands(slot, tile, step)
+
+    def _operands(self, slot: int, tile: _Tile, step: int) -> Iterator[tuple[tuple[str, int], object]]:
+        """What the buffers of a step are to hold."""
+        buffers = step % self.plan.threads if self.along_depth else slot
+        yield ("inp", buffers), (tile.batch, tile.row, tile.column, step)
+        yield ("wgt", buffers), (tile.channel, step)
+
+    def _bias_of(self, slot: int, tile: _Tile) -> Iterator[tuple[tuple[str, int], object]]:
+        """What a bias that does not stay is to hold for a tile."""
+        if self.shape.bias and not self.plan.bias_stays:
+            shared = self.plan.outer == "channels" and self.plan.thread_axis == "channels"
+            yield (
+                ("bias", 0 if shared or self.plan.thread_axis == "depth" else slot),
+                tile.channel // self.plan.threads if shared else tile.channel,
+            )
+
+    def _elements(self, tile: _Tile) -> int:
+        """Accumulators of a tile."""
+        return self.rows[tile.row].size * self.columns[tile.column].size * self.channels[tile.channel].size
+
+    def _gemms(self, tile: _Tile, depth: _Part, kernel: _Part) -> int:
+        """Micro-ops of GEMM in a step of a tile."""
+        key = (tile.row, kernel)
+        if key not in self.down:
+            rows = self.rows[tile.row].span, kernel.span
+            self.down[key] = int(self.shape.down[rows].sum())
+        if tile.column not in self.across:
+            self.across[tile.column] = int(self.shape.across[self.columns[tile.column].span].sum())
+        channels = self.channels[tile.channel].size
+        return channels * depth.size * self.down[key] * self.across[tile.column]
+
+    def _skip(self, pace: _Pace) -> None:
+        """Go on as if something of a known pace had been gone through."""
+        self.busy = [a + b for a, b in zip(self.busy, pace.busy, strict=True)]
+        self.load_free += pace.cycles
+        self.port_free += pace.cycles
+        self.compute_free += pace.cycles
+        self.write_free += pace.cycles
+        for flight in self.flying:
+            flight.end += pace.cycles
+        self.used = {key: end + pace.cycles for key, end in self.used.items()}
+        self.stored = {key: end + pace.cycles for key, end in self.stored.items()}
+
+    def _group(self, group: list[_Tile]) -> None:
+        plan = self.plan
+        pace = _Pace()
+        for number, (depth, kernel) in enumerate(self.steps):
+            if pace.seen >= _STEADY and number < len(self.steps) - 1 and pace.of == (depth.size, kernel):
+                self._skip(pace)
+                continue
+            start = self.clocks
+            for slot, tile in enumerate(group):
+                elements = self._elements(tile)
+                buffers = number % plan.threads if self.along_depth else slot
+                if not number:
+                    self._bias_of_tile(slot, tile)
+                ready = self._load(buffers, self._loads(slot, tile, number))
+                if not number:
+                    self._compute(elements, self.stored.get(slot, 0.0))
+                self.used[buffers] = self._compute(self._gemms(tile, depth, kernel), ready + _TOKEN)
+                self._fetch(self.gemm_instructions)
+                if number == len(self.steps) - 1:
+                    done = self._compute(elements * (self.shape.passes - 1), 0.0)
+                    self._store(slot, tile, done)
+                    self._fetch(self.shape.passes)
+            pace.take((depth.size, kernel), start, self.clocks)
+
+    # --- units -------------------------------------------------------------------------------------
+
+    def _startup(self) -> None:
+        """Fetching the first instructions, micro-ops, clearing of accumulators."""
+        config, plan, shape = self.config, self.plan, self.shape
+        first = FETCH_STARTUP + config.read_latency + WRITE_DELAY
+        tiles = len(self.channels) * len(self.rows) * len(self.columns) * shape.batches
+        instructions = 3 + tiles * (3 * len(self.steps) + shape.passes + 1)
+        ahead = min(config.fetch_buffer, instructions)
+        self.port_free = first + ahead * INSTRUCTION_BYTES / config.bus_bytes
+        self.load_free = first + 12
+        loops = sorted(
+            (plan.channels, plan.rows, plan.columns, plan.depth, plan.kernel_rows, shape.kernel[1])
+        )
+        uops = plan.threads * (prod(loops[:-2]) + 2)
+        self.port_free += uops * UOP_BYTES / config.bus_bytes
+        self.compute_free = self.port_free + WRITE_DELAY + 1
+        if shape.folded:
+            sets = 1 if self.along_depth else plan.threads
+            self.compute_free += sets * plan.channels * plan.rows * plan.columns + self.model.drain
+        self.waiting = shape.bias and plan.bias_stays
+
+    def _bias_of_tile(self, slot: int, tile: _Tile) -> None:
+        """LOAD of a bias that does not stay."""
+        for key, value in self._bias_of(slot, tile):
+            if self.held.get(key) != value:
+                self.held[key] = value
+                size = self.channels[tile.channel].size
+                self._bias(self.model.bias(size), self.compute_free + self.model.drain)
+
+    def _bias(self, bias: Moved, start: float) -> None:
+        """A LOAD of the compute unit; it is empty before and after."""
+        first = max(start + REQUEST_STARTUP + self.config.read_latency, self.port_free)
+        self.port_free = first + bias.beats
+        self.compute_free = self.port_free + WRITE_DELAY + 1
+        self._fetch(1)
+
+    def _fetch(self, instructions: int) -> None:
+        """Reading instructions, which takes the port from others once the first buffer is used up."""
+        self.fetched += instructions
+        if self.fetched > self.config.fetch_buffer:
+            self.port_free += instructions * INSTRUCTION_BYTES / self.config.bus_bytes
+
+    def _compute(self, slots: float, ready: float) -> float:
+        """Run micro-ops once they may start; returns when their results are there."""
+        self.compute_free = max(self.compute_free, ready) + slots
+        self.busy[0] += slots
+        return self.compute_free + self.model.drain
+
+    def _loads(self, slot: int, tile: _Tile, step: int) -> list[Moved]:
+        """What a step has to load: input and weights that its buffers do not hold already."""
+        shape, model = self.shape, self.model
+        depth, kernel = self.steps[step]
+        found = []
+        for key, content in self._operands(slot, tile, step):
+            if self.held.get(key) == content:
+                continue
+            self.held[key] = content
+            if key[0] == "wgt":
+                found.append(model.weights(self.channels[tile.channel].size, depth.size, kernel.size))
+                continue
+            row, column = self.rows[tile.row], self.columns[tile.column]
+            found.append(
+                model.loaded(
+                    row.begin * shape.stride[0] + kernel.begin * shape.dilation[0],
+                    shape.reach(0, row.size, kernel.size),
+                    column.begin * shape.stride[1],
+                    shape.reach(1, column.size, shape.kernel[1]),
+                    depth.size,
+                )
+            )
+        return found
+
+    def _load(self, buffers: int, loads: list[Moved]) -> float:
+        """Operands of a step; returns when they are there."""
+        free = self.used.get(buffers, 0.0)
+        if self.waiting and loads:
+            self.waiting = False
+            return self._first_load(loads)
+        return max([self._transfer(moved, free) for moved in loads], default=0.0)
+
+    def _first_load(self, loads: list[Moved]) -> float:
+        """Operands of the first step, and in front of the last of them the bias."""
+        start = self.compute_free
+        done = [self._transfer(moved, 0.0) for moved in loads[:-1]]
+        self._bias(self.model.bias(self.shape.channels), start)
+        self.load_free = max(self.load_free, start)
+        return max([*done, self._transfer(loads[-1], 0.0)])
+
+    def _transfer(self, moved: Moved, free: float) -> float:
+        """LOADs into buffers that are free from some cycle on; returns when they have retired."""
+        config = self.config
+        start = max(self.load_free, free + _TOKEN)
+        while self.flying and self.flying[0].end < start:
+            landed = self.flying.popleft()
+            self.bursts -= landed.bursts
+            self.instructions -= landed.instructions
+        start = max(start, self._landed("instructions", 1 - config.loads_in_flight))
+        asked = max(start + REQUEST_STARTUP, self._landed("bursts", 1 - config.outstanding))
+        first = max(asked + config.read_latency, self.port_free)
+        beats = moved.beats / max(1, moved.bursts)
+        data = float(moved.beats)
+        if moved.bursts > config.outstanding:
+            data = max(data, moved.bursts * (config.read_latency + beats) / config.outstanding)
+        if moved.instructions > config.loads_in_flight:
+            each = config.read_latency + moved.beats / moved.instructions + 3
+            data = max(data, moved.instructions * each / config.loads_in_flight)
+        self.port_free = first + data
+        flight = _Flight(self.port_free, data, moved.bursts, moved.instructions)
+        self.flying.append(flight)
+        self.bursts += moved.bursts
+        self.instructions += moved.instructions
+        self.load_free = max(
+            asked + moved.bursts,
+            self._landed("bursts", -config.outstanding),
+            self._landed("instructions", -config.loads_in_flight),
+        )
+        self.busy[1] += moved.beats
+        self._fetch(moved.instructions)
+        return self.port_free + WRITE_DELAY
+
+    def _landed(self, what: str, excess: int) -> float:
+        """When so few are in flight that ``excess`` and all of them together are none too many."""
+        excess += self.bursts if what == "bursts" else self.instructions
+        if excess <= 0:
+            return 0.0
+        for flight in self.flying:
+            number = flight.bursts if what == "bursts" else flight.instructions
+            if excess <= number:
+                return flight.end - flight.data * (1 - excess / number)
+            excess -= number
+        return self.port_free
+
+    def _store(self, slot: int, tile: _Tile, ready: float) -> None:
+        config = self.config
+        moved = self.model.stored(
+            self.channels[tile.channel].size, self.rows[tile.row].size, self.columns[tile.column].size
+        )
+        first = max(ready + _TOKEN + REQUEST_STARTUP + STORE_READ_DELAY, self.write_free)
+        self.write_free = first + max(moved.beats, moved.bursts * config.write_latency / config.outstanding)
+        self.busy[2] += moved.beats
+        self.stored[slot] = self.write_free + config.write_latency
+
+
+@dataclass
+class _Flight:
+    """LOADs in flight: when the last of their data is there, how long it takes, bursts and instructions."""
+
+    end: float
+    data: float
+    bursts: int
+    instructions: int
+
+
+def _cuts(size: int, part: int) -> list[_Part]:
+    """The parts that ``size`` is cut into; the last one may be shorter."""
+    return [_Part(begin, min(part, size - begin)) for begin in range(0, size, part)]
+
+
+def _chunks(numbers: range, size: int) -> Iterator[range]:
+    """``numbers``, ``size`` of them at a time."""
+    for begin in range(0, len(numbers), size):
+        yield numbers[begin : begin + size]

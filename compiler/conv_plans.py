@@ -1,0 +1,201 @@
+"""Many plans of a convolution at once: which fit, and a rough bound of what each takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, get_args
+
+import numpy as np
+
+from accel.compiler.conv_model import ConvShape
+from accel.compiler.conv_schedule import ConvPlan, Outer, ThreadAxis
+from accel.compiler.plans import BoolArray, FloatArray, IntArray
+from accel.config import Config
+from accel.timing import compute_depth
+
+THREAD_AXES = get_args(ThreadAxis)
+OUTERS = get_args(Outer)
+
+
+class ConvTable(NamedTuple):
+    """One array per attribute of :class:`~accel.compiler.conv_schedule.ConvPlan`; choices by number."""
+
+    channels: IntArray
+    rows: IntArray
+    columns: IntArray
+    depth: IntArray
+    kernel_rows: IntArray
+    threads: IntArray
+    thread_axis: IntArray
+    outer: IntArray
+
+    @classmethod
+    def grid(cls, *choices: Sequence[int]) -> ConvTable:
+        """All combinations of choices for each attribute."""
+        return cls(*(axis.reshape(-1) for axis in np.meshgrid(*choices, indexing="ij")))
+
+    @classmethod
+    def of(cls, plans: Sequence[ConvPlan]) -> ConvTable:
+        """The table of some plans."""
+        rows = [
+            (
+                *(p.channels, p.rows, p.columns, p.depth, p.kernel_rows, p.threads),
+                THREAD_AXES.index(p.thread_axis),
+                OUTERS.index(p.outer),
+            )
+            for p in plans
+        ]
+        return cls(*np.array(rows, dtype=np.int64).reshape(-1, len(cls._fields)).T)
+
+    def take(self, chosen: IntArray | BoolArray) -> ConvTable:
+        """Some of the plans."""
+        return ConvTable(*(array[chosen] for array in self))
+
+    def plans(self, shape: ConvShape, config: Config) -> list[ConvPlan]:
+        """The plans one by one."""
+        stays = Sizes(shape, config, self).bias_stays
+        return [
+            ConvPlan(
+                channels=channels,
+                rows=rows,
+                columns=columns,
+                depth=depth,
+                kernel_rows=kernel_rows,
+                threads=threads,
+                thread_axis=THREAD_AXES[axis],
+                outer=OUTERS[outer],
+                bias_stays=stay,
+            )
+            for channels, rows, columns, depth, kernel_rows, threads, axis, outer, stay in zip(
+                *(array.tolist() for array in self), stays.tolist(), strict=True
+            )
+        ]
+
+
+class Sizes:
+    """What follows from a table of plans: numbers of tiles and steps, sizes of buffers."""
+
+    def __init__(self, shape: ConvShape, config: Config, table: ConvTable) -> None:
+        self.shape, self.config, self.table = shape, config, table
+        self.along_channels = table.thread_axis == THREAD_AXES.index("channels")
+        self.along_rows = table.thread_axis == THREAD_AXES.index("rows")
+        self.along_depth = table.thread_axis == THREAD_AXES.index("depth")
+        self.pixels_outer = table.outer == OUTERS.index("pixels")
+        self.across_channels = -(-shape.channels // table.channels)
+        self.down_rows = -(-shape.rows // table.rows)
+        self.pixel_tiles = shape.batches * self.down_rows * -(-shape.columns // table.columns)
+        self.tiles = self.across_channels * self.pixel_tiles
+        self.depths = -(-shape.depth // table.depth)
+        self.steps = self.depths * -(-shape.kernel[0] // table.kernel_rows)
+        self.elements = table.channels * table.rows * table.columns
+        """Accumulators of a tile."""
+        self.accumulators = np.where(self.along_depth, 1, table.threads) * self.elements
+        """Of all threads."""
+        self.inputs = (
+            table.depth
+            * np.minimum(shape.reach(0, table.rows, table.kernel_rows), -(-shape.height // shape.skip))
+            * np.minimum(shape.reach(1, table.columns, shape.kernel[1]), shape.width)
+        )
+        """Elements of a step."""
+        self.weights = table.channels * table.depth * table.kernel_rows * shape.kernel[1]
+        """Elements of a step."""
+
+    @property
+    def bias_stays(self) -> BoolArray:
+        """Whether the bias of all channels fits beside the tiles."""
+        stays: BoolArray = self.accumulators + self.shape.channels <= self.config.acc_depth
+        return stays
+
+    def fits(self) -> BoolArray:
+        """Which plans' buffers fit the scratchpads, and their tokens the counters."""
+        config, table = self.config, self.table
+        bias = np.where(self.bias_stays, self.shape.channels, self._bias_of_tiles()) * self.shape.bias
+        fitting: BoolArray = (
+            (table.threads * self.inputs <= config.inp_depth)
+            & (table.threads * self.weights <= config.wgt_depth)
+            & (self.accumulators + bias <= config.acc_depth)
+            & (table.threads <= config.token_limit)
+        )
+        return fitting
+
+    def _bias_of_tiles(self) -> IntArray:
+        threads: IntArray = np.where(
+            ~self.along_depth & (self.pixels_outer | self.along_channels), self.table.threads, 1
+        )
+        return threads * self.table.channels
+
+    def useful(self) -> BoolArray:
+        """Whether there is something to do for each thread."""
+        turns = np.where(
+            self.along_depth,
+            self.depths,
+            np.where(self.along_rows, self.down_rows, self.across_channels),
+        )
+        alone = (self.tiles * self.depths == 1) & (self.elements == 1)
+        useful: BoolArray = np.where(self.table.threads == 1, self.along_channels, (turns > 1) | alone)
+        return useful
+
+    def instructions(self) -> IntArray:
+        """About how many instructions each plan takes."""
+        per_step = 2 + np.where(self.shape.taps > 1, self.table.depth, 1)
+        number: IntArray = self.tiles * (self.steps * per_step + self.shape.passes + 1)
+        return number
+
+    def quick(self) -> FloatArray:
+        """Rough cycles of each plan, for sorting out those that cannot be good."""
+        shape, config, table = self.shape, self.config, self.table
+        latency = config.read_latency + compute_depth(config) + 8
+        inputs = self.inputs * (config.inp_element_bytes / config.bus_bytes)
+        weights = self.weights * (config.wgt_element_bytes / config.bus_bytes)
+        once = self.steps == 1
+        fills = self.tiles * self.steps
+        apart = np.where(self.along_depth, 1, table.threads)
+        input_fills = np.where(
+            once & self.pixels_outer,
+            self.pixel_tiles * np.where(self.along_channels, np.minimum(apart, self.across_channels), 1),
+            fills,
+        )
+        weight_fills = np.where(
+            once & ~self.pixels_outer,
+            self.across_channels * np.where(self.along_rows, np.minimum(apart, self.down_rows), 1),
+            fills,
+        )
+        load = inputs * input_fills + weights * weight_fills
+        store = self.elements * (config.out_element_bytes / config.bus_bytes)
+        sums = shape.slots
+        alone = table.threads == 1
+        waits = latency * np.maximum(input_fills, weight_fills)
+        stored = np.where(alone | self.along_depth, self.tiles * (store + config.write_latency), 0)
+        chained = (sums + load + waits) / table.threads
+        busy = np.maximum(np.maximum(sums, load), np.maximum(chained, self.tiles * store)) + stored
+        cleared = self.accumulators + self.elements if shape.folded else self.elements
+        bias = shape.bias * shape.channels * config.acc_element_bytes / config.bus_bytes
+        biases = np.where(self.bias_stays, 0, self.tiles * latency) * shape.bias
+        start = np.maximum(inputs + weights + bias, cleared)
+        quick: FloatArray = busy + start + store + biases + 2.0 * latency
+        return quick
+
+
+def fitting(shape: ConvShape, config: Config, threads: Sequence[int]) -> ConvTable:
+    """All plans that fit and are useful."""
+    table = ConvTable.grid(
+        part_sizes(shape.channels, 16),
+        part_sizes(shape.rows, 24),
+        part_sizes(shape.columns, 8),
+        part_sizes(shape.depth, 12),
+        sorted({1, shape.kernel[0]}),
+        threads,
+        range(len(THREAD_AXES)),
+        range(len(OUTERS)),
+    )
+    sizes = Sizes(shape, config, table)
+    return table.take(sizes.fits() & sizes.useful())
+
+
+def part_sizes(size: int, most: int) -> list[int]:
+    """Sizes that cut ``size`` into different numbers of parts, ``most`` of them, spread evenly by ratio."""
+    every = sorted({-(-size // parts) for parts in range(1, size + 1)})
+    if len(every) <= most:
+        return every
+    picked = np.unique(np.geomspace(1, len(every), most).round().astype(int)) - 1
+    return [every[i] for i in picked]

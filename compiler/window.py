@@ -1,0 +1,83 @@
+"""Windows: computations that only move, surround with zeros, and skip.
+
+``P[n, c, y, x] = A[n, c, y - 1, x - 1] if 0 < y and y < 57 ... else 0`` is a window on A, and so are
+``A[n, c, 2*y, x]`` and a plain copy. LOAD fills one in one go: what is read lies in rows a fixed distance
+apart, and zeros around it are written on the fly.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.compiler.expr import Cast, Const, Expr, Guarded, IterVar, Read, maximum, minimum
+from accel.compiler.linear import Linear, bounds, linear, margin, simplify
+from accel.compiler.nest import NO_PADDING, Range
+
+Padding = tuple[tuple[Expr, Expr], ...]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Element ``[i, ...]`` is ``read``'s tensor at ``[i * step + offset, ...]``, or zero outside of that.
+
+    Attributes:
+        read: the access.
+        steps, offsets: per dimension.
+        padded: whether there is anything outside.
+    """
+
+    read: Read
+    steps: tuple[int, ...]
+    offsets: tuple[int, ...]
+    padded: bool
+
+    def source(self, first: Sequence[Expr], extents: Sequence[Expr]) -> tuple[tuple[Range, ...], Padding]:
+        """What of the tensor a box of the window shows, and the zeros in front of and behind it.
+
+        Args:
+            first: the box's first indices.
+            extents: of the box.
+
+        Returns:
+            Ranges from the first to the last element, in between those that are skipped; padding per
+            dimension, nothing if there is none anywhere.
+        """
+        ranges: list[Range] = []
+        padding: list[tuple[Expr, Expr]] = []
+        for d, (begin, extent) in enumerate(zip(first, extents, strict=True)):
+            step, size = self.steps[d], self.read.tensor.shape[d]
+            start = simplify(begin * step + self.offsets[d])
+            if step > 1 or not self.padded:
+                ranges.append(Range(start, extent if step == 1 else simplify((extent - 1) * step + 1)))
+                padding.append(NO_PADDING)
+                continue
+            before = simplify(minimum(maximum(-start, 0), extent))
+            behind = simplify(minimum(maximum(start + extent - size, 0), extent))
+            end = simplify(minimum(start + extent, size))
+            ranges.append(Range(simplify(maximum(start, 0)), simplify(end - maximum(start, 0))))
+            padding.append((before, behind))
+        return tuple(ranges), tuple(padding) if any(p != NO_PADDING for p in padding) else ()
+
+
+def window_of(axes: Sequence[IterVar], body: Expr) -> Window | None:
+    """The window that a computation is, or None. Where it skips elements, there must be no zeros."""
+    body = body.value if isinstance(body, Cast) else body
+    read, conditions = (body.value, body.conditions) if isinstance(body, Guarded) else (body, ())
+    if not isinstance(read, Read) or len(read.indices) != len(axes):
+        return None
+    steps, offsets = [], []
+    inside: list[Linear] = []
+    for axis, index, size in zip(axes, read.indices, read.tensor.shape, strict=True):
+        form = linear(index)
+        step = form.factor(axis)
+        if step < 1 or len(form.terms) > 1:
+            return None
+        low, high = bounds(index)
+        if step > 1 and (low < 0 or high >= size):
+            return None
+        steps.append(step)
+        offsets.append(form.constant)
+        inside += [form, linear(Const(size - 1) - index)]
+    deciding = [form for form in map(margin, conditions) if bounds(form.expr())[0] < 0]
+    if not all(form in inside for form in deciding):
+        return None
+    return Window(read, tuple(steps), tuple(offsets), bool(deciding))

@@ -1,0 +1,101 @@
+"""Convolutions computed without the compiler, and random ones."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+
+import accel
+from accel.config import Config
+
+Array = npt.NDArray[Any]
+
+
+def expected(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
+    """The result of a convolution or a dense layer, by numpy's windows and int64 sums."""
+    sizes = workload.parameters
+    data, weight = (inputs[name].astype(np.int64) for name in ("data", "weight"))
+    if workload.name == "dense":
+        sums = data @ weight.T
+    else:
+        top, left, bottom, right = sizes["padding"]
+        down, across = sizes["stride"]
+        padded = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right)))
+        reach = [(k - 1) * d + 1 for k, d in zip(sizes["kernel"], sizes["dilation"], strict=True)]
+        windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(reach), axis=(2, 3))
+        dy, dx = sizes["dilation"]
+        sums = np.einsum("ncyxij,ocij->noyx", windows[:, :, ::down, ::across, ::dy, ::dx], weight)
+    return epilogue(sums, inputs.get("bias"), sizes)
+
+
+def epilogue(sums: Array, bias: Array | None, sizes: Mapping[str, Any]) -> Array:
+    """What follows the sums, whose second dimension is the channels'."""
+    value = sums.astype(np.int32).astype(np.int64)
+    if bias is not None:
+        value = value + bias.reshape((1, -1) + (1,) * (sums.ndim - 2))
+    value = value.astype(np.int32)
+    if sizes["shift"] is not None:
+        value >>= sizes["shift"]
+    if sizes["relu"]:
+        value = np.maximum(value, 0)
+    if sizes["relu"] or sizes["shift"] is not None or sizes["clip"] is not None:
+        value = value.clip(*(sizes["clip"] or (-128, 127)))
+    return value.astype(np.int8)
+
+
+def any_inputs(workload: accel.Workload, seed: int, bias: int = 1 << 20) -> dict[str, Array]:
+    """Operands over all of int8, and a bias of up to so much."""
+    rng = np.random.default_rng(seed)
+    shapes = {read.tensor.name: read.tensor.shape for read in workload.factors}
+    if "window" in shapes:
+        del shapes["window"]
+        sizes = workload.parameters
+        shapes["data"] = (sizes["N"], sizes["IC"], sizes["H"], sizes["W"])
+    inputs: dict[str, Array] = {
+        n: rng.integers(-128, 128, shape, dtype=np.int8) for n, shape in shapes.items()
+    }
+    if workload.bias is not None:
+        inputs["bias"] = rng.integers(-bias, bias + 1, workload.bias.shape, dtype=np.int32)
+    return inputs
+
+
+epilogues = st.fixed_dictionaries(
+    {
+        "bias": st.booleans(),
+        "relu": st.booleans(),
+        "shift": st.none() | st.integers(0, 31),
+        "clip": st.none() | st.tuples(st.integers(-128, 0), st.integers(0, 127)),
+    }
+)
+
+
+def _taps(draw: st.DrawFn, size: int) -> tuple[int, int]:
+    """Length and dilation of a kernel along a dimension of the padded input."""
+    taps = draw(st.integers(1, min(5, size)))
+    most = (size - 1) // (taps - 1) if taps > 1 else 2
+    return taps, draw(st.just(1) | st.integers(1, min(3, most)))
+
+
+@st.composite
+def convolutions(draw: st.DrawFn, config: Config, most: int = 3) -> accel.Workload:
+    """Up to ``most`` blocks of channels, and kernels that may be larger than the input without padding."""
+    height, width = draw(st.integers(1, 9)), draw(st.integers(1, 9))
+    top, left, bottom, right = (draw(st.integers(0, 3)) for _ in range(4))
+    kernel, dilation = zip(
+        *(_taps(draw, size) for size in (height + top + bottom, width + left + right)),
+        strict=True,
+    )
+    return accel.conv2d(
+        draw(st.integers(1, 2 * config.batch)) if config.batch < 8 else draw(st.sampled_from([1, 3, 9])),
+        draw(st.integers(1, most * config.block_in)),
+        height,
+        width,
+        draw(st.integers(1, most * config.block_out)),
+        kernel,
+        stride=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
+        padding=(top, left, bottom, right),
+        dilation=dilation,
+        **draw(epilogues),
+    )

@@ -1,0 +1,247 @@
+"""Convolutions and dense layers: what they compute, on every machine, by default and by own schedules."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import accel
+from accel import te
+from accel.compiler.conv import conv2d
+from accel.compiler.conv_model import conv_shape
+from accel.compiler.conv_plans import fitting
+from accel.compiler.data import expression_from_data, expression_to_data
+from accel.config import Config
+from accel.errors import ScheduleError, ShapeError
+from accel.isa import Load, Memory
+from accel.machines import Machine
+from accel.te import Schedule
+from tests.compiler.convs import any_inputs, convolutions, epilogues, expected
+from tests.expect import refused
+from tests.strategies import examples
+
+CONFIGS = ("vta", "gemm8x8", "tiny")
+
+
+def right(program: accel.Program, workload: accel.Workload, seed: int = 0) -> None:
+    """As numpy computes it, in an order of execution other than the program's, too."""
+    inputs = any_inputs(workload, seed)
+    want = expected(workload, inputs)
+    (name,) = (t.name for t in program.tensors if t.role == "output")
+    np.testing.assert_array_equal(program.reference(inputs)[name], want)
+    for order in ("program", "random"):
+        found = program.run(inputs, backend="functional", order=order, seed=1)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(found.outputs[name], want)
+    report = program.check()
+    assert report.ok
+    assert report.left_over == (0, 0, 0, 0)
+
+
+@examples(80)
+@given(st.data())
+def test_any_convolution_on_any_machine(data: st.DataObject) -> None:
+    machine = accel.machine(data.draw(st.sampled_from(CONFIGS)))
+    workload = data.draw(convolutions(machine.config))
+    right(accel.build(workload, machine), workload, data.draw(st.integers(0, 99)))
+
+
+@examples(40)
+@given(st.data())
+def test_any_convolution_on_machines_with_little_memory(data: st.DataObject) -> None:
+    """Scratchpads of a few dozen elements: tiles across, kernels row by row, a bias that does not stay."""
+    config = Config(
+        name="small",
+        batch=data.draw(st.sampled_from([1, 2])),
+        block_in=2,
+        block_out=data.draw(st.sampled_from([2, 4])),
+        uop_bytes=128,
+        inp_bytes=256,
+        wgt_bytes=512,
+        acc_bytes=512,
+    )
+    workload = data.draw(convolutions(config, 6))
+    if len(fitting(conv_shape(workload, config), config, (1,)).rows):
+        right(accel.build(workload, accel.machine(config)), workload)
+        return
+    message = "not even the smallest tiles of this convolution fit configuration 'small'"
+    with refused(ScheduleError, message):
+        accel.build(workload, accel.machine(config))
+
+
+@examples(40)
+@given(st.data())
+def test_any_dense_layer(data: st.DataObject) -> None:
+    machine = accel.machine(data.draw(st.sampled_from(CONFIGS)))
+    config = machine.config
+    sizes = [data.draw(st.integers(1, 3 * n)) for n in (config.batch, config.block_in, config.block_out)]
+    workload = accel.dense(*sizes, **data.draw(epilogues))
+    right(accel.build(workload, machine), workload)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_threads(name: str, threads: int) -> None:
+    workload = conv2d(1, 20, 10, 7, 40, 3, padding=1, stride=(1, 2), bias=True, relu=True, shift=6)
+    program = accel.build(workload, name, vthreads=threads)
+    right(program, workload)
+    (split,) = [s for s in program.schedule().steps if s["op"] == "bind"] or [{"axis": None}]
+    assert (threads > 1) == (split["axis"] is not None)
+
+
+def test_a_bias_beyond_what_can_be_folded() -> None:
+    """The program is compiled again, with reset and bias apart."""
+    workload = conv2d(1, 16, 5, 5, 16, 3, padding=1, bias=True, shift=8)
+    inputs = any_inputs(workload, 0) | {"bias": np.full(16, -(1 << 31), dtype=np.int32)}
+    inputs["data"][:] = 1
+    inputs["weight"][:] = 1
+    program = accel.build(workload, "vta")
+    assert program.folded
+    np.testing.assert_array_equal(
+        program.run(inputs, backend="functional").outputs["out"], expected(workload, inputs)
+    )
+
+
+def test_constant_weights() -> None:
+    workload = conv2d(1, 20, 6, 6, 12, 3, padding=1, bias=True, relu=True, shift=7)
+    inputs = any_inputs(workload, 3)
+    constants = {name: inputs.pop(name) for name in ("weight", "bias")}
+    program = accel.build(workload, "vta", constants=constants)
+    assert [t.name for t in program.tensors if t.role == "input"] == ["data"]
+    want = expected(workload, inputs | constants)
+    np.testing.assert_array_equal(program.run(inputs, backend="functional").outputs["out"], want)
+
+
+# --- one's own schedule ------------------------------------------------------------------------------
+
+
+def padded_on_the_fly(workload: accel.Workload, machine: Machine, rows: int) -> Schedule:
+    """The window is a stage in inp_buffer, so that LOADs write its zeros."""
+    config = machine.config
+    s = te.create_schedule(workload.output)
+    output, sums = s[workload.output], s[workload.sums]
+    sums.set_scope(machine.acc_buffer)
+    done = s[s.cache_write(workload.output, machine.acc_buffer)]
+    n, o, y, x = output.axis
+    yo, yi = output.split(y, rows)
+    output.reorder(yo, n, o, yi, x)
+    s[s.cache_read(s.tensor("bias"), machine.acc_buffer)].compute_root()
+    for stage in (sums, done):
+        stage.compute_at(output, yo)
+    s["window"].set_scope(machine.inp_buffer)
+    weights = s[s.cache_read(s.tensor("weight"), machine.wgt_buffer)]
+    n, o, y, x = sums.axis
+    c, dy, dx = sums.reduce_axis
+    no, oo, co, ni, oi, ci = sums.tile(n, o, c, config.batch, config.block_out, config.block_in)
+    sums.reorder(co, no, oo, y, x, dy, dx, ni, oi, ci)
+    sums.tensorize(ni, machine.gemm)
+    s["window"].compute_at(sums, co)
+    weights.compute_at(sums, co)
+    n, o, y, x = done.axis
+    no, oo, ni, oi = done.tile(n, o, config.batch, config.block_out)
+    done.reorder(no, oo, y, x, ni, oi)
+    done.tensorize(ni, machine.alu)
+    return s
+
+
+@examples(30)
+@given(st.data())
+def test_padding_on_the_fly(data: st.DataObject) -> None:
+    padding = [data.draw(st.integers(0, 20)) for _ in range(4)]
+    padding[data.draw(st.integers(0, 3))] += 1
+    workload = conv2d(
+        data.draw(st.integers(1, 2)),
+        data.draw(st.integers(1, 10)),
+        data.draw(st.integers(1, 4)),
+        data.draw(st.integers(1, 4)),
+        data.draw(st.integers(1, 10)),
+        (data.draw(st.integers(1, 2)), data.draw(st.integers(1, 2))),
+        stride=data.draw(st.integers(1, 2)),
+        padding=padding,
+        bias=True,
+        shift=3,
+    )
+    machine = accel.machine("tiny", inp_bytes=16 << 10, acc_bytes=64 << 10)
+    s = padded_on_the_fly(workload, machine, data.draw(st.integers(1, 20)))
+    inputs = any_inputs(workload, 0, 1000)
+    want = expected(workload, inputs)
+    np.testing.assert_array_equal(te.interpret(te.tensorize(s), inputs)["out"], want)
+    program = accel.build(s, machine)
+    np.testing.assert_array_equal(program.run(inputs, backend="functional").outputs["out"], want)
+
+
+def test_padding_on_the_fly_is_one_load() -> None:
+    workload = conv2d(1, 4, 6, 5, 8, 3, padding=(1, 2, 3, 4), bias=True, shift=3)
+    program = accel.build(padded_on_the_fly(workload, accel.machine("tiny", inp_bytes="2KiB"), 8), "tiny")
+    (load,) = [i for i in program.instructions if isinstance(i, Load) and i.memory == Memory.INP]
+    assert (load.y_size, load.x_size, load.x_stride) == (6, 5, 5)
+    assert (load.y_pad_0, load.x_pad_0, load.y_pad_1, load.x_pad_1) == (1, 2, 3, 4)
+
+
+@examples(20)
+@given(st.data())
+def test_every_stage_of_the_compiler_computes_the_same(data: st.DataObject) -> None:
+    machine = accel.machine("tiny")
+    workload = data.draw(convolutions(machine.config, 1))
+    schedule = accel.build(workload, machine).schedule()
+    inputs = any_inputs(workload, 0, 1000)
+    want = expected(workload, inputs)
+    for nest in (te.lower(schedule), te.tensorize(schedule)):
+        np.testing.assert_array_equal(te.interpret(nest, inputs)["out"], want)
+
+
+def test_a_convolution_of_nothing_but_padding() -> None:
+    workload, machine = conv2d(1, 4, 1, 1, 8, 1, stride=2, padding=(1, 0, 0, 0), bias=True), "tiny"
+    program = accel.build(workload, machine)
+    right(program, workload)
+    inputs = any_inputs(workload, 0)
+    for nest in (te.lower(program.schedule()), te.tensorize(program.schedule())):
+        np.testing.assert_array_equal(te.interpret(nest, inputs)["out"], expected(workload, inputs))
+    assert not any(isinstance(i, Load) and i.memory is Memory.INP for i in program.instructions)
+
+
+# --- the workload --------------------------------------------------------------------------------------
+
+
+def test_as_data_and_back() -> None:
+    output = conv2d(1, 2, 5, 6, 3, 3, padding=(1, 0, 2, 1), stride=2, bias=True, shift=4).output
+    data = expression_to_data([output])
+    assert expression_to_data(expression_from_data(data)) == data
+
+
+def test_rows_that_nobody_reads_are_skipped() -> None:
+    """Of a 1x1 kernel with steps, unless there is padding above."""
+    window, _ = conv2d(1, 1, 9, 9, 1, 1, stride=2).factors
+    assert window.tensor.shape == (1, 1, 5, 9)
+    window, _ = conv2d(1, 1, 9, 9, 1, 1, stride=2, padding=1).factors
+    assert window.tensor.shape == (1, 1, 11, 11)
+    plain, _ = conv2d(1, 1, 9, 9, 1, 3).factors
+    assert plain.tensor.name == "data"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"N": 0}, "N is 0; it must be a positive integer"),
+        ({"OC": True}, "OC is True; it must be a positive integer"),
+        ({"kernel": (3, 0)}, "kernel is (3, 0); it must be a positive integer or two of them"),
+        ({"kernel": (3, 3, 3)}, "kernel is (3, 3, 3); it must be a positive integer or two of them"),
+        ({"stride": 0}, "stride is 0; it must be a positive integer or two of them"),
+        ({"dilation": 0}, "dilation is 0; it must be a positive integer or two of them"),
+        ({"dilation": (4, 1)}, "the kernel is 9 high; the input with its padding is 7"),
+        ({"padding": -1}, "padding is -1; it must be 1, 2 or 4 integers, none negative"),
+        ({"padding": (1, 2, 3)}, "padding is (1, 2, 3); it must be 1, 2 or 4 integers, none negative"),
+        ({"kernel": (8, 1)}, "the kernel is 8 high; the input with its padding is 7"),
+        ({"kernel": (1, 8)}, "the kernel is 8 wide; the input with its padding is 7"),
+        ({"shift": 32}, "shift is 32; it must be in 0..31"),
+        ({"clip": (3, 2)}, "clip is (3, 2); it must be two ascending integers in -128..127"),
+        ({"clip": (0, 128)}, "clip is (0, 128); it must be two ascending integers in -128..127"),
+        (
+            {"IC": 20000},
+            "S sums 180000 products of int8 values; int32 is sure to hold 131071",
+        ),
+    ],
+)
+def test_bad_arguments(changes: dict[str, object], message: str) -> None:
+    arguments: dict[str, object] = {"N": 1, "IC": 4, "H": 5, "W": 5, "OC": 4, "kernel": 3, "padding": 1}
+    with refused(ShapeError, message):
+        conv2d(**({"bias": True} | arguments | changes))  # type: ignore[arg-type]

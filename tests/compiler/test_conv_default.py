@@ -1,0 +1,174 @@
+"""Default schedules of convolutions: close to the machine's limit, with few instructions, as predicted."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import accel
+from accel.compiler.build import compile_schedule
+from accel.compiler.conv_default import conv_candidates
+from accel.compiler.conv_model import ConvModel, conv_shape
+from accel.compiler.conv_plans import ConvTable, Sizes, fitting, part_sizes
+from accel.compiler.conv_schedule import conv_schedule
+from accel.config import Config
+from accel.errors import ScheduleError
+from accel.isa import Alu, Gemm, Load, Loops, Memory, decode
+from accel.sim.timing.model import simulate_timing
+from tests.compiler.convs import convolutions
+from tests.expect import refused
+from tests.strategies import examples
+
+LAYERS = {
+    "C2": ((56, 64, 64, 3, 1), 491_072),
+    "C6": ((28, 128, 256, 3, 2), 227_712),
+    "C7": ((28, 128, 256, 1, 2), 37_632),
+    "C11": ((7, 512, 512, 3, 1), 375_936),
+}
+"""Of ResNet-18: size, channels in and out, kernel, stride; and micro-ops of GEMM and ALU on vta."""
+
+
+def layer(name: str) -> accel.Workload:
+    size, ic, oc, kernel, stride = LAYERS[name][0]
+    return accel.conv2d(
+        1, ic, size, size, oc, kernel, stride=stride, padding=kernel // 2, bias=True, relu=True, shift=8
+    )
+
+
+def cycles(program: accel.Program) -> int:
+    return simulate_timing(program.instructions, program.config, address=program.code_offset).cycles
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_cycles_are_few_and_as_predicted(name: str) -> None:
+    """Hardly more than a compute unit that never waits would take."""
+    workload, config = layer(name), accel.machine("vta").config
+    slots = LAYERS[name][1]
+    assert conv_shape(workload, config).slots == slots
+    found = conv_candidates(workload, config)
+    taken = cycles(accel.build(workload, "vta"))
+    assert slots < taken < slots * (1.01 if name != "C7" else 1.08)
+    assert found[0].prediction.cycles == pytest.approx(taken, rel=0.004)
+    assert found[0].prediction.bound == "GEMM core"
+
+
+def test_threads_hide_latency() -> None:
+    one, two = (cycles(accel.build(layer("C6"), "vta", vthreads=n)) for n in (1, 2))
+    assert two < 0.97 * one
+
+
+def test_four_passes_after_the_sums_and_no_product_with_padding() -> None:
+    program = accel.build(layer("C11"), "vta")
+    loops = [i for i in program.instructions if isinstance(i, Loops)]
+    gemms = sum(i.uop_count for i in loops if isinstance(i, Gemm) and not i.reset)
+    passes = sum(i.uop_count for i in loops if isinstance(i, Alu))
+    assert gemms == 32 * 32 * (3 * 7 - 2) ** 2
+    assert passes == 4 * 32 * 49
+    assert sum(isinstance(i, Gemm) and i.reset for i in loops) == 1
+
+
+def test_gemms_and_loads_are_few_and_large() -> None:
+    """In a step of the sum two or three GEMMs, a LOAD of input and one of weights."""
+    program = accel.build(layer("C2"), "vta")
+    steps = [s for s in program.schedule().steps if s["op"] == "split" and s["names"][0] in ("co", "do")]
+    loads = [i for i in program.instructions if isinstance(i, Load)]
+    by_memory = {
+        m: sum(i.memory == m for i in loads) for m in (Memory.UOP, Memory.ACC, Memory.INP, Memory.WGT)
+    }
+    gemms = sum(isinstance(i, Gemm) and not i.reset for i in program.instructions)
+    assert steps
+    assert (by_memory[Memory.UOP], by_memory[Memory.ACC]) == (1, 1)
+    assert by_memory[Memory.INP] == by_memory[Memory.WGT]
+    assert gemms <= 3 * by_memory[Memory.INP]
+
+
+# --- the model -----------------------------------------------------------------------------------------
+
+
+@examples(25)
+@given(st.data())
+def test_predictions_of_any_plan(data: st.DataObject) -> None:
+    """Not just of good ones; of small layers, where what is not reckoned with counts most."""
+    machine = accel.machine(data.draw(st.sampled_from(["vta", "tiny", "ecp5"])))
+    config = machine.config
+    kernel, height, width = (data.draw(st.integers(low, high)) for low, high in ((1, 3), (5, 14), (5, 14)))
+    workload = accel.conv2d(
+        1,
+        config.block_in * data.draw(st.integers(1, 4)),
+        height,
+        width,
+        config.block_out * data.draw(st.integers(1, 4)),
+        kernel,
+        stride=data.draw(st.integers(1, 2)),
+        padding=data.draw(st.integers(0, kernel // 2)),
+        bias=data.draw(st.booleans()),
+        shift=data.draw(st.none() | st.just(6)),
+    )
+    shape = conv_shape(workload, config)
+    plans = fitting(shape, config, (1, 2, 3)).plans(shape, config)
+    plan = data.draw(st.sampled_from(plans))
+    image = compile_schedule(conv_schedule(workload, machine, plan), config)
+    taken = simulate_timing(decode(image.code, config), config, address=image.code_offset).cycles
+    assert ConvModel(shape, config).predict(plan).cycles == pytest.approx(taken, rel=0.5, abs=300)
+
+
+@examples(40)
+@given(st.data())
+def test_plans_that_fit_compile(data: st.DataObject) -> None:
+    config = Config(
+        name="small",
+        batch=1,
+        block_in=2,
+        block_out=4,
+        uop_bytes=1024,
+        inp_bytes=64,
+        wgt_bytes=256,
+        acc_bytes=512,
+    )
+    workload = data.draw(convolutions(config, 4))
+    shape = conv_shape(workload, config)
+    table = fitting(shape, config, (1, 2, 3, 4))
+    if not len(table.rows):
+        return
+    chosen = np.array([data.draw(st.integers(0, len(table.rows) - 1))])
+    (plan,) = table.take(chosen).plans(shape, config)
+    compile_schedule(conv_schedule(workload, accel.machine(config), plan), config)
+    sizes = Sizes(shape, config, ConvTable.of([plan]))
+    assert sizes.fits().all()
+    assert sizes.useful().all()
+
+
+def test_tables_keep_plans() -> None:
+    config = accel.machine("vta").config
+    shape = conv_shape(layer("C6"), config)
+    plans = fitting(shape, config, (1, 2)).plans(shape, config)[::97]
+    assert ConvTable.of(plans).plans(shape, config) == plans
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 56, 1000])
+def test_sizes_of_parts(size: int) -> None:
+    found = part_sizes(size, 8)
+    assert (found[0], found[-1]) == (1, size)
+    assert len(found) <= 8
+    counts = [-(-size // part) for part in found]
+    assert all(a > b for a, b in pairwise(counts))
+
+
+# --- what is refused -----------------------------------------------------------------------------------
+
+
+def test_more_threads_than_fit() -> None:
+    workload = accel.conv2d(1, 4, 8, 8, 64, 3, padding=1)
+    with refused(ScheduleError, "200 virtual threads do not fit configuration 'tiny'; at most 42 do"):
+        accel.build(workload, "tiny", vthreads=200)
+    accel.build(workload, "tiny", vthreads=42)
+
+
+def test_kernels_that_do_not_fit() -> None:
+    workload = accel.conv2d(1, 1, 1, 200, 1, (1, 200))
+    with refused(ScheduleError, "not even the smallest tiles of this convolution fit configuration 'tiny'"):
+        accel.build(workload, "tiny")
+    with refused(ScheduleError, "not even the smallest tiles of this convolution fit configuration 'tiny'"):
+        accel.build(workload, "tiny", vthreads=2)
