@@ -29,6 +29,7 @@ from accel.compiler.nest import (
     Nest,
     Node,
     Region,
+    Widen,
     format_region,
     walk_nodes,
 )
@@ -132,6 +133,8 @@ class Emission:
                 self._run_loop(node, env)
             elif isinstance(node, Clear):
                 self._emit_clear(node)
+            elif isinstance(node, Widen):
+                continue  # the host's work
             elif isinstance(node, Guard):
                 if all(evaluate(a, env) < evaluate(b, env) for a, b in node.conditions):
                     self._run(node.body, env)
