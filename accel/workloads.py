@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from accel.compiler.workload import Workload, gemm
+from accel.compiler.conv import conv2d
+from accel.compiler.workload import Workload, dense, gemm
 from accel.errors import ShapeError, nearest
 
-WORKLOADS: dict[str, Callable[..., Workload]] = {"gemm": gemm}
+WORKLOADS: dict[str, Callable[..., Workload]] = {"gemm": gemm, "dense": dense, "conv2d": conv2d}
 """Each makes a workload of its name from parameters by name; those without a default must be given."""
 
 
@@ -20,6 +21,16 @@ def parameters_of(name: str) -> dict[str, inspect.Parameter]:
     if name not in WORKLOADS:
         raise ShapeError(f"{name!r} is no workload; {nearest(name, WORKLOADS)}")
     return dict(inspect.signature(WORKLOADS[name]).parameters)
+
+
+def takes_tuples(name: str, parameter: str) -> bool:
+    """Whether a value of a workload's parameter may be several numbers.
+
+    Raises:
+        ShapeError: there is no such workload.
+    """
+    known = parameters_of(name)
+    return parameter in known and "tuple" in str(known[parameter].annotation)
 
 
 def make_workload(name: str, parameters: Mapping[str, Any]) -> Workload:

@@ -16,10 +16,10 @@ def conv2d(
     H: int,
     W: int,
     OC: int,
-    kernel: int | tuple[int, int],
+    kernel: int | tuple[int, ...],
     *,
-    stride: int | tuple[int, int] = 1,
-    padding: int | Sequence[int] = 0,
+    stride: int | tuple[int, ...] = 1,
+    padding: int | tuple[int, ...] = 0,
     groups: int = 1,
     bias: bool = False,
     relu: bool = False,
@@ -72,7 +72,8 @@ def conv2d(
     sums = compute(
         (N, OC, OH, OW),
         lambda n, o, y, x: sum(
-            read[n, channel(o), y * (SY // skip) + dy, x * SX + dx] * weight[o, c, dy, dx], axis=(c, dy, dx)
+            read[n, channel(o), _step(y, SY // skip) + dy, _step(x, SX) + dx] * weight[o, c, dy, dx],
+            axis=(c, dy, dx),
         ),
         name="out" if epilogue.is_empty else "S",
         dtype="int8" if epilogue.is_empty else None,
@@ -102,6 +103,10 @@ def conv2d(
     )
 
 
+def _step(axis: IterVar, stride: int) -> Expr:
+    return axis if stride == 1 else axis * stride
+
+
 def _window(data: Tensor, rows: int, columns: int, top: int, left: int, skip: int) -> Tensor:
     """The part of the padded input that is read, every ``skip``-th row of it; the input itself if it needs
     neither padding nor skipping."""
@@ -122,19 +127,23 @@ def _window(data: Tensor, rows: int, columns: int, top: int, left: int, skip: in
     return compute((N, IC, rows, columns), element, name="window")
 
 
-def _pair(name: str, value: int | tuple[int, int]) -> tuple[int, int]:
+def _pair(name: str, value: int | tuple[int, ...]) -> tuple[int, int]:
     """A number for both directions, or one for each.
 
     Raises:
         ShapeError: neither, or one below 1.
     """
-    pair = (value, value) if type(value) is int else value
-    if not isinstance(pair, Sequence) or len(pair) != 2 or any(type(n) is not int or n < 1 for n in pair):
+    numbers = (value,) if type(value) is int else value
+    if (
+        not isinstance(numbers, Sequence)
+        or len(numbers) not in (1, 2)
+        or any(type(n) is not int or n < 1 for n in numbers)
+    ):
         raise ShapeError(f"{name} is {value!r}; it must be a positive integer or two of them")
-    return pair[0], pair[1]
+    return numbers[0], numbers[-1]
 
 
-def _sides(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
+def _sides(padding: int | tuple[int, ...]) -> tuple[int, int, int, int]:
     """Padding at the top, left, bottom and right.
 
     Raises:

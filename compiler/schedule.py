@@ -75,7 +75,6 @@ class Stage:
             where its reader's intrinsic wants it.
         rooted: outside of all loops in any case.
         starts_after: the stage whose first copy is asked for before the first one of this stage is.
-        is_cache: made by cache_read or cache_write.
         widens: how the host computes it when it packs an input; None: the machine computes it.
     """
 
@@ -89,7 +88,6 @@ class Stage:
     attach: tuple[Stage, IterVar] | None = None
     rooted: bool = False
     starts_after: Stage | None = None
-    is_cache: bool = False
     widens: BlockDiagonal | None = None
     tensorized: tuple[IterVar, Intrinsic] | None = None
     unrolled: set[IterVar] = field(default_factory=set)
@@ -577,7 +575,7 @@ class Schedule:
         copy = _new_tensor(self._fresh(name or tensor.name + "L"), tensor, axis, tensor.dtype, tensor[axis])
         for stage in users:
             stage.body = _redirect(stage.body, tensor, copy)
-        self._insert(Stage(self, copy, axis, tensor[axis], list(axis), scope=scope, is_cache=True), users[0])
+        self._insert(Stage(self, copy, axis, tensor[axis], list(axis), scope=scope), users[0])
         named = None if readers is None else [s.name for s in users]
         self._record_cache("cache_read", tensor, scope, copy, readers=named)
         return copy
@@ -610,7 +608,6 @@ class Schedule:
             stage.leaves,
             stage.relations,
             scope=scope,
-            is_cache=True,
             tensorized=stage.tensorized,
             unrolled=stage.unrolled,
             threads=stage.threads,
