@@ -53,6 +53,7 @@ class ConvShape:
         stride: of the output in rows and columns of what is loaded.
         skip: distance of the rows that are loaded.
         top, left: zeros in front of the input, which are neither loaded nor multiplied.
+        weighted: whether there are weights; else one block is all that products need.
         bias: whether there is one.
         folded: whether reset and bias are one operation.
         passes: operations on each accumulator besides GEMM.
@@ -71,6 +72,7 @@ class ConvShape:
     skip: int
     top: int
     left: int
+    weighted: bool
     bias: bool
     folded: bool
     passes: int
@@ -121,8 +123,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
     """The shape of a convolution on a machine."""
     sizes = workload.parameters
     _, _, rows, columns = workload.output.shape
-    data, _ = workload.factors
-    window = data.tensor.shape
+    window = workload.data.tensor.shape
     kernel = tuple(sizes["kernel"])
     vertical, horizontal = sizes["stride"]
     skip = vertical if rows > 1 and window[2] < (rows - 1) * vertical + kernel[0] else 1
@@ -131,6 +132,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
     length = merged.inputs * kernel[0] * kernel[1]
     return ConvShape(
         groups=merged.count,
+        weighted="groups" in sizes,
         batches=-(-sizes["N"] // config.batch),
         channels=-(-merged.outputs // config.block_out),
         depth=-(-merged.inputs // config.block_in),
@@ -198,6 +200,8 @@ class ConvModel:
     def weights(self, channels: int, depth: int, kernel_rows: int) -> Moved:
         """Weights of blocks of output and input channels and of some rows of the kernel."""
         shape = self.shape
+        if not shape.weighted:
+            return self._boxes(self.config.wgt_element_bytes, (1, 1), (1, 1), channels * depth)
         key = ("wgt", channels, depth, kernel_rows)
         if key not in self._known:
             self._known[key] = self._boxes(
@@ -388,7 +392,10 @@ class _Walk:
         """What the buffers of a step are to hold."""
         buffers = step % self.plan.threads if self.along_depth else slot
         yield ("inp", buffers), (tile.group, tile.batch, tile.row, tile.column, step)
-        yield ("wgt", buffers), (tile.group, tile.channel, step)
+        if self.shape.weighted:
+            yield ("wgt", buffers), (tile.group, tile.channel, step)
+        else:
+            yield ("wgt", buffers), (tile.channel, self.steps[step][0].begin)
 
     def _bias_of(self, slot: int, tile: _Tile) -> Iterator[tuple[tuple[str, int], object]]:
         """What a bias that does not stay is to hold for a tile."""

@@ -100,7 +100,8 @@ class Sizes:
             * np.minimum((table.columns - 1) * shape.stride[1] + shape.kernel[1], shape.width)
         )
         """Elements of a step."""
-        self.weights = table.channels * table.depth * table.kernel_rows * shape.kernel[1]
+        taps = table.kernel_rows * shape.kernel[1] if shape.weighted else 1
+        self.weights = table.channels * table.depth * taps
         """Elements of a step."""
 
     @property
@@ -176,6 +177,8 @@ class Sizes:
             * np.where(self.along_rows, np.minimum(apart, self.down_rows), 1),
             fills,
         )
+        if not shape.weighted:
+            weight_fills = apart
         load = inputs * input_fills + weights * weight_fills
         store = self.elements * (config.out_element_bytes / config.bus_bytes)
         sums = shape.slots
