@@ -328,28 +328,46 @@ class _Walk:
         """By accumulators: when the last tile in them is stored."""
         self.held: dict[tuple[str, int], object] = {}
         """What buffers hold."""
+        self.paces: dict[object, _Pace] = {}
+        """By kinds of tiles and of those before them."""
+        self.before: object = None
+        """The kind of tiles gone through last."""
         self.waiting = False
         """Whether a bias that stays is still to be loaded."""
 
     def predict(self) -> Prediction:
         self._startup()
-        paces: dict[object, _Pace] = {}
-        before: object = None
-        groups = list(self._groups())
-        for group in groups:
+        rounds = self._chunks("groups", self.shape.groups)
+        pace = _Pace()
+        for number, groups in enumerate(rounds):
+            tiles = list(self._tiles(groups))
+            last = number == len(rounds) - 1
+            if pace.seen >= _STEADY and not last:
+                self._skip(pace)
+                self.held.update(self._held_after(tiles[-1]))
+                continue
+            start = self.clocks
+            fetching = self.fetched > self.config.fetch_buffer  # from then on, as one goes along
+            self._round(tiles, last=last)
+            if fetching:
+                pace.take(len(groups), start, self.clocks)
+        end = max(self.compute_free + self.model.drain, *self.stored.values())
+        compute, load, store = self.busy
+        return Prediction(cycles=end + 1, compute=compute, load=load, store=store)
+
+    def _round(self, tiles: list[list[_Tile]], *, last: bool) -> None:
+        """All tiles of some groups of channels; the last ones of all are gone through in any case."""
+        for number, group in enumerate(tiles):
             kind = self._kind(group)
-            pace = paces.setdefault((before, kind), _Pace())
-            before = kind
-            if pace.seen >= _STEADY and group is not groups[-1]:
+            pace = self.paces.setdefault((self.before, kind), _Pace())
+            self.before = kind
+            if pace.seen >= _STEADY and not (last and number == len(tiles) - 1):
                 self._skip(pace)
                 self.held.update(self._held_after(group))
                 continue
             start = self.clocks
             self._group(group)
             pace.take(kind, start, self.clocks)
-        end = max(self.compute_free + self.model.drain, *self.stored.values())
-        compute, load, store = self.busy
-        return Prediction(cycles=end + 1, compute=compute, load=load, store=store)
 
     @property
     def clocks(self) -> tuple[float, ...]:
@@ -358,19 +376,18 @@ class _Walk:
 
     # --- tiles -------------------------------------------------------------------------------------
 
-    def _groups(self) -> Iterator[list[_Tile]]:
-        """The tiles, in groups that are interleaved."""
-        plan = self.plan
+    def _chunks(self, axis: str, number: int) -> list[range]:
+        """Numbers of tiles in one direction, those of threads together."""
+        return list(_chunks(range(number), self.plan.threads if self.plan.thread_axis == axis else 1))
 
-        def chunks(axis: str, number: int) -> list[range]:
-            return list(_chunks(range(number), plan.threads if plan.thread_axis == axis else 1))
-
-        rows, channels = chunks("rows", len(self.rows)), chunks("channels", len(self.channels))
-        turns = [[c] for c in channels] if plan.outer == "channels" else [channels]
-        places = range(self.shape.batches), rows, range(len(self.columns))
-        for gs, outer, n, ys, x in product(chunks("groups", self.shape.groups), turns, *places):
+    def _tiles(self, groups: range) -> Iterator[list[_Tile]]:
+        """The tiles of some groups of channels; those that are interleaved come together."""
+        channels = self._chunks("channels", len(self.channels))
+        turns = [[c] for c in channels] if self.plan.outer == "channels" else [channels]
+        rows = self._chunks("rows", len(self.rows))
+        for outer, n, ys, x in product(turns, range(self.shape.batches), rows, range(len(self.columns))):
             for os in outer:
-                yield [_Tile(n, y, x, o, g) for g in gs for y in ys for o in os]
+                yield [_Tile(n, y, x, o, g) for g in groups for y in ys for o in os]
 
     def _kind(self, group: list[_Tile]) -> object:
         """Groups of one kind take the same time if the one before them is of the same kind."""

@@ -1,9 +1,9 @@
 """Means of int8 values as integers: ``((sum + offset) * factor) >> shift``, within 1 of the exact mean.
 
 ``factor / 2**shift`` is so close to one over the number of values that the result differs by 1 at most
-from the exact mean, for any int8 values. Up to 378 values no offset is needed. For many numbers beyond, 32 bits
-are too few for such a factor; then the offset is half the number of values, and the result is rounded to the
-nearest.
+from the exact mean, for any int8 values. Up to 378 values no offset is needed. For many numbers beyond, 32
+bits are too few for such a factor; then the offset is half the number of values, and the result is rounded to
+the nearest.
 """
 
 from collections.abc import Sequence
