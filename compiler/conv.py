@@ -3,7 +3,7 @@
 from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr import Expr, IterVar
 from accel.compiler.linear import simplify
-from accel.compiler.sliding import sliding, step, window
+from accel.compiler.sliding import sliding, window
 from accel.compiler.tensor import compute, placeholder, reduce_axis, sum
 from accel.compiler.workload import Workload, check_sizes
 from accel.errors import ShapeError
@@ -19,6 +19,7 @@ def conv2d(
     *,
     stride: int | tuple[int, ...] = 1,
     padding: int | tuple[int, ...] = 0,
+    dilation: int | tuple[int, ...] = 1,
     groups: int = 1,
     bias: bool = False,
     relu: bool = False,
@@ -28,8 +29,9 @@ def conv2d(
     """A two-dimensional convolution (cross-correlation, as networks have it) and an epilogue.
 
     ``data`` is int8 (N, IC, H, W), ``weight`` int8 (OC, IC // groups, KH, KW), ``out`` int8 (N, OC, OH, OW)
-    with ``OH = (H + top + bottom - KH) // stride + 1``, and OW alike. An output channel sums up the input
-    channels of its group, which is ``o // (OC // groups)``; with ``groups=IC`` the convolution is depthwise.
+    with ``OH = (H + top + bottom - (KH - 1) * dilation - 1) // stride + 1``, and OW alike. An output channel
+    sums up the input channels of its group, which is ``o // (OC // groups)``; with ``groups=IC`` the
+    convolution is depthwise.
 
     Args:
         N: inputs in a batch.
@@ -39,27 +41,28 @@ def conv2d(
         stride: steps down and to the right.
         padding: zeros around each input: one number, (vertical, horizontal), or
             (top, left, bottom, right).
+        dilation: distance of the input's elements that neighbours in the kernel meet.
         groups: into which input and output channels are divided.
         bias: add an int32 tensor ``bias`` of shape (OC,).
         relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
 
     Raises:
-        ShapeError: a size, stride, padding, shift or clip out of range, channels that the groups do not
-            divide, a kernel larger than the padded input, or sums too long for int32.
+        ShapeError: a size, stride, padding, dilation, shift or clip out of range, channels that the groups do
+            not divide, a kernel larger than the padded input, or sums too long for int32.
     """
     check_sizes(N=N, IC=IC, H=H, W=W, OC=OC, groups=groups)
     for name, channels in (("IC", IC), ("OC", OC)):
         if channels % groups:
             raise ShapeError(f"{name} is {channels}; {groups} groups do not divide it")
-    slide = sliding((H, W), kernel, stride, padding)
-    (KH, KW), (SY, SX), (OH, OW) = slide.kernel, slide.stride, slide.outputs
-    top, left, _, _ = slide.padding
+    slide = sliding((H, W), kernel, stride, padding, dilation)
+    (KH, KW), (OH, OW) = slide.kernel, slide.outputs
     epilogue = Epilogue(bias=bias, shift=shift, relu=relu, clip=clip)
     columns, outputs = IC // groups, OC // groups
     data, weight = placeholder((N, IC, H, W), name="data"), placeholder((OC, columns, KH, KW), name="weight")
     c, dy, dx = (reduce_axis((0, n), name=name) for n, name in ((columns, "c"), (KH, "dy"), (KW, "dx")))
-    skip = SY if KH == 1 and not top and (OH - 1) * SY < H else 1
-    read = window(data, (OH - 1) * (SY // skip) + KH, (OW - 1) * SX + KW, top, left, skip)
+    skip = slide.stride[0]
+    skip = skip if KH == 1 and not slide.padding[0] and (OH - 1) * skip < H else 1
+    read = window(data, slide, skip)
 
     def channel(o: IterVar) -> Expr:
         return c if groups == 1 else simplify(o // outputs * columns + c)
@@ -67,7 +70,7 @@ def conv2d(
     sums = compute(
         (N, OC, OH, OW),
         lambda n, o, y, x: sum(
-            read[n, channel(o), step(y, SY // skip) + dy, step(x, SX) + dx] * weight[o, c, dy, dx],
+            read[n, channel(o), *slide.places((y, x), (dy, dx), skip)] * weight[o, c, dy, dx],
             axis=(c, dy, dx),
         ),
         name="out" if epilogue.is_empty else "S",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from accel.timing import (
     burst_beats,
     compute_depth,
 )
+
+Number = TypeVar("Number", int, IntArray)
+"""One, or one for each of many plans."""
 
 _TOKEN = 1
 """Cycles from a push to the pop it allows."""
@@ -52,6 +55,7 @@ class ConvShape:
         kernel: rows and columns.
         stride: of the output in rows and columns of what is loaded.
         skip: distance of the rows that are loaded.
+        dilation: of the kernel in rows and columns of the input.
         top, left: zeros in front of the input, which are neither loaded nor multiplied.
         weighted: whether there are weights; else one block is all that products need.
         bias: whether there is one.
@@ -70,6 +74,7 @@ class ConvShape:
     kernel: tuple[int, int]
     stride: tuple[int, int]
     skip: int
+    dilation: tuple[int, int]
     top: int
     left: int
     weighted: bool
@@ -85,12 +90,18 @@ class ConvShape:
     @cached_property
     def down(self) -> IntArray:
         """For each row of the output and of the kernel, whether they meet in a row of the input."""
-        return _meet(self.rows, self.kernel[0], self.stride[0] * self.skip, self.top, self.height)
+        stride = self.stride[0] * self.skip
+        return _meet(self.rows, self.kernel[0], stride, self.dilation[0], self.top, self.height)
 
     @cached_property
     def across(self) -> IntArray:
         """For each column of the output and of the kernel, whether they meet in a column of the input."""
-        return _meet(self.columns, self.kernel[1], self.stride[1], self.left, self.width)
+        return _meet(self.columns, self.kernel[1], self.stride[1], self.dilation[1], self.left, self.width)
+
+    def reach(self, way: int, outputs: Number, taps: Number | int) -> Number:
+        """Rows (``way`` 0) or columns (1) of what is loaded that so many neighbours of the output and of the
+        kernel meet, and what lies between."""
+        return (outputs - 1) * self.stride[way] + (taps - 1) * self.dilation[way] + 1
 
     @property
     def gemms(self) -> int:
@@ -114,8 +125,8 @@ class ConvShape:
         return self.gemms + self.outputs * self.passes
 
 
-def _meet(outputs: int, kernel: int, stride: int, before: int, size: int) -> IntArray:
-    place = np.arange(outputs)[:, None] * stride + np.arange(kernel) - before
+def _meet(outputs: int, kernel: int, stride: int, dilation: int, before: int, size: int) -> IntArray:
+    place = np.arange(outputs)[:, None] * stride + np.arange(kernel) * dilation - before
     return ((place >= 0) & (place < size)).astype(np.int64)
 
 
@@ -126,7 +137,9 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
     window = workload.data.tensor.shape
     kernel = tuple(sizes["kernel"])
     vertical, horizontal = sizes["stride"]
-    skip = vertical if rows > 1 and window[2] < (rows - 1) * vertical + kernel[0] else 1
+    dilation = tuple(sizes["dilation"])
+    reach = (kernel[0] - 1) * dilation[0] + 1
+    skip = vertical if rows > 1 and window[2] < (rows - 1) * vertical + reach else 1
     top, left, _, _ = sizes["padding"]
     merged = merged_groups(workload, config)
     length = merged.inputs * kernel[0] * kernel[1]
@@ -143,6 +156,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
         kernel=(kernel[0], kernel[1]),
         stride=(vertical // skip, horizontal),
         skip=skip,
+        dilation=(dilation[0], dilation[1]),
         top=top,
         left=left,
         bias=workload.bias is not None,
@@ -538,10 +552,10 @@ class _Walk:
             row, column = self.rows[tile.row], self.columns[tile.column]
             found.append(
                 model.loaded(
-                    row.begin * shape.stride[0] + kernel.begin,
-                    (row.size - 1) * shape.stride[0] + kernel.size,
+                    row.begin * shape.stride[0] + kernel.begin * shape.dilation[0],
+                    shape.reach(0, row.size, kernel.size),
                     column.begin * shape.stride[1],
-                    (column.size - 1) * shape.stride[1] + shape.kernel[1],
+                    shape.reach(1, column.size, shape.kernel[1]),
                     depth.size,
                 )
             )

@@ -94,10 +94,8 @@ class Sizes:
         """Of all threads."""
         self.inputs = (
             table.depth
-            * np.minimum(
-                (table.rows - 1) * shape.stride[0] + table.kernel_rows, -(-shape.height // shape.skip)
-            )
-            * np.minimum((table.columns - 1) * shape.stride[1] + shape.kernel[1], shape.width)
+            * np.minimum(shape.reach(0, table.rows, table.kernel_rows), -(-shape.height // shape.skip))
+            * np.minimum(shape.reach(1, table.columns, shape.kernel[1]), shape.width)
         )
         """Elements of a step."""
         taps = table.kernel_rows * shape.kernel[1] if shape.weighted else 1

@@ -5,7 +5,7 @@ from itertools import groupby, product
 
 from accel.compiler.expr import Condition, Const, Expr, Guarded, IterVar
 from accel.compiler.mean import Mean, mean_of
-from accel.compiler.sliding import Sliding, sliding, step, window
+from accel.compiler.sliding import Sliding, sliding, window
 from accel.compiler.tensor import compute, placeholder, reduce_axis, sum
 from accel.compiler.workload import Workload, check_sizes
 from accel.errors import ShapeError
@@ -42,16 +42,15 @@ def avg_pool2d(
     """
     check_sizes(N=N, C=C, H=H, W=W)
     slide = _pooling((H, W), kernel, stride, padding)
-    (KH, KW), (SY, SX), (OH, OW) = slide.kernel, slide.stride, slide.outputs
-    top, left, _, _ = slide.padding
+    (KH, KW), (OH, OW) = slide.kernel, slide.outputs
     rows, columns = ([KH] * OH, [KW] * OW) if count_padding else _inside(slide)
     mean = mean_of([a * b for a, b in product(set(rows), set(columns))])
     data = placeholder((N, C, H, W), name="data")
     dy, dx = reduce_axis((0, KH), name="dy"), reduce_axis((0, KW), name="dx")
-    read = window(data, (OH - 1) * SY + KH, (OW - 1) * SX + KW, top, left, 1)
+    read = window(data, slide)
     sums = compute(
         (N, C, OH, OW),
-        lambda n, o, y, x: sum(read[n, o, step(y, SY) + dy, step(x, SX) + dx], axis=(dy, dx)),
+        lambda n, o, y, x: sum(read[n, o, *slide.places((y, x), (dy, dx))], axis=(dy, dx)),
         name="out" if mean.is_empty else "S",
         dtype="int8" if mean.is_empty else None,
     )

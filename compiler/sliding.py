@@ -17,6 +17,7 @@ class Sliding:
         kernel: of a window.
         stride: steps down and to the right.
         padding: zeros at the top, left, bottom and right.
+        dilation: distance of a window's elements, down and across.
 
     Raises:
         ShapeError: the kernel is larger than the padded input.
@@ -26,9 +27,10 @@ class Sliding:
     kernel: tuple[int, int]
     stride: tuple[int, int]
     padding: tuple[int, int, int, int]
+    dilation: tuple[int, int] = (1, 1)
 
     def __post_init__(self) -> None:
-        for name, whole, length in zip(("high", "wide"), self._padded, self.kernel, strict=True):
+        for name, whole, length in zip(("high", "wide"), self._padded, self.reach, strict=True):
             if length > whole:
                 raise ShapeError(f"the kernel is {length} {name}; the input with its padding is {whole}")
 
@@ -38,14 +40,33 @@ class Sliding:
         return self.size[0] + top + bottom, self.size[1] + left + right
 
     @property
+    def reach(self) -> tuple[int, int]:
+        """Rows and columns from a window's first element to its last."""
+        (KH, KW), (DY, DX) = self.kernel, self.dilation
+        return (KH - 1) * DY + 1, (KW - 1) * DX + 1
+
+    @property
     def outputs(self) -> tuple[int, int]:
         """Windows below and beside one another."""
-        (height, width), (KH, KW), (SY, SX) = self._padded, self.kernel, self.stride
-        return (height - KH) // SY + 1, (width - KW) // SX + 1
+        (height, width), (down, across), (SY, SX) = self._padded, self.reach, self.stride
+        return (height - down) // SY + 1, (width - across) // SX + 1
+
+    def places(
+        self, output: tuple[IterVar, IterVar], tap: tuple[IterVar, IterVar], skip: int = 1
+    ) -> tuple[Expr, Expr]:
+        """Row and column in :func:`window` of an element of a window."""
+        (SY, SX), (DY, DX) = self.stride, self.dilation
+        rows = _times(output[0], SY // skip) + _times(tap[0], DY)
+        return rows, _times(output[1], SX) + _times(tap[1], DX)
 
     def to_dict(self) -> dict[str, list[int]]:
-        """Kernel, stride and padding as plain data."""
-        return {"kernel": [*self.kernel], "stride": [*self.stride], "padding": [*self.padding]}
+        """Kernel, stride, padding and dilation as plain data."""
+        return {
+            "kernel": [*self.kernel],
+            "stride": [*self.stride],
+            "padding": [*self.padding],
+            "dilation": [*self.dilation],
+        }
 
 
 def sliding(
@@ -53,24 +74,29 @@ def sliding(
     kernel: int | tuple[int, ...],
     stride: int | tuple[int, ...],
     padding: int | tuple[int, ...],
+    dilation: int | tuple[int, ...] = 1,
 ) -> Sliding:
-    """Windows from one number or several for each of kernel, stride and padding.
+    """Windows from one number or several for each argument but the first.
 
     Raises:
         ShapeError: they are out of range, or the kernel is larger than the padded input.
     """
-    return Sliding(size, _pair("kernel", kernel), _pair("stride", stride), _sides(padding))
+    return Sliding(
+        size, _pair("kernel", kernel), _pair("stride", stride), _sides(padding), _pair("dilation", dilation)
+    )
 
 
-def step(axis: IterVar, stride: int) -> Expr:
-    """An index that grows by ``stride``."""
-    return axis if stride == 1 else axis * stride
+def _times(axis: IterVar, step: int) -> Expr:
+    return axis if step == 1 else axis * step
 
 
-def window(data: Tensor, rows: int, columns: int, top: int, left: int, skip: int) -> Tensor:
+def window(data: Tensor, slide: Sliding, skip: int = 1) -> Tensor:
     """The part of the padded input that is read, every ``skip``-th row of it; the input itself if it needs
     neither padding nor skipping."""
     N, IC, H, W = data.shape
+    (OH, OW), (down, across), (SY, SX) = slide.outputs, slide.reach, slide.stride
+    rows, columns = (OH - 1) * (SY // skip) + down, (OW - 1) * SX + across
+    top, left, _, _ = slide.padding
     below, beside = max(0, (rows - 1) * skip + 1 - top - H), max(0, columns - left - W)
     if skip == 1 and not (top or left or below or beside):
         return data
