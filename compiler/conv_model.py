@@ -11,13 +11,14 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import prod
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from accel.access import DramRows
-from accel.compiler.conv_schedule import ConvPlan
+from accel.compiler.conv_schedule import ConvPlan, merged_groups
 from accel.compiler.model import Prediction
 from accel.compiler.plans import IntArray
 from accel.compiler.workload import Workload
@@ -47,7 +48,8 @@ class ConvShape:
     """A convolution in blocks of the GEMM core.
 
     Attributes:
-        batches, channels, depth: blocks of the batch, of output and of input channels.
+        groups: of channels, merged to whole blocks.
+        batches, channels, depth: blocks of the batch, and of a group's output and input channels.
         rows, columns: of the output.
         height, width: of the input.
         kernel: rows and columns.
@@ -55,11 +57,13 @@ class ConvShape:
         skip: distance of the rows that are loaded.
         dilation: of the kernel in rows and columns of the input.
         top, left: zeros in front of the input, which are neither loaded nor multiplied.
+        weighted: whether there are weights; else one block is all that products need.
         bias: whether there is one.
         folded: whether reset and bias are one operation.
         passes: operations on each accumulator besides GEMM.
     """
 
+    groups: int
     batches: int
     channels: int
     depth: int
@@ -73,6 +77,7 @@ class ConvShape:
     dilation: tuple[int, int]
     top: int
     left: int
+    weighted: bool
     bias: bool
     folded: bool
     passes: int
@@ -101,13 +106,18 @@ class ConvShape:
     @property
     def gemms(self) -> int:
         """Micro-ops of GEMM that any plan takes."""
-        blocks = self.batches * self.channels * self.depth
+        blocks = self.groups * self.batches * self.channels * self.depth
         return blocks * int(self.down.sum()) * int(self.across.sum())
 
     @property
     def outputs(self) -> int:
         """Blocks of the output."""
-        return self.batches * self.channels * self.rows * self.columns
+        return self.groups * self.batches * self.channels * self.rows * self.columns
+
+    @property
+    def biases(self) -> int:
+        """Blocks of the bias."""
+        return self.groups * self.channels
 
     @property
     def slots(self) -> int:
@@ -123,20 +133,22 @@ def _meet(outputs: int, kernel: int, stride: int, dilation: int, before: int, si
 def conv_shape(workload: Workload, config: Config) -> ConvShape:
     """The shape of a convolution on a machine."""
     sizes = workload.parameters
-    _, channels, rows, columns = workload.output.shape
-    data, _ = workload.factors
-    window = data.tensor.shape
+    _, _, rows, columns = workload.output.shape
+    window = workload.data.tensor.shape
     kernel = tuple(sizes["kernel"])
     vertical, horizontal = sizes["stride"]
     dilation = tuple(sizes["dilation"])
     reach = (kernel[0] - 1) * dilation[0] + 1
     skip = vertical if rows > 1 and window[2] < (rows - 1) * vertical + reach else 1
     top, left, _, _ = sizes["padding"]
-    length = sizes["IC"] * kernel[0] * kernel[1]
+    merged = merged_groups(workload, config)
+    length = merged.inputs * kernel[0] * kernel[1]
     return ConvShape(
+        groups=merged.count,
+        weighted="groups" in sizes,
         batches=-(-sizes["N"] // config.batch),
-        channels=-(-channels // config.block_out),
-        depth=-(-sizes["IC"] // config.block_in),
+        channels=-(-merged.outputs // config.block_out),
+        depth=-(-merged.inputs // config.block_in),
         rows=rows,
         columns=columns,
         height=sizes["H"],
@@ -202,6 +214,8 @@ class ConvModel:
     def weights(self, channels: int, depth: int, kernel_rows: int) -> Moved:
         """Weights of blocks of output and input channels and of some rows of the kernel."""
         shape = self.shape
+        if not shape.weighted:
+            return self._boxes(self.config.wgt_element_bytes, (1, 1), (1, 1), channels * depth)
         key = ("wgt", channels, depth, kernel_rows)
         if key not in self._known:
             self._known[key] = self._boxes(
@@ -255,6 +269,7 @@ class _Tile(NamedTuple):
     row: int
     column: int
     channel: int
+    group: int
 
 
 class _Part(NamedTuple):
@@ -327,28 +342,46 @@ class _Walk:
         """By accumulators: when the last tile in them is stored."""
         self.held: dict[tuple[str, int], object] = {}
         """What buffers hold."""
+        self.paces: dict[object, _Pace] = {}
+        """By kinds of tiles and of those before them."""
+        self.before: object = None
+        """The kind of tiles gone through last."""
         self.waiting = False
         """Whether a bias that stays is still to be loaded."""
 
     def predict(self) -> Prediction:
         self._startup()
-        paces: dict[object, _Pace] = {}
-        before: object = None
-        groups = list(self._groups())
-        for group in groups:
+        rounds = self._chunks("groups", self.shape.groups)
+        pace = _Pace()
+        for number, groups in enumerate(rounds):
+            tiles = list(self._tiles(groups))
+            last = number == len(rounds) - 1
+            if pace.seen >= _STEADY and not last:
+                self._skip(pace)
+                self.held.update(self._held_after(tiles[-1]))
+                continue
+            start = self.clocks
+            fetching = self.fetched > self.config.fetch_buffer  # from then on, as one goes along
+            self._round(tiles, last=last)
+            if fetching:
+                pace.take(len(groups), start, self.clocks)
+        end = max(self.compute_free + self.model.drain, *self.stored.values())
+        compute, load, store = self.busy
+        return Prediction(cycles=end + 1, compute=compute, load=load, store=store)
+
+    def _round(self, tiles: list[list[_Tile]], *, last: bool) -> None:
+        """All tiles of some groups of channels; the last ones of all are gone through in any case."""
+        for number, group in enumerate(tiles):
             kind = self._kind(group)
-            pace = paces.setdefault((before, kind), _Pace())
-            before = kind
-            if pace.seen >= _STEADY and group is not groups[-1]:
+            pace = self.paces.setdefault((self.before, kind), _Pace())
+            self.before = kind
+            if pace.seen >= _STEADY and not (last and number == len(tiles) - 1):
                 self._skip(pace)
                 self.held.update(self._held_after(group))
                 continue
             start = self.clocks
             self._group(group)
             pace.take(kind, start, self.clocks)
-        end = max(self.compute_free + self.model.drain, *self.stored.values())
-        compute, load, store = self.busy
-        return Prediction(cycles=end + 1, compute=compute, load=load, store=store)
 
     @property
     def clocks(self) -> tuple[float, ...]:
@@ -357,19 +390,18 @@ class _Walk:
 
     # --- tiles -------------------------------------------------------------------------------------
 
-    def _groups(self) -> Iterator[list[_Tile]]:
-        """The tiles, in groups that are interleaved."""
-        plan = self.plan
-        together = 1 if self.along_depth else plan.threads
-        along_rows = plan.thread_axis == "rows"
-        rows = list(_chunks(range(len(self.rows)), together if along_rows else 1))
-        channels = list(_chunks(range(len(self.channels)), 1 if along_rows else together))
-        for outer in [[c] for c in channels] if plan.outer == "channels" else [channels]:
-            for n in range(self.shape.batches):
-                for ys in rows:
-                    for x in range(len(self.columns)):
-                        for os in outer:
-                            yield [_Tile(n, y, x, o) for y in ys for o in os]
+    def _chunks(self, axis: str, number: int) -> list[range]:
+        """Numbers of tiles in one direction, those of threads together."""
+        return list(_chunks(range(number), self.plan.threads if self.plan.thread_axis == axis else 1))
+
+    def _tiles(self, groups: range) -> Iterator[list[_Tile]]:
+        """The tiles of some groups of channels; those that are interleaved come together."""
+        channels = self._chunks("channels", len(self.channels))
+        turns = [[c] for c in channels] if self.plan.outer == "channels" else [channels]
+        rows = self._chunks("rows", len(self.rows))
+        for outer, n, ys, x in product(turns, range(self.shape.batches), rows, range(len(self.columns))):
+            for os in outer:
+                yield [_Tile(n, y, x, o, g) for g in groups for y in ys for o in os]
 
     def _kind(self, group: list[_Tile]) -> object:
         """Groups of one kind take the same time if the one before them is of the same kind."""
@@ -390,8 +422,11 @@ class _Walk:
     def _operands(self, slot: int, tile: _Tile, step: int) -> Iterator[tuple[tuple[str, int], object]]:
         """What the buffers of a step are to hold."""
         buffers = step % self.plan.threads if self.along_depth else slot
-        yield ("inp", buffers), (tile.batch, tile.row, tile.column, step)
-        yield ("wgt", buffers), (tile.channel, step)
+        yield ("inp", buffers), (tile.group, tile.batch, tile.row, tile.column, step)
+        if self.shape.weighted:
+            yield ("wgt", buffers), (tile.group, tile.channel, step)
+        else:
+            yield ("wgt", buffers), (tile.channel, self.steps[step][0].begin)
 
     def _bias_of(self, slot: int, tile: _Tile) -> Iterator[tuple[tuple[str, int], object]]:
         """What a bias that does not stay is to hold for a tile."""
@@ -399,7 +434,7 @@ class _Walk:
             shared = self.plan.outer == "channels" and self.plan.thread_axis == "channels"
             yield (
                 ("bias", 0 if shared or self.plan.thread_axis == "depth" else slot),
-                tile.channel // self.plan.threads if shared else tile.channel,
+                (tile.group, tile.channel // self.plan.threads if shared else tile.channel),
             )
 
     def _elements(self, tile: _Tile) -> int:
@@ -459,7 +494,7 @@ class _Walk:
         """Fetching the first instructions, micro-ops, clearing of accumulators."""
         config, plan, shape = self.config, self.plan, self.shape
         first = FETCH_STARTUP + config.read_latency + WRITE_DELAY
-        tiles = len(self.channels) * len(self.rows) * len(self.columns) * shape.batches
+        tiles = shape.groups * len(self.channels) * len(self.rows) * len(self.columns) * shape.batches
         instructions = 3 + tiles * (3 * len(self.steps) + shape.passes + 1)
         ahead = min(config.fetch_buffer, instructions)
         self.port_free = first + ahead * INSTRUCTION_BYTES / config.bus_bytes
@@ -538,7 +573,7 @@ class _Walk:
         """Operands of the first step, and in front of the last of them the bias."""
         start = self.compute_free
         done = [self._transfer(moved, 0.0) for moved in loads[:-1]]
-        self._bias(self.model.bias(self.shape.channels), start)
+        self._bias(self.model.bias(self.shape.biases), start)
         self.load_free = max(self.load_free, start)
         return max([*done, self._transfer(loads[-1], 0.0)])
 

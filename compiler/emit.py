@@ -26,9 +26,11 @@ from accel.compiler.nest import (
     Copy,
     For,
     Guard,
+    Identity,
     Nest,
     Node,
     Region,
+    Widen,
     format_region,
     walk_nodes,
 )
@@ -137,6 +139,8 @@ class Emission:
                 self._run_loop(node, env)
             elif isinstance(node, Clear):
                 self._emit_clear(node)
+            elif isinstance(node, Widen | Identity):
+                continue  # the host's work
             elif isinstance(node, Guard):
                 if all(evaluate(a, env) < evaluate(b, env) for a, b in node.conditions):
                     self._run(node.body, env)

@@ -9,6 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from accel.compiler.expr import (
     Binary,
     Condition,
@@ -24,7 +27,7 @@ from accel.compiler.expr import (
 )
 from accel.compiler.linear import bounds, simplify
 from accel.compiler.scope import Scope
-from accel.layout import Preparation
+from accel.layout import BlockDiagonal, Preparation
 
 if TYPE_CHECKING:
     from accel.compiler.intrin import TensorIntrin
@@ -181,6 +184,26 @@ class Copy(Node):
 
 
 @dataclass(frozen=True)
+class Widen(Node):
+    """What the host does to an input when it packs it: ``target``, in DRAM, is read instead of ``source``."""
+
+    target: Buffer
+    source: Buffer
+    how: BlockDiagonal
+
+
+@dataclass(frozen=True)
+class Identity(Node):
+    """What the compiler puts into DRAM: one on the diagonal of ``target``, else zero."""
+
+    target: Buffer
+
+    @property
+    def value(self) -> npt.NDArray[np.int8]:
+        return np.eye(self.target.shape[0], dtype=np.int8)
+
+
+@dataclass(frozen=True)
 class Alu(Node):
     """An in-place vector operation on accumulators: ``target = op(target, operand)``."""
 
@@ -260,6 +283,10 @@ def _format_leaf(node: Node) -> str:
         return f"{format_region(node.region)} = 0"
     if isinstance(node, Clear):
         return f"{PREFIX}fill_zero({node.buffer.name})"
+    if isinstance(node, Identity):
+        return f"host.identity({node.target.name})"
+    if isinstance(node, Widen):
+        return f"host.widen({node.target.name}, {node.source.name}, groups={node.how.merged})"
     if isinstance(node, Call):
         operands = [node.output, *node.inputs]
         name = node.intrin.form_name(node.form)

@@ -207,6 +207,9 @@ def dense(
     show_default=True,
     help="Zeros around each input.",
 )
+@click.option(
+    "--groups", type=int, default=1, show_default=True, help="Of channels; as many as IC: depthwise."
+)
 @numbers_option(
     "--dilation",
     form="DY[xDX]",
@@ -228,6 +231,7 @@ def conv2d(
     kernel: tuple[int, ...],
     stride: tuple[int, ...],
     padding: tuple[int, ...],
+    groups: int,
     dilation: tuple[int, ...],
     bias: bool,
     relu: bool,
@@ -237,14 +241,15 @@ def conv2d(
 ) -> int:
     """A two-dimensional convolution on int8 operands, with int32 sums and an int8 result.
 
-    data is (N, IC, H, W), weight is (OC, IC, KH, KW), out is (N, OC, OH, OW). Without --shift, --relu and
-    --clip, out holds the low 8 bits of the sums. With any: plus bias, shift right, ReLU, saturation, in this
-    order.
+    data is (N, IC, H, W), weight is (OC, IC / groups, KH, KW), out is (N, OC, OH, OW). Without --shift,
+    --relu and --clip, out holds the low 8 bits of the sums. With any: plus bias, shift right, ReLU,
+    saturation, in this order.
 
     \b
     Example:
       accel compile conv2d --ic 64 --oc 64 --size 56 --kernel 3 --padding 1 --bias --shift 8 -o c2.accel
       accel compile conv2d --ic 3 --oc 8 --size 20x30 --kernel 5x3 --stride 2x1 --padding 2,1 -o conv.accel
+      accel compile conv2d --ic 128 --oc 128 --groups 128 --size 56 --kernel 3 --padding 1 -o depthwise.accel
     """
     return _compile(
         lambda: conv.conv2d(
@@ -256,6 +261,7 @@ def conv2d(
             kernel,
             stride=stride,
             padding=padding,
+            groups=groups,
             dilation=dilation,
             bias=bias,
             relu=relu,

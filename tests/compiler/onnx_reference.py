@@ -90,6 +90,7 @@ def onnx_result(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
             strides=list(sizes["stride"]),
             dilations=list(sizes["dilation"]),
             pads=list(sizes["padding"]),
+            group=sizes["groups"],
         )
     if workload.bias is not None:
         bias = inputs["bias"].reshape((1, -1) + (1,) * (len(workload.output.shape) - 2))
