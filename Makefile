@@ -5,6 +5,7 @@
 # make fuzz-programs   damage real programs, COUNT=10000 of them, and see that errors are clean; VECTORS as above
 # make golden write the golden files anew, and what is generated in docs
 # make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
+# make networks       measure ResNet-18's layers and matrix products anew, for docs/networks
 # make experiments    draw the plots of docs/experiments anew, but for those that need synthesis
 
 PYTHON ?= python3
@@ -16,7 +17,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COUNT ?= 10000
 SECONDS ?= 60
 
-.PHONY: demo test lint fuzz fuzz-programs golden bench experiments clean
+.PHONY: demo test lint fuzz fuzz-programs golden bench networks experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -44,6 +45,11 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/utilization.py
 	$(BIN)/python bench/predictions.py
 	$(BIN)/python bench/growth.py
+
+networks: $(VENV)/installed
+	for name in resnet18 gemm; do \
+	    $(BIN)/accel bench $$name -o docs/networks/$$name.md || exit 1; \
+	done
 
 experiments: $(VENV)/test
 	for name in pipelines latency roofline buffers; do \

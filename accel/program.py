@@ -84,6 +84,18 @@ class Program(Image):
         return schedule
 
     @property
+    def vthreads(self) -> int:
+        """How many virtual threads it was compiled with; 1 if that is not known."""
+        steps = (self.source or {}).get("schedule") or []
+        bound = {(step["stage"], step["axis"]) for step in steps if step["op"] == "bind"}
+        made = [
+            int(step["factor"])
+            for step in steps
+            if step["op"] == "split" and (step["stage"], (step["names"] or ("", ""))[1]) in bound
+        ]
+        return max(made, default=1)
+
+    @property
     def folded(self) -> bool:
         """Whether reset and bias were folded into one step where possible."""
         options = (self.source or {}).get("options")

@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from accel.compiler.workload import Workload, gemm
+from accel.compiler.conv import conv2d
+from accel.compiler.workload import Workload, dense, gemm
 from accel.errors import ShapeError, nearest
 
-WORKLOADS: dict[str, Callable[..., Workload]] = {"gemm": gemm}
+WORKLOADS: dict[str, Callable[..., Workload]] = {"gemm": gemm, "dense": dense, "conv2d": conv2d}
 """Each makes a workload of its name from parameters by name; those without a default must be given."""
 
 

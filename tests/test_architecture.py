@@ -28,6 +28,7 @@ ABOVE = {
     "views",
     "sweeps",
     "workloads",
+    "benchmarks",
     "cli",
     "__main__",
 }

@@ -12,6 +12,14 @@ from typing import Any, TypeVar
 
 import click
 from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from accel.config import Config
@@ -199,6 +207,27 @@ def busy(what: str) -> Iterator[Callable[[str], None]]:
         return
     with Console(stderr=True).status(what) as status:
         yield lambda text: status.update(f"{what}: {text}")
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal; silence in a pipe.
+
+    Gives a function that takes how much is done and how much there is, or None where nobody would see it.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def figures_table(rows: Sequence[tuple[str, str]]) -> Table:

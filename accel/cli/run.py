@@ -144,6 +144,8 @@ def print_result(program: Program, result: Result) -> None:
     if result.utilization is not None and result.roofline_fraction is not None:
         rows.append(("utilization", f"{result.utilization:.1%} of the GEMM core"))
         rows.append(("roofline", f"{result.roofline_fraction:.1%} of the limit"))
+    if result.bound_by is not None:
+        rows.append(("bound by", result.bound_by))
     rows.append(("instructions", f"{len(result.instructions):,}"))
     rows.append(("micro-ops", f"{result.uops:,}"))
     moved = ", ".join(f"{kind} {n:,}" for kind, n in result.bytes_by_kind.items() if n)
