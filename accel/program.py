@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -113,13 +114,13 @@ class Program(Image):
         Raises:
             AccelError: the seed is negative.
         """
-        _check_seed(seed)
+        check_seed(seed)
         if not self.has_expression:
             rng = np.random.default_rng(seed)
             bounds = {dtype: np.iinfo(dtype) for dtype in ("int8", "int32")}
             return {
                 name: rng.integers(bounds[dtype].min, bounds[dtype].max, shape, dtype, endpoint=True)
-                for name, (shape, dtype) in self._inputs().items()
+                for name, (shape, dtype) in self.inputs.items()
             }
         constants = {t.name for t in self.tensors if t.role == "constant"}
         drawn = random_inputs(self.outputs, seed)
@@ -208,7 +209,7 @@ class Program(Image):
             ShapeError: an input that the program does not have, or of another shape or dtype.
             MachineError, DeadlockError, LimitExceeded: the machine stopped early.
         """
-        _check_backend(backend, BACKENDS)
+        check_backend(backend, BACKENDS)
         if backend != "rtl" and (engine is not None or wave is not None):
             raise AccelError(
                 f"an engine or a wave file is given with the backend {backend!r}; they go with 'rtl'"
@@ -221,12 +222,19 @@ class Program(Image):
         program._pack(dram, values)
         packed = time.perf_counter()
         pads = Scratchpads.random(program.config, seed)
-        limits = program.limits(max_cycles, max_uops)
-        if hardware is not None:
-            with hardware:
-                done = program._run_hardware(hardware, dram, pads, *limits, record=record, progress=progress)
-        else:
-            done = program._simulate(dram, pads, backend, seed, order, *limits)
+        with hardware or nullcontext():
+            uops, found = program.launch(
+                dram,
+                pads,
+                backend=backend,
+                hardware=hardware,
+                seed=seed,
+                order=order,
+                max_cycles=max_cycles,
+                max_uops=max_uops,
+                record=record,
+                progress=progress,
+            )
         simulated = time.perf_counter()
         outputs = program._unpack(dram)
         unpacked = time.perf_counter()
@@ -239,8 +247,8 @@ class Program(Image):
             mismatches=mismatches,
             backend=backend,
             image=program,
-            uops=done[0],
-            timing=done[1],
+            uops=uops,
+            timing=found,
             compulsory=program.compulsory,
             compile_seconds=program.compile_seconds,
             pack_seconds=packed - start + unpacked - simulated,
@@ -269,67 +277,79 @@ class Program(Image):
         self, inputs: Mapping[str, npt.NDArray[Any]] | None, seed: int
     ) -> "tuple[Program, dict[str, npt.NDArray[Any]]]":
         """The program as it runs on these inputs, and a value for each."""
-        _check_seed(seed)
+        check_seed(seed)
         given = dict(inputs or {})
         self._check_inputs(given)
         values = (self.random_inputs(seed) if self._missing(given) else {}) | given
-        return self._for_values(values), values
+        return self.for_values(values), values
 
-    def _for_values(self, values: Mapping[str, npt.NDArray[Any]]) -> "Program":
-        """This program, or, where a value is beyond what its folded bias can express, an unfolded one."""
+    def for_values(self, values: Mapping[str, npt.NDArray[Any]]) -> "Program":
+        """The program for these values of its prepared inputs: an unfolded one where one of them is beyond
+        what its folded bias can express."""
         refused = any(
             tensor.role == "input"
             and tensor.preparation is not None
             and not tensor.preparation.accepts(values[tensor.name])
             for tensor in self.tensors
         )
-        if not refused or not self.has_expression:
-            return self  # packing says what is wrong
-        image = compile_schedule(self.schedule(), self.config, constants=self._constants(), fold=False)
-        return as_program(image)
+        return self._unfolded if refused and self.has_expression else self  # packing says what is wrong
+
+    @cached_property
+    def _unfolded(self) -> "Program":
+        return as_program(
+            compile_schedule(self.schedule(), self.config, constants=self._constants(), fold=False)
+        )
 
     def _hardware(self, engine: str | None, wave: str | Path | None) -> "Engine":
         from accel.hw.engines.choose import open_engine  # noqa: PLC0415  # seldom needed
 
         return open_engine(self.config, engine, wave=None if wave is None else Path(wave))
 
-    def _run_hardware(
+    def launch(
         self,
-        hardware: "Engine",
         dram: Dram,
         pads: Scratchpads,
-        max_cycles: int,
-        max_uops: int,
         *,
-        record: bool,
-        progress: Callable[[int], None] | None,
+        backend: str = "sim",
+        hardware: "Engine | None" = None,
+        seed: int = 0,
+        order: Order = "program",
+        max_cycles: int = DEFAULT_MAX_CYCLES,
+        max_uops: int = DEFAULT_MAX_UOPS,
+        record: bool = False,
+        progress: Callable[[int], None] | None = None,
     ) -> tuple[int, Timing | None]:
-        """Micro-ops executed, and what is known of cycles."""
+        """Run the program on memories that are there already, to a clean end.
+
+        Args:
+            dram: with instructions and data in it; it is changed.
+            pads: the scratchpads at the start.
+            backend: what runs it.
+            hardware: for ``rtl``, after a reset.
+            seed, order, max_cycles, max_uops, record, progress: see :meth:`run`.
+
+        Returns:
+            Micro-ops executed, and what is known of cycles.
+
+        Raises:
+            HardwareError: the hardware breaks a rule.
+            MachineError, DeadlockError, LimitExceeded: the machine stopped early.
+        """
+        if hardware is None:
+            simulation = self.execute(
+                dram, pads, backend=backend, seed=seed, order=order, max_cycles=max_cycles, max_uops=max_uops
+            )
+            simulation.raise_if_bad()
+            return simulation.functional.uops, simulation.timing
         from accel.hardware import check_uops, raise_if_bad, run_on_hardware  # noqa: PLC0415  # seldom needed
 
+        max_cycles, max_uops = self.limits(max_cycles, max_uops)
         uops = check_uops(self.instructions, self.config, max_uops)
         run = run_on_hardware(
             self, dram, pads, hardware, max_cycles=max_cycles, record=record, progress=progress
         )
         raise_if_bad(run, self.instructions, self.start.tokens, max_cycles)
         return uops, run
-
-    def _simulate(
-        self,
-        dram: Dram,
-        pads: Scratchpads,
-        backend: str,
-        seed: int,
-        order: Order,
-        max_cycles: int,
-        max_uops: int,
-    ) -> tuple[int, Timing | None]:
-        """Micro-ops executed, and what is known of cycles."""
-        simulation = self.execute(
-            dram, pads, backend=backend, seed=seed, order=order, max_cycles=max_cycles, max_uops=max_uops
-        )
-        simulation.raise_if_bad()
-        return simulation.functional.uops, simulation.timing
 
     def limits(self, max_cycles: int, max_uops: int) -> tuple[int, int]:
         """The limits given, if :attr:`start` has none that is lower."""
@@ -360,7 +380,7 @@ class Program(Image):
         Raises:
             AccelError: an unknown backend.
         """
-        _check_backend(backend, SIMULATORS)
+        check_backend(backend, SIMULATORS)
         max_cycles, max_uops = self.limits(max_cycles, max_uops)
         return simulate(
             self.instructions,
@@ -376,14 +396,16 @@ class Program(Image):
             max_uops=max_uops,
         )
 
-    def _inputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
+    @property
+    def inputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Shape and dtype of every input, by name."""
         return {t.name: (t.layout.shape, t.dtype) for t in self.tensors if t.role == "input"}
 
     def _missing(self, given: Mapping[str, object]) -> list[str]:
-        return [name for name in self._inputs() if name not in given]
+        return [name for name in self.inputs if name not in given]
 
     def _check_inputs(self, given: Mapping[str, object]) -> None:
-        known = self._inputs()
+        known = self.inputs
         for name, value in given.items():
             if name not in known:
                 raise ShapeError(f"{name!r} is no input of the program; {nearest(name, known)}")
@@ -403,12 +425,22 @@ class Program(Image):
         return outputs
 
 
-def _check_backend(backend: str, valid: Sequence[str]) -> None:
+def check_backend(backend: str, valid: Sequence[str]) -> None:
+    """Refuse a backend that is none of ``valid``.
+
+    Raises:
+        AccelError: naming the nearest.
+    """
     if backend not in valid:
         raise AccelError(f"the backend is {backend!r}; {nearest(backend, valid)}")
 
 
-def _check_seed(seed: int) -> None:
+def check_seed(seed: int) -> None:
+    """Refuse a negative seed.
+
+    Raises:
+        AccelError: it is one.
+    """
     if seed < 0:
         raise AccelError(f"the seed is {seed}; it must not be negative")
 

@@ -21,6 +21,7 @@ ABOVE = {
     "result",
     "listing",
     "schedules",
+    "session",
     "debug",
     "hardware",
     "lockstep",
