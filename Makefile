@@ -5,7 +5,7 @@
 # make fuzz-programs   damage real programs, COUNT=10000 of them, and see that errors are clean; VECTORS as above
 # make golden write the golden files anew, and what is generated in docs
 # make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
-# make networks       measure ResNet-18's layers and matrix products anew, for docs/networks
+# make networks       measure networks' layers and matrix products anew, for docs/networks
 # make experiments    draw the plots of docs/experiments anew, but for those that need synthesis
 
 PYTHON ?= python3
@@ -47,7 +47,7 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/growth.py
 
 networks: $(VENV)/installed
-	for name in resnet18 gemm; do \
+	for name in resnet18 mobilenet gemm; do \
 	    $(BIN)/accel bench $$name -o docs/networks/$$name.md || exit 1; \
 	done
 

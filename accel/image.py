@@ -26,7 +26,7 @@ from accel.errors import AccelError, ProgramError
 from accel.faults import dram_span, instruction_fault
 from accel.files import write_atomically
 from accel.isa import Instruction, Transfer, check_encodable, decode
-from accel.layout import PackedLayout, Preparation
+from accel.layout import BlockDiagonal, PackedLayout, Preparation
 from accel.scenario import Expected, Start, check_scenario
 
 FORMAT = "accel-program"
@@ -49,7 +49,9 @@ class ImageTensor:
     Attributes:
         offset: of its first byte from the start of the window.
         dtype: of its values in DRAM, ``int8`` or ``int32``.
+        layout: of the packed tensor; of a widened one its plain array is the wide one.
         preparation: how the host changes the values of an int32 input before it packs them.
+        widening: how the host widens an input before it packs it.
     """
 
     name: str
@@ -58,6 +60,12 @@ class ImageTensor:
     offset: int
     layout: PackedLayout
     preparation: Preparation | None = None
+    widening: BlockDiagonal | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the tensor as users know it."""
+        return self.layout.shape if self.widening is None else self.widening.narrow_shape(self.layout.shape)
 
     @property
     def nbytes(self) -> int:
@@ -71,6 +79,7 @@ class ImageTensor:
             "offset": self.offset,
             "layout": self.layout.to_dict(),
             "preparation": None if self.preparation is None else self.preparation.to_dict(),
+            "widening": None if self.widening is None else self.widening.to_dict(),
         }
 
     def pack(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
@@ -81,12 +90,16 @@ class ImageTensor:
         """
         if self.preparation is not None:
             values = self.preparation.apply(self.name, values)
+        if self.widening is not None:
+            values = self.widening.widen(values)
         return array_bytes(self.layout.pack(values))
 
     def unpack(self, raw: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         """The plain values of the tensor's bytes in DRAM."""
         packed = raw.view(np.dtype(self.dtype).newbyteorder("<")).reshape(self.layout.packed)
         values = self.layout.unpack(packed)
+        if self.widening is not None:
+            values = self.widening.narrow(values)
         return values if self.preparation is None else self.preparation.undo(values)
 
 
@@ -349,15 +362,21 @@ def read_tensor(data: Any) -> ImageTensor:
         raise ProgramError(f"the role of tensor {name!r} is {role!r}; it must be input, output or constant")
     if dtype not in ("int8", "int32"):
         raise ProgramError(f"the dtype of tensor {name!r} is {dtype!r}; it must be int8 or int32")
-    preparation = _optional(data, "preparation", dict)
-    return ImageTensor(
+    preparation, widening = (_optional(data, key, dict) for key in ("preparation", "widening"))
+    tensor = ImageTensor(
         name=name,
         role=cast(Role, role),
         dtype=dtype,
         offset=_offset(data),
         layout=PackedLayout.from_dict(_entry(data, "layout", dict)),
         preparation=None if preparation is None else _preparation(name, dtype, preparation),
+        widening=None
+        if widening is None
+        else BlockDiagonal(rows=_entry(widening, "rows", int), merged=_entry(widening, "merged", int)),
     )
+    if widening is not None and role == "output":
+        raise ProgramError(f"output {name!r} is widened; only what is packed before a run can be")
+    return tensor
 
 
 def _preparation(name: str, dtype: str, data: dict[str, Any]) -> Preparation:
@@ -398,7 +417,7 @@ def check_image(image: Image) -> None:
             raise ProgramError(f"it does not hold the {tensor.nbytes} bytes of constant {tensor.name!r}")
         if tensor.role == "output" and (tensor.layout.repeats or tensor.name in known):
             raise ProgramError(f"output {tensor.name!r} stands in DRAM more than once")
-        kind = (tensor.role, tensor.dtype, tensor.layout.shape)
+        kind = (tensor.role, tensor.dtype, tensor.shape)
         if known.setdefault(tensor.name, kind) != kind:
             raise ProgramError(f"tensor {tensor.name!r} stands twice, as {known[tensor.name]} and as {kind}")
 

@@ -63,6 +63,62 @@ class Preparation:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BlockDiagonal:
+    """How the host widens the weights of a grouped computation before it packs them.
+
+    Rows are outputs, columns inputs of one group. With ``merged`` groups side by side, a row gets the columns
+    of all of them, and zeros in those that are not its own group's:
+
+        [a b]           [a b 0 0]
+        [c d]     ->    [0 0 c d]     two merged groups of one row and two columns each
+        [e f]           [e f 0 0]
+        [g h]           [0 0 g h]
+
+    Attributes:
+        rows: of a group.
+        merged: groups side by side.
+    """
+
+    rows: int
+    merged: int
+
+    def __post_init__(self) -> None:
+        if min(self.rows, self.merged) < 1:
+            raise ProgramError(
+                f"weights are widened by {self.merged} groups of {self.rows} rows; both must be positive"
+            )
+
+    def widen(self, plain: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The wide array, ``(rows, merged * columns, ...)``, of a plain one, ``(rows, columns, ...)``."""
+        rows, columns, *rest = plain.shape
+        wide = np.zeros((rows, self.merged * columns, *rest), dtype=plain.dtype)
+        wide[self._own(rows, columns)] = plain
+        return wide
+
+    def narrow(self, wide: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The inverse of :meth:`widen`."""
+        return np.ascontiguousarray(wide[self._own(wide.shape[0], wide.shape[1] // self.merged)])
+
+    def narrow_shape(self, wide: tuple[int, ...]) -> tuple[int, ...]:
+        """Shape of the plain array behind a wide one.
+
+        Raises:
+            ProgramError: its columns are not those of so many groups.
+        """
+        if len(wide) < 2 or wide[1] % self.merged:
+            raise ProgramError(f"weights of shape {list(wide)} are not those of {self.merged} merged groups")
+        return (wide[0], wide[1] // self.merged, *wide[2:])
+
+    def _own(self, rows: int, columns: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        row = np.arange(rows)[:, None]
+        return row, row // self.rows % self.merged * columns + np.arange(columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"rows": self.rows, "merged": self.merged}
+
+
+@dataclass(frozen=True, kw_only=True)
 class PackedLayout:
     """``logical[d] = sum over k of coefficients[d][k] * packed[k]``.
 

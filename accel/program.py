@@ -149,10 +149,10 @@ class Program(Image):
         read = {t.name: (t.shape, t.dtype) for t in producers(outputs) if isinstance(t.op, Placeholder)}
         for tensor in self.tensors:
             known = written if tensor.role == "output" else read
-            if known.get(tensor.name) != (tensor.layout.shape, tensor.dtype):
+            if known.get(tensor.name) != (tensor.shape, tensor.dtype):
                 raise ProgramError(
                     f"the tensor expression is damaged: it has no {tensor.role} {tensor.name} of "
-                    f"{tensor.dtype}{list(tensor.layout.shape)}, as the program has"
+                    f"{tensor.dtype}{list(tensor.shape)}, as the program has"
                 )
 
     # --- checking and running ------------------------------------------------------------------------
@@ -399,7 +399,7 @@ class Program(Image):
     @property
     def inputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Shape and dtype of every input, by name."""
-        return {t.name: (t.layout.shape, t.dtype) for t in self.tensors if t.role == "input"}
+        return {t.name: (t.shape, t.dtype) for t in self.tensors if t.role == "input"}
 
     def _missing(self, given: Mapping[str, object]) -> list[str]:
         return [name for name in self.inputs if name not in given]

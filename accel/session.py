@@ -309,7 +309,7 @@ class Session:
             elif tensor.role == "output":
                 values = _Values()
                 places[part] = self._place(tensor, values).offset
-                outputs[tensor.name] = SessionTensor(self, values, tensor.layout.shape, tensor.dtype)
+                outputs[tensor.name] = SessionTensor(self, values, tensor.shape, tensor.dtype)
         placed = as_program(relocated(program, places))
         self._dram.write(self.config.mem_base + placed.code_offset, placed.code)
         return placed, outputs
@@ -334,7 +334,7 @@ class Session:
                 self.packing.kept += 1
                 self.packing.kept_bytes += tensor.nbytes
                 return copy.offset
-        plain = self._plain(values).reshape(tensor.layout.shape)
+        plain = self._plain(values).reshape(tensor.shape)
         start = time.perf_counter()
         copy = self._place(tensor, values)
         self._dram.write(self.config.mem_base + copy.offset, tensor.pack(plain))
@@ -355,11 +355,12 @@ class Session:
 
     def _serves(self, copy: ImageTensor, tensor: ImageTensor, values: _Values) -> bool:
         """Whether a program that wants ``tensor`` can take a copy as it lies."""
-        if (copy.dtype, copy.preparation) != (tensor.dtype, tensor.preparation):
+        theirs, mine = ((t.dtype, t.preparation, t.widening) for t in (copy, tensor))
+        if theirs != mine or (copy.offset - tensor.offset) % alignment(self.config):
             return False
-        if (copy.offset - tensor.offset) % alignment(self.config):
-            return False
-        if copy.layout != tensor.layout and not _same_packing(copy.layout, tensor.layout):
+        if copy.layout != tensor.layout and (
+            tensor.widening is not None or not _same_packing(copy.layout, tensor.layout)
+        ):
             return False
         if copy.offset not in values.clean:
             beyond = _origins(copy.layout) == 0

@@ -23,6 +23,16 @@ def parameters_of(name: str) -> dict[str, inspect.Parameter]:
     return dict(inspect.signature(WORKLOADS[name]).parameters)
 
 
+def takes_tuples(name: str, parameter: str) -> bool:
+    """Whether a value of a workload's parameter may be several numbers.
+
+    Raises:
+        ShapeError: there is no such workload.
+    """
+    known = parameters_of(name)
+    return parameter in known and "tuple" in str(known[parameter].annotation)
+
+
 def make_workload(name: str, parameters: Mapping[str, Any]) -> Workload:
     """A workload from its name and parameters.
 

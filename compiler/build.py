@@ -12,7 +12,7 @@ from accel.compiler.dependence import insert_tokens
 from accel.compiler.emit import Emission
 from accel.compiler.fold import fold_bias
 from accel.compiler.memory import DramMap
-from accel.compiler.nest import Nest
+from accel.compiler.nest import Nest, Widen
 from accel.compiler.schedule import Schedule
 from accel.compiler.startup import held_back
 from accel.compiler.tensorize import tensorize
@@ -104,7 +104,10 @@ def _tensors(
     """The image's tensors, and the segments that hold the constants among them."""
     tensors = []
     segments = []
-    for (buffer, _), place in dram.tensors.items():
+    widened = {node.target: node for node in nest.body if isinstance(node, Widen)}
+    for (placed, _), place in dram.tensors.items():
+        widens = widened.get(placed)
+        buffer = placed if widens is None else widens.source
         if buffer in nest.locals:
             continue
         role: Role = "output" if buffer in nest.outputs else "input"
@@ -117,6 +120,7 @@ def _tensors(
             offset=place.offset,
             layout=place.layout,
             preparation=nest.prepared.get(buffer),
+            widening=None if widens is None else widens.how,
         )
         if role == "constant":
             segments.append((place.offset, tensor.pack(constants[buffer.name]).tobytes()))

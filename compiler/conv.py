@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr import Condition, Const, Expr, Guarded, IterVar
+from accel.compiler.linear import simplify
 from accel.compiler.tensor import Tensor, compute, placeholder, reduce_axis, sum
 from accel.compiler.workload import Workload, check_sizes
 from accel.errors import ShapeError
@@ -15,10 +16,11 @@ def conv2d(
     H: int,
     W: int,
     OC: int,
-    kernel: int | tuple[int, int],
+    kernel: int | tuple[int, ...],
     *,
-    stride: int | tuple[int, int] = 1,
-    padding: int | Sequence[int] = 0,
+    stride: int | tuple[int, ...] = 1,
+    padding: int | tuple[int, ...] = 0,
+    groups: int = 1,
     bias: bool = False,
     relu: bool = False,
     shift: int | None = None,
@@ -26,8 +28,9 @@ def conv2d(
 ) -> Workload:
     """A two-dimensional convolution (cross-correlation, as networks have it) and an epilogue.
 
-    ``data`` is int8 (N, IC, H, W), ``weight`` int8 (OC, IC, KH, KW), ``out`` int8 (N, OC, OH, OW) with
-    ``OH = (H + top + bottom - KH) // stride + 1``, and OW alike.
+    ``data`` is int8 (N, IC, H, W), ``weight`` int8 (OC, IC // groups, KH, KW), ``out`` int8 (N, OC, OH, OW)
+    with ``OH = (H + top + bottom - KH) // stride + 1``, and OW alike. An output channel sums up the input
+    channels of its group, which is ``o // (OC // groups)``; with ``groups=IC`` the convolution is depthwise.
 
     Args:
         N: inputs in a batch.
@@ -37,14 +40,18 @@ def conv2d(
         stride: steps down and to the right.
         padding: zeros around each input: one number, (vertical, horizontal), or
             (top, left, bottom, right).
+        groups: into which input and output channels are divided.
         bias: add an int32 tensor ``bias`` of shape (OC,).
         relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
 
     Raises:
-        ShapeError: a size, stride, padding, shift or clip out of range, a kernel larger than the padded
-            input, or sums too long for int32.
+        ShapeError: a size, stride, padding, shift or clip out of range, channels that the groups do not
+            divide, a kernel larger than the padded input, or sums too long for int32.
     """
-    check_sizes(N=N, IC=IC, H=H, W=W, OC=OC)
+    check_sizes(N=N, IC=IC, H=H, W=W, OC=OC, groups=groups)
+    for name, channels in (("IC", IC), ("OC", OC)):
+        if channels % groups:
+            raise ShapeError(f"{name} is {channels}; {groups} groups do not divide it")
     KH, KW = _pair("kernel", kernel)
     SY, SX = _pair("stride", stride)
     top, left, bottom, right = _sides(padding)
@@ -53,14 +60,20 @@ def conv2d(
             raise ShapeError(f"the kernel is {length} {name}; the input with its padding is {size}")
     OH, OW = (H + top + bottom - KH) // SY + 1, (W + left + right - KW) // SX + 1
     epilogue = Epilogue(bias=bias, shift=shift, relu=relu, clip=clip)
-    data, weight = placeholder((N, IC, H, W), name="data"), placeholder((OC, IC, KH, KW), name="weight")
-    c, dy, dx = (reduce_axis((0, n), name=name) for n, name in ((IC, "c"), (KH, "dy"), (KW, "dx")))
+    columns, outputs = IC // groups, OC // groups
+    data, weight = placeholder((N, IC, H, W), name="data"), placeholder((OC, columns, KH, KW), name="weight")
+    c, dy, dx = (reduce_axis((0, n), name=name) for n, name in ((columns, "c"), (KH, "dy"), (KW, "dx")))
     skip = SY if KH == 1 and not top and (OH - 1) * SY < H else 1
     read = _window(data, (OH - 1) * (SY // skip) + KH, (OW - 1) * SX + KW, top, left, skip)
+
+    def channel(o: IterVar) -> Expr:
+        return c if groups == 1 else simplify(o // outputs * columns + c)
+
     sums = compute(
         (N, OC, OH, OW),
         lambda n, o, y, x: sum(
-            read[n, c, y * (SY // skip) + dy, x * SX + dx] * weight[o, c, dy, dx], axis=(c, dy, dx)
+            read[n, channel(o), _step(y, SY // skip) + dy, _step(x, SX) + dx] * weight[o, c, dy, dx],
+            axis=(c, dy, dx),
         ),
         name="out" if epilogue.is_empty else "S",
         dtype="int8" if epilogue.is_empty else None,
@@ -83,10 +96,15 @@ def conv2d(
         "kernel": [KH, KW],
         "stride": [SY, SX],
         "padding": [top, left, bottom, right],
+        "groups": groups,
     } | epilogue.to_dict()
     return Workload(
         name="conv2d", output=output, sums=sums, bias=offset, epilogue=epilogue, parameters=parameters
     )
+
+
+def _step(axis: IterVar, stride: int) -> Expr:
+    return axis if stride == 1 else axis * stride
 
 
 def _window(data: Tensor, rows: int, columns: int, top: int, left: int, skip: int) -> Tensor:
@@ -109,19 +127,23 @@ def _window(data: Tensor, rows: int, columns: int, top: int, left: int, skip: in
     return compute((N, IC, rows, columns), element, name="window")
 
 
-def _pair(name: str, value: int | tuple[int, int]) -> tuple[int, int]:
+def _pair(name: str, value: int | tuple[int, ...]) -> tuple[int, int]:
     """A number for both directions, or one for each.
 
     Raises:
         ShapeError: neither, or one below 1.
     """
-    pair = (value, value) if type(value) is int else value
-    if not isinstance(pair, Sequence) or len(pair) != 2 or any(type(n) is not int or n < 1 for n in pair):
+    numbers = (value,) if type(value) is int else value
+    if (
+        not isinstance(numbers, Sequence)
+        or len(numbers) not in (1, 2)
+        or any(type(n) is not int or n < 1 for n in numbers)
+    ):
         raise ShapeError(f"{name} is {value!r}; it must be a positive integer or two of them")
-    return pair[0], pair[1]
+    return numbers[0], numbers[-1]
 
 
-def _sides(padding: int | Sequence[int]) -> tuple[int, int, int, int]:
+def _sides(padding: int | tuple[int, ...]) -> tuple[int, int, int, int]:
     """Padding at the top, left, bottom and right.
 
     Raises:

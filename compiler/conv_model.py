@@ -11,13 +11,14 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from accel.access import DramRows
-from accel.compiler.conv_schedule import ConvPlan
+from accel.compiler.conv_schedule import ConvPlan, merged_groups
 from accel.compiler.model import Prediction
 from accel.compiler.plans import IntArray
 from accel.compiler.workload import Workload
@@ -44,7 +45,8 @@ class ConvShape:
     """A convolution in blocks of the GEMM core.
 
     Attributes:
-        batches, channels, depth: blocks of the batch, of output and of input channels.
+        groups: of channels, merged to whole blocks.
+        batches, channels, depth: blocks of the batch, and of a group's output and input channels.
         rows, columns: of the output.
         height, width: of the input.
         kernel: rows and columns.
@@ -56,6 +58,7 @@ class ConvShape:
         passes: operations on each accumulator besides GEMM.
     """
 
+    groups: int
     batches: int
     channels: int
     depth: int
@@ -90,13 +93,18 @@ class ConvShape:
     @property
     def gemms(self) -> int:
         """Micro-ops of GEMM that any plan takes."""
-        blocks = self.batches * self.channels * self.depth
+        blocks = self.groups * self.batches * self.channels * self.depth
         return blocks * int(self.down.sum()) * int(self.across.sum())
 
     @property
     def outputs(self) -> int:
         """Blocks of the output."""
-        return self.batches * self.channels * self.rows * self.columns
+        return self.groups * self.batches * self.channels * self.rows * self.columns
+
+    @property
+    def biases(self) -> int:
+        """Blocks of the bias."""
+        return self.groups * self.channels
 
     @property
     def slots(self) -> int:
@@ -112,18 +120,20 @@ def _meet(outputs: int, kernel: int, stride: int, before: int, size: int) -> Int
 def conv_shape(workload: Workload, config: Config) -> ConvShape:
     """The shape of a convolution on a machine."""
     sizes = workload.parameters
-    _, channels, rows, columns = workload.output.shape
+    _, _, rows, columns = workload.output.shape
     data, _ = workload.factors
     window = data.tensor.shape
     kernel = tuple(sizes["kernel"])
     vertical, horizontal = sizes["stride"]
     skip = vertical if rows > 1 and window[2] < (rows - 1) * vertical + kernel[0] else 1
     top, left, _, _ = sizes["padding"]
-    length = sizes["IC"] * kernel[0] * kernel[1]
+    merged = merged_groups(workload, config)
+    length = merged.inputs * kernel[0] * kernel[1]
     return ConvShape(
+        groups=merged.count,
         batches=-(-sizes["N"] // config.batch),
-        channels=-(-channels // config.block_out),
-        depth=-(-sizes["IC"] // config.block_in),
+        channels=-(-merged.outputs // config.block_out),
+        depth=-(-merged.inputs // config.block_in),
         rows=rows,
         columns=columns,
         height=sizes["H"],
@@ -241,6 +251,7 @@ class _Tile(NamedTuple):
     row: int
     column: int
     channel: int
+    group: int
 
 
 class _Part(NamedTuple):
@@ -346,16 +357,16 @@ class _Walk:
     def _groups(self) -> Iterator[list[_Tile]]:
         """The tiles, in groups that are interleaved."""
         plan = self.plan
-        together = 1 if self.along_depth else plan.threads
-        along_rows = plan.thread_axis == "rows"
-        rows = list(_chunks(range(len(self.rows)), together if along_rows else 1))
-        channels = list(_chunks(range(len(self.channels)), 1 if along_rows else together))
-        for outer in [[c] for c in channels] if plan.outer == "channels" else [channels]:
-            for n in range(self.shape.batches):
-                for ys in rows:
-                    for x in range(len(self.columns)):
-                        for os in outer:
-                            yield [_Tile(n, y, x, o) for y in ys for o in os]
+
+        def chunks(axis: str, number: int) -> list[range]:
+            return list(_chunks(range(number), plan.threads if plan.thread_axis == axis else 1))
+
+        rows, channels = chunks("rows", len(self.rows)), chunks("channels", len(self.channels))
+        turns = [[c] for c in channels] if plan.outer == "channels" else [channels]
+        places = range(self.shape.batches), rows, range(len(self.columns))
+        for gs, outer, n, ys, x in product(chunks("groups", self.shape.groups), turns, *places):
+            for os in outer:
+                yield [_Tile(n, y, x, o, g) for g in gs for y in ys for o in os]
 
     def _kind(self, group: list[_Tile]) -> object:
         """Groups of one kind take the same time if the one before them is of the same kind."""
@@ -376,8 +387,8 @@ class _Walk:
     def _operands(self, slot: int, tile: _Tile, step: int) -> Iterator[tuple[tuple[str, int], object]]:
         """What the buffers of a step are to hold."""
         buffers = step % self.plan.threads if self.along_depth else slot
-        yield ("inp", buffers), (tile.batch, tile.row, tile.column, step)
-        yield ("wgt", buffers), (tile.channel, step)
+        yield ("inp", buffers), (tile.group, tile.batch, tile.row, tile.column, step)
+        yield ("wgt", buffers), (tile.group, tile.channel, step)
 
     def _bias_of(self, slot: int, tile: _Tile) -> Iterator[tuple[tuple[str, int], object]]:
         """What a bias that does not stay is to hold for a tile."""
@@ -385,7 +396,7 @@ class _Walk:
             shared = self.plan.outer == "channels" and self.plan.thread_axis == "channels"
             yield (
                 ("bias", 0 if shared or self.plan.thread_axis == "depth" else slot),
-                tile.channel // self.plan.threads if shared else tile.channel,
+                (tile.group, tile.channel // self.plan.threads if shared else tile.channel),
             )
 
     def _elements(self, tile: _Tile) -> int:
@@ -445,7 +456,7 @@ class _Walk:
         """Fetching the first instructions, micro-ops, clearing of accumulators."""
         config, plan, shape = self.config, self.plan, self.shape
         first = FETCH_STARTUP + config.read_latency + WRITE_DELAY
-        tiles = len(self.channels) * len(self.rows) * len(self.columns) * shape.batches
+        tiles = shape.groups * len(self.channels) * len(self.rows) * len(self.columns) * shape.batches
         instructions = 3 + tiles * (3 * len(self.steps) + shape.passes + 1)
         ahead = min(config.fetch_buffer, instructions)
         self.port_free = first + ahead * INSTRUCTION_BYTES / config.bus_bytes
@@ -524,7 +535,7 @@ class _Walk:
         """Operands of the first step, and in front of the last of them the bias."""
         start = self.compute_free
         done = [self._transfer(moved, 0.0) for moved in loads[:-1]]
-        self._bias(self.model.bias(self.shape.channels), start)
+        self._bias(self.model.bias(self.shape.biases), start)
         self.load_free = max(self.load_free, start)
         return max([*done, self._transfer(loads[-1], 0.0)])
 

@@ -80,11 +80,12 @@ class Sizes:
         self.along_channels = table.thread_axis == THREAD_AXES.index("channels")
         self.along_rows = table.thread_axis == THREAD_AXES.index("rows")
         self.along_depth = table.thread_axis == THREAD_AXES.index("depth")
+        self.along_groups = table.thread_axis == THREAD_AXES.index("groups")
         self.pixels_outer = table.outer == OUTERS.index("pixels")
         self.across_channels = -(-shape.channels // table.channels)
         self.down_rows = -(-shape.rows // table.rows)
         self.pixel_tiles = shape.batches * self.down_rows * -(-shape.columns // table.columns)
-        self.tiles = self.across_channels * self.pixel_tiles
+        self.tiles = shape.groups * self.across_channels * self.pixel_tiles
         self.depths = -(-shape.depth // table.depth)
         self.steps = self.depths * -(-shape.kernel[0] // table.kernel_rows)
         self.elements = table.channels * table.rows * table.columns
@@ -105,13 +106,13 @@ class Sizes:
     @property
     def bias_stays(self) -> BoolArray:
         """Whether the bias of all channels fits beside the tiles."""
-        stays: BoolArray = self.accumulators + self.shape.channels <= self.config.acc_depth
+        stays: BoolArray = self.accumulators + self.shape.biases <= self.config.acc_depth
         return stays
 
     def fits(self) -> BoolArray:
         """Which plans' buffers fit the scratchpads, and their tokens the counters."""
         config, table = self.config, self.table
-        bias = np.where(self.bias_stays, self.shape.channels, self._bias_of_tiles()) * self.shape.bias
+        bias = np.where(self.bias_stays, self.shape.biases, self._bias_of_tiles()) * self.shape.bias
         fitting: BoolArray = (
             (table.threads * self.inputs <= config.inp_depth)
             & (table.threads * self.weights <= config.wgt_depth)
@@ -122,7 +123,9 @@ class Sizes:
 
     def _bias_of_tiles(self) -> IntArray:
         threads: IntArray = np.where(
-            ~self.along_depth & (self.pixels_outer | self.along_channels), self.table.threads, 1
+            ~self.along_depth & (self.pixels_outer | self.along_channels | self.along_groups),
+            self.table.threads,
+            1,
         )
         return threads * self.table.channels
 
@@ -131,10 +134,17 @@ class Sizes:
         turns = np.where(
             self.along_depth,
             self.depths,
-            np.where(self.along_rows, self.down_rows, self.across_channels),
+            np.where(
+                self.along_rows,
+                self.down_rows,
+                np.where(self.along_groups, self.shape.groups, self.across_channels),
+            ),
         )
         alone = (self.tiles * self.depths == 1) & (self.elements == 1)
         useful: BoolArray = np.where(self.table.threads == 1, self.along_channels, (turns > 1) | alone)
+        if self.shape.groups > 1:  # tiles of channels do not reach into the next group
+            whole = self.shape.channels % self.table.channels == 0
+            useful &= whole & ((self.table.threads == 1) | ~self.along_channels)
         return useful
 
     def instructions(self) -> IntArray:
@@ -154,12 +164,16 @@ class Sizes:
         apart = np.where(self.along_depth, 1, table.threads)
         input_fills = np.where(
             once & self.pixels_outer,
-            self.pixel_tiles * np.where(self.along_channels, np.minimum(apart, self.across_channels), 1),
+            shape.groups
+            * self.pixel_tiles
+            * np.where(self.along_channels, np.minimum(apart, self.across_channels), 1),
             fills,
         )
         weight_fills = np.where(
-            once & ~self.pixels_outer,
-            self.across_channels * np.where(self.along_rows, np.minimum(apart, self.down_rows), 1),
+            once & (~self.pixels_outer | (self.across_channels == 1)),
+            shape.groups
+            * self.across_channels
+            * np.where(self.along_rows, np.minimum(apart, self.down_rows), 1),
             fills,
         )
         load = inputs * input_fills + weights * weight_fills
@@ -171,7 +185,7 @@ class Sizes:
         chained = (sums + load + waits) / table.threads
         busy = np.maximum(np.maximum(sums, load), np.maximum(chained, self.tiles * store)) + stored
         cleared = self.accumulators + self.elements if shape.folded else self.elements
-        bias = shape.bias * shape.channels * config.acc_element_bytes / config.bus_bytes
+        bias = shape.bias * shape.biases * config.acc_element_bytes / config.bus_bytes
         biases = np.where(self.bias_stays, 0, self.tiles * latency) * shape.bias
         start = np.maximum(inputs + weights + bias, cleared)
         quick: FloatArray = busy + start + store + biases + 2.0 * latency

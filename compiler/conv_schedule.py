@@ -1,5 +1,6 @@
 """Schedules of convolutions from plans: tiles of the output, steps of the sum, threads.
 
+for g: groups
 for no, yo, xo, oo: tiles of the output     (or oo outermost)
 for ov in vthread(2):
 for co, do: steps of the sum
@@ -12,7 +13,8 @@ epilogue, copy out
 from dataclasses import dataclass
 from typing import Literal
 
-from accel.compiler.expr import IterVar
+from accel.compiler.expr import IterVar, reads
+from accel.compiler.groups import groups_to_merge
 from accel.compiler.machine import MachineLike
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
 from accel.compiler.tensor import Tensor
@@ -20,13 +22,43 @@ from accel.compiler.window import window_of
 from accel.compiler.workload import Workload
 from accel.config import Config
 
-ThreadAxis = Literal["channels", "rows", "depth"]
+ThreadAxis = Literal["channels", "rows", "depth", "groups"]
 Outer = Literal["channels", "pixels"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class MergedGroups:
+    """Groups of a convolution, merged to whole blocks of the GEMM core.
+
+    Attributes:
+        together: groups that are merged.
+        count: what they become, the last one maybe smaller.
+        outputs, inputs: channels of each.
+    """
+
+    together: int
+    count: int
+    outputs: int
+    inputs: int
+
+
+def merged_groups(workload: Workload, config: Config) -> MergedGroups:
+    """The groups of a convolution as a machine does them."""
+    sizes, (_, channels, _, _) = workload.parameters, workload.output.shape
+    count = sizes["groups"]
+    rows, columns = channels // count, sizes["IC"] // count
+    together = groups_to_merge(count, rows, columns, (config.block_out, config.block_in))
+    return MergedGroups(
+        together=together,
+        count=-(-count // together),
+        outputs=rows * together,
+        inputs=columns * together,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ConvPlan:
-    """How a convolution is tiled and ordered.
+    """How a convolution is tiled and ordered. Groups, merged to whole blocks, come one after the other.
 
     Attributes:
         channels: blocks of output channels in a tile of the output.
@@ -35,7 +67,7 @@ class ConvPlan:
         kernel_rows: rows of the kernel in a step.
         threads: virtual threads.
         thread_axis: ``channels`` and ``rows``: tiles side by side in that direction; ``depth``: the steps of
-            one tile.
+            one tile; ``groups``: the same tile of neighbouring groups.
         outer: ``channels``: all tiles of some channels come before those of the next ones; ``pixels``: all
             channels of a place come before the next place.
         bias_stays: whether the bias of all channels lies in the accumulators throughout.
@@ -62,8 +94,11 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
         sums = s[workload.sums]
         sums.set_scope(machine.acc_buffer)
         stages = [sums, s[s.cache_write(workload.output, machine.acc_buffer)]]
+    merged = merged_groups(workload, machine.config)
+    if merged.together > 1:
+        sums.merge_groups("c", merged.together)
     output = s[workload.output]
-    channels, innermost = _tile_output(output, plan, machine.config)
+    channels, innermost = _tile_output(output, plan, machine.config, merged)
     for stage in stages:
         stage.compute_at(output, innermost)
     bias = None
@@ -72,8 +107,9 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
         if plan.bias_stays:
             bias.compute_root()
         else:
-            bias.compute_at(output, channels if plan.outer == "channels" else innermost)
-    data, weights = (s.tensor(read.tensor.name) for read in workload.factors)
+            shared = plan.outer == "channels" and plan.thread_axis != "groups"
+            bias.compute_at(output, channels if shared else innermost)
+    data, weights = (s.tensor(read.tensor.name) for read in reads(sums.body))
     inp = _loaded_input(s, data, machine)
     wgt = s[s.cache_read(weights, machine.wgt_buffer)]
     step = _tile_sums(sums, plan, machine)
@@ -98,14 +134,20 @@ def _loaded_input(s: Schedule, data: Tensor, machine: MachineLike) -> Stage:
     return s[s.cache_read(data, machine.inp_buffer)]
 
 
-def _tile_output(stage: Stage, plan: ConvPlan, config: Config) -> tuple[IterVar, IterVar]:
+def _tile_output(
+    stage: Stage, plan: ConvPlan, config: Config, merged: MergedGroups
+) -> tuple[IterVar, IterVar]:
     """Loops over the tiles; returns the one over channels and the innermost one."""
     n, o, y, x = stage.axis
+    g = None
+    if merged.count > 1:
+        g, o = stage.split(o, merged.outputs, names=("g", "og"))
     no, oo, yo, xo, *within = stage.tile(
         n, o, y, x, config.batch, plan.channels * config.block_out, plan.rows, plan.columns
     )
     loops = [oo, no, yo, xo] if plan.outer == "channels" else [no, yo, xo, oo]
-    threaded = {"channels": oo, "rows": yo}.get(plan.thread_axis)
+    loops = loops if g is None else [g, *loops]
+    threaded = {"channels": oo, "rows": yo, "groups": g}.get(plan.thread_axis)
     if plan.threads > 1 and threaded is not None:
         names = (threaded.name, threaded.name[0] + "v")
         outer, thread = stage.split(threaded, plan.threads, names=names)

@@ -70,9 +70,14 @@ def candidates(
 
     Raises:
         ScheduleError: so many threads do not fit, with the largest number that does; tiles that are no
-            multiple of the machine's blocks, or do not fit.
+            multiple of the machine's blocks, do not fit, or are given for something else than a product.
     """
     if len(workload.axes) > 2:
+        if tile != (None, None, None):
+            raise ScheduleError(
+                f"a tile of rows, columns and reduce step is given for {workload.name}; "
+                f"such are for matrix products, give a schedule's steps instead"
+            )
         return conv_candidates(workload, config, threads)
     model = GemmModel(shape_of(workload, config), config)
     if threads is not None:

@@ -29,6 +29,7 @@ from accel.compiler.nest import (
     Nest,
     Node,
     Region,
+    Widen,
     format_region,
     walk_nodes,
 )
@@ -82,11 +83,15 @@ class _Blocks:
 
 
 class _Box(NamedTuple):
-    """A perfect nest around one call, and what must not be negative for the call to take place."""
+    """A perfect nest around one call, and what must not be negative for the call to take place.
+
+    The first ``single`` loops run one by one.
+    """
 
     loops: list[For]
     margins: list[Linear]
     leaf: Node
+    single: int
 
 
 _Group = tuple[tuple[int, ...], list[Ranges]]
@@ -111,8 +116,9 @@ class Emission:
         """The first LOAD into each buffer."""
         self._places: dict[tuple[int, Element], _Place] = {}
         self._boxes: dict[int, _Box | None] = {}
+        self._known_strides: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._parts: dict[tuple[object, ...], list[_Group]] = {}
-        self._joined: dict[tuple[int, ...], Emitted] = {}
+        self._joined: dict[tuple[int, ...], Sequence[Emitted]] = {}
         self._known: dict[tuple[object, ...], Sequence[Emitted]] = {}
         """What calls were emitted as; equal ones are the same instructions."""
         self._content: dict[tuple[Buffer, int], tuple[object, ...]] = {}
@@ -132,6 +138,8 @@ class Emission:
                 self._run_loop(node, env)
             elif isinstance(node, Clear):
                 self._emit_clear(node)
+            elif isinstance(node, Widen):
+                continue  # the host's work
             elif isinstance(node, Guard):
                 if all(evaluate(a, env) < evaluate(b, env) for a, b in node.conditions):
                     self._run(node.body, env)
@@ -141,7 +149,7 @@ class Emission:
     def _run_loop(self, node: For, env: Env) -> None:
         box = self._box(node)
         if box is not None:
-            self._run_box(box, env)
+            self._run_singly(box, 0, env)
             return
         for value in range(evaluate(node.extent, env)):
             env[node.var] = value
@@ -163,33 +171,33 @@ class Emission:
                 else:
                     loops.append(inner)
                 inner = inner.body[0]
-            self._boxes[key] = _Box(loops, margins, inner) if isinstance(inner, Call | Alu) else None
+            known = isinstance(inner, Call | Alu)
+            self._boxes[key] = (
+                _Box(loops, margins, inner, self._single(loops, margins, inner)) if known else None
+            )
         return self._boxes[key]
 
-    def _run_box(self, box: _Box, env: Env) -> None:
-        """Run outer loops that inner ones depend on one by one, the others as a box."""
-        single = 0
-        for position, loop in enumerate(box.loops):
-            if set(variables(loop.extent)) & {other.var for other in box.loops[:position]}:
-                single = max(
-                    single,
-                    1
-                    + max(
-                        n
-                        for n, other in enumerate(box.loops[:position])
-                        if other.var in variables(loop.extent)
-                    ),
-                )
-            if not self._is_linear_in(box, loop.var):
-                single = max(single, position + 1)
-        self._run_singly(box, 0, single, env)
+    def _single(self, loops: Sequence[For], margins: Sequence[Linear], leaf: Node) -> int:
+        """How many outer loops cannot be a box: inner extents depend on them, or an address does not grow
+        evenly with them."""
+        places = [self._place(region, self.elements[region.buffer]) for region in _regions(leaf)]
+        starts = [form for place in places for form in (place.copy, *(d.start for d in place.dimensions))]
+        uneven = {
+            var
+            for form in (*starts, *margins)
+            for atom, _ in form.terms
+            if not isinstance(atom, IterVar)
+            for var in variables(atom)
+        }
+        deciding = uneven | {var for loop in loops for var in variables(loop.extent)}
+        return max((n + 1 for n, loop in enumerate(loops) if loop.var in deciding), default=0)
 
-    def _run_singly(self, box: _Box, done: int, single: int, env: Env) -> None:
-        if done < single:
+    def _run_singly(self, box: _Box, done: int, env: Env) -> None:
+        if done < box.single:
             loop = box.loops[done]
             for value in range(evaluate(loop.extent, env)):
                 env[loop.var] = value
-                self._run_singly(box, done + 1, single, env)
+                self._run_singly(box, done + 1, env)
             return
         ranges = {loop.var: (0, evaluate(loop.extent, env)) for loop in box.loops[done:]}
         if any(behind <= 0 for _, behind in ranges.values()):
@@ -210,36 +218,15 @@ class Emission:
         together = alike(parts, most) if len(parts) > 1 and len(ranges) > 1 else []
         return together or [((), [part]) for part in parts]
 
-    def _is_linear_in(self, box: _Box, var: IterVar) -> bool:
-        places = [self._place(region, self.elements[region.buffer]) for region in _regions(box.leaf)]
-        starts = [form for place in places for form in (place.copy, *(d.start for d in place.dimensions))]
-        return not any(
-            var in variables(atom) and atom is not var
-            for form in (*starts, *box.margins)
-            for atom, _ in form.terms
-        )
-
     # --- one call --------------------------------------------------------------------------------
 
     def _emit_group(self, leaf: Node, loops: tuple[int, ...], group: list[Ranges], env: Env) -> None:
-        """Boxes that are equally long along ``loops``: where all of them become the same GEMM but for its
-        micro-ops, that is one instruction."""
+        """Boxes that are equally long along ``loops``."""
         found = [self._emitted(leaf, part, env, loops) for part in group]
-        template, single = None, []
-        for items in found:
-            gemm = items[0].instruction if len(items) == 1 else None
-            if isinstance(gemm, Gemm) and template in (None, replace(gemm, uop_end=0)):
-                template = replace(gemm, uop_end=0)
-                single.append(items[0])
-        if template is None or len(found) == 1 or len(single) < len(found):
-            for items in found:
-                self.emitted.extend(items)
-            return
-        key = tuple(map(id, single))
+        key = tuple(map(id, found))
         if key not in self._joined:
-            uops = np.concatenate([item.uops for item in single])
-            self._joined[key] = Emitted(replace(template, uop_end=len(uops)), uops)
-        self.emitted.append(self._joined[key])
+            self._joined[key] = _joined(found)
+        self.emitted.extend(self._joined[key])
 
     def _emit(self, node: Node, env: Env) -> None:
         if isinstance(node, Copy):
@@ -347,18 +334,23 @@ class Emission:
         place = self._place(region, self.elements[region.buffer])
         steps = self._strides(place, env)
         base = self._base(region, place, steps, self._copy_base(region, place, env), env)
-        strides = []
-        for var in box:
-            stride = place.copy.factor(var) * place.apart
-            for dimension, step in zip(place.dimensions, steps, strict=True):
-                factor = dimension.start.factor(var)
-                if factor:
-                    if factor % dimension.width:
-                        raise _inside_element(region, dimension)
-                    stride += factor // dimension.width * step
-            strides.append(stride)
+        key = (id(region), steps, tuple(box))
+        strides = self._known_strides.get(key)
+        if strides is None:
+            strides = self._known_strides[key] = tuple(self._stride(region, place, steps, var) for var in box)
         assert region.buffer.scope is not None
-        return AccessPtr(region.buffer.scope.name, base, tuple(strides))
+        return AccessPtr(region.buffer.scope.name, base, strides)
+
+    @staticmethod
+    def _stride(region: Region, place: _Place, steps: Sequence[int], var: IterVar) -> int:
+        """Elements from one iteration of a loop to the next."""
+        stride = place.copy.factor(var) * place.apart
+        for dimension, step in zip(place.dimensions, steps, strict=True):
+            factor = dimension.start.factor(var)
+            if factor % dimension.width:
+                raise _inside_element(region, dimension)
+            stride += factor // dimension.width * step
+        return stride
 
     def _pointer_to(self, region: Region, place: _Place, env: Env) -> AccessPtr:
         """To the blocks of a scratchpad region."""
@@ -406,6 +398,19 @@ class Emission:
                 apart=block_count(region.buffer, element),
             )
         return found
+
+
+def _joined(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
+    """One GEMM instead of several that only differ in their micro-ops, if that is what they are."""
+    every = [item for part in found for item in part]
+    gemms = [item.instruction for item in every if isinstance(item.instruction, Gemm)]
+    templates = {replace(gemm, uop_end=0) for gemm in gemms}
+    single = all(len(part) == 1 for part in found) and len(gemms) == len(found)
+    if len(found) == 1 or not single or len(templates) > 1:
+        return every
+    (template,) = templates
+    uops = np.concatenate([item.uops for item in every])
+    return [Emitted(replace(template, uop_end=len(uops)), uops)]
 
 
 def _regions(node: Node) -> tuple[Region, ...]:

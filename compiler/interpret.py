@@ -28,6 +28,7 @@ from accel.compiler.nest import (
     Nest,
     Node,
     Region,
+    Widen,
     written_out,
 )
 from accel.compiler.reference import apply, evaluate, values_at
@@ -85,6 +86,8 @@ class _State:
                 self._part(node.region, env)[...] = 0
             elif isinstance(node, Clear):
                 self.arrays[node.buffer][...] = 0
+            elif isinstance(node, Widen):
+                self.arrays[node.target] = node.how.widen(self.arrays[node.source])
             elif isinstance(node, Copy):
                 self._copy(node, env)
             elif isinstance(node, Call):

@@ -24,7 +24,7 @@ from accel.compiler.expr import (
 )
 from accel.compiler.linear import bounds, simplify
 from accel.compiler.scope import Scope
-from accel.layout import Preparation
+from accel.layout import BlockDiagonal, Preparation
 
 if TYPE_CHECKING:
     from accel.compiler.intrin import TensorIntrin
@@ -181,6 +181,15 @@ class Copy(Node):
 
 
 @dataclass(frozen=True)
+class Widen(Node):
+    """What the host does to an input when it packs it: ``target``, in DRAM, is read instead of ``source``."""
+
+    target: Buffer
+    source: Buffer
+    how: BlockDiagonal
+
+
+@dataclass(frozen=True)
 class Alu(Node):
     """An in-place vector operation on accumulators: ``target = op(target, operand)``."""
 
@@ -260,6 +269,8 @@ def _format_leaf(node: Node) -> str:
         return f"{format_region(node.region)} = 0"
     if isinstance(node, Clear):
         return f"{PREFIX}fill_zero({node.buffer.name})"
+    if isinstance(node, Widen):
+        return f"host.widen({node.target.name}, {node.source.name}, groups={node.how.merged})"
     if isinstance(node, Call):
         operands = [node.output, *node.inputs]
         name = node.intrin.form_name(node.form)

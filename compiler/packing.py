@@ -1,6 +1,16 @@
 """Which elements tensors and buffers are made of, as the intrinsics that touch them want it."""
 
-from accel.compiler.nest import Alu, Buffer, Call, Copy, Nest, Region, format_region, walk_nodes
+from accel.compiler.nest import (
+    Alu,
+    Buffer,
+    Call,
+    Copy,
+    Nest,
+    Region,
+    Widen,
+    format_region,
+    walk_nodes,
+)
 from accel.errors import TensorizeError
 
 Element = tuple[tuple[int | None, int], ...]
@@ -40,7 +50,10 @@ def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
         if isinstance(node, Copy) and node.target.buffer.scope is None and node.source.buffer in found:
             settle(node.target, found[node.source.buffer][0], "STORE")
     _check_rereads(nest, {buffer: element for buffer, (element, _) in found.items()})
+    widened = {node.target for node in nest.body if isinstance(node, Widen)}
     for buffer in nest.locals:
+        if buffer in widened:
+            continue
         if buffer not in found:
             raise TensorizeError(f"{buffer.name} is only copied; no intrinsic says what its elements are")
         _check_scope(buffer, found[buffer][0])

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accel.compiler.expr import Cast, Expr, IterVar, Read, Sum, reads, rewrite, substitute
+from accel.compiler.groups import find_groups, grouped_weight
 from accel.compiler.intrin import Intrinsic, check_intrinsic
 from accel.compiler.scope import Scope, check_scope
 from accel.compiler.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
 from accel.compiler.window import window_of
 from accel.errors import ScheduleError, nearest
+from accel.layout import BlockDiagonal
 
 Step = dict[str, Any]
 """One operator call as plain data: ``op`` and its arguments, axes and stages by name."""
@@ -73,7 +75,7 @@ class Stage:
             where its reader's intrinsic wants it.
         rooted: outside of all loops in any case.
         starts_after: the stage whose first copy is asked for before the first one of this stage is.
-        is_cache: made by cache_read or cache_write.
+        widens: how the host computes it when it packs an input; None: the machine computes it.
     """
 
     schedule: Schedule
@@ -86,7 +88,7 @@ class Stage:
     attach: tuple[Stage, IterVar] | None = None
     rooted: bool = False
     starts_after: Stage | None = None
-    is_cache: bool = False
+    widens: BlockDiagonal | None = None
     tensorized: tuple[IterVar, Intrinsic] | None = None
     unrolled: set[IterVar] = field(default_factory=set)
     threads: set[IterVar] = field(default_factory=set)
@@ -337,6 +339,58 @@ class Stage:
         schedule.stages.remove(self)
         self._record("compute_inline")
 
+    def merge_groups(self, axis: IterVar | str, count: int, *, name: str | None = None) -> Tensor:
+        """Sum up ``count`` neighbouring groups at once, with zeros in the weights of all but one's own.
+
+            for o in range(64):                     for o in range(64):
+                for c in range(1):                      for c in range(16):
+                    S[o] += A[o+c] * W[o][c]                S[o] += A[o//16*16+c] * W_wide[o][c]
+
+        The host computes the wide weights when it packs W, ``W_wide[o][c] = W[o][c-o%16]`` for c within the
+        group and else 0; they stay in DRAM and outside of all loops.
+
+        Args:
+            axis: the reduce axis within a group.
+            count: groups that are merged.
+            name: of the wide weights; the weights' with ``_wide`` behind it if not given.
+
+        Raises:
+            ScheduleError: the stage does not sum up groups along the axis, its weights are no input, or there
+                are not so many groups; or :meth:`split` would refuse the axis.
+        """
+        schedule = self.schedule
+        loop = self._free_leaf(axis)
+        groups = find_groups(self.name, self.body, loop)
+        weights = groups.weights.tensor
+        if weights not in schedule.inputs or len(schedule.readers(weights)) > 1:
+            raise ScheduleError(
+                f"{weights.name} is no input that {self.name} alone reads; the host widens only such: "
+                f"merge groups before cache_read"
+            )
+        if type(count) is not int or not 1 <= count <= groups.number:
+            raise ScheduleError(
+                f"the number of groups to merge is {count!r}; {self.name} has {groups.number}"
+            )
+        assert isinstance(weights, Tensor)
+        inputs = IterVar(loop.name, count * groups.columns, "reduce")
+        rest = (IterVar(f"i{d}", weights.shape[d]) for d in range(2, len(weights.shape)))
+        axes = (
+            IterVar(groups.output.name, groups.output.extent),
+            IterVar(loop.name, inputs.extent),
+            *rest,
+        )
+        element = grouped_weight(weights, groups.rows, count, axes)
+        shape = tuple(v.extent for v in axes)
+        label = schedule._fresh(name or f"{weights.name}_wide")
+        wide = Compute(label, shape, weights.dtype, axes, element).tensor
+        body = groups.merged(self.body, wide, inputs, count)
+        self.body = rewrite(body, lambda n: _with_axis(n, loop, inputs))
+        self.leaves[self.leaves.index(loop)] = inputs
+        widens = BlockDiagonal(rows=groups.rows, merged=count)
+        schedule._insert(Stage(schedule, wide, axes, element, list(axes), rooted=True, widens=widens), self)
+        self._record("merge_groups", axis=loop.name, count=count, name=wide.name)
+        return wide
+
     def set_scope(self, scope: Scope) -> None:
         """Keep the result in a scratchpad instead of DRAM.
 
@@ -521,7 +575,7 @@ class Schedule:
         copy = _new_tensor(self._fresh(name or tensor.name + "L"), tensor, axis, tensor.dtype, tensor[axis])
         for stage in users:
             stage.body = _redirect(stage.body, tensor, copy)
-        self._insert(Stage(self, copy, axis, tensor[axis], list(axis), scope=scope, is_cache=True), users[0])
+        self._insert(Stage(self, copy, axis, tensor[axis], list(axis), scope=scope), users[0])
         named = None if readers is None else [s.name for s in users]
         self._record_cache("cache_read", tensor, scope, copy, readers=named)
         return copy
@@ -554,7 +608,6 @@ class Schedule:
             stage.leaves,
             stage.relations,
             scope=scope,
-            is_cache=True,
             tensorized=stage.tensorized,
             unrolled=stage.unrolled,
             threads=stage.threads,
@@ -637,6 +690,13 @@ def _new_tensor(name: str, like: Tensor, axis: tuple[IterVar, ...], dtype: Any, 
 
 def _redirect(body: Expr, old: Tensor, new: Tensor) -> Expr:
     return rewrite(body, lambda n: Read(new, n.indices) if isinstance(n, Read) and n.tensor is old else None)
+
+
+def _with_axis(node: Expr, old: IterVar, new: IterVar) -> Expr | None:
+    """A sum over ``new`` instead of ``old``, if the node is a sum; its body is taken as it is."""
+    if not isinstance(node, Sum):
+        return None
+    return Sum(node.body, tuple(new if axis is old else axis for axis in node.axes))
 
 
 def _names(stages: Sequence[Stage]) -> str:

@@ -166,6 +166,10 @@ def _start_after(context: _Context, step: Step) -> None:
     _stage(context, step).start_after(context.schedule[step["other"]])
 
 
+def _merge_groups(context: _Context, step: Step) -> None:
+    _stage(context, step).merge_groups(step["axis"], step["count"], name=step.get("name"))
+
+
 def _set_scope(context: _Context, step: Step) -> None:
     _stage(context, step).set_scope(context.find_scope(step["scope"]))
 
@@ -187,6 +191,7 @@ _OPERATORS: dict[str, _Operator] = {
     "compute_inline": _Operator(_compute_inline, ("stage",)),
     "compute_root": _Operator(_compute_root, ("stage",)),
     "start_after": _Operator(_start_after, ("stage", "other")),
+    "merge_groups": _Operator(_merge_groups, ("stage", "axis", "count"), ("name",)),
     "set_scope": _Operator(_set_scope, ("stage", "scope")),
     "tensorize": _Operator(_tensorize, ("stage", "axis", "intrin")),
 }

@@ -12,7 +12,7 @@ from functools import partial
 from math import prod
 
 from accel.compiler.chain import Chain, chain_of
-from accel.compiler.expr import Binary, Cast, Condition, Expr, IterVar, Read, format_expr, reads
+from accel.compiler.expr import Binary, Cast, Condition, Const, Expr, IterVar, Read, format_expr, reads
 from accel.compiler.guards import hoist
 from accel.compiler.intrin import AluIntrin, CopyIntrin, TensorIntrin
 from accel.compiler.linear import at_zero, bounds, margin, simplify, variables
@@ -25,13 +25,14 @@ from accel.compiler.lower import (
     inner_region,
     wrap_loop,
 )
-from accel.compiler.nest import Alu, Buffer, Call, Copy, Nest, Node, Range, Region
+from accel.compiler.nest import Alu, Buffer, Call, Copy, Nest, Node, Range, Region, Widen
 from accel.compiler.registry import operand_scopes
 from accel.compiler.schedule import Schedule, Split, Stage
 from accel.compiler.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
 from accel.compiler.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
 from accel.compiler.window import window_of
 from accel.errors import TensorizeError
+from accel.layout import BlockDiagonal
 
 
 def tensorize(schedule: Schedule) -> Nest:
@@ -114,6 +115,8 @@ class _Emitter:
     def stage(self, stage: Stage) -> list[Node]:
         """All nodes of a stage."""
         nest = self.lowering.nests[stage]
+        if stage.widens is not None:
+            return [self._widen(stage, stage.widens)]
         if stage.tensorized is not None and not isinstance(stage.tensorized[1], CopyIntrin):
             block = stage.leaves.index(stage.tensorized[0])
             self._check_block(nest, block)
@@ -122,6 +125,15 @@ class _Emitter:
             return self._loops(nest, 0, block, self._block_nodes(nest, block), self._reset_nodes(nest, block))
         block = self._copy_position(nest)
         return self._loops(nest, 0, block, [self._copy(nest, block)], [])
+
+    def _widen(self, stage: Stage, how: BlockDiagonal) -> Node:
+        if stage in self.lowering.places or stage.scope is not None:
+            raise TensorizeError(
+                f"{stage.name} is computed by the host when it packs; it stays in DRAM, outside of all loops"
+            )
+        (read,) = reads(stage.body)
+        assert isinstance(read.tensor, Tensor)
+        return Widen(self.lowering.buffers[stage.tensor], self.lowering.buffers[read.tensor], how)
 
     def _loops(
         self, nest: StageNest, position: int, block: int, inner: list[Node], reset: list[Node]
@@ -210,6 +222,8 @@ class _Emitter:
         found = []
         for condition in hoist(_uncast(nest.stage.body))[1]:
             below, limit = (simplify(self.lowering.lowered(side, nest)) for side in condition)
+            if self._is_filled_up(nest, below, limit):
+                below = at_zero(below, inner)
             if bounds(margin((below, limit)).expr())[0] >= 0:
                 continue
             if {*variables(below), *variables(limit)} & inner:
@@ -219,6 +233,17 @@ class _Emitter:
                 )
             found.append((below, limit))
         return found
+
+    def _is_filled_up(self, nest: StageNest, below: Expr, limit: Expr) -> bool:
+        """Whether a condition keeps a block within a tensor behind whose end the host packs zeros, so that
+        looking at the block's first element is enough."""
+        return any(
+            limit == Const(size)
+            and self._is_packed(read.tensor)
+            and self.lowering.tensor_index(index, nest) == below
+            for read in reads(nest.stage.body)
+            for index, size in zip(read.indices, read.tensor.shape, strict=True)
+        )
 
     def _reset_nodes(self, nest: StageNest, block: int) -> list[Node]:
         """The reset form for all that the reduce loops outside the block sum up."""
@@ -305,6 +330,8 @@ class _Emitter:
             return True
         assert isinstance(tensor, Tensor)
         stage = self.lowering.schedule[tensor]
+        if stage.widens is not None:
+            return True
         window = window_of(stage.axis, stage.body)
         return window is not None and self._is_packed(window.read.tensor)
 

@@ -8,6 +8,10 @@ from accel.benchmarks.table import COLUMNS, NAME, REPEATS, Column, lines
 from accel.config import Config
 
 
+_FULL = 0.9
+"""Blocks are full of which at least this share is real products."""
+
+
 def page(found: dict[str, Any], config: Config, asked: str) -> str:
     """The page of what :func:`~accel.benchmarks.measure.report` gives.
 
@@ -83,6 +87,11 @@ def _sentences(rows: Sequence[Row]) -> list[str]:
     if multiplying:
         rest = _range([1 - row["gemm_uops"] / row["uops"] for row in multiplying], multiplying)
         found.append(f"Of the micro-ops, {rest} multiply nothing: they are passes over the output.")
+    sparse = [row for row in multiplying if row["ideal_cycles"] < _FULL * row["gemm_uops"]]
+    if sparse:
+        real = _range([row["ideal_cycles"] / row["gemm_uops"] for row in sparse], sparse)
+        layers = _listed([row["name"] for row in sparse])
+        found.append(f"{layers} do not fill the blocks of the GEMM core: {real} of their products are real.")
     found.append(
         f"Weighted by occurrences, the compute unit is at work {_share(rows, 'compute')} of the cycles, "
         f"loads {_share(rows, 'load')} and stores {_share(rows, 'store')}."

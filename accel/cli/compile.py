@@ -209,6 +209,9 @@ def dense(
     show_default=True,
     help="Zeros around each input.",
 )
+@click.option(
+    "--groups", type=int, default=1, show_default=True, help="Of channels; as many as IC: depthwise."
+)
 @_machine_options("vta")
 @_epilogue_options("OC")
 @_clip_option
@@ -221,6 +224,7 @@ def conv2d(
     kernel: tuple[int, ...],
     stride: tuple[int, ...],
     padding: tuple[int, ...],
+    groups: int,
     bias: bool,
     relu: bool,
     shift: int | None,
@@ -229,14 +233,15 @@ def conv2d(
 ) -> int:
     """A two-dimensional convolution on int8 operands, with int32 sums and an int8 result.
 
-    data is (N, IC, H, W), weight is (OC, IC, KH, KW), out is (N, OC, OH, OW). Without --shift, --relu and
-    --clip, out holds the low 8 bits of the sums. With any: plus bias, shift right, ReLU, saturation, in this
-    order.
+    data is (N, IC, H, W), weight is (OC, IC / groups, KH, KW), out is (N, OC, OH, OW). Without --shift,
+    --relu and --clip, out holds the low 8 bits of the sums. With any: plus bias, shift right, ReLU,
+    saturation, in this order.
 
     \b
     Example:
       accel compile conv2d --ic 64 --oc 64 --size 56 --kernel 3 --padding 1 --bias --shift 8 -o c2.accel
       accel compile conv2d --ic 3 --oc 8 --size 20x30 --kernel 5x3 --stride 2x1 --padding 2,1 -o conv.accel
+      accel compile conv2d --ic 128 --oc 128 --groups 128 --size 56 --kernel 3 --padding 1 -o depthwise.accel
     """
     return _compile(
         lambda: conv.conv2d(
@@ -248,6 +253,7 @@ def conv2d(
             (kernel[0], kernel[-1]),
             stride=(stride[0], stride[-1]),
             padding=padding,
+            groups=groups,
             bias=bias,
             relu=relu,
             shift=shift,

@@ -92,5 +92,5 @@ def _conv_sizes(plan: ConvPlan, config: Config) -> dict[str, Any]:
         "step_kh": plan.kernel_rows,
         "outermost": "oc" if plan.outer == "channels" else "pixels",
         "threads": plan.threads,
-        "threads_along": {"channels": "oc", "rows": "h", "depth": "ic"}[plan.thread_axis],
+        "threads_along": {"channels": "oc", "rows": "h", "depth": "ic", "groups": "groups"}[plan.thread_axis],
     }

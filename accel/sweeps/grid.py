@@ -14,7 +14,7 @@ from accel.isa import check_encodable
 from accel.machines import machine
 from accel.schedules import load_steps
 from accel.sweeps.points import Point, Run, Source, Synthesis, Values
-from accel.workloads import make_workload, parameters_of
+from accel.workloads import make_workload, takes_tuples
 
 RUN = "run."
 """Before a timing field: it is set for the run only, the program is compiled without it."""
@@ -112,11 +112,7 @@ def _with_tuples(table: Mapping[str, Any]) -> dict[str, Any]:
     name = table.get("name")
     if not isinstance(name, str):
         return dict(table)  # said when it is made
-    known = parameters_of(name)
-    return {
-        key: _tuples(value) if key in known and "tuple" in str(known[key].annotation) else value
-        for key, value in table.items()
-    }
+    return {key: _tuples(value) if takes_tuples(name, key) else value for key, value in table.items()}
 
 
 def _tuples(value: Any) -> Any:
@@ -134,7 +130,10 @@ def _workload(table: dict[str, Any]) -> tuple[str, Values]:
     if not isinstance(name, str):
         raise SweepError(f"a workload's name is {name!r}; it must be a string, as 'gemm'")
     made = make_workload(name, table)
-    return name, tuple(made.parameters.items())
+    values = (
+        (key, tuple(value) if isinstance(value, list) else value) for key, value in made.parameters.items()
+    )
+    return name, tuple(values)
 
 
 def _point(

@@ -11,7 +11,7 @@ from accel.errors import SweepError, nearest
 from accel.sweeps.grid import RUN, flatten, knobs, points
 from accel.sweeps.plots import Plot, make_plot
 from accel.sweeps.points import Point
-from accel.workloads import WORKLOADS, parameters_of
+from accel.workloads import WORKLOADS, parameters_of, takes_tuples
 
 _KEYS = ("title", "seed", "workload", "grid", "plot")
 
@@ -112,7 +112,7 @@ def _replace(
     of = [table for table in workloads if key in _parameters(table)]
     if of:
         for table in of:
-            table[key] = value
+            table[key] = [[one] for one in values] if takes_tuples(table["name"], key) else value
         return
     known = knobs()
     if key not in known or key == "zip":

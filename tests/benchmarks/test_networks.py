@@ -39,7 +39,7 @@ def test_mobilenet_is_the_published_one() -> None:
     assert sum(one.repeats for one in layers) == 1 + 2 * 13 + 1
 
 
-@pytest.mark.parametrize("network", ["resnet18", "gemm"])
+@pytest.mark.parametrize("network", sorted(NETWORKS))
 def test_layers_have_an_epilogue_and_bias(network: str) -> None:
     for one in NETWORKS[network]:
         workload = one.workload()

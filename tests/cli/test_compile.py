@@ -233,6 +233,10 @@ DENSE = ["compile", "dense", "--ic", 20, "--oc", 9, "-o", "p.accel"]
             [*CONV, "--padding", "1, 0,2,3", "--bias", "--shift", 4, "--clip=-3,100"],
             package.conv2d(1, 5, 6, 7, 9, 3, padding=(1, 0, 2, 3), bias=True, shift=4, clip=(-3, 100)),
         ),
+        (
+            [*CONV, "--ic", 6, "--groups", 3],
+            package.conv2d(1, 6, 6, 7, 9, 3, groups=3),
+        ),
         (DENSE, package.dense(1, 20, 9)),
         (
             [*DENSE, "--batch", 3, "--bias", "--relu", "--shift", 5, "--clip", "0,9"],
@@ -302,6 +306,7 @@ def test_bad_numbers(arguments: list[object], message: str, accel: Shell) -> Non
         (["--stride", "0"], "stride is (0, 0); it must be a positive integer or two of them"),
         (["--clip", "5,-5"], "clip is (5, -5); it must be two ascending integers in -128..127"),
         (["--shift", "40"], "shift is 40; it must be in 0..31"),
+        (["--groups", "2"], "IC is 5; 2 groups do not divide it"),
         (["--oc", "0"], "OC is 0; it must be a positive integer"),
     ],
 )

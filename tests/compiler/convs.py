@@ -24,7 +24,9 @@ def expected(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
         down, across = sizes["stride"]
         padded = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(sizes["kernel"]), axis=(2, 3))
-        sums = np.einsum("ncyxij,ocij->noyx", windows[:, :, ::down, ::across], weight)
+        windows = windows[:, :, ::down, ::across]
+        parts = zip(np.split(windows, sizes["groups"], 1), np.split(weight, sizes["groups"]), strict=True)
+        sums = np.concatenate([np.einsum("ncyxij,ocij->noyx", *part) for part in parts], axis=1)
     return epilogue(sums, inputs.get("bias"), sizes)
 
 
@@ -78,13 +80,18 @@ def convolutions(draw: st.DrawFn, config: Config, most: int = 3) -> accel.Worklo
         draw(st.integers(1, min(5, height + top + bottom))),
         draw(st.integers(1, min(5, width + left + right))),
     )
+    channels = [draw(st.integers(1, most * n)) for n in (config.block_in, config.block_out)]
+    groups = draw(st.just(1) | st.integers(1, most * max(config.block_in, config.block_out)))
+    if groups > 1:
+        channels = [draw(st.integers(1, -(-n // groups))) * groups for n in channels]
     return accel.conv2d(
         draw(st.integers(1, 2 * config.batch)) if config.batch < 8 else draw(st.sampled_from([1, 3, 9])),
-        draw(st.integers(1, most * config.block_in)),
+        channels[0],
         height,
         width,
-        draw(st.integers(1, most * config.block_out)),
+        channels[1],
         kernel,
+        groups=groups,
         stride=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
         padding=(top, left, bottom, right),
         **draw(epilogues),

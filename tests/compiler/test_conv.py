@@ -37,7 +37,7 @@ def right(program: accel.Program, workload: accel.Workload, seed: int = 0) -> No
     assert report.left_over == (0, 0, 0, 0)
 
 
-@examples(150)
+@examples(80)
 @given(st.data())
 def test_any_convolution_on_any_machine(data: st.DataObject) -> None:
     machine = accel.machine(data.draw(st.sampled_from(CONFIGS)))
@@ -109,57 +109,6 @@ def test_constant_weights() -> None:
     assert [t.name for t in program.tensors if t.role == "input"] == ["data"]
     want = expected(workload, inputs | constants)
     np.testing.assert_array_equal(program.run(inputs, backend="functional").outputs["out"], want)
-
-
-def test_other_implementations_agree() -> None:
-    """ONNX Runtime's ConvInteger and MatMulInteger, which share nothing with us or numpy."""
-    onnx = pytest.importorskip("onnx")
-    runtime = pytest.importorskip("onnxruntime")
-
-    def run(operator: str, inputs: dict[str, np.ndarray], **attributes: object) -> np.ndarray:
-        helper, tensor = onnx.helper, onnx.TensorProto
-        node = helper.make_node(operator, list(inputs), ["sums"], **attributes)
-        graph = helper.make_graph(
-            [node],
-            operator,
-            [
-                helper.make_tensor_value_info(
-                    n, tensor.UINT8 if a.dtype == np.uint8 else tensor.INT8, a.shape
-                )
-                for n, a in inputs.items()
-            ],
-            [helper.make_tensor_value_info("sums", tensor.INT32, None)],
-        )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
-        session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-        return np.asarray(session.run(None, inputs)[0])
-
-    rng = np.random.default_rng(0)
-    for height, width, kernel, stride, padding in (
-        (9, 9, (3, 3), (1, 1), (1, 1, 1, 1)),
-        (8, 11, (3, 5), (2, 1), (0, 2, 1, 3)),
-        (7, 7, (1, 1), (2, 2), (0, 0, 0, 0)),
-        (6, 5, (4, 2), (3, 2), (2, 0, 1, 1)),
-    ):
-        workload = conv2d(2, 19, height, width, 21, kernel, stride=stride, padding=padding)
-        inputs = any_inputs(workload, int(rng.integers(100)))
-        unsigned = inputs["data"].view(np.uint8) ^ 0x80  # its ConvInteger takes uint8 data
-        top, left, bottom, right_ = padding
-        padded = np.pad(unsigned, ((0, 0), (0, 0), (top, bottom), (left, right_)), constant_values=0x80)
-        sums = run(
-            "ConvInteger",
-            {"x": padded, "w": inputs["weight"]},
-            strides=list(stride),
-            kernel_shape=list(kernel),
-        )
-        sums -= 128 * inputs["weight"].sum(axis=(1, 2, 3), dtype=np.int32)[None, :, None, None]
-        found = accel.build(workload, "vta").run(inputs, backend="functional").outputs["out"]
-        np.testing.assert_array_equal(found, sums.astype(np.int8))
-    workload = accel.dense(3, 40, 50)
-    inputs = any_inputs(workload, 0)
-    sums = run("MatMulInteger", {"a": inputs["data"], "b": np.ascontiguousarray(inputs["weight"].T)})
-    found = accel.build(workload, "gemm8x8").run(inputs, backend="functional").outputs["out"]
-    np.testing.assert_array_equal(found, sums.astype(np.int8))
 
 
 # --- one's own schedule ------------------------------------------------------------------------------

@@ -33,12 +33,13 @@ def test_convolutions(workload: accel.Workload) -> None:
             met += 1
             touched["data"].add(at)
     N, IC, OC = sizes["N"], sizes["IC"], sizes["OC"]
+    inputs = IC // sizes["groups"]
     taps = sizes["kernel"][0] * sizes["kernel"][1]
     found = compulsory([workload.output])
-    assert found.macs == N * IC * OC * rows * columns * taps
-    assert found.macs - found.padding_macs == N * IC * OC * met
+    assert found.macs == N * inputs * OC * rows * columns * taps
+    assert found.macs - found.padding_macs == N * inputs * OC * met
     bias = 4 * OC if workload.bias is not None else 0
-    assert found.read_bytes == N * IC * len(touched["data"]) + OC * IC * taps + bias
+    assert found.read_bytes == N * IC * len(touched["data"]) + OC * inputs * taps + bias
     assert found.write_bytes == N * OC * rows * columns
 
 

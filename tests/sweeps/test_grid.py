@@ -11,6 +11,7 @@ from accel.errors import AccelError
 from accel.schedules import save_steps
 from accel.sweeps.grid import expand, points
 from accel.sweeps.points import Point, key
+from accel.sweeps.spec import make_spec
 from accel.workloads import WORKLOADS
 
 GEMM = {"name": "gemm", "M": 16, "N": 16, "K": 16}
@@ -96,6 +97,30 @@ def test_parameters_that_are_tuples_are_no_axes(monkeypatch: pytest.MonkeyPatch)
         (8, (16, 24)),
         *((size, block) for size in (8, 16) for block in ((1, 2), (3, 4))),
     ]
+
+
+def test_every_workload_can_be_swept() -> None:
+    """Those of several numbers too, from Python, from files, and varied."""
+    conv = accel.conv2d(1, 8, 6, 6, 16, (3, 1), padding=1, bias=True, clip=(0, 9))
+    table = accel.sweep([conv, accel.dense(1, 8, 8)], config="tiny", vthreads=1)
+    assert table.column("mismatches") == [0, 0]
+    assert table.column("kernel") == [(3, 1), None]
+    assert not table.faults
+    data = {"workload": {"name": "conv2d", "N": 1, "IC": 8, "H": 6, "W": 6, "OC": 16, "kernel": [3, 1]}}
+    (one,) = make_spec(data).points
+    assert dict(one.run.source.parameters)["kernel"] == (3, 1)
+    varied = make_spec(data, vary={"kernel": [1, 3], "padding": [1]}).points
+    assert [dict(one.run.source.parameters)["kernel"] for one in varied] == [(1, 1), (3, 3)]
+    assert {dict(one.run.source.parameters)["padding"] for one in varied} == {(1, 1, 1, 1)}
+
+
+def test_tiles_are_for_products() -> None:
+    (row,) = accel.sweep(accel.conv2d(1, 8, 6, 6, 16, 3), config="tiny", tile_m=8).rows
+    assert row["error"] == "refused"
+    assert row["message"] == (
+        "a tile of rows, columns and reduce step is given for conv2d; "
+        "such are for matrix products, give a schedule's steps instead"
+    )
 
 
 def test_schedules_are_files_beside_the_sweep(tmp_path: Path) -> None:

@@ -1,0 +1,116 @@
+"""Layers as ONNX Runtime computes them, with which this compiler and numpy share nothing.
+
+ConvInteger and MatMulInteger sum up, on uint8 operands with a zero point of 128: on some machines the kernels for
+int8 weights saturate in between. What follows is done in float64, which holds every int32 exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import accel
+
+onnx = pytest.importorskip("onnx", reason="onnx is not installed; it is in accel[test]")
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; it is in accel[test]")
+
+Array = npt.NDArray[Any]
+_OPSET, _IR = 13, 8
+
+
+class Graph:
+    """A model that grows operator by operator; values have names."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._inputs: dict[str, Array] = {}
+
+    def input(self, name: str, value: Array) -> str:
+        """A value that is given when the model is run."""
+        self._inputs[name] = value
+        return name
+
+    def constant(self, value: Array) -> str:
+        """A value that is part of the model."""
+        name = f"constant{len(self._constants)}"
+        self._constants.append(onnx.numpy_helper.from_array(value, name))
+        return name
+
+    def node(self, operator: str, *operands: str | float, **attributes: Any) -> str:
+        """An operator on values by name; numbers are float64 constants."""
+        names = [o if isinstance(o, str) else self.constant(np.array(o, np.float64)) for o in operands]
+        result = f"value{len(self._nodes)}"
+        self._nodes.append(onnx.helper.make_node(operator, names, [result], **attributes))
+        return result
+
+    def cast(self, value: str, dtype: str) -> str:
+        """The value in another type."""
+        return self.node("Cast", value, to=onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def run(self, result: str) -> Array:
+        """The value of a name."""
+        info = onnx.helper.make_tensor_value_info
+        inputs = [
+            info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+            for name, value in self._inputs.items()
+        ]
+        outputs = [onnx.helper.make_empty_tensor_value_info(result)]
+        graph = onnx.helper.make_graph(self._nodes, "layer", inputs, outputs, self._constants)
+        opset = onnx.helper.make_opsetid("", _OPSET)
+        model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=_IR)
+        model = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+        onnx.checker.check_model(model)
+        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        return np.asarray(session.run([result], self._inputs)[0])
+
+
+def onnx_result(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
+    """The output of a convolution or fully connected layer."""
+    graph = Graph()
+    sizes = workload.parameters
+    data = graph.input("data", _unsigned(inputs["data"]))
+    zero = graph.constant(np.array(128, dtype=np.uint8))
+    if workload.name == "dense":
+        weight = graph.input("weight", _unsigned(inputs["weight"].T))
+        sums = graph.node("MatMulInteger", data, weight, zero, zero)
+    else:
+        weight = graph.input("weight", _unsigned(inputs["weight"]))
+        sums = graph.node(
+            "ConvInteger",
+            data,
+            weight,
+            zero,
+            zero,
+            kernel_shape=list(sizes["kernel"]),
+            strides=list(sizes["stride"]),
+            pads=list(sizes["padding"]),
+        )
+    if workload.bias is not None:
+        bias = inputs["bias"].reshape((1, -1) + (1,) * (len(workload.output.shape) - 2))
+        sums = graph.node("Add", sums, graph.input("bias", bias))
+    return graph.run(_epilogue(graph, sums, sizes))
+
+
+def _unsigned(values: Array) -> Array:
+    """int8 as uint8 around 128."""
+    return np.ascontiguousarray(values).view(np.uint8) ^ np.uint8(0x80)
+
+
+def _epilogue(graph: Graph, sums: str, sizes: Mapping[str, Any]) -> str:
+    value = graph.cast(sums, "float64")
+    if sizes["shift"]:
+        value = graph.node("Floor", graph.node("Mul", value, 0.5 ** sizes["shift"]))
+    if sizes["relu"]:
+        value = graph.node("Max", value, 0.0)
+    if sizes["relu"] or sizes["shift"] is not None or sizes["clip"] is not None:
+        low, high = sizes["clip"] or (-128, 127)
+        value = graph.node("Clip", value, float(low), float(high))
+    else:  # the low 8 bits
+        multiples = graph.node("Floor", graph.node("Mul", graph.node("Add", value, 128.0), 1 / 256))
+        value = graph.node("Sub", value, graph.node("Mul", multiples, 256.0))
+    return graph.cast(value, "int8")
