@@ -75,7 +75,7 @@ def bench(
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, **found})
     else:
-        show(_table(f"{network} on {describe(target.config)}", rows))
+        show(_table(f"{network} on {describe(target.config)}", rows), wide=True)
         notes = [("AT FAULT", f"{row['name']}: {row['error']['message']}") for row in faults]
         if output is not None and not faults:
             notes.append(("written to", str(output)))

@@ -178,14 +178,19 @@ def print_json(data: dict[str, Any]) -> None:
     write(json.dumps(data, indent=2) + "\n")
 
 
-def show(*renderables: RenderableType) -> None:
-    """Text and tables on stdout; in a pipe plain, never wrapped, without blanks at line ends."""
+def show(*renderables: RenderableType, wide: bool = False) -> None:
+    """Text and tables on stdout; in a pipe plain, never wrapped, without blanks at line ends.
+
+    Args:
+        renderables: what to show.
+        wide: keep tables as wide as they are on a narrow terminal too, rather than cut their cells.
+    """
     plain = not sys.stdout.isatty()
     text = io.StringIO()
     console = Console(
         file=text if plain else None,
         color_system=None if plain else "auto",
-        width=_PIPE_WIDTH if plain else None,
+        width=_PIPE_WIDTH if plain or wide else None,
         highlight=False,
         soft_wrap=True,
         emoji=False,
