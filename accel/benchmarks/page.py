@@ -7,7 +7,6 @@ from accel.benchmarks.measure import Row, total
 from accel.benchmarks.table import COLUMNS, NAME, REPEATS, Column, lines
 from accel.config import Config
 
-
 _FULL = 0.9
 """Blocks are full of which at least this share is real products."""
 
@@ -131,8 +130,8 @@ def _floor_sentences(rows: Sequence[Row]) -> list[str]:
         "The *MAC limit* has every product take its share of the GEMM core, those with the zeros around an "
         "input too; programs leave those out, and what is left over is *real products*.",
         "The compute unit's cycles are micro-ops: products of whole blocks, and *passes* over every block of "
-        "the output: reset and bias at once, shift, and two bounds, and a reset of accumulators that are used "
-        "for the first time.",
+        "the output: reset and bias at once, shift, and two bounds; accumulators that are used for the first "
+        "time are reset besides.",
         f"They are {uops / cycles:.1%} of all cycles. What remains above them is loads before the first and "
         f"stores behind the last micro-op, and, of layers that the compute unit does not bound, waiting for "
         f"data.",
