@@ -62,7 +62,10 @@ def relocated(image: Image, places: Mapping[Part, int]) -> Image:
     """
     for part, offset in places.items():
         if (offset - part.offset) % alignment(image.config):
-            raise ProgramError(f"a part of the program is moved from {part.offset:#x} to {offset:#x}")
+            raise ProgramError(
+                f"a part of the program is moved from {part.offset:#x} to {offset:#x}; "
+                f"it may move by multiples of {alignment(image.config)} bytes"
+            )
     known = sorted(places, key=lambda part: part.offset)
     starts = [part.offset for part in known]
 

@@ -322,6 +322,8 @@ class Session:
         own = [part for part in parts(program) if part.offset not in tensors]
         places = {part: self._space.take(part.nbytes, part.offset) for part in own}
         self._programs[id(program)] = program, places
+        for part, place in places.items():  # what nobody writes is zero
+            self._dram.write(self.config.mem_base + place, bytes(part.nbytes))
         for offset, content in program.segments:
             part = next(one for one in own if one.offset <= offset < one.stop)
             self._dram.write(self.config.mem_base + places[part] + offset - part.offset, content)

@@ -8,11 +8,13 @@ import pytest
 
 import accel
 from accel.errors import AccelError, MismatchError, ProgramError, ShapeError
+from accel.image import Region
+from accel.isa import Load, Memory, Store
 from accel.program import Program
 from accel.session import Session
 from tests.compiler.convs import any_inputs, expected
 from tests.expect import refused
-from tests.programs import TINY, gemm_program
+from tests.programs import TINY, gemm_program, handmade
 
 Array = npt.NDArray[Any]
 
@@ -185,6 +187,26 @@ def test_constants_and_inputs_that_are_not_given() -> None:
     for _ in range(2):
         found = session.run(program)["C"].numpy()
         np.testing.assert_array_equal(found, program.run(seed=3).outputs["C"])
+
+
+def test_what_a_program_never_writes_is_zero() -> None:
+    """Its own part of DRAM takes the place of an output that is gone."""
+    session = Session("tiny")
+    small = gemm_program(3, 9, 5)
+    session.run(small)
+    start = session.results[0].image.tensors[-1].offset
+    elements = 27 // TINY.out_element_bytes + 1
+    copy = handmade(
+        Load(memory=Memory.ACC_8BIT, y_size=1, x_size=elements, x_stride=elements, push_next=True),
+        Store(
+            memory=Memory.OUT, pop_prev=True, dram_base=elements, y_size=1, x_size=elements, x_stride=elements
+        ),
+        regions=(Region(name="zeros", offset=0, nbytes=2 * elements * TINY.out_element_bytes),),
+    )
+    session.run(copy)
+    image = session.results[1].image
+    assert image.regions[0].offset <= start
+    assert not session._dram.read(image.regions[0].offset, image.regions[0].nbytes).any()
 
 
 def test_a_wrong_result_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
