@@ -2,6 +2,7 @@
 
 from accel import te
 from accel.compiler.conv import conv2d
+from accel.compiler.pool import avg_pool2d, global_avg_pool2d
 from accel.compiler.workload import Workload, dense, gemm
 from accel.config import Config
 from accel.errors import (
@@ -54,10 +55,12 @@ __all__ = [
     "UnitCycles",
     "Workload",
     "__version__",
+    "avg_pool2d",
     "build",
     "conv2d",
     "dense",
     "gemm",
+    "global_avg_pool2d",
     "machine",
     "sweep",
     "te",

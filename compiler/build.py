@@ -1,7 +1,7 @@
 """The whole path from a schedule to a program image."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from accel.compiler.dependence import insert_tokens
 from accel.compiler.emit import Emission
 from accel.compiler.fold import fold_bias
 from accel.compiler.memory import DramMap
-from accel.compiler.nest import Nest, Widen
+from accel.compiler.nest import Identity, Nest, Widen
 from accel.compiler.schedule import Schedule
 from accel.compiler.startup import held_back
 from accel.compiler.tensorize import tensorize
@@ -20,7 +20,7 @@ from accel.compiler.threads import lower_threads
 from accel.compiler.uops import at_offset, place_uops
 from accel.config import INSTRUCTION_BYTES, Config
 from accel.errors import ShapeError, nearest
-from accel.image import Image, ImageTensor, Role, array_bytes
+from accel.image import Image, ImageTensor, Region, Role, array_bytes
 from accel.isa import Finish, check_encodable, encode
 from accel.shared import SharedDram
 
@@ -73,6 +73,7 @@ def compile_schedule(
     code = encode(program, config)
     code_offset = emission.dram.reserve(len(code), alignment=INSTRUCTION_BYTES)
     tensors, packed = _tensors(nest, emission.dram, known)
+    units = list(_units(nest, emission.dram))
     source = {
         "expression": expression_to_data(schedule.outputs),
         "schedule": schedule.steps,
@@ -82,8 +83,13 @@ def compile_schedule(
         config=config,
         code=code,
         code_offset=code_offset,
-        segments=((uop_offset, array_bytes(placed.words).tobytes()), *packed),
+        segments=(
+            (uop_offset, array_bytes(placed.words).tobytes()),
+            *packed,
+            *((region.offset, content) for region, content in units),
+        ),
         tensors=tensors,
+        regions=tuple(region for region, _ in units),
         source=source,
         compile_seconds=time.perf_counter() - begin,
     )
@@ -126,6 +132,15 @@ def _tensors(
             segments.append((place.offset, tensor.pack(constants[buffer.name]).tobytes()))
         tensors.append(tensor)
     return tuple(tensors), segments
+
+
+def _units(nest: Nest, dram: DramMap) -> Iterator[tuple[Region, bytes]]:
+    """Identity matrices in DRAM."""
+    nodes = {node.target: node for node in nest.body if isinstance(node, Identity)}
+    for (buffer, _), place in dram.tensors.items():
+        if buffer in nodes:
+            content = array_bytes(place.layout.pack(nodes[buffer].value)).tobytes()
+            yield Region(name=buffer.name, offset=place.offset, nbytes=len(content)), content
 
 
 def check_array(name: str, value: object, shape: tuple[int, ...], dtype: str) -> None:

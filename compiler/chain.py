@@ -5,10 +5,15 @@ is one pass over the accumulators. Steps that cannot change anything are left ou
 that do the same kind of thing are merged.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 
-from accel.compiler.expr import Binary, Const, Expr, Read, format_expr
+import numpy as np
+
+from accel.compiler.expr import Binary, Condition, Const, Expr, Guarded, Read, format_expr
+from accel.compiler.linear import variables
+from accel.compiler.reference import values_at
 from accel.errors import TensorizeError
 
 IMMEDIATE_LOW, IMMEDIATE_HIGH = -(1 << 15), (1 << 15) - 1
@@ -18,10 +23,12 @@ _NAMES = {"+": "add", "*": "mul", ">>": "shr", "min": "min", "max": "max"}
 
 @dataclass(frozen=True)
 class Step:
-    """``acc = op(acc, operand)``; the operand is an immediate or an element of another accumulator."""
+    """``acc = op(acc, operand)`` where all conditions hold; the operand is an immediate or an element of
+    another accumulator."""
 
     op: str
     operand: int | Read
+    conditions: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,12 @@ def chain_of(name: str, body: Expr, in_place: Callable[[Read], bool]) -> Chain:
                 f"{name} has {format_expr(body)}; the ALU changes one accumulator in place, "
                 f"by steps with an immediate or another accumulator"
             )
+        pieces = list(_pieces(body.b))
+        if body.op == "*" and pieces:
+            _check_pieces(name, pieces)
+            steps += [Step("mul", value, conditions) for value, conditions in pieces]
+            body = body.a
+            continue
         step, body = _last_step(name, body, in_place)
         steps.append(step)
     if not in_place(body):
@@ -59,6 +72,48 @@ def chain_of(name: str, body: Expr, in_place: Callable[[Read], bool]) -> Chain:
             f"in acc_buffer inside the same loop, element by element, and that nobody else reads"
         )
     return Chain(body, tuple(_merge(steps[::-1])) or (Step("add", 0),))
+
+
+def _pieces(expr: Expr) -> Iterator[tuple[int, tuple[Condition, ...]]]:
+    """The parts of a sum of constants under conditions; nothing if it is something else."""
+    parts: list[Expr] = [expr]
+    while isinstance(parts[0], Binary) and parts[0].op == "+":
+        parts[:1] = [parts[0].a, parts[0].b]
+    for part in parts:
+        if not (isinstance(part, Guarded) and isinstance(part.value, Const)):
+            return
+    for part in parts:
+        assert isinstance(part, Guarded)
+        assert isinstance(part.value, Const)
+        yield part.value.value, part.conditions
+
+
+def _check_pieces(name: str, pieces: list[tuple[int, tuple[Condition, ...]]]) -> None:
+    """Refuse immediates that are too large, and pieces of which not exactly one applies everywhere.
+
+    Raises:
+        TensorizeError: see above.
+    """
+    conditions = [condition for _, found in pieces for condition in found]
+    axes = list(dict.fromkeys(v for a, b in conditions for v in (*variables(a), *variables(b))))
+    grid = np.meshgrid(*(np.arange(v.extent) for v in axes), indexing="ij", sparse=True)
+    at = dict(zip(axes, grid, strict=True))
+    met = np.zeros([v.extent for v in axes], dtype=int)
+    for _, found in pieces:
+        met += reduce(np.logical_and, [values_at(a, at) < values_at(b, at) for a, b in found])
+    if (met != 1).any():
+        raise TensorizeError(
+            f"{name} multiplies by a sum of constants, of which not exactly one is there for every element"
+        )
+    for value, _ in pieces:
+        if not IMMEDIATE_LOW <= value <= IMMEDIATE_HIGH:
+            raise _too_large(name, value)
+
+
+def _too_large(name: str, value: int) -> TensorizeError:
+    return TensorizeError(
+        f"{name} has the constant {value}; an immediate is in {IMMEDIATE_LOW}..{IMMEDIATE_HIGH}"
+    )
 
 
 def _last_step(name: str, body: Binary, in_place: Callable[[Read], bool]) -> tuple[Step, Expr]:
@@ -82,9 +137,7 @@ def _last_step(name: str, body: Binary, in_place: Callable[[Read], bool]) -> tup
             op, value = ">>", -value
         if op in _NAMES:
             if not IMMEDIATE_LOW <= value <= IMMEDIATE_HIGH:
-                raise TensorizeError(
-                    f"{name} has the constant {b.value}; an immediate is in {IMMEDIATE_LOW}..{IMMEDIATE_HIGH}"
-                )
+                raise _too_large(name, b.value)
             return Step(_NAMES[op], value), a
     elif op in _NAMES:
         assert isinstance(b, Read)
@@ -103,10 +156,11 @@ def _merge(steps: list[Step]) -> list[Step]:
     merged: list[Step] = []
     for step in steps:
         previous = merged[-1] if merged else None
-        if isinstance(step.operand, int):
+        if isinstance(step.operand, int) and not step.conditions:
             if (step.op in ("add", "shr") and step.operand == 0) or (step.op == "mul" and step.operand == 1):
                 continue
-            if previous is not None and previous.op == step.op and isinstance(previous.operand, int):
+            alike = previous is not None and previous.op == step.op and not previous.conditions
+            if previous is not None and alike and isinstance(previous.operand, int):
                 combined = _combined(step.op, previous.operand, step.operand)
                 if combined is not None:
                     merged[-1] = Step(step.op, combined)

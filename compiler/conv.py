@@ -1,11 +1,10 @@
 """Convolutions as tensor expressions."""
 
-from collections.abc import Sequence
-
 from accel.compiler.epilogue import Epilogue
-from accel.compiler.expr import Condition, Const, Expr, Guarded, IterVar
+from accel.compiler.expr import Expr, IterVar
 from accel.compiler.linear import simplify
-from accel.compiler.tensor import Tensor, compute, placeholder, reduce_axis, sum
+from accel.compiler.sliding import sliding, window
+from accel.compiler.tensor import compute, placeholder, reduce_axis, sum
 from accel.compiler.workload import Workload, check_sizes
 from accel.errors import ShapeError
 
@@ -20,6 +19,7 @@ def conv2d(
     *,
     stride: int | tuple[int, ...] = 1,
     padding: int | tuple[int, ...] = 0,
+    dilation: int | tuple[int, ...] = 1,
     groups: int = 1,
     bias: bool = False,
     relu: bool = False,
@@ -29,8 +29,9 @@ def conv2d(
     """A two-dimensional convolution (cross-correlation, as networks have it) and an epilogue.
 
     ``data`` is int8 (N, IC, H, W), ``weight`` int8 (OC, IC // groups, KH, KW), ``out`` int8 (N, OC, OH, OW)
-    with ``OH = (H + top + bottom - KH) // stride + 1``, and OW alike. An output channel sums up the input
-    channels of its group, which is ``o // (OC // groups)``; with ``groups=IC`` the convolution is depthwise.
+    with ``OH = (H + top + bottom - (KH - 1) * dilation - 1) // stride + 1``, and OW alike. An output channel
+    sums up the input channels of its group, which is ``o // (OC // groups)``; with ``groups=IC`` the
+    convolution is depthwise.
 
     Args:
         N: inputs in a batch.
@@ -40,31 +41,28 @@ def conv2d(
         stride: steps down and to the right.
         padding: zeros around each input: one number, (vertical, horizontal), or
             (top, left, bottom, right).
+        dilation: distance of the input's elements that neighbours in the kernel meet.
         groups: into which input and output channels are divided.
         bias: add an int32 tensor ``bias`` of shape (OC,).
         relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
 
     Raises:
-        ShapeError: a size, stride, padding, shift or clip out of range, channels that the groups do not
-            divide, a kernel larger than the padded input, or sums too long for int32.
+        ShapeError: a size, stride, padding, dilation, shift or clip out of range, channels that the groups do
+            not divide, a kernel larger than the padded input, or sums too long for int32.
     """
     check_sizes(N=N, IC=IC, H=H, W=W, OC=OC, groups=groups)
     for name, channels in (("IC", IC), ("OC", OC)):
         if channels % groups:
             raise ShapeError(f"{name} is {channels}; {groups} groups do not divide it")
-    KH, KW = _pair("kernel", kernel)
-    SY, SX = _pair("stride", stride)
-    top, left, bottom, right = _sides(padding)
-    for name, size, length in (("high", H + top + bottom, KH), ("wide", W + left + right, KW)):
-        if length > size:
-            raise ShapeError(f"the kernel is {length} {name}; the input with its padding is {size}")
-    OH, OW = (H + top + bottom - KH) // SY + 1, (W + left + right - KW) // SX + 1
+    slide = sliding((H, W), kernel, stride, padding, dilation)
+    (KH, KW), (OH, OW) = slide.kernel, slide.outputs
     epilogue = Epilogue(bias=bias, shift=shift, relu=relu, clip=clip)
     columns, outputs = IC // groups, OC // groups
     data, weight = placeholder((N, IC, H, W), name="data"), placeholder((OC, columns, KH, KW), name="weight")
     c, dy, dx = (reduce_axis((0, n), name=name) for n, name in ((columns, "c"), (KH, "dy"), (KW, "dx")))
-    skip = SY if KH == 1 and not top and (OH - 1) * SY < H else 1
-    read = _window(data, (OH - 1) * (SY // skip) + KH, (OW - 1) * SX + KW, top, left, skip)
+    skip = slide.stride[0]
+    skip = skip if KH == 1 and not slide.padding[0] and (OH - 1) * skip < H else 1
+    read = window(data, slide, skip)
 
     def channel(o: IterVar) -> Expr:
         return c if groups == 1 else simplify(o // outputs * columns + c)
@@ -72,7 +70,7 @@ def conv2d(
     sums = compute(
         (N, OC, OH, OW),
         lambda n, o, y, x: sum(
-            read[n, channel(o), _step(y, SY // skip) + dy, _step(x, SX) + dx] * weight[o, c, dy, dx],
+            read[n, channel(o), *slide.places((y, x), (dy, dx), skip)] * weight[o, c, dy, dx],
             axis=(c, dy, dx),
         ),
         name="out" if epilogue.is_empty else "S",
@@ -93,68 +91,10 @@ def conv2d(
         "H": H,
         "W": W,
         "OC": OC,
-        "kernel": [KH, KW],
-        "stride": [SY, SX],
-        "padding": [top, left, bottom, right],
+        **slide.to_dict(),
         "groups": groups,
-    } | epilogue.to_dict()
+        **epilogue.to_dict(),
+    }
     return Workload(
         name="conv2d", output=output, sums=sums, bias=offset, epilogue=epilogue, parameters=parameters
     )
-
-
-def _step(axis: IterVar, stride: int) -> Expr:
-    return axis if stride == 1 else axis * stride
-
-
-def _window(data: Tensor, rows: int, columns: int, top: int, left: int, skip: int) -> Tensor:
-    """The part of the padded input that is read, every ``skip``-th row of it; the input itself if it needs
-    neither padding nor skipping."""
-    N, IC, H, W = data.shape
-    below, beside = max(0, (rows - 1) * skip + 1 - top - H), max(0, columns - left - W)
-    if skip == 1 and not (top or left or below or beside):
-        return data
-
-    def element(n: IterVar, c: IterVar, y: IterVar, x: IterVar) -> Expr:
-        conditions: list[Condition] = []
-        for axis, before, behind, size in ((y, top, below, H), (x, left, beside, W)):
-            conditions += [(Const(before - 1), axis)] * bool(before)
-            conditions += [(axis, Const(before + size))] * bool(behind)
-        row = y * skip if skip > 1 else y - top if top else y
-        value = data[n, c, row, x - left if left else x]
-        return Guarded(value, tuple(conditions)) if conditions else value
-
-    return compute((N, IC, rows, columns), element, name="window")
-
-
-def _pair(name: str, value: int | tuple[int, ...]) -> tuple[int, int]:
-    """A number for both directions, or one for each.
-
-    Raises:
-        ShapeError: neither, or one below 1.
-    """
-    numbers = (value,) if type(value) is int else value
-    if (
-        not isinstance(numbers, Sequence)
-        or len(numbers) not in (1, 2)
-        or any(type(n) is not int or n < 1 for n in numbers)
-    ):
-        raise ShapeError(f"{name} is {value!r}; it must be a positive integer or two of them")
-    return numbers[0], numbers[-1]
-
-
-def _sides(padding: int | tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Padding at the top, left, bottom and right.
-
-    Raises:
-        ShapeError: not 1, 2 or 4 integers, or one below zero.
-    """
-    numbers = (padding,) if type(padding) is int else padding
-    if (
-        not isinstance(numbers, Sequence)
-        or len(numbers) not in (1, 2, 4)
-        or any(type(n) is not int or n < 0 for n in numbers)
-    ):
-        raise ShapeError(f"padding is {padding!r}; it must be 1, 2 or 4 integers, none negative")
-    top, left, bottom, right = (tuple(numbers) * 4)[:4]
-    return top, left, bottom, right

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from accel.timing import (
     burst_beats,
     compute_depth,
 )
+
+Number = TypeVar("Number", int, IntArray)
+"""One, or one for each of many plans."""
 
 _TOKEN = 1
 """Cycles from a push to the pop it allows."""
@@ -52,7 +55,9 @@ class ConvShape:
         kernel: rows and columns.
         stride: of the output in rows and columns of what is loaded.
         skip: distance of the rows that are loaded.
+        dilation: of the kernel in rows and columns of the input.
         top, left: zeros in front of the input, which are neither loaded nor multiplied.
+        weighted: whether there are weights; else one block is all that products need.
         bias: whether there is one.
         folded: whether reset and bias are one operation.
         passes: operations on each accumulator besides GEMM.
@@ -69,8 +74,10 @@ class ConvShape:
     kernel: tuple[int, int]
     stride: tuple[int, int]
     skip: int
+    dilation: tuple[int, int]
     top: int
     left: int
+    weighted: bool
     bias: bool
     folded: bool
     passes: int
@@ -83,12 +90,18 @@ class ConvShape:
     @cached_property
     def down(self) -> IntArray:
         """For each row of the output and of the kernel, whether they meet in a row of the input."""
-        return _meet(self.rows, self.kernel[0], self.stride[0] * self.skip, self.top, self.height)
+        stride = self.stride[0] * self.skip
+        return _meet(self.rows, self.kernel[0], stride, self.dilation[0], self.top, self.height)
 
     @cached_property
     def across(self) -> IntArray:
         """For each column of the output and of the kernel, whether they meet in a column of the input."""
-        return _meet(self.columns, self.kernel[1], self.stride[1], self.left, self.width)
+        return _meet(self.columns, self.kernel[1], self.stride[1], self.dilation[1], self.left, self.width)
+
+    def reach(self, way: int, outputs: Number, taps: Number | int) -> Number:
+        """Rows (``way`` 0) or columns (1) of what is loaded that so many neighbours of the output and of the
+        kernel meet, and what lies between."""
+        return (outputs - 1) * self.stride[way] + (taps - 1) * self.dilation[way] + 1
 
     @property
     def gemms(self) -> int:
@@ -112,8 +125,8 @@ class ConvShape:
         return self.gemms + self.outputs * self.passes
 
 
-def _meet(outputs: int, kernel: int, stride: int, before: int, size: int) -> IntArray:
-    place = np.arange(outputs)[:, None] * stride + np.arange(kernel) - before
+def _meet(outputs: int, kernel: int, stride: int, dilation: int, before: int, size: int) -> IntArray:
+    place = np.arange(outputs)[:, None] * stride + np.arange(kernel) * dilation - before
     return ((place >= 0) & (place < size)).astype(np.int64)
 
 
@@ -121,16 +134,18 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
     """The shape of a convolution on a machine."""
     sizes = workload.parameters
     _, _, rows, columns = workload.output.shape
-    data, _ = workload.factors
-    window = data.tensor.shape
+    window = workload.data.tensor.shape
     kernel = tuple(sizes["kernel"])
     vertical, horizontal = sizes["stride"]
-    skip = vertical if rows > 1 and window[2] < (rows - 1) * vertical + kernel[0] else 1
+    dilation = tuple(sizes["dilation"])
+    reach = (kernel[0] - 1) * dilation[0] + 1
+    skip = vertical if rows > 1 and window[2] < (rows - 1) * vertical + reach else 1
     top, left, _, _ = sizes["padding"]
     merged = merged_groups(workload, config)
     length = merged.inputs * kernel[0] * kernel[1]
     return ConvShape(
         groups=merged.count,
+        weighted="groups" in sizes,
         batches=-(-sizes["N"] // config.batch),
         channels=-(-merged.outputs // config.block_out),
         depth=-(-merged.inputs // config.block_in),
@@ -141,6 +156,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
         kernel=(kernel[0], kernel[1]),
         stride=(vertical // skip, horizontal),
         skip=skip,
+        dilation=(dilation[0], dilation[1]),
         top=top,
         left=left,
         bias=workload.bias is not None,
@@ -198,6 +214,8 @@ class ConvModel:
     def weights(self, channels: int, depth: int, kernel_rows: int) -> Moved:
         """Weights of blocks of output and input channels and of some rows of the kernel."""
         shape = self.shape
+        if not shape.weighted:
+            return self._boxes(self.config.wgt_element_bytes, (1, 1), (1, 1), channels * depth)
         key = ("wgt", channels, depth, kernel_rows)
         if key not in self._known:
             self._known[key] = self._boxes(
@@ -324,28 +342,46 @@ class _Walk:
         """By accumulators: when the last tile in them is stored."""
         self.held: dict[tuple[str, int], object] = {}
         """What buffers hold."""
+        self.paces: dict[object, _Pace] = {}
+        """By kinds of tiles and of those before them."""
+        self.before: object = None
+        """The kind of tiles gone through last."""
         self.waiting = False
         """Whether a bias that stays is still to be loaded."""
 
     def predict(self) -> Prediction:
         self._startup()
-        paces: dict[object, _Pace] = {}
-        before: object = None
-        groups = list(self._groups())
-        for group in groups:
+        rounds = self._chunks("groups", self.shape.groups)
+        pace = _Pace()
+        for number, groups in enumerate(rounds):
+            tiles = list(self._tiles(groups))
+            last = number == len(rounds) - 1
+            if pace.seen >= _STEADY and not last:
+                self._skip(pace)
+                self.held.update(self._held_after(tiles[-1]))
+                continue
+            start = self.clocks
+            fetching = self.fetched > self.config.fetch_buffer  # from then on, as one goes along
+            self._round(tiles, last=last)
+            if fetching:
+                pace.take(len(groups), start, self.clocks)
+        end = max(self.compute_free + self.model.drain, *self.stored.values())
+        compute, load, store = self.busy
+        return Prediction(cycles=end + 1, compute=compute, load=load, store=store)
+
+    def _round(self, tiles: list[list[_Tile]], *, last: bool) -> None:
+        """All tiles of some groups of channels; the last ones of all are gone through in any case."""
+        for number, group in enumerate(tiles):
             kind = self._kind(group)
-            pace = paces.setdefault((before, kind), _Pace())
-            before = kind
-            if pace.seen >= _STEADY and group is not groups[-1]:
+            pace = self.paces.setdefault((self.before, kind), _Pace())
+            self.before = kind
+            if pace.seen >= _STEADY and not (last and number == len(tiles) - 1):
                 self._skip(pace)
                 self.held.update(self._held_after(group))
                 continue
             start = self.clocks
             self._group(group)
             pace.take(kind, start, self.clocks)
-        end = max(self.compute_free + self.model.drain, *self.stored.values())
-        compute, load, store = self.busy
-        return Prediction(cycles=end + 1, compute=compute, load=load, store=store)
 
     @property
     def clocks(self) -> tuple[float, ...]:
@@ -354,19 +390,18 @@ class _Walk:
 
     # --- tiles -------------------------------------------------------------------------------------
 
-    def _groups(self) -> Iterator[list[_Tile]]:
-        """The tiles, in groups that are interleaved."""
-        plan = self.plan
+    def _chunks(self, axis: str, number: int) -> list[range]:
+        """Numbers of tiles in one direction, those of threads together."""
+        return list(_chunks(range(number), self.plan.threads if self.plan.thread_axis == axis else 1))
 
-        def chunks(axis: str, number: int) -> list[range]:
-            return list(_chunks(range(number), plan.threads if plan.thread_axis == axis else 1))
-
-        rows, channels = chunks("rows", len(self.rows)), chunks("channels", len(self.channels))
-        turns = [[c] for c in channels] if plan.outer == "channels" else [channels]
-        places = range(self.shape.batches), rows, range(len(self.columns))
-        for gs, outer, n, ys, x in product(chunks("groups", self.shape.groups), turns, *places):
+    def _tiles(self, groups: range) -> Iterator[list[_Tile]]:
+        """The tiles of some groups of channels; those that are interleaved come together."""
+        channels = self._chunks("channels", len(self.channels))
+        turns = [[c] for c in channels] if self.plan.outer == "channels" else [channels]
+        rows = self._chunks("rows", len(self.rows))
+        for outer, n, ys, x in product(turns, range(self.shape.batches), rows, range(len(self.columns))):
             for os in outer:
-                yield [_Tile(n, y, x, o, g) for g in gs for y in ys for o in os]
+                yield [_Tile(n, y, x, o, g) for g in groups for y in ys for o in os]
 
     def _kind(self, group: list[_Tile]) -> object:
         """Groups of one kind take the same time if the one before them is of the same kind."""
@@ -388,7 +423,10 @@ class _Walk:
         """What the buffers of a step are to hold."""
         buffers = step % self.plan.threads if self.along_depth else slot
         yield ("inp", buffers), (tile.group, tile.batch, tile.row, tile.column, step)
-        yield ("wgt", buffers), (tile.group, tile.channel, step)
+        if self.shape.weighted:
+            yield ("wgt", buffers), (tile.group, tile.channel, step)
+        else:
+            yield ("wgt", buffers), (tile.channel, self.steps[step][0].begin)
 
     def _bias_of(self, slot: int, tile: _Tile) -> Iterator[tuple[tuple[str, int], object]]:
         """What a bias that does not stay is to hold for a tile."""
@@ -514,10 +552,10 @@ class _Walk:
             row, column = self.rows[tile.row], self.columns[tile.column]
             found.append(
                 model.loaded(
-                    row.begin * shape.stride[0] + kernel.begin,
-                    (row.size - 1) * shape.stride[0] + kernel.size,
+                    row.begin * shape.stride[0] + kernel.begin * shape.dilation[0],
+                    shape.reach(0, row.size, kernel.size),
                     column.begin * shape.stride[1],
-                    (column.size - 1) * shape.stride[1] + shape.kernel[1],
+                    shape.reach(1, column.size, shape.kernel[1]),
                     depth.size,
                 )
             )

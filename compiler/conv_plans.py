@@ -94,13 +94,12 @@ class Sizes:
         """Of all threads."""
         self.inputs = (
             table.depth
-            * np.minimum(
-                (table.rows - 1) * shape.stride[0] + table.kernel_rows, -(-shape.height // shape.skip)
-            )
-            * np.minimum((table.columns - 1) * shape.stride[1] + shape.kernel[1], shape.width)
+            * np.minimum(shape.reach(0, table.rows, table.kernel_rows), -(-shape.height // shape.skip))
+            * np.minimum(shape.reach(1, table.columns, shape.kernel[1]), shape.width)
         )
         """Elements of a step."""
-        self.weights = table.channels * table.depth * table.kernel_rows * shape.kernel[1]
+        taps = table.kernel_rows * shape.kernel[1] if shape.weighted else 1
+        self.weights = table.channels * table.depth * taps
         """Elements of a step."""
 
     @property
@@ -176,6 +175,8 @@ class Sizes:
             * np.where(self.along_rows, np.minimum(apart, self.down_rows), 1),
             fills,
         )
+        if not shape.weighted:
+            weight_fills = apart
         load = inputs * input_fills + weights * weight_fills
         store = self.elements * (config.out_element_bytes / config.bus_bytes)
         sums = shape.slots

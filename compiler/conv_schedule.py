@@ -43,10 +43,10 @@ class MergedGroups:
 
 
 def merged_groups(workload: Workload, config: Config) -> MergedGroups:
-    """The groups of a convolution as a machine does them."""
-    sizes, (_, channels, _, _) = workload.parameters, workload.output.shape
-    count = sizes["groups"]
-    rows, columns = channels // count, sizes["IC"] // count
+    """The groups of a convolution as a machine does them; in pooling each channel is one."""
+    _, channels, _, _ = workload.output.shape
+    count = workload.parameters.get("groups", channels)
+    rows, columns = channels // count, workload.data.tensor.shape[1] // count
     together = groups_to_merge(count, rows, columns, (config.block_out, config.block_in))
     return MergedGroups(
         together=together,
@@ -95,7 +95,9 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
         sums.set_scope(machine.acc_buffer)
         stages = [sums, s[s.cache_write(workload.output, machine.acc_buffer)]]
     merged = merged_groups(workload, machine.config)
-    if merged.together > 1:
+    if "groups" not in workload.parameters:
+        sums.multiply_identity(sums.axis[1], merged.outputs)
+    elif merged.together > 1:
         sums.merge_groups("c", merged.together)
     output = s[workload.output]
     channels, innermost = _tile_output(output, plan, machine.config, merged)

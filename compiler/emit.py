@@ -26,6 +26,7 @@ from accel.compiler.nest import (
     Copy,
     For,
     Guard,
+    Identity,
     Nest,
     Node,
     Region,
@@ -138,7 +139,7 @@ class Emission:
                 self._run_loop(node, env)
             elif isinstance(node, Clear):
                 self._emit_clear(node)
-            elif isinstance(node, Widen):
+            elif isinstance(node, Widen | Identity):
                 continue  # the host's work
             elif isinstance(node, Guard):
                 if all(evaluate(a, env) < evaluate(b, env) for a, b in node.conditions):

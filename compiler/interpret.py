@@ -25,6 +25,7 @@ from accel.compiler.nest import (
     Fill,
     For,
     Guard,
+    Identity,
     Nest,
     Node,
     Region,
@@ -86,6 +87,8 @@ class _State:
                 self._part(node.region, env)[...] = 0
             elif isinstance(node, Clear):
                 self.arrays[node.buffer][...] = 0
+            elif isinstance(node, Identity):
+                self.arrays[node.target] = node.value
             elif isinstance(node, Widen):
                 self.arrays[node.target] = node.how.widen(self.arrays[node.source])
             elif isinstance(node, Copy):

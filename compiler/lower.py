@@ -302,7 +302,7 @@ def _make_loops(nest: StageNest) -> None:
     in_block = False
     for leaf in stage.leaves:
         in_block = in_block or leaf is block
-        runs = in_block or largest[leaf] > 1
+        runs = in_block or largest[leaf] != 1
         loop = IterVar(_distinct_name(nest, leaf), largest[leaf], leaf.kind) if runs else None
         nest.loops[leaf] = loop
         nest.values[leaf] = loop if loop is not None else Const(0)

@@ -9,6 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from accel.compiler.expr import (
     Binary,
     Condition,
@@ -190,6 +193,17 @@ class Widen(Node):
 
 
 @dataclass(frozen=True)
+class Identity(Node):
+    """What the compiler puts into DRAM: one on the diagonal of ``target``, else zero."""
+
+    target: Buffer
+
+    @property
+    def value(self) -> npt.NDArray[np.int8]:
+        return np.eye(self.target.shape[0], dtype=np.int8)
+
+
+@dataclass(frozen=True)
 class Alu(Node):
     """An in-place vector operation on accumulators: ``target = op(target, operand)``."""
 
@@ -269,6 +283,8 @@ def _format_leaf(node: Node) -> str:
         return f"{format_region(node.region)} = 0"
     if isinstance(node, Clear):
         return f"{PREFIX}fill_zero({node.buffer.name})"
+    if isinstance(node, Identity):
+        return f"host.identity({node.target.name})"
     if isinstance(node, Widen):
         return f"host.widen({node.target.name}, {node.source.name}, groups={node.how.merged})"
     if isinstance(node, Call):

@@ -5,6 +5,7 @@ from accel.compiler.nest import (
     Buffer,
     Call,
     Copy,
+    Identity,
     Nest,
     Region,
     Widen,
@@ -50,9 +51,9 @@ def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
         if isinstance(node, Copy) and node.target.buffer.scope is None and node.source.buffer in found:
             settle(node.target, found[node.source.buffer][0], "STORE")
     _check_rereads(nest, {buffer: element for buffer, (element, _) in found.items()})
-    widened = {node.target for node in nest.body if isinstance(node, Widen)}
+    hosts = {node.target for node in nest.body if isinstance(node, Widen | Identity)}
     for buffer in nest.locals:
-        if buffer in widened:
+        if buffer in hosts:
             continue
         if buffer not in found:
             raise TensorizeError(f"{buffer.name} is only copied; no intrinsic says what its elements are")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from accel.compiler.expr import Cast, Expr, IterVar, Read, Sum, reads, rewrite, substitute
 from accel.compiler.groups import find_groups, grouped_weight
+from accel.compiler.identity import product_body, read_along, unit_element
 from accel.compiler.intrin import Intrinsic, check_intrinsic
 from accel.compiler.scope import Scope, check_scope
 from accel.compiler.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
@@ -75,7 +76,7 @@ class Stage:
             where its reader's intrinsic wants it.
         rooted: outside of all loops in any case.
         starts_after: the stage whose first copy is asked for before the first one of this stage is.
-        widens: how the host computes it when it packs an input; None: the machine computes it.
+        host: how the host computes it, when it packs an input or as a constant; None: the machine does.
     """
 
     schedule: Schedule
@@ -88,7 +89,7 @@ class Stage:
     attach: tuple[Stage, IterVar] | None = None
     rooted: bool = False
     starts_after: Stage | None = None
-    widens: BlockDiagonal | None = None
+    host: BlockDiagonal | Literal["identity"] | None = None
     tensorized: tuple[IterVar, Intrinsic] | None = None
     unrolled: set[IterVar] = field(default_factory=set)
     threads: set[IterVar] = field(default_factory=set)
@@ -386,10 +387,49 @@ class Stage:
         body = groups.merged(self.body, wide, inputs, count)
         self.body = rewrite(body, lambda n: _with_axis(n, loop, inputs))
         self.leaves[self.leaves.index(loop)] = inputs
-        widens = BlockDiagonal(rows=groups.rows, merged=count)
-        schedule._insert(Stage(schedule, wide, axes, element, list(axes), rooted=True, widens=widens), self)
+        how = BlockDiagonal(rows=groups.rows, merged=count)
+        schedule._insert(Stage(schedule, wide, axes, element, list(axes), rooted=True, host=how), self)
         self._record("merge_groups", axis=loop.name, count=count, name=wide.name)
         return wide
+
+    def multiply_identity(self, axis: IterVar | str, block: int, *, name: str | None = None) -> Tensor:
+        """Make a sum one of products with an identity matrix, which a GEMM core can do.
+
+            for o in range(64):                     for o in range(64):
+                for d in range(9):                      for c in range(16):
+                    S[o] += A[o][d]                         for d in range(9):
+                                                                S[o] += A[o//16*16+c][d] * identity[o%16][c]
+
+        The matrix is a constant in DRAM, outside of all loops.
+
+        Args:
+            axis: along which elements become blocks.
+            block: rows and columns of the matrix.
+            name: of the matrix; ``identity`` if not given.
+
+        Raises:
+            ScheduleError: the stage is no sum of elements of one tensor that has the axis as an index, or the
+                axis is not as long as a block; or :meth:`split` would refuse the axis.
+        """
+        schedule = self.schedule
+        loop = self._free_leaf(axis)
+        read_along(self.name, self.body, loop)
+        if type(block) is not int or not 1 <= block <= loop.extent:
+            raise ScheduleError(
+                f"the identity matrix for {self.name} has {block!r} rows; along {loop.name} it has 1 to "
+                f"{loop.extent}"
+            )
+        axes = IterVar("i", block), IterVar("j", block)
+        element = unit_element(axes)
+        unit = Compute(schedule._fresh(name or "identity"), (block, block), "int8", axes, element).tensor
+        column = IterVar(self._fresh("c"), block, "reduce")
+        body = product_body(self.body, loop, column, unit)
+        self.body = rewrite(body, lambda n: Sum(n.body, (column, *n.axes)) if isinstance(n, Sum) else None)
+        first = next(n for n, leaf in enumerate(self.leaves) if leaf.kind == "reduce")
+        self.leaves.insert(first, column)
+        schedule._insert(Stage(schedule, unit, axes, element, list(axes), rooted=True, host="identity"), self)
+        self._record("multiply_identity", axis=loop.name, block=block, name=unit.name)
+        return unit
 
     def set_scope(self, scope: Scope) -> None:
         """Keep the result in a scratchpad instead of DRAM.

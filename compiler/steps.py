@@ -170,6 +170,10 @@ def _merge_groups(context: _Context, step: Step) -> None:
     _stage(context, step).merge_groups(step["axis"], step["count"], name=step.get("name"))
 
 
+def _multiply_identity(context: _Context, step: Step) -> None:
+    _stage(context, step).multiply_identity(step["axis"], step["block"], name=step.get("name"))
+
+
 def _set_scope(context: _Context, step: Step) -> None:
     _stage(context, step).set_scope(context.find_scope(step["scope"]))
 
@@ -192,6 +196,7 @@ _OPERATORS: dict[str, _Operator] = {
     "compute_root": _Operator(_compute_root, ("stage",)),
     "start_after": _Operator(_start_after, ("stage", "other")),
     "merge_groups": _Operator(_merge_groups, ("stage", "axis", "count"), ("name",)),
+    "multiply_identity": _Operator(_multiply_identity, ("stage", "axis", "block"), ("name",)),
     "set_scope": _Operator(_set_scope, ("stage", "scope")),
     "tensorize": _Operator(_tensorize, ("stage", "axis", "intrin")),
 }

@@ -25,7 +25,7 @@ from accel.compiler.lower import (
     inner_region,
     wrap_loop,
 )
-from accel.compiler.nest import Alu, Buffer, Call, Copy, Nest, Node, Range, Region, Widen
+from accel.compiler.nest import Alu, Buffer, Call, Copy, Identity, Nest, Node, Range, Region, Widen
 from accel.compiler.registry import operand_scopes
 from accel.compiler.schedule import Schedule, Split, Stage
 from accel.compiler.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
@@ -115,8 +115,8 @@ class _Emitter:
     def stage(self, stage: Stage) -> list[Node]:
         """All nodes of a stage."""
         nest = self.lowering.nests[stage]
-        if stage.widens is not None:
-            return [self._widen(stage, stage.widens)]
+        if stage.host is not None:
+            return [self._host(stage)]
         if stage.tensorized is not None and not isinstance(stage.tensorized[1], CopyIntrin):
             block = stage.leaves.index(stage.tensorized[0])
             self._check_block(nest, block)
@@ -126,14 +126,17 @@ class _Emitter:
         block = self._copy_position(nest)
         return self._loops(nest, 0, block, [self._copy(nest, block)], [])
 
-    def _widen(self, stage: Stage, how: BlockDiagonal) -> Node:
+    def _host(self, stage: Stage) -> Node:
         if stage in self.lowering.places or stage.scope is not None:
             raise TensorizeError(
                 f"{stage.name} is computed by the host when it packs; it stays in DRAM, outside of all loops"
             )
+        target = self.lowering.buffers[stage.tensor]
+        if not isinstance(stage.host, BlockDiagonal):
+            return Identity(target)
         (read,) = reads(stage.body)
         assert isinstance(read.tensor, Tensor)
-        return Widen(self.lowering.buffers[stage.tensor], self.lowering.buffers[read.tensor], how)
+        return Widen(target, self.lowering.buffers[read.tensor], stage.host)
 
     def _loops(
         self, nest: StageNest, position: int, block: int, inner: list[Node], reset: list[Node]
@@ -221,7 +224,7 @@ class _Emitter:
         inner = nest.inside(block)
         found = []
         for condition in hoist(_uncast(nest.stage.body))[1]:
-            below, limit = (simplify(self.lowering.lowered(side, nest)) for side in condition)
+            below, limit = (self._simplified(side, nest) for side in condition)
             if self._is_filled_up(nest, below, limit):
                 below = at_zero(below, inner)
             if bounds(margin((below, limit)).expr())[0] >= 0:
@@ -233,6 +236,9 @@ class _Emitter:
                 )
             found.append((below, limit))
         return found
+
+    def _simplified(self, expr: Expr, nest: StageNest) -> Expr:
+        return simplify(self.lowering.lowered(expr, nest))
 
     def _is_filled_up(self, nest: StageNest, below: Expr, limit: Expr) -> bool:
         """Whether a condition keeps a block within a tensor behind whose end the host packs zeros, so that
@@ -330,7 +336,7 @@ class _Emitter:
             return True
         assert isinstance(tensor, Tensor)
         stage = self.lowering.schedule[tensor]
-        if stage.widens is not None:
+        if stage.host is not None:
             return True
         window = window_of(stage.axis, stage.body)
         return window is not None and self._is_packed(window.read.tensor)
@@ -380,7 +386,8 @@ class _Emitter:
             found = map_axes(intrin.name, loops, (rows, columns), accesses).operands
             operand = step.operand if isinstance(step.operand, int) else found[1].region
             dims = (found[0].dims, found[-1].dims)
-            steps.append(Alu(step.op, found[0].region, operand, dims))
+            conditions = [(self._simplified(a, nest), self._simplified(b, nest)) for a, b in step.conditions]
+            steps.extend(guarded(conditions, [Alu(step.op, found[0].region, operand, dims)]))
         return steps
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr import IterVar, Read, reads
+from accel.compiler.mean import Mean
 from accel.compiler.tensor import Compute, Tensor, compute, placeholder, reduce_axis, reduction, sum
 from accel.errors import ShapeError
 
@@ -14,7 +15,7 @@ class Workload:
     """A computation and how it came about.
 
     Attributes:
-        name: ``gemm``, ``dense`` or ``conv2d``.
+        name: of the function that made it.
         output: the tensor to compute.
         sums: the stage that the GEMM core computes; the output itself if nothing follows it.
         bias: what is added to the sums, if anything is.
@@ -26,7 +27,7 @@ class Workload:
     output: Tensor
     sums: Tensor
     bias: Tensor | None
-    epilogue: Epilogue
+    epilogue: Epilogue | Mean
     parameters: dict[str, Any]
 
     @property
@@ -40,6 +41,12 @@ class Workload:
         """What the sums run over."""
         assert isinstance(self.sums.op, Compute)
         return self.sums.op.reduce_axis
+
+    @property
+    def data(self) -> Read:
+        """The value that is summed up, or the first factor of the products that are."""
+        assert isinstance(self.sums.op, Compute)
+        return reads(self.sums.op.body)[0]
 
     @property
     def factors(self) -> tuple[Read, Read]:

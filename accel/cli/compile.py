@@ -212,6 +212,15 @@ def dense(
 @click.option(
     "--groups", type=int, default=1, show_default=True, help="Of channels; as many as IC: depthwise."
 )
+@numbers_option(
+    "--dilation",
+    form="DY[xDX]",
+    separator="x",
+    counts=(1, 2),
+    default="1",
+    show_default=True,
+    help="Distance of what neighbours in the kernel meet.",
+)
 @_machine_options("vta")
 @_epilogue_options("OC")
 @_clip_option
@@ -225,6 +234,7 @@ def conv2d(
     stride: tuple[int, ...],
     padding: tuple[int, ...],
     groups: int,
+    dilation: tuple[int, ...],
     bias: bool,
     relu: bool,
     shift: int | None,
@@ -250,10 +260,11 @@ def conv2d(
             size[0],
             size[-1],
             oc,
-            (kernel[0], kernel[-1]),
-            stride=(stride[0], stride[-1]),
+            kernel,
+            stride=stride,
             padding=padding,
             groups=groups,
+            dilation=dilation,
             bias=bias,
             relu=relu,
             shift=shift,

@@ -230,6 +230,10 @@ DENSE = ["compile", "dense", "--ic", 20, "--oc", 9, "-o", "p.accel"]
             package.conv2d(1, 5, 6, 7, 9, (3, 2), stride=(2, 1), padding=(1, 2), relu=True),
         ),
         (
+            [*CONV, "--dilation", "2x1", "--padding", "2,1"],
+            package.conv2d(1, 5, 6, 7, 9, 3, padding=(2, 1), dilation=(2, 1)),
+        ),
+        (
             [*CONV, "--padding", "1, 0,2,3", "--bias", "--shift", 4, "--clip=-3,100"],
             package.conv2d(1, 5, 6, 7, 9, 3, padding=(1, 0, 2, 3), bias=True, shift=4, clip=(-3, 100)),
         ),
@@ -303,7 +307,7 @@ def test_bad_numbers(arguments: list[object], message: str, accel: Shell) -> Non
     ("arguments", "message"),
     [
         (["--kernel", "9"], "the kernel is 9 high; the input with its padding is 6"),
-        (["--stride", "0"], "stride is (0, 0); it must be a positive integer or two of them"),
+        (["--stride", "0"], "stride is (0,); it must be a positive integer or two of them"),
         (["--clip", "5,-5"], "clip is (5, -5); it must be two ascending integers in -128..127"),
         (["--shift", "40"], "shift is 40; it must be in 0..31"),
         (["--groups", "2"], "IC is 5; 2 groups do not divide it"),

@@ -23,8 +23,10 @@ def expected(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
         top, left, bottom, right = sizes["padding"]
         down, across = sizes["stride"]
         padded = np.pad(data, ((0, 0), (0, 0), (top, bottom), (left, right)))
-        windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(sizes["kernel"]), axis=(2, 3))
-        windows = windows[:, :, ::down, ::across]
+        reach = [(k - 1) * d + 1 for k, d in zip(sizes["kernel"], sizes["dilation"], strict=True)]
+        windows = np.lib.stride_tricks.sliding_window_view(padded, tuple(reach), axis=(2, 3))
+        dy, dx = sizes["dilation"]
+        windows = windows[:, :, ::down, ::across, ::dy, ::dx]
         parts = zip(np.split(windows, sizes["groups"], 1), np.split(weight, sizes["groups"]), strict=True)
         sums = np.concatenate([np.einsum("ncyxij,ocij->noyx", *part) for part in parts], axis=1)
     return epilogue(sums, inputs.get("bias"), sizes)
@@ -71,14 +73,21 @@ epilogues = st.fixed_dictionaries(
 )
 
 
+def _taps(draw: st.DrawFn, size: int) -> tuple[int, int]:
+    """Length and dilation of a kernel along a dimension of the padded input."""
+    taps = draw(st.integers(1, min(5, size)))
+    most = (size - 1) // (taps - 1) if taps > 1 else 2
+    return taps, draw(st.just(1) | st.integers(1, min(3, most)))
+
+
 @st.composite
 def convolutions(draw: st.DrawFn, config: Config, most: int = 3) -> accel.Workload:
     """Up to ``most`` blocks of channels, and kernels that may be larger than the input without padding."""
     height, width = draw(st.integers(1, 9)), draw(st.integers(1, 9))
     top, left, bottom, right = (draw(st.integers(0, 3)) for _ in range(4))
-    kernel = (
-        draw(st.integers(1, min(5, height + top + bottom))),
-        draw(st.integers(1, min(5, width + left + right))),
+    kernel, dilation = zip(
+        *(_taps(draw, size) for size in (height + top + bottom, width + left + right)),
+        strict=True,
     )
     channels = [draw(st.integers(1, most * n)) for n in (config.block_in, config.block_out)]
     groups = draw(st.just(1) | st.integers(1, most * max(config.block_in, config.block_out)))
@@ -94,5 +103,6 @@ def convolutions(draw: st.DrawFn, config: Config, most: int = 3) -> accel.Worklo
         groups=groups,
         stride=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
         padding=(top, left, bottom, right),
+        dilation=dilation,
         **draw(epilogues),
     )

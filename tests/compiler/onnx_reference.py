@@ -1,7 +1,7 @@
 """Layers as ONNX Runtime computes them, with which this compiler and numpy share nothing.
 
-ConvInteger and MatMulInteger sum up, on uint8 operands with a zero point of 128: on some machines the kernels for
-int8 weights saturate in between. What follows is done in float64, which holds every int32 exactly.
+ConvInteger and MatMulInteger sum up, on uint8 operands with a zero point of 128: with int8 weights
+some machines saturate in between. What follows is done in float64, which holds every int32 exactly.
 """
 
 from __future__ import annotations
@@ -88,7 +88,9 @@ def onnx_result(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
             zero,
             kernel_shape=list(sizes["kernel"]),
             strides=list(sizes["stride"]),
+            dilations=list(sizes["dilation"]),
             pads=list(sizes["padding"]),
+            group=sizes["groups"],
         )
     if workload.bias is not None:
         bias = inputs["bias"].reshape((1, -1) + (1,) * (len(workload.output.shape) - 2))

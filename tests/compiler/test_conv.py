@@ -189,6 +189,16 @@ def test_every_stage_of_the_compiler_computes_the_same(data: st.DataObject) -> N
         np.testing.assert_array_equal(te.interpret(nest, inputs)["out"], want)
 
 
+def test_a_convolution_of_nothing_but_padding() -> None:
+    workload, machine = conv2d(1, 4, 1, 1, 8, 1, stride=2, padding=(1, 0, 0, 0), bias=True), "tiny"
+    program = accel.build(workload, machine)
+    right(program, workload)
+    inputs = any_inputs(workload, 0)
+    for nest in (te.lower(program.schedule()), te.tensorize(program.schedule())):
+        np.testing.assert_array_equal(te.interpret(nest, inputs)["out"], expected(workload, inputs))
+    assert not any(isinstance(i, Load) and i.memory is Memory.INP for i in program.instructions)
+
+
 # --- the workload --------------------------------------------------------------------------------------
 
 
@@ -216,6 +226,8 @@ def test_rows_that_nobody_reads_are_skipped() -> None:
         ({"kernel": (3, 0)}, "kernel is (3, 0); it must be a positive integer or two of them"),
         ({"kernel": (3, 3, 3)}, "kernel is (3, 3, 3); it must be a positive integer or two of them"),
         ({"stride": 0}, "stride is 0; it must be a positive integer or two of them"),
+        ({"dilation": 0}, "dilation is 0; it must be a positive integer or two of them"),
+        ({"dilation": (4, 1)}, "the kernel is 9 high; the input with its padding is 7"),
         ({"padding": -1}, "padding is -1; it must be 1, 2 or 4 integers, none negative"),
         ({"padding": (1, 2, 3)}, "padding is (1, 2, 3); it must be 1, 2 or 4 integers, none negative"),
         ({"kernel": (8, 1)}, "the kernel is 8 high; the input with its padding is 7"),

@@ -1,0 +1,63 @@
+"""Sums as products with an identity matrix, so that a GEMM core can do them.
+
+``S[o] = sum over d of A[o, d]`` is the sum over d and c of ``A[o//16*16 + c, d] * I[o%16, c]``. That takes a
+slot of the compute unit for each element, as an addition in the ALU does; but operands come through the load
+unit, which works ahead, and need no accumulators.
+"""
+
+from accel.compiler.expr import Cast, Condition, Const, Expr, Guarded, IterVar, Read, rewrite
+from accel.compiler.linear import simplify, variables
+from accel.compiler.tensor import Tensor, reduction
+from accel.errors import ScheduleError
+
+
+def unit_element(axes: tuple[IterVar, ...]) -> Expr:
+    """An element of the identity matrix."""
+    row, column = axes
+    return Cast(Guarded(Const(1), ((row, column + 1), (column, row + 1))), "int8")
+
+
+def read_along(name: str, body: Expr, axis: IterVar) -> tuple[Read, int]:
+    """What a computation sums up, and the dimension in which its index is ``axis``.
+
+    Raises:
+        ScheduleError: it is no sum of elements of one tensor, or has no such dimension.
+    """
+    total = reduction(body)
+    value = None if total is None else total.body
+    value = value.value if isinstance(value, Guarded) else value
+    if isinstance(value, Read):
+        along = [d for d, index in enumerate(value.indices) if axis in variables(index)]
+        if len(along) == 1 and value.indices[along[0]] == axis:
+            return value, along[0]
+    raise ScheduleError(
+        f"{name} is no sum of elements at {axis.name} of one tensor; only such are products with an identity "
+        f"matrix"
+    )
+
+
+def product_body(body: Expr, axis: IterVar, column: IterVar, unit: Tensor) -> Expr:
+    """The sum's body, multiplied by ``unit`` along ``axis``; the sum itself still has its own axes.
+
+    Args:
+        body: of the computation.
+        axis: along which blocks are multiplied.
+        column: of the unit matrix.
+        unit: the matrix, as large as a block.
+    """
+    size = column.extent
+    index = simplify(axis // size * size + column)
+    limit = axis.extent
+    conditions: tuple[Condition, ...] = ((index, Const(limit)),) if limit % size else ()
+
+    def change(node: Expr) -> Expr | None:
+        if not isinstance(node, Read):
+            return None
+        shifted = Read(node.tensor, tuple(index if i == axis else i for i in node.indices))
+        return Guarded(shifted, conditions) if conditions else shifted
+
+    total = reduction(body)
+    assert total is not None
+    factor = Read(unit, (simplify(axis % size), column))
+    product = rewrite(total.body, change) * factor
+    return rewrite(body, lambda n: product if n is total.body else None)

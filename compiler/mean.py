@@ -1,0 +1,90 @@
+"""Means of int8 values as integers: ``((sum + offset) * factor) >> shift``, within 1 of the exact mean.
+
+``factor / 2**shift`` is so close to one over the number of values that the result differs by 1 at most
+from the exact mean, for any int8 values. Up to 378 values no offset is needed. For many numbers beyond, 32
+bits are too few for such a factor; then the offset is half the number of values, and the result is rounded to
+the nearest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.compiler.chain import IMMEDIATE_HIGH
+from accel.compiler.epilogue import INT8_HIGH, INT8_LOW, LARGEST_SHIFT
+from accel.compiler.expr import INT32_MAX, INT32_MIN, Expr
+from accel.errors import ShapeError
+
+
+@dataclass(frozen=True)
+class Mean:
+    """How sums become means.
+
+    Attributes:
+        factors: for each number of values in a sum, what it is multiplied by.
+        offset: what is added before.
+        shift: how far products are shifted right.
+    """
+
+    factors: dict[int, int]
+    offset: int
+    shift: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether sums are means already."""
+        return not self.offset and not self.shift and set(self.factors.values()) == {1}
+
+    def apply(self, sums: Expr, factor: Expr | int) -> Expr:
+        """The mean of one element, of whose number of values ``factor`` is the factor."""
+        return ((sums + self.offset if self.offset else sums) * factor) >> self.shift
+
+    def folds(self, length: int) -> bool:
+        """Reset and bias are no one operation, for there is no bias."""
+        return False
+
+    def passes(self, length: int) -> int:
+        """Operations on each accumulator besides GEMM, the reset among them."""
+        return 1 + bool(self.offset) + (set(self.factors.values()) != {1}) + bool(self.shift)
+
+
+def mean_of(counts: Sequence[int]) -> Mean:
+    """How to take the mean of so many int8 values; one shift serves all counts.
+
+    Raises:
+        ShapeError: there is no way that keeps within 1 of the exact mean.
+    """
+    distinct = sorted(set(counts))
+    for offset in (0, distinct[-1] // 2) if len(distinct) == 1 else (0,):
+        for shift in range(LARGEST_SHIFT, -1, -1):
+            factors = {n: ((1 << shift) + n // 2) // n for n in distinct}
+            if all(is_mean(n, factor, offset, shift) for n, factor in factors.items()):
+                needless = min(shift, *(twos(factor) for factor in factors.values()))
+                reduced = {n: factor >> needless for n, factor in factors.items()}
+                return Mean(reduced, offset, shift - needless)
+    numbers = ", ".join(map(str, distinct))
+    raise ShapeError(
+        f"the mean of {numbers} values is not found to within 1 by a factor of 16 bits for each number and "
+        f"one shift; fewer values are needed, or as many everywhere"
+    )
+
+
+def twos(number: int) -> int:
+    """How often a positive number can be halved."""
+    return (number & -number).bit_length() - 1
+
+
+def is_mean(count: int, factor: int, offset: int, shift: int) -> bool:
+    """Whether ``((sum + offset) * factor) >> shift`` is within 1 of the mean of any ``count`` int8 values,
+    without overflow on the way."""
+    low, high = INT8_LOW * count, INT8_HIGH * count
+    if not 1 <= factor <= IMMEDIATE_HIGH or offset > IMMEDIATE_HIGH:
+        return False
+    if (low + offset) * factor < INT32_MIN or (high + offset) * factor > INT32_MAX:
+        return False
+    one = 1 << shift
+    for result in range((low + offset) * factor >> shift, ((high + offset) * factor >> shift) + 1):
+        least = max(low, -(-result * one // factor) - offset)
+        most = min(high, -(-(result + 1) * one // factor) - 1 - offset)
+        if least < (result - 1) * count or most > (result + 1) * count:
+            return False
+    return True

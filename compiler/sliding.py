@@ -1,0 +1,146 @@
+"""Sliding windows: how many there are, and what of a padded input they see."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.compiler.expr import Condition, Const, Expr, Guarded, IterVar
+from accel.compiler.tensor import Tensor, compute
+from accel.errors import ShapeError
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """Windows over inputs with zeros around them.
+
+    Attributes:
+        size: height and width of an input.
+        kernel: of a window.
+        stride: steps down and to the right.
+        padding: zeros at the top, left, bottom and right.
+        dilation: distance of a window's elements, down and across.
+
+    Raises:
+        ShapeError: the kernel is larger than the padded input.
+    """
+
+    size: tuple[int, int]
+    kernel: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int, int, int]
+    dilation: tuple[int, int] = (1, 1)
+
+    def __post_init__(self) -> None:
+        for name, whole, length in zip(("high", "wide"), self._padded, self.reach, strict=True):
+            if length > whole:
+                raise ShapeError(f"the kernel is {length} {name}; the input with its padding is {whole}")
+
+    @property
+    def _padded(self) -> tuple[int, int]:
+        top, left, bottom, right = self.padding
+        return self.size[0] + top + bottom, self.size[1] + left + right
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """Rows and columns from a window's first element to its last."""
+        (KH, KW), (DY, DX) = self.kernel, self.dilation
+        return (KH - 1) * DY + 1, (KW - 1) * DX + 1
+
+    @property
+    def outputs(self) -> tuple[int, int]:
+        """Windows below and beside one another."""
+        (height, width), (down, across), (SY, SX) = self._padded, self.reach, self.stride
+        return (height - down) // SY + 1, (width - across) // SX + 1
+
+    def places(
+        self, output: tuple[IterVar, IterVar], tap: tuple[IterVar, IterVar], skip: int = 1
+    ) -> tuple[Expr, Expr]:
+        """Row and column in :func:`window` of an element of a window."""
+        (SY, SX), (DY, DX) = self.stride, self.dilation
+        rows = _times(output[0], SY // skip) + _times(tap[0], DY)
+        return rows, _times(output[1], SX) + _times(tap[1], DX)
+
+    def to_dict(self) -> dict[str, list[int]]:
+        """Kernel, stride, padding and dilation as plain data."""
+        return {
+            "kernel": [*self.kernel],
+            "stride": [*self.stride],
+            "padding": [*self.padding],
+            "dilation": [*self.dilation],
+        }
+
+
+def sliding(
+    size: tuple[int, int],
+    kernel: int | tuple[int, ...],
+    stride: int | tuple[int, ...],
+    padding: int | tuple[int, ...],
+    dilation: int | tuple[int, ...] = 1,
+) -> Sliding:
+    """Windows from one number or several for each argument but the first.
+
+    Raises:
+        ShapeError: they are out of range, or the kernel is larger than the padded input.
+    """
+    return Sliding(
+        size, _pair("kernel", kernel), _pair("stride", stride), _sides(padding), _pair("dilation", dilation)
+    )
+
+
+def _times(axis: IterVar, step: int) -> Expr:
+    return axis if step == 1 else axis * step
+
+
+def window(data: Tensor, slide: Sliding, skip: int = 1) -> Tensor:
+    """The part of the padded input that is read, every ``skip``-th row of it; the input itself if it needs
+    neither padding nor skipping."""
+    N, IC, H, W = data.shape
+    (OH, OW), (down, across), (SY, SX) = slide.outputs, slide.reach, slide.stride
+    rows, columns = (OH - 1) * (SY // skip) + down, (OW - 1) * SX + across
+    top, left, _, _ = slide.padding
+    below, beside = max(0, (rows - 1) * skip + 1 - top - H), max(0, columns - left - W)
+    if skip == 1 and not (top or left or below or beside):
+        return data
+
+    def element(n: IterVar, c: IterVar, y: IterVar, x: IterVar) -> Expr:
+        conditions: list[Condition] = []
+        for axis, before, behind, size in ((y, top, below, H), (x, left, beside, W)):
+            conditions += [(Const(before - 1), axis)] * bool(before)
+            conditions += [(axis, Const(before + size))] * bool(behind)
+        row = y * skip if skip > 1 else y - top if top else y
+        value = data[n, c, row, x - left if left else x]
+        return Guarded(value, tuple(conditions)) if conditions else value
+
+    return compute((N, IC, rows, columns), element, name="window")
+
+
+def _pair(name: str, value: int | tuple[int, ...]) -> tuple[int, int]:
+    """A number for both directions, or one for each.
+
+    Raises:
+        ShapeError: neither, or one below 1.
+    """
+    numbers = (value,) if type(value) is int else value
+    if (
+        not isinstance(numbers, Sequence)
+        or len(numbers) not in (1, 2)
+        or any(type(n) is not int or n < 1 for n in numbers)
+    ):
+        raise ShapeError(f"{name} is {value!r}; it must be a positive integer or two of them")
+    return numbers[0], numbers[-1]
+
+
+def _sides(padding: int | tuple[int, ...]) -> tuple[int, int, int, int]:
+    """Padding at the top, left, bottom and right.
+
+    Raises:
+        ShapeError: not 1, 2 or 4 integers, or one below zero.
+    """
+    numbers = (padding,) if type(padding) is int else padding
+    if (
+        not isinstance(numbers, Sequence)
+        or len(numbers) not in (1, 2, 4)
+        or any(type(n) is not int or n < 0 for n in numbers)
+    ):
+        raise ShapeError(f"padding is {padding!r}; it must be 1, 2 or 4 integers, none negative")
+    top, left, bottom, right = (tuple(numbers) * 4)[:4]
+    return top, left, bottom, right
