@@ -7,6 +7,7 @@
 # make golden write the golden files anew, and what is generated in docs
 # make docs   build the documentation into build/docs; a warning is an error
 # make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
+# make networks       measure networks' layers and matrix products anew, for docs/networks
 # make experiments    draw the plots of docs/experiments anew, but for those that need synthesis
 
 PYTHON ?= python3
@@ -18,7 +19,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COUNT ?= 10000
 SECONDS ?= 60
 
-.PHONY: demo test lint fuzz fuzz-programs golden docs bench experiments clean
+.PHONY: demo test lint fuzz fuzz-programs golden docs bench networks experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -51,6 +52,11 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/utilization.py
 	$(BIN)/python bench/predictions.py
 	$(BIN)/python bench/growth.py
+
+networks: $(VENV)/installed
+	for name in resnet18 mobilenet gemm; do \
+	    $(BIN)/accel bench $$name -o docs/networks/$$name.md || exit 1; \
+	done
 
 experiments: $(VENV)/test
 	for name in pipelines latency roofline buffers; do \

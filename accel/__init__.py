@@ -24,6 +24,7 @@ from accel.events import Event, EventKind, UnitCycles
 from accel.machines import Machine, machine
 from accel.program import Program, build
 from accel.result import Result
+from accel.session import Session, SessionTensor
 from accel.sweeps import sweep
 from accel.tokens import TokenReport
 from accel.version import __version__
@@ -45,6 +46,8 @@ __all__ = [
     "RaceError",
     "Result",
     "ScheduleError",
+    "Session",
+    "SessionTensor",
     "ShapeError",
     "SweepError",
     "TensorizeError",

@@ -152,7 +152,7 @@ class Image:
     @property
     def size(self) -> int:
         """Bytes of DRAM from the start of the window that the image occupies."""
-        return max(stop for _, stop in self._spans())
+        return max(stop for _, stop in self.spans())
 
     def with_timing(self, config: Config) -> Self:
         """The same program for a run with another timing.
@@ -186,13 +186,14 @@ class Image:
             )
         memory = Dram.of(self.config)
         base = self.config.mem_base
-        memory.reserve((base + start, base + stop) for start, stop in self._spans() if start < stop)
+        memory.reserve((base + start, base + stop) for start, stop in self.spans() if start < stop)
         memory.write(base + self.code_offset, self.code)
         for offset, content in self.segments:
             memory.write(base + offset, content)
         return memory
 
-    def _spans(self) -> Iterator[tuple[int, int]]:
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Start and stop of everything that has a place in DRAM, from the start of the window."""
         yield self.code_offset, self.code_offset + len(self.code)
         for offset, content in self.segments:
             yield offset, offset + len(content)

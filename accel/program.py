@@ -85,6 +85,18 @@ class Program(Image):
         return schedule
 
     @property
+    def vthreads(self) -> int:
+        """How many virtual threads it was compiled with; 1 if that is not known."""
+        steps = (self.source or {}).get("schedule") or []
+        bound = {(step["stage"], step["axis"]) for step in steps if step["op"] == "bind"}
+        made = [
+            int(step["factor"])
+            for step in steps
+            if step["op"] == "split" and (step["stage"], (step["names"] or ("", ""))[1]) in bound
+        ]
+        return max(made, default=1)
+
+    @property
     def folded(self) -> bool:
         """Whether reset and bias were folded into one step where possible."""
         options = (self.source or {}).get("options")
@@ -102,13 +114,13 @@ class Program(Image):
         Raises:
             AccelError: the seed is negative.
         """
-        _check_seed(seed)
+        check_seed(seed)
         if not self.has_expression:
             rng = np.random.default_rng(seed)
             bounds = {dtype: np.iinfo(dtype) for dtype in ("int8", "int32")}
             return {
                 name: rng.integers(bounds[dtype].min, bounds[dtype].max, shape, dtype, endpoint=True)
-                for name, (shape, dtype) in self._inputs().items()
+                for name, (shape, dtype) in self.inputs.items()
             }
         constants = {t.name for t in self.tensors if t.role == "constant"}
         drawn = random_inputs(self.outputs, seed)
@@ -266,24 +278,28 @@ class Program(Image):
         self, inputs: Mapping[str, npt.NDArray[Any]] | None, seed: int
     ) -> "tuple[Program, dict[str, npt.NDArray[Any]]]":
         """The program as it runs on these inputs, and a value for each."""
-        _check_seed(seed)
+        check_seed(seed)
         given = dict(inputs or {})
         self._check_inputs(given)
         values = (self.random_inputs(seed) if self._missing(given) else {}) | given
-        return self._for_values(values), values
+        return self.for_values(values), values
 
-    def _for_values(self, values: Mapping[str, npt.NDArray[Any]]) -> "Program":
-        """This program, or, where a value is beyond what its folded bias can express, an unfolded one."""
+    def for_values(self, values: Mapping[str, npt.NDArray[Any]]) -> "Program":
+        """The program for these values of its prepared inputs: an unfolded one where one of them is beyond
+        what its folded bias can express."""
         refused = any(
             tensor.role == "input"
             and tensor.preparation is not None
             and not tensor.preparation.accepts(values[tensor.name])
             for tensor in self.tensors
         )
-        if not refused or not self.has_expression:
-            return self  # packing says what is wrong
-        image = compile_schedule(self.schedule(), self.config, constants=self._constants(), fold=False)
-        return as_program(image)
+        return self._unfolded if refused and self.has_expression else self  # packing says what is wrong
+
+    @cached_property
+    def _unfolded(self) -> "Program":
+        return as_program(
+            compile_schedule(self.schedule(), self.config, constants=self._constants(), fold=False)
+        )
 
     def _hardware(self, engine: str | None, wave: str | Path | None) -> "Engine":
         from accel.hw.engines.choose import open_engine  # noqa: PLC0415  # seldom needed
@@ -389,14 +405,16 @@ class Program(Image):
             max_uops=max_uops,
         )
 
-    def _inputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
+    @property
+    def inputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Shape and dtype of every input, by name."""
         return {t.name: (t.shape, t.dtype) for t in self.tensors if t.role == "input"}
 
     def _missing(self, given: Mapping[str, object]) -> list[str]:
-        return [name for name in self._inputs() if name not in given]
+        return [name for name in self.inputs if name not in given]
 
     def _check_inputs(self, given: Mapping[str, object]) -> None:
-        known = self._inputs()
+        known = self.inputs
         for name, value in given.items():
             if name not in known:
                 raise ShapeError(f"{name!r} is no input of the program; {nearest(name, known)}")
@@ -426,7 +444,12 @@ def check_backend(backend: str, valid: Sequence[str]) -> None:
         raise AccelError(f"the backend is {backend!r}; {nearest(backend, valid)}")
 
 
-def _check_seed(seed: int) -> None:
+def check_seed(seed: int) -> None:
+    """Refuse a negative seed.
+
+    Raises:
+        AccelError: it is one.
+    """
     if seed < 0:
         raise AccelError(f"the seed is {seed}; it must not be negative")
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy.typing as npt
 
 from accel.access import dram_rows
-from accel.compiler.metrics import Compulsory
+from accel.compiler.metrics import Compulsory, bound_by
 from accel.config import INSTRUCTION_BYTES, Config
 from accel.errors import MachineError, MismatchError, ProgramFault
 from accel.events import Event, Timing, UnitCycles
 from accel.faults import Cause, instruction_fault
 from accel.image import Image
-from accel.isa import Instruction, Memory, Transfer
+from accel.isa import Gemm, Instruction, Memory, Transfer, Unit
 from accel.order import is_carrier
 
 SCHEMA_VERSION = 1
@@ -95,6 +95,20 @@ class Result:
             )
         return fraction
 
+    @property
+    def bound_by(self) -> str | None:
+        """What holds the run back, see :func:`~accel.compiler.metrics.bound_by`; None if time was not
+        simulated."""
+        if self.cycles is None or self.stalls is None:
+            return None
+        busy = {unit: self.stalls[unit.label].busy for unit in (Unit.COMPUTE, Unit.LOAD, Unit.STORE)}
+        return bound_by(self.cycles, compute=busy[Unit.COMPUTE], load=busy[Unit.LOAD], store=busy[Unit.STORE])
+
+    @property
+    def gemm_uops(self) -> int:
+        """Micro-ops that multiply."""
+        return sum(one.uop_count for one in self.instructions if isinstance(one, Gemm) and not one.reset)
+
     @cached_property
     def bytes_by_kind(self) -> dict[str, int]:
         """Bytes that the instructions move, by memory, and those of the instructions themselves; instructions
@@ -155,6 +169,7 @@ class Result:
             "roofline_cycles": None if least is None else least.roofline_cycles(self.config),
             "utilization": self.utilization,
             "roofline_fraction": self.roofline_fraction,
+            "bound_by": self.bound_by,
             "load_bytes": self.load_bytes,
             "store_bytes": self.store_bytes,
             "bytes_by_kind": self.bytes_by_kind,
@@ -194,6 +209,7 @@ RESULT_KEYS = (
     "roofline_cycles",
     "utilization",
     "roofline_fraction",
+    "bound_by",
     "load_bytes",
     "store_bytes",
     "bytes_by_kind",

@@ -49,6 +49,22 @@ class Compulsory:
         )
 
 
+_AT_WORK = 0.85
+"""A unit that is at work for more than this share of a run is what bounds it."""
+
+
+def bound_by(cycles: float, *, compute: float, load: float, store: float) -> str:
+    """What holds a run back: ``compute``, ``loads`` or ``stores``, if that unit hardly ever rests, or else
+    ``latency``.
+
+    Args:
+        cycles: of the run.
+        compute, load, store: those in which each unit is at work.
+    """
+    unit, busy = max((("compute", compute), ("loads", load), ("stores", store)), key=lambda one: one[1])
+    return unit if busy > _AT_WORK * cycles else "latency"
+
+
 def compulsory(outputs: Sequence[Tensor]) -> Compulsory:
     """Count what ``outputs`` take at least."""
     macs = padding_macs = read_bytes = 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from accel.compiler.metrics import bound_by
 from accel.compiler.plans import BoolArray, FloatArray, GemmPlan, GemmShape, IntArray, PlanTable
 from accel.config import INSTRUCTION_BYTES, PAGE_BYTES, UOP_BYTES, Config
 from accel.timing import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
@@ -37,11 +38,8 @@ class Prediction:
 
     @property
     def bound(self) -> str:
-        """What holds the program back: a unit that hardly ever rests, or latency."""
-        unit, busy = max(
-            (("GEMM core", self.compute), ("loads", self.load), ("stores", self.store)), key=lambda p: p[1]
-        )
-        return unit if busy > 0.85 * self.cycles else "latency"
+        """What holds the program back, see :func:`~accel.compiler.metrics.bound_by`."""
+        return bound_by(self.cycles, compute=self.compute, load=self.load, store=self.store)
 
 
 @dataclass(frozen=True)

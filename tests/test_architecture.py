@@ -21,6 +21,7 @@ ABOVE = {
     "result",
     "listing",
     "schedules",
+    "session",
     "debug",
     "execution",
     "hardware",
@@ -29,6 +30,7 @@ ABOVE = {
     "views",
     "sweeps",
     "workloads",
+    "benchmarks",
     "cli",
     "__main__",
 }

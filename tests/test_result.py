@@ -127,11 +127,11 @@ def test_what_does_not_apply_is_none() -> None:
     figures = found.to_dict()
     assert tuple(figures) == RESULT_KEYS
     assert {key for key, value in figures.items() if value is None} == {
-        *("cycles", "utilization", "roofline_fraction", "mismatches", "stalls", "error")
+        *("cycles", "utilization", "roofline_fraction", "bound_by", "mismatches", "stalls", "error")
     }
     handmade_figures = handmade(Gemm()).run().to_dict()
     assert {key for key, value in handmade_figures.items() if value is None} == {
-        *("macs", "ideal_cycles", "roofline_cycles", "utilization", "roofline_fraction"),
+        *("macs", "padding_macs", "ideal_cycles", "roofline_cycles", "utilization", "roofline_fraction"),
         *("mismatches", "compile_seconds", "error"),
     }
 
@@ -183,3 +183,12 @@ def test_seconds_are_those_of_the_phases(monkeypatch: pytest.MonkeyPatch) -> Non
     found = gemm_program().run()
     assert (found.pack_seconds, found.simulate_seconds) == (2 + 4, 3)
     assert next(ticks, None) is None
+
+
+def test_what_bounds_a_run_is_a_busy_unit_or_latency(result: Result) -> None:
+    assert result.bound_by == "latency"  # a few cycles of work, 64 until the first beat
+    assert result.gemm_uops == 6
+    slow = gemm_program(1, 1, 2048, config="gemm8x8").run()
+    assert slow.bound_by == "loads"
+    assert slow.stalls is not None
+    assert slow.stalls["load"].busy > 0.85 * (slow.cycles or 0)

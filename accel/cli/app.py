@@ -11,6 +11,7 @@ from io import StringIO, TextIOWrapper
 import click
 
 from accel.cli.asm import asm
+from accel.cli.bench import bench
 from accel.cli.check import check
 from accel.cli.common import Group, discard_output
 from accel.cli.compile import compile_command
@@ -58,6 +59,7 @@ for _command in (
     debug,
     replay,
     sweep,
+    bench,
     isa,
     registers,
     verilog,

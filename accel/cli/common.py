@@ -13,6 +13,14 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from accel.config import NAMED, SPECS, Config
@@ -198,14 +206,19 @@ def print_json(data: dict[str, Any]) -> None:
     write(json.dumps(data, indent=2) + "\n")
 
 
-def show(*renderables: RenderableType) -> None:
-    """Text and tables on stdout; in a pipe plain, never wrapped, without blanks at line ends."""
+def show(*renderables: RenderableType, wide: bool = False) -> None:
+    """Text and tables on stdout; in a pipe plain, never wrapped, without blanks at line ends.
+
+    Args:
+        renderables: what to show.
+        wide: keep tables as wide as they are on a narrow terminal too, rather than cut their cells.
+    """
     plain = not sys.stdout.isatty()
     text = io.StringIO()
     console = Console(
         file=text if plain else None,
         color_system=None if plain else "auto",
-        width=_PIPE_WIDTH if plain else None,
+        width=_PIPE_WIDTH if plain or wide else None,
         highlight=False,
         soft_wrap=True,
         emoji=False,
@@ -227,6 +240,27 @@ def busy(what: str) -> Iterator[Callable[[str], None]]:
         return
     with Console(stderr=True).status(what) as status:
         yield lambda text: status.update(f"{what}: {text}")
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal; silence in a pipe.
+
+    Gives a function that takes how much is done and how much there is, or None where nobody would see it.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def figures_table(rows: Sequence[tuple[str, str]]) -> Table:

@@ -158,6 +158,8 @@ def print_result(program: Program, result: Result) -> None:
     if result.utilization is not None and result.roofline_fraction is not None:
         rows.append(("utilization", f"{result.utilization:.1%} of the GEMM core"))
         rows.append(("roofline", f"{result.roofline_fraction:.1%} of the limit"))
+    if result.bound_by is not None:
+        rows.append(("bound by", result.bound_by))
     rows.append(("instructions", f"{len(result.instructions):,}"))
     if result.uops is not None:
         rows.append(("micro-ops", f"{result.uops:,}"))

@@ -1,25 +1,22 @@
 """``accel sweep``: a grid of workloads, machines and schedules, measured in parallel."""
 
 import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table as TextTable
 
-from accel.cli.common import check_name, complete, figures_table, json_option, print_json, show
+from accel.cli.common import (
+    check_name,
+    complete,
+    figures_table,
+    json_option,
+    print_json,
+    progress_bar,
+    show,
+)
 from accel.config import parse_quantity
 from accel.errors import ConfigError, SweepError
 from accel.files import write_atomically
@@ -116,7 +113,7 @@ def sweep(
         import_parquet()
     folder = output or Path(spec.name)
     folder.mkdir(parents=True, exist_ok=True)
-    with _progress(spec.title) as tell:
+    with progress_bar(spec.title) as tell:
         table = run_sweep(
             spec,
             journal=folder / f"{spec.name}.journal.jsonl",
@@ -189,24 +186,6 @@ def _plot(text: str) -> Plot:
     if len(parts) < 2 or not all(parts):
         raise SweepError(f"--plot is given {text!r}; it takes X,Y or X,Y,BY, which are columns")
     return make_plot({"x": parts[0], "y": parts[1], "by": parts[2:], "name": "-".join(parts)})
-
-
-@contextmanager
-def _progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on a terminal; silence in a pipe."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _write(spec: Spec, table: Table, folder: Path, parquet: bool) -> list[Path]:

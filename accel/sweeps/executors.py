@@ -7,12 +7,12 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import active_children, get_context, parent_process
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from accel.errors import SweepError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -52,6 +52,10 @@ def in_processes(function: Callable[[T], R], tasks: Sequence[T], jobs: int) -> I
 
 def _pool_round(function: Callable[[T], R], waiting: dict[int, T], jobs: int) -> Iterator[tuple[int, R]]:
     """Outcomes until all is done or a process dies."""
+    from concurrent.futures import ProcessPoolExecutor, as_completed  # noqa: PLC0415  # seldom needed
+    from concurrent.futures.process import BrokenProcessPool  # noqa: PLC0415
+    from multiprocessing import active_children, get_context  # noqa: PLC0415
+
     others = set(active_children())
     pool = ProcessPoolExecutor(min(jobs, len(waiting)), mp_context=get_context("spawn"), initializer=_start)
     finished = False
@@ -77,6 +81,8 @@ def _pool_round(function: Callable[[T], R], waiting: dict[int, T], jobs: int) ->
 
 def _start() -> None:
     """A worker leaves interrupts to its parent, and ends with it."""
+    from multiprocessing import parent_process  # noqa: PLC0415  # seldom needed
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:

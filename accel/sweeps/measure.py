@@ -57,7 +57,7 @@ def run(task: Run) -> Figures:
     return {
         "error": wrong["cause"],
         "message": wrong["message"],
-        "vthreads": threads_of(program),
+        "vthreads": program.vthreads,
         **{name: figures[name] for name in _KEPT},
         "traffic_bytes": result.load_bytes + result.store_bytes,
         **{f"{kind}_bytes_moved": number for kind, number in figures["bytes_by_kind"].items()},
@@ -84,18 +84,6 @@ def _roofline(result: Result, least: Compulsory) -> Figures:
         "roof_macs_per_cycle": least.macs / roofline if roofline else None,
         "roof_utilization": ideal / roofline if roofline else None,
     }
-
-
-def threads_of(program: Program) -> int:
-    """How many virtual threads a program was compiled with."""
-    schedule = (program.source or {}).get("schedule") or []
-    bound = {(step["stage"], step["axis"]) for step in schedule if step["op"] == "bind"}
-    made = [
-        step["factor"]
-        for step in schedule
-        if step["op"] == "split" and (step["stage"], (step["names"] or ("", ""))[1]) in bound
-    ]
-    return max(made, default=1)
 
 
 @lru_cache(maxsize=4)

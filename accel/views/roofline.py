@@ -5,7 +5,6 @@ from itertools import count
 
 from accel.config import Config
 from accel.errors import AccelError
-from accel.isa import Gemm
 from accel.result import Result
 from accel.views.figure import Figure
 
@@ -58,7 +57,7 @@ def roofline(result: Result) -> Roofline | None:
     config, least = result.config, result.compulsory
     if result.cycles is None:
         raise AccelError("the run has no cycles; a roofline needs a backend that has time")
-    macs = _executed_macs(result) if least is None else least.macs
+    macs = result.gemm_uops * config.macs_per_cycle if least is None else least.macs
     if not macs:
         return None
     kinds = result.bytes_by_kind
@@ -72,11 +71,6 @@ def roofline(result: Result) -> Roofline | None:
         intensity=macs / max(read, written),
         least_intensity=macs / fewest if fewest else None,
     )
-
-
-def _executed_macs(result: Result) -> int:
-    steps = sum(one.uop_count for one in result.instructions if isinstance(one, Gemm) and not one.reset)
-    return steps * result.config.macs_per_cycle
 
 
 def draw(line: Roofline) -> str:

@@ -31,12 +31,13 @@ def test_text(accel: Shell, saved: Callable[..., Path]) -> None:
     found = {line[0]: line[-1].strip() for line in lines}
     result = gemm_program().run()
     assert list(found) == [
-        *("machine", "cycles", "utilization", "roofline", "instructions", "micro-ops", "bytes moved"),
-        *("compared to numpy", "packing, simulation", "where the cycles went", "unit"),
+        *("machine", "cycles", "utilization", "roofline", "bound by", "instructions", "micro-ops"),
+        *("bytes moved", "compared to numpy", "packing, simulation", "where the cycles went", "unit"),
         *("fetch", "load", "compute", "store"),
     ]
     assert found["machine"] == "tiny (1x4x8, 64-bit bus)"
     assert found["cycles"] == str(result.cycles)
+    assert found["bound by"] == result.bound_by
     assert found["bytes moved"] == ", ".join(f"{k} {n}" for k, n in result.bytes_by_kind.items() if n)
     assert found["compared to numpy"] == "all equal"
     for line in lines[-4:]:
@@ -58,7 +59,7 @@ def test_functional_runs_have_no_cycles(accel: Shell, saved: Callable[..., Path]
     assert found["backend"] == "functional"
     assert found["mismatches"] == 0
     assert {key for key, value in found.items() if value is None} == {
-        *("cycles", "utilization", "roofline_fraction", "stalls", "error")
+        *("cycles", "utilization", "roofline_fraction", "bound_by", "stalls", "error")
     }
     lines = accel("run", file, "--backend", "functional").text.splitlines()
     assert not any(line.startswith(("cycles", "unit", "utilization")) for line in lines)

@@ -51,7 +51,7 @@ def test_cycles_are_few_and_as_predicted(name: str) -> None:
     taken = cycles(accel.build(workload, "vta"))
     assert slots < taken < slots * (1.01 if name != "C7" else 1.08)
     assert found[0].prediction.cycles == pytest.approx(taken, rel=0.004)
-    assert found[0].prediction.bound == "GEMM core"
+    assert found[0].prediction.bound == "compute"
 
 
 def test_threads_hide_latency() -> None:

@@ -152,7 +152,7 @@ def test_long_programs_are_extrapolated(name: str, sizes: tuple[int, int, int], 
 @pytest.mark.parametrize(
     ("busy", "bound"),
     [
-        ((90, 20, 10), "GEMM core"),
+        ((90, 20, 10), "compute"),
         ((20, 90, 10), "loads"),
         ((10, 20, 90), "stores"),
         ((80, 80, 80), "latency"),

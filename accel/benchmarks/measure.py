@@ -1,0 +1,107 @@
+"""What a machine does on the layers of a network: each compiled, run in three ways, compared with numpy.
+
+*serial* hands out an instruction when the one before has retired, *V = 1* is decoupled with one set of
+buffers, and the third is the default schedule, with the number of virtual threads that the model chose.
+Serial takes the program for V = 1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from accel.benchmarks.networks import Layer
+from accel.config import Config
+from accel.errors import AccelError, ProgramFault
+from accel.machines import Machine
+from accel.program import Program, build
+from accel.result import RESULT_KEYS, Result, error_dict
+
+Row = dict[str, Any]
+"""The figures of one layer as plain data; see :func:`measure`."""
+
+ROW_KEYS = (
+    "name",
+    "repeats",
+    "operator",
+    "parameters",
+    "vthreads",
+    "moved_bytes",
+    "compulsory_bytes",
+    "gemm_uops",
+    "modes",
+    *RESULT_KEYS,
+)
+"""The keys of a row, in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A layer on a machine; ``seed`` is that of the inputs."""
+
+    layer: Layer
+    config: Config
+    seed: int = 0
+
+
+def measure(task: Task) -> Row:
+    """The figures of a layer.
+
+    ``modes`` holds cycles, utilization and mismatches of each mode, ``serial``, ``v1`` and ``chosen``; all
+    else is that of the chosen schedule, with the keys of :meth:`~accel.result.Result.to_dict`. Of a program
+    that is at fault, or wrong in any mode, ``error`` says so.
+
+    Raises:
+        AccelError: the layer does not fit the machine.
+    """
+    layer, machine = task.layer, Machine(task.config)
+    row: Row = dict.fromkeys(ROW_KEYS) | {
+        "name": layer.name,
+        "repeats": layer.repeats,
+        "operator": layer.operator,
+        "parameters": dict(layer.parameters),
+    }
+    try:
+        chosen = build(layer.workload(), machine)
+        alone = chosen if chosen.vthreads == 1 else build(layer.workload(), machine, vthreads=1)
+        serial = alone.with_timing(task.config.override({"serial": 1}))
+        programs: dict[str, Program] = {"serial": serial, "v1": alone, "chosen": chosen}
+        results = {mode: program.run(seed=task.seed) for mode, program in programs.items()}
+    except ProgramFault as error:
+        return row | {"error": error_dict(error)}
+    except AccelError as error:
+        raise type(error)(f"{layer.name}: {error}") from None
+    return row | _figures(results) | {"vthreads": chosen.vthreads}
+
+
+def _figures(results: dict[str, Result]) -> Row:
+    result = results["chosen"]
+    figures = result.to_dict()
+    wrong = [done.to_dict()["error"] for done in results.values() if done.mismatches]
+    least = result.compulsory
+    return figures | {
+        "moved_bytes": sum(result.bytes_by_kind.values()),
+        "compulsory_bytes": None if least is None else least.read_bytes + least.write_bytes,
+        "gemm_uops": result.gemm_uops,
+        "modes": {
+            mode: {"cycles": done.cycles, "utilization": done.utilization, "mismatches": done.mismatches}
+            for mode, done in results.items()
+        },
+        "error": wrong[0] if wrong else None,
+    }
+
+
+def total(rows: Sequence[Row], key: str) -> Any:
+    """The sum of a figure over a network, each layer as often as it occurs; None if one has none."""
+    if any(row[key] is None for row in rows):
+        return None
+    return sum(row["repeats"] * row[key] for row in rows)
+
+
+def report(network: str, config: Config, rows: Sequence[Row]) -> dict[str, Any]:
+    """All of a network as plain data."""
+    return {
+        "network": network,
+        "config": config.name,
+        "total_cycles": total(rows, "cycles"),
+        "layers": list(rows),
+    }

@@ -1,0 +1,111 @@
+"""``accel bench``: how close to the machine's limit the layers of a network come."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from accel.benchmarks import NETWORKS, Row, Task, measure, report
+from accel.benchmarks.page import page
+from accel.benchmarks.table import COLUMNS, lines
+from accel.cli.common import (
+    check_name,
+    describe,
+    figures_table,
+    json_option,
+    parse_settings,
+    print_json,
+    progress_bar,
+    seed_option,
+    set_option,
+    show,
+)
+from accel.files import check_writable, write_atomically
+from accel.machines import machine
+from accel.result import SCHEMA_VERSION
+from accel.sweeps.executors import here, in_processes
+
+
+@click.command()
+@click.argument("network", metavar="|".join(NETWORKS))
+@click.option("--config", default="vta", show_default=True, metavar="NAME|FILE", help="The machine.")
+@set_option("geometry or timing")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE.md", help="Write a page.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Processes at work; seconds are those of processes that share the machine.",
+)
+@seed_option
+@json_option
+def bench(
+    network: str,
+    config: str,
+    settings: tuple[str, ...],
+    output: Path | None,
+    jobs: int,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Measure the layers of a network against the limit.
+
+    Each layer ends with bias, shift and saturation to 0..127, and is compared with numpy; if any differs, the
+    exit code is 1. The columns serial, V = 1 and chosen V are the GEMM core's utilization, by real products:
+    one instruction after the other; side by side, with one set of buffers; and with so many virtual threads
+    (V) as the model chose. docs/networks.md tells more.
+
+    \b
+    Example:
+      accel bench resnet18
+      accel bench gemm --config gemm8x8 --set read_latency=200 --json
+    """
+    check_name("network", network, NETWORKS)
+    target = machine(config, **parse_settings(settings))
+    if output is not None:
+        check_writable(output)
+    rows = _measured([Task(layer=one, config=target.config, seed=seed) for one in NETWORKS[network]], jobs)
+    found = report(network, target.config, rows)
+    faults = [row for row in rows if row["error"] is not None]
+    if output is not None and not faults:
+        asked = " ".join([network, f"--config {config}", *(f"--set {one}" for one in settings)])
+        write_atomically(output, page(found, target.config, asked).encode())
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION, **found})
+    else:
+        show(_table(f"{network} on {describe(target.config)}", rows), wide=True)
+        notes = [("AT FAULT", f"{row['name']}: {row['error']['message']}") for row in faults]
+        if output is not None and not faults:
+            notes.append(("written to", str(output)))
+        if notes:
+            show("", figures_table(notes))
+    return 1 if faults else 0
+
+
+def _measured(tasks: list[Task], jobs: int) -> list[Row]:
+    """The rows of the layers, in their order."""
+    found: dict[int, Row] = {}
+    with progress_bar("layers") as tell:
+        for index, row in _outcomes(tasks, jobs):
+            found[index] = row
+            if tell is not None:
+                tell(len(found), len(tasks))
+    return [found[index] for index in range(len(tasks))]
+
+
+def _outcomes(tasks: list[Task], jobs: int) -> Iterator[tuple[int, Row]]:
+    return here(measure, tasks) if jobs == 1 else in_processes(measure, tasks, jobs)
+
+
+def _table(title: str, rows: list[Row]) -> Table:
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left", header_style="bold")
+    for column in COLUMNS:
+        table.add_column(column.heading, justify="left" if column.left else "right")
+    *layers, last = lines(rows)
+    for cells in layers:
+        table.add_row(*cells)
+    table.add_section()
+    table.add_row(*last)
+    return table

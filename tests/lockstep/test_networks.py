@@ -1,0 +1,58 @@
+"""Whole compiled programs: simulator and hardware agree on every cycle, alone and in a session."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import accel
+from accel.config import Config
+from accel.hw.engines.driver import Engine
+from accel.lockstep import lockstep
+from tests.compiler.convs import any_inputs, expected
+from tests.lockstep.builds import BUILDS, built
+
+EPILOGUE: dict[str, Any] = {"bias": True, "shift": 8, "clip": (0, 127)}
+LAYERS = {
+    "3x3": accel.conv2d(1, 8, 9, 7, 12, 3, padding=1, **EPILOGUE),
+    "1x1, stride 2": accel.conv2d(2, 12, 8, 8, 8, 1, stride=2, **EPILOGUE),
+    "5x3, asymmetric": accel.conv2d(1, 5, 8, 9, 7, (5, 3), padding=(2, 1, 0, 1), stride=(1, 2), **EPILOGUE),
+    "depthwise": accel.conv2d(1, 12, 7, 7, 12, 3, padding=1, groups=12, **EPILOGUE),
+    "dense": accel.dense(2, 50, 20, **EPILOGUE),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("build", ["tiny", "4x4x16"])
+def test_layers(name: str, build: str) -> None:
+    config = BUILDS[build].override({"read_latency": 9, "mem_size": 1 << 20})
+    program = accel.build(LAYERS[name], config)
+    found = lockstep(program, built(config), seed=1)
+    assert found.difference is None, found.difference
+    assert found.cycles > 200
+
+
+def test_a_session_on_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two layers, of which the second takes the first one's output as it lies."""
+    config = BUILDS["tiny"].override({"mem_size": 1 << 20, "mem_base": 1 << 16})
+
+    def shared(asked: Config, _: str | None) -> Engine:
+        assert asked.hardware == config.hardware
+        return built(config)
+
+    monkeypatch.setattr("accel.hw.engines.choose.open_engine", shared)
+    first = accel.conv2d(1, 8, 6, 6, 16, 3, padding=1, **EPILOGUE)
+    second = accel.conv2d(1, 16, 6, 6, 12, 1, stride=2, **EPILOGUE)
+    programs = [accel.build(one, config) for one in (first, second)]
+    one, two = any_inputs(first, 0), any_inputs(second, 1)
+    cycles = {}
+    for backend in ("sim", "rtl"):
+        session = accel.Session(config, backend=backend)
+        for _ in range(2):
+            x = session.run(programs[0], one)["out"]
+            y = session.run(programs[1], two | {"data": x})["out"]
+            right = expected(second, two | {"data": expected(first, one)})
+            np.testing.assert_array_equal(y.numpy(), right)
+        cycles[backend] = [result.cycles for result in session.results]
+        assert [result.mismatches for result in session.results] == [0] * 4
+    assert cycles["rtl"] == cycles["sim"]
