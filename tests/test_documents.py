@@ -13,6 +13,7 @@ from accel.assembly import assemble
 from accel.program import as_program
 from accel.replays import replay
 from accel.sweeps.spec import make_spec
+from tests.tools import needs
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -65,6 +66,8 @@ def test_python(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("code", blocks("sh", joined=True))
 def test_commands(code: str, tmp_path: Path) -> None:
+    if re.search(r"accel lockstep|--backend rtl", code):
+        needs("verilator")
     (tmp_path / "bin").mkdir()
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     command = tmp_path / "bin" / "accel"
