@@ -28,7 +28,7 @@ from accel.faults import (
 from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
 from accel.order import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.sim.functional.alu import alu_immediate, alu_tensor
-from accel.sim.functional.gemm import GemmBox, gemm_box, gemm_general
+from accel.sim.functional.gemm import Product, gemm_box, gemm_general
 from accel.sim.functional.patterns import Box, affine_box, affine_boxes, apart, index_chunks
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.functional.transfers import execute_load, execute_store
@@ -48,7 +48,7 @@ class _Pattern(NamedTuple):
     uops: UopArray
     shape: LoopShape
     box: Box | None
-    products: tuple[GemmBox, ...]
+    products: tuple[Product, ...]
     """The matrix products that it adds up; none if they are not known."""
     dst: slice | npt.NDArray[np.intp] | None
     """All accumulators written, if there is no fault."""
@@ -110,7 +110,7 @@ class Executor:
             found = self._patterns[key] = _Pattern(uops, shape, box, products, dst, None)
         return found
 
-    def _products(self, uops: UopArray, shape: LoopShape, box: Box | None) -> tuple[GemmBox, ...]:
+    def _products(self, uops: UopArray, shape: LoopShape, box: Box | None) -> tuple[Product, ...]:
         """Matrix products that add up to a GEMM, if there are few."""
         boxes = affine_boxes(uops, shape, _MOST_BOXES) or [] if box is None else [box]
         products = []
@@ -118,7 +118,7 @@ class Executor:
             part = boxes.pop()
             product = gemm_box(part, self.config)
             if product is not None:
-                products.append(product)
+                products.append(product.on(self.pads))
                 continue
             halves = apart(part)
             boxes += halves
@@ -136,7 +136,7 @@ class Executor:
                     pads.acc[indices[:, 0]] = 0
             elif pattern.products:
                 for product in pattern.products:
-                    product.run(pads)
+                    product.run()
             else:
                 gemm_general(pads, pattern.uops, pattern.shape, count)
         elif isinstance(instruction, Alu):

@@ -59,15 +59,28 @@ class GemmBox:
     """How often each product is added."""
     dtype: type[np.float32] | type[np.float64]
 
-    def run(self, pads: Scratchpads) -> None:
-        """Add all products to the accumulators."""
-        x = _floats(self.inp.of(pads.inp), self.only_src, self.dtype).reshape(self.inp_matrix)
-        y = _floats(self.wgt.of(pads.wgt), self.only_wgt, self.dtype).reshape(self.wgt_matrix)
+    def on(self, pads: Scratchpads) -> "Product":
+        """The product on these scratchpads."""
+        return Product(self, self.inp.of(pads.inp), self.wgt.of(pads.wgt), self.acc.of(pads.acc))
+
+
+class Product(NamedTuple):
+    """A matrix product, and the scratchpads' elements that it takes and adds to."""
+
+    box: GemmBox
+    inp: npt.NDArray[np.int8]
+    wgt: npt.NDArray[np.int8]
+    acc: npt.NDArray[np.int32]
+
+    def run(self) -> None:
+        """Add it to the accumulators."""
+        box, acc = self.box, self.acc
+        x = _floats(self.inp, box.only_src, box.dtype).reshape(box.inp_matrix)
+        y = _floats(self.wgt, box.only_wgt, box.dtype).reshape(box.wgt_matrix)
         product = np.matmul(x, y.transpose(0, 2, 1)) if len(x) > 1 else x[0] @ y[0].T
-        if self.repeats > 1:
-            product *= self.repeats
-        target = self.acc.of(pads.acc)
-        target += _wrap(product).reshape(self.sums)
+        if box.repeats > 1:
+            product *= box.repeats
+        np.add(acc, _wrap(product).reshape(box.sums), out=acc)
 
 
 def gemm_box(box: Box, config: Config) -> GemmBox | None:

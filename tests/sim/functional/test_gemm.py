@@ -48,7 +48,7 @@ def test_a_box_of_any_kinds_of_axes_runs_vectorised(kinds: tuple[tuple[int, int,
     assert reference.execute(instruction) is None
     matrix_product = gemm_box(box, MACHINE)
     assert matrix_product is not None
-    matrix_product.run(pads)
+    matrix_product.on(pads).run()
     assert_same_pads(pads, reference.pads())
 
 
