@@ -30,6 +30,8 @@ from accel.errors import AccelError
 from accel.version import __version__
 
 EXIT_USAGE = 2
+_LONGEST = 2000
+"""Characters of a complaint; what is in the middle of a longer one is left out."""
 EXIT_INTERRUPTED = 130
 
 
@@ -108,5 +110,8 @@ def _run(arguments: list[str]) -> int:
 
 
 def _complain(message: str, code: int = EXIT_USAGE) -> int:
-    print("accel: " + " ".join(message.split()), file=sys.stderr)
+    line = " ".join(message.split())
+    if len(line) > _LONGEST:  # it repeats what somebody wrote
+        line = f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
+    print(f"accel: {line}", file=sys.stderr)
     return code
