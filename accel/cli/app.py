@@ -73,8 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout = StringIO()
     if sys.stderr is None:
         sys.stderr = StringIO()
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold any byte
+    if sys.stdin is None:
+        sys.stdin = StringIO()
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files may hold any byte
     completed = answer(app)
     sys.exit(
         completed if completed is not None else _run(sys.argv[1:] if arguments is None else list(arguments))
