@@ -22,7 +22,7 @@ from accel.faults import (
 from accel.hw.engines.driver import Contents, Engine, Progress
 from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.image import Image
-from accel.isa import Finish, Instruction, Load, Loops, Memory, Store, encode
+from accel.isa import Finish, Instruction, Load, Loops, Memory, Store, Unit, encode
 from accel.order import Counter, Stepper, explain_deadlock, pushes
 from accel.scenario import NO_TOKENS, Tokens
 from accel.sim.functional.executor import uop_limit_fault
@@ -122,14 +122,18 @@ def take_contents(pads: Scratchpads, contents: Contents) -> None:
 
 
 def check_uops(instructions: Sequence[Instruction], config: Config, max_uops: int) -> int:
-    """The micro-ops that the instructions run.
+    """The micro-ops that the instructions run, up to one that fetch or the compute unit finds wrong.
 
     Raises:
         LimitExceeded: they are more than ``max_uops``.
     """
     total = 0
     for index, instruction in enumerate(instructions):
-        if isinstance(instruction, Loops) and instruction_fault(instruction, config) is None:
+        if fetch_fault(instruction, index, len(instructions)) is not None:
+            break
+        if instruction.unit is Unit.COMPUTE and instruction_fault(instruction, config) is not None:
+            break
+        if isinstance(instruction, Loops):
             excess = uop_limit_fault(instruction, total, max_uops)
             if excess is not None:
                 raise fault_error(excess[1], index)

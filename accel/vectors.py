@@ -60,6 +60,11 @@ def _read(folder: Path) -> Image:
             f"dram_before.npz has data of shape {before['data'].shape}; "
             f"it must be {(len(before['addr']), PAGE_BYTES)}, one row for each addr"
         )
+    odd = before["addr"][before["addr"] % PAGE_BYTES != 0].tolist()
+    if odd:
+        raise ProgramError(
+            f"dram_before.npz has a page at {odd[0]:#x}; addr must hold multiples of {PAGE_BYTES}"
+        )
     lengths = after["length"].tolist()
     if len(lengths) != len(after["addr"]) or sum(lengths) != len(after["data"]):
         raise ProgramError(
@@ -147,6 +152,8 @@ def _arrays(folder: Path, name: str, wanted: dict[str, tuple[int, str]]) -> dict
     for key, (dimensions, dtype) in wanted.items():
         if key not in found:
             raise ProgramError(f"{name} has no array {key!r}; it must hold {', '.join(wanted)}")
+        if not isinstance(found[key], np.ndarray):
+            raise ProgramError(f"{name} is damaged: {key}.npy in it is no array")
         if found[key].ndim != dimensions or found[key].dtype != np.dtype(dtype):
             raise ProgramError(
                 f"{key} in {name} is {found[key].dtype} with {found[key].ndim} dimensions; "

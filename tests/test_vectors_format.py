@@ -247,8 +247,12 @@ DAMAGED: dict[str, tuple[dict[str, Any], str]] = {
         "it must have one length for each addr, which add up to data's bytes",
     ),
     "page outside": (
-        {"dram_before": {"addr": u64(UOPS, (1 << 28) - 4095)}},
-        "it has 4096 bytes at 0xffff001; the DRAM window is 0x0..0xfffffff",
+        {"dram_before": {"addr": u64(UOPS, 1 << 28)}},
+        "it has 4096 bytes at 0x10000000; the DRAM window is 0x0..0xfffffff",
+    ),
+    "page that is none": (
+        {"dram_before": {"addr": u64(UOPS, SUMS + 1)}},
+        "dram_before.npz has a page at 0x2001; addr must hold multiples of 4096",
     ),
     "region outside": (
         {"expect": {"addr": u64(RESULT, (1 << 64) - 32)}},
@@ -275,6 +279,16 @@ def test_a_header_that_claims_too_much_is_refused(tmp_path: Path) -> None:
         for name in ("addr", "length", "data"):
             archive.writestr(f"{name}.npy", header.getvalue())
     with pytest.raises(ProgramError, match=r"expect\.npz is damaged: "):
+        load_vector(folder)
+
+
+def test_members_that_are_no_arrays_are_refused(tmp_path: Path) -> None:
+    folder = write_vector(tmp_path / "v", expect=None)
+    with zipfile.ZipFile(folder / "expect.npz", "w") as archive:
+        for name in ("addr", "length", "data"):
+            archive.writestr(f"{name}.npy", b"text")
+    message = "expect.npz is damaged: addr.npy in it is no array"
+    with refused(ProgramError, f"vector {str(folder)!r}: {message}"):
         load_vector(folder)
 
 

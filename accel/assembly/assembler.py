@@ -41,7 +41,7 @@ def load_assembly(path: str | Path) -> Image:
     if len(raw) > _LONGEST:
         raise ProgramError(f"program {name} has more than {_LONGEST} bytes; that is too long for a text")
     try:
-        return assemble(raw.decode("utf-8"), name)
+        return assemble(raw.decode("utf-8-sig"), name)
     except UnicodeDecodeError:
         raise ProgramError(f"program {name} is no text: it is not UTF-8") from None
 
@@ -78,7 +78,7 @@ class _Block:
 class _Assembler:
     def __init__(self, name: str) -> None:
         self._name = name
-        self._line = 0
+        self._line = 1
         self._config: Config | None = None
         self._code: list[tuple[int, str]] = []
         self._code_offset: int | None = None

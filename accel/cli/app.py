@@ -32,6 +32,8 @@ from accel.errors import AccelError
 from accel.version import __version__
 
 EXIT_USAGE = 2
+_LONGEST = 2000
+"""Characters of a complaint; what is in the middle of a longer one is left out."""
 EXIT_INTERRUPTED = 130
 
 
@@ -75,8 +77,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout = StringIO()
     if sys.stderr is None:
         sys.stderr = StringIO()
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold any byte
+    if sys.stdin is None:
+        sys.stdin = StringIO()
+    for stream in (sys.stdin, sys.stdout):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files may hold any byte
     completed = answer(app)
     sys.exit(
         completed if completed is not None else _run(sys.argv[1:] if arguments is None else list(arguments))
@@ -112,5 +117,8 @@ def _run(arguments: list[str]) -> int:
 
 
 def _complain(message: str, code: int = EXIT_USAGE) -> int:
-    print("accel: " + " ".join(message.split()), file=sys.stderr)
+    line = " ".join(message.split())
+    if len(line) > _LONGEST:  # it repeats what somebody wrote
+        line = f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
+    print(f"accel: {line}", file=sys.stderr)
     return code

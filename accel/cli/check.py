@@ -125,10 +125,11 @@ def _left_over(report: TokenReport) -> str:
 
 
 def _rows(report: TokenReport) -> list[tuple[str, str]]:
+    none = "unknown; the check ends at a fault" if report.faults else "none"
     rows = [
         ("instructions", f"{report.instructions:,}"),
-        ("deadlock", "none" if report.deadlock is None else "yes"),
-        ("races", f"{report.race_count:,}" if report.race_count else "none"),
+        ("deadlock", none if report.deadlock is None else "yes"),
+        ("races", f"{report.race_count:,}" if report.race_count else none),
         ("most tokens at once", ", ".join(f"{report.peak[c]} {c.label}" for c in Counter)),
         ("tokens left over", _left_over(report) or "none"),
         ("reads of what nothing wrote", f"{report.unwritten_count:,}" if report.unwritten_count else "none"),

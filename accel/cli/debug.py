@@ -93,7 +93,7 @@ def debug(
 def _lines(script: Path | None) -> Iterator[str]:
     if script is not None:
         try:
-            return iter(script.read_text(encoding="utf-8").splitlines())
+            return iter(script.read_text(encoding="utf-8-sig").splitlines())
         except OSError as error:
             raise ProgramError(f"commands {str(script)!r} cannot be read: {error.strerror}") from None
         except UnicodeDecodeError:

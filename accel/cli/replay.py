@@ -33,7 +33,7 @@ _WORTH_PROCESSES = 2.0
 """Seconds of work from which on it pays to start processes."""
 _SECONDS = {
     "simulators": {"program": 2e-3, "instruction": 50e-6, "uop": 0.2e-6},
-    "rtl": {"program": 0.1, "instruction": 200e-6, "uop": 10e-6},
+    "rtl": {"program": 30e-3, "instruction": 100e-6, "uop": 3e-6},
 }
 """What running takes, roughly."""
 

@@ -94,6 +94,7 @@ def test_errors_have_their_exit_codes(accel: Shell, monkeypatch: pytest.MonkeyPa
     for error, code, line in (
         (package.ConfigError("a\n  b"), 2, "accel: a b\n"),
         (package.RaceError("a"), 1, "accel: a\n"),
+        (package.ProgramError("a" * 9000 + "b"), 2, f"accel: {'a' * 1000} ... {'a' * 999}b\n"),
         (KeyboardInterrupt(), 130, ""),
         (click.Abort(), 130, ""),
         (

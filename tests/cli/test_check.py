@@ -64,6 +64,9 @@ def test_programs_at_fault(body: list[Instruction], message: str, accel: Shell) 
     handmade(*body).save("bad.accel")
     outcome = accel.at_fault("check", "bad.accel", message=message)
     assert outcome.text.startswith("instructions ")
+    assert ("races                        unknown; the check ends at a fault\n" in outcome.text) is (
+        body is FAULT
+    )
     outcome = accel("check", "bad.accel", "--json", code=1)
     assert outcome.err == ""
     assert list(outcome.json) == KEYS

@@ -264,6 +264,16 @@ def test_commands_from_standard_input(accel: Shell, monkeypatch: pytest.MonkeyPa
     assert outcome.err.startswith("accel: the commands, line 2: 'nonsense' is no command; valid are break, ")
 
 
+def test_standard_input_that_is_closed_or_no_text(accel: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("t.s").write_text(TEXT)
+    monkeypatch.setattr(sys, "stdin", None)
+    assert accel("debug", "t.s").out == ""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n\xff\n"), encoding="utf-8"))
+    assert accel("debug", "t.s", code=2).err.startswith(
+        r"accel: the commands, line 2: '\\xff' is no command; "
+    )
+
+
 def test_a_person_goes_on_after_a_mistake(accel: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """And leaves by the end of input."""
     Path("t.s").write_text(TEXT)

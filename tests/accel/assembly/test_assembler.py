@@ -137,7 +137,7 @@ def test_labels_without_data_between_them_are_the_same_place() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "line 0: .config must come first: the machine decides how everything is encoded"),
+        ("", "line 1: .config must come first: the machine decides how everything is encoded"),
         ("\nFINISH", "line 2: .config must come first: the machine decides how everything is encoded"),
         (
             ".config vat",
