@@ -179,6 +179,26 @@ class Moved:
     instructions: int
 
 
+def moved(config: Config, element: int, boxes: tuple[int, int], rows: tuple[int, int], row: int) -> Moved:
+    """Runs of ``row`` elements in as few instructions as possible.
+
+    Args:
+        config: the machine.
+        element: bytes.
+        boxes, rows: how often the runs repeat, and how far apart, in elements.
+        row: elements.
+    """
+    dims = [dim for dim in (boxes, rows) if dim[0] != 1]
+    while dims and dims[-1][1] == row:
+        row *= dims.pop()[0]
+    repeats = dims[0][0] if len(dims) > 1 else 1
+    count, stride = dims[-1] if dims else (1, row)
+    if min(count, row) < 1:
+        return Moved(0, 0, 0)
+    beats = burst_beats(DramRows(0, count, row * element, stride * element), config)
+    return Moved(repeats * sum(beats), repeats * len(beats), repeats)
+
+
 class ConvModel:
     """Predicts plans for one convolution on one machine."""
 
@@ -244,22 +264,7 @@ class ConvModel:
         return self._boxes(self.config.acc_element_bytes, (1, 1), (1, 1), channels)
 
     def _boxes(self, element: int, boxes: tuple[int, int], rows: tuple[int, int], row: int) -> Moved:
-        """Runs of ``row`` elements in as few instructions as possible.
-
-        Args:
-            element: bytes.
-            boxes, rows: how often the runs repeat, and how far apart, in elements.
-            row: elements.
-        """
-        dims = [dim for dim in (boxes, rows) if dim[0] != 1]
-        while dims and dims[-1][1] == row:
-            row *= dims.pop()[0]
-        repeats = dims[0][0] if len(dims) > 1 else 1
-        count, stride = dims[-1] if dims else (1, row)
-        if min(count, row) < 1:
-            return Moved(0, 0, 0)
-        beats = burst_beats(DramRows(0, count, row * element, stride * element), self.config)
-        return Moved(repeats * sum(beats), repeats * len(beats), repeats)
+        return moved(self.config, element, boxes, rows, row)
 
 
 class _Tile(NamedTuple):

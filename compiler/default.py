@@ -19,6 +19,8 @@ from accel.compiler.expr import IterVar
 from accel.compiler.machine import MachineLike
 from accel.compiler.model import GemmModel
 from accel.compiler.plans import BoolArray, GemmPlan, GemmShape, Outer, PlanTable, ThreadAxis
+from accel.compiler.pool_default import pool_candidates
+from accel.compiler.pool_schedule import PoolPlan, pool_schedule
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
 from accel.compiler.threads import check_threads
 from accel.compiler.workload import Workload
@@ -78,7 +80,8 @@ def candidates(
                 f"a tile of rows, columns and reduce step is given for {workload.name}; "
                 f"such are for matrix products, give a schedule's steps instead"
             )
-        return conv_candidates(workload, config, threads)
+        find = pool_candidates if workload.name == "max_pool2d" else conv_candidates
+        return find(workload, config, threads)
     model = GemmModel(shape_of(workload, config), config)
     if threads is not None:
         _check_fits(model, threads)
@@ -220,6 +223,8 @@ def default_schedule(
     plan = candidates(workload, machine.config, threads, tile)[0].plan
     if isinstance(plan, ConvPlan):
         return conv_schedule(workload, machine, plan)
+    if isinstance(plan, PoolPlan):
+        return pool_schedule(workload, machine, plan)
     return gemm_schedule(workload, machine, plan)
 
 

@@ -28,18 +28,20 @@ class Prediction:
     Attributes:
         cycles: of the whole program.
         compute, load, store: cycles in which each unit is at work.
+        computes: what works in the compute unit.
     """
 
     cycles: float
     compute: float
     load: float
     store: float
+    computes: str = "GEMM core"
 
     @property
     def bound(self) -> str:
         """What holds the program back: a unit that hardly ever rests, or latency."""
         unit, busy = max(
-            (("GEMM core", self.compute), ("loads", self.load), ("stores", self.store)), key=lambda p: p[1]
+            ((self.computes, self.compute), ("loads", self.load), ("stores", self.store)), key=lambda p: p[1]
         )
         return unit if busy > 0.85 * self.cycles else "latency"
 

@@ -51,6 +51,7 @@ def test_json(accel: Shell) -> None:
         "stored_uops": len(program.segments[0][1]) // 4,
         "dram_bytes": program.size,
         "compile_seconds": program.compile_seconds,
+        "mean": None,
         "schedule": None,
         "candidates": None,
         "error": None,

@@ -26,8 +26,8 @@ def test_convolutions(workload: accel.Workload) -> None:
     met = 0
     for y, x, dy, dx in product(range(rows), range(columns), *map(range, sizes["kernel"])):
         at = (
-            y * sizes["stride"][0] + dy - sizes["padding"][0],
-            x * sizes["stride"][1] + dx - sizes["padding"][1],
+            y * sizes["stride"][0] + dy * sizes["dilation"][0] - sizes["padding"][0],
+            x * sizes["stride"][1] + dx * sizes["dilation"][1] - sizes["padding"][1],
         )
         if 0 <= at[0] < sizes["H"] and 0 <= at[1] < sizes["W"]:
             met += 1
