@@ -21,6 +21,7 @@ def conv2d(
     padding: int | tuple[int, ...] = 0,
     dilation: int | tuple[int, ...] = 1,
     bias: bool = False,
+    residual: bool = False,
     relu: bool = False,
     shift: int | None = None,
     clip: tuple[int, int] | None = None,
@@ -40,6 +41,7 @@ def conv2d(
             (top, left, bottom, right).
         dilation: distance of the input's elements that neighbours in the kernel meet.
         bias: add an int32 tensor ``bias`` of shape (OC,).
+        residual: add an int8 tensor ``residual`` of the shape of ``out``.
         relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
 
     Raises:
@@ -56,15 +58,16 @@ def conv2d(
         if length > size:
             raise ShapeError(f"the kernel is {length} {name}; the input with its padding is {size}")
     OH, OW = (H + top + bottom - reach[0]) // SY + 1, (W + left + right - reach[1]) // SX + 1
-    epilogue = Epilogue(bias=bias, shift=shift, relu=relu, clip=clip)
+    epilogue = Epilogue(bias=bias, shift=shift, residual=residual, relu=relu, clip=clip)
     data, weight = placeholder((N, IC, H, W), name="data"), placeholder((OC, IC, KH, KW), name="weight")
     c, dy, dx = (reduce_axis((0, n), name=name) for n, name in ((IC, "c"), (KH, "dy"), (KW, "dx")))
-    skip = SY if KH == 1 and not top and (OH - 1) * SY < H else 1
+    inside = not (top or left) and (OH - 1) * SY < H and (OW - 1) * SX + reach[1] <= W
+    skip = SY if KH == 1 and inside else 1
     read = _window(data, (OH - 1) * (SY // skip) + reach[0], (OW - 1) * SX + reach[1], top, left, skip)
     sums = compute(
         (N, OC, OH, OW),
         lambda n, o, y, x: sum(
-            read[n, c, _times(y, SY // skip) + _times(dy, DY), _times(x, SX) + _times(dx, DX)]
+            read[n, c, _step(y, SY // skip) + _step(dy, DY), _step(x, SX) + _step(dx, DX)]
             * weight[o, c, dy, dx],
             axis=(c, dy, dx),
         ),
@@ -72,11 +75,16 @@ def conv2d(
         dtype="int8" if epilogue.is_empty else None,
     )
     offset = placeholder((OC,), "int32", name="bias") if bias else None
+    other = placeholder((N, OC, OH, OW), name="residual") if residual else None
     output = sums
     if not epilogue.is_empty:
         output = compute(
             (N, OC, OH, OW),
-            lambda n, o, y, x: epilogue.apply(sums[n, o, y, x], None if offset is None else offset[o]),
+            lambda n, o, y, x: epilogue.apply(
+                sums[n, o, y, x],
+                None if offset is None else offset[o],
+                None if other is None else other[n, o, y, x],
+            ),
             name="out",
             dtype="int8",
         )
@@ -92,11 +100,17 @@ def conv2d(
         "dilation": [DY, DX],
     } | epilogue.to_dict()
     return Workload(
-        name="conv2d", output=output, sums=sums, bias=offset, epilogue=epilogue, parameters=parameters
+        name="conv2d",
+        output=output,
+        sums=sums,
+        bias=offset,
+        residual=other,
+        epilogue=epilogue,
+        parameters=parameters,
     )
 
 
-def _times(axis: IterVar, step: int) -> Expr:
+def _step(axis: IterVar, step: int) -> Expr:
     return axis if step == 1 else axis * step
 
 

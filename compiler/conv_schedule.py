@@ -73,6 +73,8 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
             bias.compute_root()
         else:
             bias.compute_at(output, channels if plan.outer == "channels" else innermost)
+    if workload.residual is not None:
+        s[s.cache_read(workload.residual, machine.acc_buffer)].compute_at(output, innermost)
     data, weights = (s.tensor(read.tensor.name) for read in workload.factors)
     inp = _loaded_input(s, data, machine)
     wgt = s[s.cache_read(weights, machine.wgt_buffer)]

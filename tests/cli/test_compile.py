@@ -237,6 +237,11 @@ DENSE = ["compile", "dense", "--ic", 20, "--oc", 9, "-o", "p.accel"]
             [*CONV, "--padding", "1, 0,2,3", "--bias", "--shift", 4, "--clip=-3,100"],
             package.conv2d(1, 5, 6, 7, 9, 3, padding=(1, 0, 2, 3), bias=True, shift=4, clip=(-3, 100)),
         ),
+        (
+            [*CONV, "--bias", "--residual", "--relu", "--shift", 4],
+            package.conv2d(1, 5, 6, 7, 9, 3, bias=True, residual=True, relu=True, shift=4),
+        ),
+        ([*DENSE, "--residual"], package.dense(1, 20, 9, residual=True)),
         (DENSE, package.dense(1, 20, 9)),
         (
             [*DENSE, "--batch", 3, "--bias", "--relu", "--shift", 5, "--clip", "0,9"],
