@@ -55,6 +55,7 @@ def shape_of(workload: Workload, config: Config) -> GemmShape:
         transpose_a=a.indices[0] is k,
         transpose_b=b.indices[1] is k,
         bias=workload.bias is not None,
+        residual=workload.residual is not None,
         passes=workload.epilogue.passes(k.extent),
     )
 
@@ -246,6 +247,8 @@ def gemm_schedule(workload: Workload, machine: MachineLike, plan: GemmPlan) -> S
     if workload.bias is not None:
         bias = s.cache_read(workload.bias, machine.acc_buffer)
         s[bias].compute_at(s[C], outermost)
+    if workload.residual is not None:
+        s[s.cache_read(workload.residual, machine.acc_buffer)].compute_at(s[C], innermost)
     a, b = (s.tensor(read.tensor.name) for read in workload.factors)
     inp, wgt = s.cache_read(a, machine.inp_buffer), s.cache_read(b, machine.wgt_buffer)
     step = _tile_sums(sums, plan, machine)

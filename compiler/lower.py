@@ -40,6 +40,7 @@ class StageNest:
         domain: the part of the tensor, per dimension.
         outer: loop variables around the place where the stage is attached, outermost first.
         buffer: where the part goes.
+        optional: whether it may be that nothing of the part is read, since all of it is padding.
         values: every variable of the stage (axes, loops) in terms of loop variables; axes count from the
             start of the domain.
         extents: of every variable, as the enclosing loops let it run.
@@ -51,6 +52,7 @@ class StageNest:
     domain: tuple[Range, ...]
     outer: tuple[IterVar, ...]
     buffer: Buffer
+    optional: bool = False
     values: dict[IterVar, Expr] = field(default_factory=dict)
     extents: dict[IterVar, Expr] = field(default_factory=dict)
     loops: dict[IterVar, IterVar | None] = field(default_factory=dict)
@@ -174,7 +176,7 @@ class Lowering:
             domain = self._needed(stage.tensor, outer)
             self.places[stage] = attach
         buffer = self._add_buffer(stage.tensor, tuple(r.largest for r in domain), domain, stage)
-        nest = StageNest(stage, domain, outer, buffer)
+        nest = StageNest(stage, domain, outer, buffer, self._is_guarded(stage.tensor))
         _make_loops(nest)
         self.nests[stage] = nest
 
@@ -227,6 +229,11 @@ class Lowering:
         if around is consumer:
             return consumer.leaves.index(at) >= consumer.leaves.index(leaf)
         return self._is_inside(around, consumer, leaf)
+
+    def _is_guarded(self, tensor: Tensor) -> bool:
+        """Whether some read of a tensor takes place under conditions only."""
+        every = (found for reader in self.schedule.readers(tensor) for found in guarded_reads(reader.body))
+        return any(conditions for read, conditions in every if read.tensor is tensor)
 
     def _needed(self, tensor: Tensor, outer: tuple[IterVar, ...]) -> tuple[Range, ...]:
         """The part of a tensor that its readers read inside the loops ``outer``."""
@@ -332,7 +339,8 @@ def _make_loops(nest: StageNest) -> None:
     in_block = False
     for leaf in stage.leaves:
         in_block = in_block or leaf is block
-        runs = in_block or largest[leaf] != 1
+        empty = nest.optional and leaf in exact and bounds(exact[leaf])[0] < 1
+        runs = in_block or largest[leaf] > 1 or empty
         loop = IterVar(_distinct_name(nest, leaf), largest[leaf], leaf.kind) if runs else None
         nest.loops[leaf] = loop
         nest.values[leaf] = loop if loop is not None else Const(0)
@@ -461,7 +469,7 @@ def wrap_loop(nest: StageNest, leaf: IterVar, inner: Sequence[Node]) -> list[Nod
     loop = nest.loops[leaf]
     if loop is None:
         return list(inner)
-    if loop.extent == 1:
+    if loop.extent == 1 and bounds(nest.extents[leaf])[0] == 1:
         return [replace_vars(node, {loop: Const(0)}) for node in inner]
     threads, unrolled = leaf in nest.stage.threads, leaf in nest.stage.unrolled
     return [For(loop, nest.extents[leaf], tuple(inner), threads=threads, unrolled=unrolled)]

@@ -205,7 +205,7 @@ class Identity(Node):
 
 @dataclass(frozen=True)
 class Alu(Node):
-    """An in-place vector operation on accumulators: ``target = op(target, operand)``; ``zero`` is one, too."""
+    """An in-place vector operation on accumulators, ``target = op(target, operand)``, or ``zero``."""
 
     op: str
     target: Region

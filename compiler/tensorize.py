@@ -392,6 +392,14 @@ class _Emitter:
             nodes.extend(inner)
         return self._loops(nest, 0, kept, nodes, [])
 
+    def _is_widened(self, tensor: Tensor) -> bool:
+        """Whether accumulators hold a tensor's values as such: int32, or bytes that LOAD sign-extends."""
+        if tensor.dtype == "int32":
+            return True
+        stage = self.lowering.schedule[tensor]
+        window = window_of(stage.axis, stage.body)
+        return window is not None and window.read.tensor.dtype == "int8"
+
     def _alu_steps(self, nest: StageNest, block: int) -> list[Node]:
         stage = nest.stage
         assert stage.tensorized is not None
@@ -410,10 +418,17 @@ class _Emitter:
                 lowered = self.lowering.lowered(step.operand, nest)
                 assert isinstance(lowered, Read)
                 assert isinstance(lowered.tensor, Buffer)
-                if lowered.tensor.scope is None or lowered.tensor.dtype != "int32":
+                assert isinstance(step.operand.tensor, Tensor)
+                if lowered.tensor.scope is None:
                     raise TensorizeError(
-                        f"{stage.name} reads {format_expr(lowered)} from "
-                        f"{lowered.tensor.scope or 'DRAM'}; the ALU reads acc_buffer: use cache_read"
+                        f"{stage.name} reads {format_expr(lowered)} from DRAM; "
+                        f"the ALU reads acc_buffer: use cache_read"
+                    )
+                if not self._is_widened(step.operand.tensor):
+                    name = lowered.tensor.name
+                    raise TensorizeError(
+                        f"{stage.name} reads {format_expr(lowered)} from {lowered.tensor.scope}, where sums "
+                        f"are not cut to int8; store {name} and load it again (cache_read), or make it int32"
                     )
                 held = self.lowering.held[lowered.tensor]
                 accesses.append(Access(lowered.tensor, held, lowered.indices, (rows, columns), "acc[i][j]"))

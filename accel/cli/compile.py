@@ -68,6 +68,9 @@ def _epilogue_options(length: str) -> Callable[[F], F]:
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
+_residual_option = click.option(
+    "--residual", is_flag=True, help="After the shift, add an int8 tensor of the result's shape."
+)
 _clip_option = numbers_option(
     "--clip", form="LOW,HIGH", separator=",", counts=(2,), help="Saturate to these bounds."
 )
@@ -148,6 +151,7 @@ def gemm(
 @click.option("--oc", type=int, required=True, help="Outputs of the layer.")
 @_machine_options("vta")
 @_epilogue_options("OC")
+@_residual_option
 @_clip_option
 @_program_options
 def dense(
@@ -155,6 +159,7 @@ def dense(
     ic: int,
     oc: int,
     bias: bool,
+    residual: bool,
     relu: bool,
     shift: int | None,
     clip: tuple[int, int] | None,
@@ -162,15 +167,19 @@ def dense(
 ) -> int:
     """A fully connected layer: out = data @ weight.T on int8 operands, with an int8 result.
 
-    data is (N, IC), weight is (OC, IC), out is (N, OC). Without --shift, --relu and --clip, out holds the low
-    8 bits of the sums. With any: plus bias, shift right, ReLU, saturation, in this order.
+    data is (N, IC), weight is (OC, IC), out is (N, OC). Without --shift, --residual, --relu and
+    --clip, out holds the low 8 bits of the sums. With any: plus bias, shift right, plus residual, ReLU,
+    saturation, in this order.
 
     \b
     Example:
       accel compile dense --ic 512 --oc 1000 --bias --shift 8 -o dense.accel
     """
     return _compile(
-        lambda: workload.dense(batch, ic, oc, bias=bias, relu=relu, shift=shift, clip=clip), **common
+        lambda: workload.dense(
+            batch, ic, oc, bias=bias, residual=residual, relu=relu, shift=shift, clip=clip
+        ),
+        **common,
     )
 
 
@@ -226,6 +235,7 @@ def dense(
 )
 @_machine_options("vta")
 @_epilogue_options("OC")
+@_residual_option
 @_clip_option
 @_program_options
 def conv2d(
@@ -239,6 +249,7 @@ def conv2d(
     groups: int,
     dilation: tuple[int, ...],
     bias: bool,
+    residual: bool,
     relu: bool,
     shift: int | None,
     clip: tuple[int, int] | None,
@@ -247,8 +258,8 @@ def conv2d(
     """A two-dimensional convolution on int8 operands, with int32 sums and an int8 result.
 
     data is (N, IC, H, W), weight is (OC, IC / groups, KH, KW), out is (N, OC, OH, OW). Without --shift,
-    --relu and --clip, out holds the low 8 bits of the sums. With any: plus bias, shift right, ReLU,
-    saturation, in this order.
+    --residual, --relu and --clip, out holds the low 8 bits of the sums. With any: plus bias, shift right,
+    plus residual, ReLU, saturation, in this order.
 
     \b
     Example:
@@ -269,6 +280,7 @@ def conv2d(
             groups=groups,
             dilation=dilation,
             bias=bias,
+            residual=residual,
             relu=relu,
             shift=shift,
             clip=clip,

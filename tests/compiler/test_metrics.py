@@ -39,7 +39,8 @@ def test_convolutions(workload: accel.Workload) -> None:
     assert found.macs == N * inputs * OC * rows * columns * taps
     assert found.macs - found.padding_macs == N * inputs * OC * met
     bias = 4 * OC if workload.bias is not None else 0
-    assert found.read_bytes == N * IC * len(touched["data"]) + OC * inputs * taps + bias
+    residual = N * OC * rows * columns if workload.residual is not None else 0
+    assert found.read_bytes == N * IC * len(touched["data"]) + OC * inputs * taps + bias + residual
     assert found.write_bytes == N * OC * rows * columns
 
 
