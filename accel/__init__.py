@@ -2,7 +2,7 @@
 
 from accel import te
 from accel.compiler.conv import conv2d
-from accel.compiler.pool import avg_pool2d, global_avg_pool2d
+from accel.compiler.pool import avg_pool2d, global_avg_pool2d, max_pool2d
 from accel.compiler.workload import Workload, dense, gemm
 from accel.config import Config
 from accel.errors import (
@@ -62,6 +62,7 @@ __all__ = [
     "gemm",
     "global_avg_pool2d",
     "machine",
+    "max_pool2d",
     "sweep",
     "te",
 ]

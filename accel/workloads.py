@@ -5,10 +5,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from accel.compiler.conv import conv2d
+from accel.compiler.pool import avg_pool2d, max_pool2d
 from accel.compiler.workload import Workload, dense, gemm
 from accel.errors import ShapeError, nearest
 
-WORKLOADS: dict[str, Callable[..., Workload]] = {"gemm": gemm, "dense": dense, "conv2d": conv2d}
+WORKLOADS: dict[str, Callable[..., Workload]] = {
+    "gemm": gemm,
+    "dense": dense,
+    "conv2d": conv2d,
+    "avg_pool2d": avg_pool2d,
+    "max_pool2d": max_pool2d,
+}
 """Each makes a workload of its name from parameters by name; those without a default must be given."""
 
 

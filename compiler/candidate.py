@@ -6,8 +6,9 @@ from typing import Generic, TypeVar
 from accel.compiler.conv_schedule import ConvPlan
 from accel.compiler.model import Prediction
 from accel.compiler.plans import GemmPlan
+from accel.compiler.pool_schedule import PoolPlan
 
-PlanT = TypeVar("PlanT", GemmPlan, ConvPlan)
+PlanT = TypeVar("PlanT", GemmPlan, ConvPlan, PoolPlan)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,20 +11,34 @@ from functools import reduce
 
 import numpy as np
 
-from accel.compiler.expr import Binary, Condition, Const, Expr, Guarded, Read, format_expr
+from accel.compiler.expr import (
+    INT32_MAX,
+    INT32_MIN,
+    Binary,
+    Condition,
+    Const,
+    Expr,
+    Guarded,
+    IterVar,
+    Read,
+    format_expr,
+    reads,
+)
 from accel.compiler.linear import variables
 from accel.compiler.reference import values_at
 from accel.errors import TensorizeError
 
 IMMEDIATE_LOW, IMMEDIATE_HIGH = -(1 << 15), (1 << 15) - 1
 
+_NEUTRAL = {"+": 0, "max": INT32_MIN, "min": INT32_MAX}
+"""What changes nothing."""
 _NAMES = {"+": "add", "*": "mul", ">>": "shr", "min": "min", "max": "max"}
 
 
 @dataclass(frozen=True)
 class Step:
     """``acc = op(acc, operand)`` where all conditions hold; the operand is an immediate or an element of
-    another accumulator."""
+    another accumulator. The operation ``zero`` sets to zero."""
 
     op: str
     operand: int | Read
@@ -33,25 +47,30 @@ class Step:
 
 @dataclass(frozen=True)
 class Chain:
-    """The accumulator that is changed in place, and the steps in order."""
+    """The accumulator that is changed in place, if it is one that is read, and the steps in order."""
 
-    root: Read
+    root: Read | None
     steps: tuple[Step, ...]
 
 
-def chain_of(name: str, body: Expr, in_place: Callable[[Read], bool]) -> Chain:
+def chain_of(
+    name: str, body: Expr, in_place: Callable[[Read], bool], axes: tuple[IterVar, ...] = ()
+) -> Chain:
     """The chain that computes ``body``.
 
     Args:
         name: of the computation, for messages.
         body: the expression.
         in_place: whether an accumulator may be the one that is changed; the first such one is.
+        axes: of the computation. What it reads at other places than these, or at several, may be needed by
+            its neighbours; if it cannot be changed in place, it is copied first.
 
     Raises:
         TensorizeError: there is none: both operands of an operation are compound, or it is one that the
             ALU does not have.
     """
     steps: list[Step] = []
+    sources = [read.tensor for read in reads(body)]
     while not isinstance(body, Read):
         if not isinstance(body, Binary):
             raise TensorizeError(
@@ -67,6 +86,8 @@ def chain_of(name: str, body: Expr, in_place: Callable[[Read], bool]) -> Chain:
         step, body = _last_step(name, body, in_place)
         steps.append(step)
     if not in_place(body):
+        if axes and (body.indices != axes or sources.count(body.tensor) > 1):
+            return Chain(None, (Step("zero", 0), Step("add", body), *_merge(steps[::-1])))
         raise TensorizeError(
             f"{name} would change {format_expr(body)} in place; it must start from sums that are computed "
             f"in acc_buffer inside the same loop, element by element, and that nobody else reads"
@@ -80,7 +101,7 @@ def _pieces(expr: Expr) -> Iterator[tuple[int, tuple[Condition, ...]]]:
     while isinstance(parts[0], Binary) and parts[0].op == "+":
         parts[:1] = [parts[0].a, parts[0].b]
     for part in parts:
-        if not (isinstance(part, Guarded) and isinstance(part.value, Const)):
+        if not (isinstance(part, Guarded) and isinstance(part.value, Const) and part.otherwise == 0):
             return
     for part in parts:
         assert isinstance(part, Guarded)
@@ -139,6 +160,14 @@ def _last_step(name: str, body: Binary, in_place: Callable[[Read], bool]) -> tup
             if not IMMEDIATE_LOW <= value <= IMMEDIATE_HIGH:
                 raise _too_large(name, b.value)
             return Step(_NAMES[op], value), a
+    elif op in _NAMES and isinstance(b, Guarded):
+        if _NEUTRAL.get(op) != b.otherwise:
+            raise TensorizeError(
+                f"{name} combines {format_expr(a)} with {format_expr(b)}; where a condition fails, the ALU "
+                f"leaves the accumulator as it is, as {_NEUTRAL.get(op, 'no value')} would"
+            )
+        assert isinstance(b.value, Read)
+        return Step(_NAMES[op], b.value, b.conditions), a
     elif op in _NAMES:
         assert isinstance(b, Read)
         return Step(_NAMES[op], b), a
@@ -148,7 +177,7 @@ def _last_step(name: str, body: Binary, in_place: Callable[[Read], bool]) -> tup
 
 
 def _is_leaf(expr: Expr) -> bool:
-    return isinstance(expr, Const | Read)
+    return isinstance(expr, Const | Read) or (isinstance(expr, Guarded) and isinstance(expr.value, Read))
 
 
 def _merge(steps: list[Step]) -> list[Step]:

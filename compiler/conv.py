@@ -22,6 +22,7 @@ def conv2d(
     dilation: int | tuple[int, ...] = 1,
     groups: int = 1,
     bias: bool = False,
+    residual: bool = False,
     relu: bool = False,
     shift: int | None = None,
     clip: tuple[int, int] | None = None,
@@ -44,6 +45,7 @@ def conv2d(
         dilation: distance of the input's elements that neighbours in the kernel meet.
         groups: into which input and output channels are divided.
         bias: add an int32 tensor ``bias`` of shape (OC,).
+        residual: add an int8 tensor ``residual`` of the shape of ``out``.
         relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
 
     Raises:
@@ -56,12 +58,11 @@ def conv2d(
             raise ShapeError(f"{name} is {channels}; {groups} groups do not divide it")
     slide = sliding((H, W), kernel, stride, padding, dilation)
     (KH, KW), (OH, OW) = slide.kernel, slide.outputs
-    epilogue = Epilogue(bias=bias, shift=shift, relu=relu, clip=clip)
+    epilogue = Epilogue(bias=bias, shift=shift, residual=residual, relu=relu, clip=clip)
     columns, outputs = IC // groups, OC // groups
     data, weight = placeholder((N, IC, H, W), name="data"), placeholder((OC, columns, KH, KW), name="weight")
     c, dy, dx = (reduce_axis((0, n), name=name) for n, name in ((columns, "c"), (KH, "dy"), (KW, "dx")))
-    skip = slide.stride[0]
-    skip = skip if KH == 1 and not slide.padding[0] and (OH - 1) * skip < H else 1
+    skip = slide.stride[0] if KH == 1 and slide.is_inside else 1
     read = window(data, slide, skip)
 
     def channel(o: IterVar) -> Expr:
@@ -77,11 +78,16 @@ def conv2d(
         dtype="int8" if epilogue.is_empty else None,
     )
     offset = placeholder((OC,), "int32", name="bias") if bias else None
+    other = placeholder((N, OC, OH, OW), name="residual") if residual else None
     output = sums
     if not epilogue.is_empty:
         output = compute(
             (N, OC, OH, OW),
-            lambda n, o, y, x: epilogue.apply(sums[n, o, y, x], None if offset is None else offset[o]),
+            lambda n, o, y, x: epilogue.apply(
+                sums[n, o, y, x],
+                None if offset is None else offset[o],
+                None if other is None else other[n, o, y, x],
+            ),
             name="out",
             dtype="int8",
         )
@@ -96,5 +102,11 @@ def conv2d(
         **epilogue.to_dict(),
     }
     return Workload(
-        name="conv2d", output=output, sums=sums, bias=offset, epilogue=epilogue, parameters=parameters
+        name="conv2d",
+        output=output,
+        sums=sums,
+        bias=offset,
+        residual=other,
+        epilogue=epilogue,
+        parameters=parameters,
     )

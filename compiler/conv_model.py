@@ -59,6 +59,7 @@ class ConvShape:
         top, left: zeros in front of the input, which are neither loaded nor multiplied.
         weighted: whether there are weights; else one block is all that products need.
         bias: whether there is one.
+        residual: whether another tensor is added to each tile.
         folded: whether reset and bias are one operation.
         passes: operations on each accumulator besides GEMM.
     """
@@ -79,6 +80,7 @@ class ConvShape:
     left: int
     weighted: bool
     bias: bool
+    residual: bool
     folded: bool
     passes: int
 
@@ -160,6 +162,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
         top=top,
         left=left,
         bias=workload.bias is not None,
+        residual=workload.residual is not None,
         folded=workload.epilogue.folds(length),
         passes=workload.epilogue.passes(length),
     )
@@ -177,6 +180,26 @@ class Moved:
     beats: int
     bursts: int
     instructions: int
+
+
+def moved(config: Config, element: int, boxes: tuple[int, int], rows: tuple[int, int], row: int) -> Moved:
+    """Runs of ``row`` elements in as few instructions as possible.
+
+    Args:
+        config: the machine.
+        element: bytes.
+        boxes, rows: how often the runs repeat, and how far apart, in elements.
+        row: elements.
+    """
+    dims = [dim for dim in (boxes, rows) if dim[0] != 1]
+    while dims and dims[-1][1] == row:
+        row *= dims.pop()[0]
+    repeats = dims[0][0] if len(dims) > 1 else 1
+    count, stride = dims[-1] if dims else (1, row)
+    if min(count, row) < 1:
+        return Moved(0, 0, 0)
+    beats = burst_beats(DramRows(0, count, row * element, stride * element), config)
+    return Moved(repeats * sum(beats), repeats * len(beats), repeats)
 
 
 class ConvModel:
@@ -227,7 +250,7 @@ class ConvModel:
         return self._known[key]
 
     def stored(self, channels: int, rows: int, columns: int) -> Moved:
-        """A tile of the output."""
+        """A tile of the output, or of the residual."""
         shape = self.shape
         key = ("out", channels, rows, columns)
         if key not in self._known:
@@ -244,22 +267,7 @@ class ConvModel:
         return self._boxes(self.config.acc_element_bytes, (1, 1), (1, 1), channels)
 
     def _boxes(self, element: int, boxes: tuple[int, int], rows: tuple[int, int], row: int) -> Moved:
-        """Runs of ``row`` elements in as few instructions as possible.
-
-        Args:
-            element: bytes.
-            boxes, rows: how often the runs repeat, and how far apart, in elements.
-            row: elements.
-        """
-        dims = [dim for dim in (boxes, rows) if dim[0] != 1]
-        while dims and dims[-1][1] == row:
-            row *= dims.pop()[0]
-        repeats = dims[0][0] if len(dims) > 1 else 1
-        count, stride = dims[-1] if dims else (1, row)
-        if min(count, row) < 1:
-            return Moved(0, 0, 0)
-        beats = burst_beats(DramRows(0, count, row * element, stride * element), self.config)
-        return Moved(repeats * sum(beats), repeats * len(beats), repeats)
+        return moved(self.config, element, boxes, rows, row)
 
 
 class _Tile(NamedTuple):
@@ -419,9 +427,13 @@ class _Walk:
                 for step in range(len(self.steps)):
                     yield from self._operands(slot, tile, step)
 
+    def _buffers(self, slot: int, step: int) -> int:
+        """Which pair of buffers a step of a tile uses."""
+        return step % self.plan.threads if self.along_depth else slot
+
     def _operands(self, slot: int, tile: _Tile, step: int) -> Iterator[tuple[tuple[str, int], object]]:
         """What the buffers of a step are to hold."""
-        buffers = step % self.plan.threads if self.along_depth else slot
+        buffers = self._buffers(slot, step)
         yield ("inp", buffers), (tile.group, tile.batch, tile.row, tile.column, step)
         if self.shape.weighted:
             yield ("wgt", buffers), (tile.group, tile.channel, step)
@@ -465,24 +477,30 @@ class _Walk:
         self.stored = {key: end + pace.cycles for key, end in self.stored.items()}
 
     def _group(self, group: list[_Tile]) -> None:
-        plan = self.plan
         pace = _Pace()
         for number, (depth, kernel) in enumerate(self.steps):
             if pace.seen >= _STEADY and number < len(self.steps) - 1 and pace.of == (depth.size, kernel):
                 self._skip(pace)
                 continue
             start = self.clocks
+            last = number == len(self.steps) - 1
+            early: dict[int, float] = {}
+            if last and self.shape.residual:  # operands are on their way before the first tile's residual
+                early = {slot: self._load(slot, tile, number) for slot, tile in enumerate(group)}
             for slot, tile in enumerate(group):
                 elements = self._elements(tile)
-                buffers = number % plan.threads if self.along_depth else slot
                 if not number:
                     self._bias_of_tile(slot, tile)
-                ready = self._load(buffers, self._loads(slot, tile, number))
+                ready = early[slot] if early else self._load(slot, tile, number)
                 if not number:
                     self._compute(elements, self.stored.get(slot, 0.0))
-                self.used[buffers] = self._compute(self._gemms(tile, depth, kernel), ready + _TOKEN)
+                self.used[self._buffers(slot, number)] = self._compute(
+                    self._gemms(tile, depth, kernel), ready + _TOKEN
+                )
                 self._fetch(self.gemm_instructions)
-                if number == len(self.steps) - 1:
+                if last:
+                    if self.shape.residual:
+                        self._accumulators(self._outputs(tile), self.compute_free + self.model.drain)
                     done = self._compute(elements * (self.shape.passes - 1), 0.0)
                     self._store(slot, tile, done)
                     self._fetch(self.shape.passes)
@@ -516,14 +534,21 @@ class _Walk:
             if self.held.get(key) != value:
                 self.held[key] = value
                 size = self.channels[tile.channel].size
-                self._bias(self.model.bias(size), self.compute_free + self.model.drain)
+                self._accumulators(self.model.bias(size), self.compute_free + self.model.drain)
 
-    def _bias(self, bias: Moved, start: float) -> None:
-        """A LOAD of the compute unit; it is empty before and after."""
+    def _accumulators(self, moved: Moved, start: float) -> None:
+        """LOADs of the compute unit, one after the other; it is empty before and after."""
+        waits = (moved.instructions - 1) * (REQUEST_STARTUP + self.config.read_latency + WRITE_DELAY + 1)
         first = max(start + REQUEST_STARTUP + self.config.read_latency, self.port_free)
-        self.port_free = first + bias.beats
+        self.port_free = first + moved.beats + waits
         self.compute_free = self.port_free + WRITE_DELAY + 1
-        self._fetch(1)
+        self._fetch(moved.instructions)
+
+    def _outputs(self, tile: _Tile) -> Moved:
+        """A tile of the output."""
+        return self.model.stored(
+            self.channels[tile.channel].size, self.rows[tile.row].size, self.columns[tile.column].size
+        )
 
     def _fetch(self, instructions: int) -> None:
         """Reading instructions, which takes the port from others once the first buffer is used up."""
@@ -561,9 +586,10 @@ class _Walk:
             )
         return found
 
-    def _load(self, buffers: int, loads: list[Moved]) -> float:
+    def _load(self, slot: int, tile: _Tile, step: int) -> float:
         """Operands of a step; returns when they are there."""
-        free = self.used.get(buffers, 0.0)
+        loads = self._loads(slot, tile, step)
+        free = self.used.get(self._buffers(slot, step), 0.0)
         if self.waiting and loads:
             self.waiting = False
             return self._first_load(loads)
@@ -573,7 +599,7 @@ class _Walk:
         """Operands of the first step, and in front of the last of them the bias."""
         start = self.compute_free
         done = [self._transfer(moved, 0.0) for moved in loads[:-1]]
-        self._bias(self.model.bias(self.shape.biases), start)
+        self._accumulators(self.model.bias(self.shape.biases), start)
         self.load_free = max(self.load_free, start)
         return max([*done, self._transfer(loads[-1], 0.0)])
 
@@ -623,9 +649,7 @@ class _Walk:
 
     def _store(self, slot: int, tile: _Tile, ready: float) -> None:
         config = self.config
-        moved = self.model.stored(
-            self.channels[tile.channel].size, self.rows[tile.row].size, self.columns[tile.column].size
-        )
+        moved = self._outputs(tile)
         first = max(ready + _TOKEN + REQUEST_STARTUP + STORE_READ_DELAY, self.write_free)
         self.write_free = first + max(moved.beats, moved.bursts * config.write_latency / config.outstanding)
         self.busy[2] += moved.beats

@@ -91,7 +91,7 @@ class Sizes:
         self.elements = table.channels * table.rows * table.columns
         """Accumulators of a tile."""
         self.accumulators = np.where(self.along_depth, 1, table.threads) * self.elements
-        """Of all threads."""
+        """Of all threads, without a residual's."""
         self.inputs = (
             table.depth
             * np.minimum(shape.reach(0, table.rows, table.kernel_rows), -(-shape.height // shape.skip))
@@ -105,8 +105,14 @@ class Sizes:
     @property
     def bias_stays(self) -> BoolArray:
         """Whether the bias of all channels fits beside the tiles."""
-        stays: BoolArray = self.accumulators + self.shape.biases <= self.config.acc_depth
+        stays: BoolArray = self.tiled + self.shape.biases <= self.config.acc_depth
         return stays
+
+    @property
+    def tiled(self) -> IntArray:
+        """Elements of acc_buffer that tiles take."""
+        tiled: IntArray = self.accumulators * (1 + self.shape.residual)
+        return tiled
 
     def fits(self) -> BoolArray:
         """Which plans' buffers fit the scratchpads, and their tokens the counters."""
@@ -115,7 +121,7 @@ class Sizes:
         fitting: BoolArray = (
             (table.threads * self.inputs <= config.inp_depth)
             & (table.threads * self.weights <= config.wgt_depth)
-            & (self.accumulators + bias <= config.acc_depth)
+            & (self.tiled + bias <= config.acc_depth)
             & (table.threads <= config.token_limit)
         )
         return fitting
@@ -149,7 +155,8 @@ class Sizes:
     def instructions(self) -> IntArray:
         """About how many instructions each plan takes."""
         per_step = 2 + np.where(self.shape.taps > 1, self.table.depth, 1)
-        number: IntArray = self.tiles * (self.steps * per_step + self.shape.passes + 1)
+        shape = self.shape
+        number: IntArray = self.tiles * (self.steps * per_step + shape.passes + 1 + shape.residual)
         return number
 
     def quick(self) -> FloatArray:
@@ -179,7 +186,7 @@ class Sizes:
             weight_fills = apart
         load = inputs * input_fills + weights * weight_fills
         store = self.elements * (config.out_element_bytes / config.bus_bytes)
-        sums = shape.slots
+        sums = shape.slots + shape.residual * self.tiles * (latency + store)
         alone = table.threads == 1
         waits = latency * np.maximum(input_fills, weight_fills)
         stored = np.where(alone | self.along_depth, self.tiles * (store + config.write_latency), 0)

@@ -111,6 +111,8 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
         else:
             shared = plan.outer == "channels" and plan.thread_axis != "groups"
             bias.compute_at(output, channels if shared else innermost)
+    if workload.residual is not None:
+        s[s.cache_read(workload.residual, machine.acc_buffer)].compute_at(output, innermost)
     data, weights = (s.tensor(read.tensor.name) for read in reads(sums.body))
     inp = _loaded_input(s, data, machine)
     wgt = s[s.cache_read(weights, machine.wgt_buffer)]

@@ -62,6 +62,8 @@ def _to_data(expr: Expr, keys: dict[IterVar, str]) -> Any:
         return ["read", expr.tensor.name, *(_to_data(i, keys) for i in expr.indices)]
     if isinstance(expr, Guarded):
         conditions = [_to_data(side, keys) for condition in expr.conditions for side in condition]
+        if expr.otherwise:
+            return ["guarded_else", expr.otherwise, _to_data(expr.value, keys), *conditions]
         return ["guarded", _to_data(expr.value, keys), *conditions]
     assert isinstance(expr, Sum)
     return ["sum", _to_data(expr.body, keys)]
@@ -113,7 +115,13 @@ def _from_data(
         return known[rest[0]][tuple(_from_data(i, known, variables, reduce) for i in rest[1:])]
     if kind == "sum":
         return Sum(_from_data(rest[0], known, variables, reduce), reduce)
+    otherwise = 0
+    if kind == "guarded_else":
+        otherwise, *rest = rest
+        as_expr(otherwise)
     parts = [_from_data(part, known, variables, reduce) for part in rest]
+    if kind == "guarded_else":
+        return Guarded(parts[0], tuple(zip(parts[1::2], parts[2::2], strict=True)), otherwise)
     if kind == "guarded":
         return Guarded(parts[0], tuple(zip(parts[1::2], parts[2::2], strict=True)))
     a, b = parts

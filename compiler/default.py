@@ -19,6 +19,8 @@ from accel.compiler.expr import IterVar
 from accel.compiler.machine import MachineLike
 from accel.compiler.model import GemmModel
 from accel.compiler.plans import BoolArray, GemmPlan, GemmShape, Outer, PlanTable, ThreadAxis
+from accel.compiler.pool_default import pool_candidates
+from accel.compiler.pool_schedule import PoolPlan, pool_schedule
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
 from accel.compiler.threads import check_threads
 from accel.compiler.workload import Workload
@@ -53,6 +55,7 @@ def shape_of(workload: Workload, config: Config) -> GemmShape:
         transpose_a=a.indices[0] is k,
         transpose_b=b.indices[1] is k,
         bias=workload.bias is not None,
+        residual=workload.residual is not None,
         passes=workload.epilogue.passes(k.extent),
     )
 
@@ -78,7 +81,8 @@ def candidates(
                 f"a tile of rows, columns and reduce step is given for {workload.name}; "
                 f"such are for matrix products, give a schedule's steps instead"
             )
-        return conv_candidates(workload, config, threads)
+        find = pool_candidates if workload.name == "max_pool2d" else conv_candidates
+        return find(workload, config, threads)
     model = GemmModel(shape_of(workload, config), config)
     if threads is not None:
         _check_fits(model, threads)
@@ -220,6 +224,8 @@ def default_schedule(
     plan = candidates(workload, machine.config, threads, tile)[0].plan
     if isinstance(plan, ConvPlan):
         return conv_schedule(workload, machine, plan)
+    if isinstance(plan, PoolPlan):
+        return pool_schedule(workload, machine, plan)
     return gemm_schedule(workload, machine, plan)
 
 
@@ -241,6 +247,8 @@ def gemm_schedule(workload: Workload, machine: MachineLike, plan: GemmPlan) -> S
     if workload.bias is not None:
         bias = s.cache_read(workload.bias, machine.acc_buffer)
         s[bias].compute_at(s[C], outermost)
+    if workload.residual is not None:
+        s[s.cache_read(workload.residual, machine.acc_buffer)].compute_at(s[C], innermost)
     a, b = (s.tensor(read.tensor.name) for read in workload.factors)
     inp, wgt = s.cache_read(a, machine.inp_buffer), s.cache_read(b, machine.wgt_buffer)
     step = _tile_sums(sums, plan, machine)

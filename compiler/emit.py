@@ -257,6 +257,8 @@ class Emission:
         return known
 
     def _call(self, node: Node, target: Target, pointers: tuple[AccessPtr, ...]) -> Sequence[Emitted]:
+        if isinstance(node, Alu) and node.op == "zero":
+            return fill_zero(target, pointers[0])
         if isinstance(node, Alu):
             return alu(
                 target, node.op, pointers[0], node.operand if isinstance(node.operand, int) else pointers[1]

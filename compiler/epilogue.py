@@ -14,14 +14,17 @@ LARGEST_SHIFT = 31
 
 @dataclass(frozen=True, kw_only=True)
 class Epilogue:
-    """Plus bias, arithmetic shift right, ReLU, saturation, in this order.
+    """Plus bias, arithmetic shift right, plus residual, ReLU, saturation, in this order.
+
+    ``out = clip(max(((sums + bias) >> shift) + residual, 0), low, high)``
 
     Attributes:
-        bias: whether one is added.
+        bias: whether one is added, int32 and before the shift.
         shift: 0..31, or None.
+        residual: whether another int8 tensor of the result's shape is added, after the shift.
         relu: negative values become zero.
-        clip: what to saturate to, within int8; int8's own bounds if None. Without shift, ReLU and clip
-            nothing saturates: the result holds the low 8 bits.
+        clip: what to saturate to, within int8; int8's own bounds if None. Without shift, residual, ReLU and
+            clip nothing saturates: the result holds the low 8 bits.
 
     Raises:
         ShapeError: shift or clip out of range.
@@ -29,6 +32,7 @@ class Epilogue:
 
     bias: bool = False
     shift: int | None = None
+    residual: bool = False
     relu: bool = False
     clip: tuple[int, int] | None = None
 
@@ -50,18 +54,20 @@ class Epilogue:
 
     @property
     def saturates(self) -> bool:
-        return self.relu or self.shift is not None or self.clip is not None
+        return self.relu or self.residual or self.shift is not None or self.clip is not None
 
     @property
     def is_empty(self) -> bool:
         """Whether the result is the sums' low 8 bits."""
         return not (self.bias or self.saturates)
 
-    def apply(self, sums: Expr, bias: Expr | None) -> Expr:
+    def apply(self, sums: Expr, bias: Expr | None, residual: Expr | None = None) -> Expr:
         """The result of one element."""
         value = sums if bias is None else sums + bias
         if self.shift is not None:
             value = value >> self.shift
+        if residual is not None:
+            value = value + residual
         if self.relu:
             value = maximum(value, 0)
         return clip(value, *(self.clip or (INT8_LOW, INT8_HIGH))) if self.saturates else value
@@ -77,7 +83,8 @@ class Epilogue:
         low, high = self.clip or (INT8_LOW, INT8_HIGH)
         if self.relu:
             low, high = max(low, 0), max(high, 0)
-        return preparation_for(low, high, self.shift, length * LARGEST_PRODUCT) is not None
+        between = (INT8_LOW, INT8_HIGH) if self.residual else (0, 0)
+        return preparation_for(low, high, self.shift, length * LARGEST_PRODUCT, between) is not None
 
     def passes(self, length: int) -> int:
         """Operations on each accumulator besides GEMM, the reset among them.
@@ -85,9 +92,16 @@ class Epilogue:
         Args:
             length: int8 products in a sum.
         """
-        return 1 + self.bias - self.folds(length) + bool(self.shift) + 2 * self.saturates
+        folded = self.folds(length)
+        return 1 + self.bias - folded + bool(self.shift) + self.residual + 2 * self.saturates
 
     def to_dict(self) -> dict[str, Any]:
         """Its parameters as plain data."""
         clip = None if self.clip is None else list(self.clip)
-        return {"bias": self.bias, "relu": self.relu, "shift": self.shift, "clip": clip}
+        return {
+            "bias": self.bias,
+            "residual": self.residual,
+            "relu": self.relu,
+            "shift": self.shift,
+            "clip": clip,
+        }

@@ -147,14 +147,15 @@ Condition = tuple[Expr, Expr]
 
 @dataclass(frozen=True)
 class Guarded(Expr):
-    """``value`` where all conditions hold, elsewhere zero, without a look at ``value``."""
+    """``value`` where all conditions hold, elsewhere ``otherwise``, without a look at ``value``."""
 
     value: Expr
     conditions: tuple[Condition, ...]
+    otherwise: int = 0
 
     @property
     def dtype(self) -> Dtype:  # type: ignore[override]
-        return self.value.dtype
+        return self.value.dtype if self.otherwise == 0 else "int32"
 
 
 PRECEDENCE = {"min": 0, "max": 0, "<<": 1, ">>": 1, "+": 2, "-": 2, "*": 3, "//": 3, "%": 3}
@@ -259,7 +260,7 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
         return Sum(rewrite(expr.body, change), expr.axes)
     if isinstance(expr, Guarded):
         conditions = tuple((rewrite(a, change), rewrite(b, change)) for a, b in expr.conditions)
-        return Guarded(rewrite(expr.value, change), conditions)
+        return Guarded(rewrite(expr.value, change), conditions, expr.otherwise)
     return expr
 
 
@@ -289,7 +290,7 @@ def format_expr(expr: Expr, brackets: int = -1) -> str:
         axes = ", ".join(axis.name for axis in expr.axes)
         return f"sum({format_expr(expr.body)}, axis=[{axes}])"
     if isinstance(expr, Guarded):
-        return f"({format_expr(expr.value)} if {format_conditions(expr.conditions)} else 0)"
+        return f"({format_expr(expr.value)} if {format_conditions(expr.conditions)} else {expr.otherwise})"
     assert isinstance(expr, Binary)
     if expr.op in ("min", "max"):
         return f"{expr.op}({format_expr(expr.a)}, {format_expr(expr.b)})"

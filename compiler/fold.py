@@ -9,6 +9,7 @@ vanishes in the low byte that STORE writes.
     ... gemm(S, A, B) ...           ... gemm(S, A, B) ...
     add(S, bias)
     shr(S, 8)                       shr(S, 8)
+    add(S, R)                       add(S, R)                 if an int8 tensor is added
     max(S, -128)                    max(S, -128 - D)
     min(S, 127)                     min(S, 127 - D)
     dma_copy2d(C, S)                dma_copy2d(C, S)
@@ -40,6 +41,7 @@ class _Epilogue:
     clips: tuple[int, int]
     low: int
     high: int
+    between: tuple[int, int]
     sums: Buffer
     bias: Region
 
@@ -62,7 +64,7 @@ class _Folding:
         found = _find(nodes, self.nest)
         if found is not None:
             preparation = preparation_for(
-                found.low, found.high, found.amount, self.nest.sum_limits[found.sums]
+                found.low, found.high, found.amount, self.nest.sum_limits[found.sums], found.between
             )
             source = self._source(found.bias.buffer)
             if preparation is not None and source is not None:
@@ -89,13 +91,16 @@ def _reads(node: Alu, buffer: Buffer) -> bool:
     return isinstance(node.operand, Region) and node.operand.buffer is buffer
 
 
-def preparation_for(low: int, high: int, shift: int, sum_limit: int) -> tuple[Preparation, int] | None:
+def preparation_for(
+    low: int, high: int, shift: int, sum_limit: int, between: tuple[int, int] = (0, 0)
+) -> tuple[Preparation, int] | None:
     """How the bias must be changed, and by how much the clip is lowered; None if it cannot be done.
 
     Args:
         low, high: the clip's bounds.
         shift: how far sums are shifted right before it.
         sum_limit: the largest magnitude of a sum without bias.
+        between: the least and the largest value that is added between shift and clip.
     """
     lowered = (low - IMMEDIATE_LOW) // _BYTE * _BYTE
     while lowered > 0 and lowered << shift > INT32_MAX // 2:
@@ -104,8 +109,8 @@ def preparation_for(low: int, high: int, shift: int, sum_limit: int) -> tuple[Pr
         return None
     offset = lowered << shift
     least, most = INT32_MIN + sum_limit, INT32_MAX - sum_limit
-    saturated_low = ((low - 1) << shift) - sum_limit
-    saturated_high = ((high + 1) << shift) + sum_limit
+    saturated_low = ((low - 1 - between[1]) << shift) - sum_limit
+    saturated_high = ((high + 1 - between[0]) << shift) + sum_limit
     largest = low - lowered + offset
     """The largest bias that is still below every accumulator once the offset is off."""
     smallest = INT32_MIN + offset + sum_limit
@@ -123,7 +128,8 @@ def preparation_for(low: int, high: int, shift: int, sum_limit: int) -> tuple[Pr
 
 
 def _find(nodes: Sequence[Node], nest: Nest) -> _Epilogue | None:
-    """The epilogue among the nodes of one body: reset, sums, then add, shift, two clips and a copy out."""
+    """The epilogue among the nodes of one body: reset, sums, then add, shift, maybe an add of bytes,
+    two clips and a copy out."""
     leaves = [_leaf(node) for node in nodes]
     for reset, leaf in enumerate(leaves):
         if not isinstance(leaf, Call) or leaf.form != "reset":
@@ -134,13 +140,14 @@ def _find(nodes: Sequence[Node], nest: Nest) -> _Epilogue | None:
         ]
         out = [i for i, other in enumerate(leaves) if isinstance(other, Copy) and other.source.buffer is sums]
         if (
-            len(steps) != 4
+            len(steps) not in (4, 5)
             or len(out) != 1
             or sums not in nest.sum_limits
             or not _only_here(nodes, sums, nest)
         ):
             continue
-        add, shift, *clips = (leaves[i] for i in steps)
+        add, shift, *between, _, _ = (leaves[i] for i in steps)
+        clips = (leaves[i] for i in steps[-2:])
         bounds = {c.op: c.operand for c in clips if isinstance(c, Alu) and isinstance(c.operand, int)}
         if (
             isinstance(add, Alu)
@@ -148,6 +155,7 @@ def _find(nodes: Sequence[Node], nest: Nest) -> _Epilogue | None:
             and (add.op, shift.op, sorted(bounds)) == ("add", "shr", ["max", "min"])
             and isinstance(add.operand, Region)
             and isinstance(shift.operand, int)
+            and all(map(_adds_bytes, between))
             and reset < steps[0] < out[0]
         ):
             return _Epilogue(
@@ -155,13 +163,24 @@ def _find(nodes: Sequence[Node], nest: Nest) -> _Epilogue | None:
                 steps[0],
                 steps[1],
                 shift.operand,
-                (steps[2], steps[3]),
+                (steps[-2], steps[-1]),
                 bounds["max"],
                 bounds["min"],
+                (-_BYTE // 2, _BYTE // 2 - 1) if between else (0, 0),
                 sums,
                 add.operand,
             )
     return None
+
+
+def _adds_bytes(node: Node | None) -> bool:
+    """Whether a step adds values that were loaded from an int8 tensor."""
+    return (
+        isinstance(node, Alu)
+        and node.op == "add"
+        and isinstance(node.operand, Region)
+        and node.operand.buffer.dtype == "int8"
+    )
 
 
 def _only_here(nodes: Sequence[Node], sums: Buffer, nest: Nest) -> bool:

@@ -24,7 +24,7 @@ def hoist(expr: Expr) -> tuple[Expr, tuple[Condition, ...]]:
     if isinstance(expr, Sum):
         body, conditions = hoist(expr.body)
         return Sum(body, expr.axes), conditions
-    if isinstance(expr, Guarded):
+    if isinstance(expr, Guarded) and expr.otherwise == 0:
         value, conditions = hoist(expr.value)
         return value, (*expr.conditions, *conditions)
     if isinstance(expr, Binary) and expr.op == "*":

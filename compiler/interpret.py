@@ -38,7 +38,7 @@ from accel.errors import ShapeError
 Array = npt.NDArray[Any]
 Env = dict[IterVar, int]
 
-_ALU_OPS = {"add": "+", "mul": "*", "shr": ">>", "min": "min", "max": "max"}
+_ALU_OPS = {"zero": "*", "add": "+", "mul": "*", "shr": ">>", "min": "min", "max": "max"}
 _LARGEST_GRID = 1 << 22
 """Iterations that are run at once."""
 
@@ -186,7 +186,7 @@ class _State:
         mask = np.ones(shape, dtype=bool)
         for a, b in expr.conditions:
             mask &= values_at(a, values) < values_at(b, values)
-        result = np.zeros(shape, dtype=np.int32)
+        result = np.full(shape, expr.otherwise, dtype=np.int32)
         if mask.any():
             where = {v: np.broadcast_to(a, shape)[mask] for v, a in values.items()}
             result[mask] = self._scalar(expr.value, where)

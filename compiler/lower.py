@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from accel.compiler.expr import (
     Binary,
@@ -28,6 +29,7 @@ from accel.compiler.nest import Assign, Buffer, Fill, For, Guard, Nest, Node, Ra
 from accel.compiler.schedule import Fuse, Schedule, Split, Stage
 from accel.compiler.tensor import Tensor, guarded_reads
 from accel.errors import ScheduleError
+from accel.isa import Memory
 
 
 @dataclass(eq=False)
@@ -38,6 +40,7 @@ class StageNest:
         domain: the part of the tensor, per dimension.
         outer: loop variables around the place where the stage is attached, outermost first.
         buffer: where the part goes.
+        optional: whether it may be that nothing of the part is read, since all of it is padding.
         values: every variable of the stage (axes, loops) in terms of loop variables; axes count from the
             start of the domain.
         extents: of every variable, as the enclosing loops let it run.
@@ -49,6 +52,7 @@ class StageNest:
     domain: tuple[Range, ...]
     outer: tuple[IterVar, ...]
     buffer: Buffer
+    optional: bool = False
     values: dict[IterVar, Expr] = field(default_factory=dict)
     extents: dict[IterVar, Expr] = field(default_factory=dict)
     loops: dict[IterVar, IterVar | None] = field(default_factory=dict)
@@ -97,6 +101,8 @@ class Lowering:
         self.buffers: dict[Tensor, Buffer] = {}
         self.starts: dict[Tensor, tuple[Expr, ...]] = {}
         self.held: dict[Buffer, tuple[Expr, ...]] = {}
+        self.views: dict[Tensor, tuple[tuple[IterVar, ...], Read]] = {}
+        """Tensors that lie among another one's elements: the element in terms of the tensor's axes."""
         self.nests: dict[Stage, StageNest] = {}
         self.places: dict[Stage, tuple[Stage, IterVar]] = {}
         for tensor in schedule.inputs:
@@ -119,12 +125,23 @@ class Lowering:
 
         def change(node: Expr) -> Expr | None:
             if isinstance(node, Read) and isinstance(node.tensor, Tensor):
-                return Read(self.buffers[node.tensor], self._relative(node, nest))
+                element = self._seen(node)
+                assert isinstance(element.tensor, Tensor)
+                return Read(self.buffers[element.tensor], self._relative(element, nest))
             if isinstance(node, IterVar):
                 return self._absolute(node, nest)
             return None
 
         return rewrite(expr, change)
+
+    def _seen(self, read: Read) -> Read:
+        """The element that a read of a view is of."""
+        while isinstance(read.tensor, Tensor) and read.tensor in self.views:
+            axes, element = self.views[read.tensor]
+            found = substitute(element, dict(zip(axes, read.indices, strict=True)))
+            assert isinstance(found, Read)
+            read = found
+        return read
 
     def _relative(self, read: Read, nest: StageNest) -> tuple[Expr, ...]:
         assert isinstance(read.tensor, Tensor)
@@ -159,14 +176,16 @@ class Lowering:
             domain = self._needed(stage.tensor, outer)
             self.places[stage] = attach
         buffer = self._add_buffer(stage.tensor, tuple(r.largest for r in domain), domain, stage)
-        nest = StageNest(stage, domain, outer, buffer)
+        nest = StageNest(stage, domain, outer, buffer, self._is_guarded(stage.tensor))
         _make_loops(nest)
         self.nests[stage] = nest
 
     def _add_buffer(
         self, tensor: Tensor, shape: tuple[int, ...], domain: tuple[Range, ...], stage: Stage | None
     ) -> Buffer:
-        buffer = Buffer(tensor.name, shape, tensor.dtype, stage.scope if stage is not None else None)
+        scope = stage.scope if stage is not None else None
+        widened = stage is not None and stage.copies and scope is not None and scope.memory is Memory.ACC
+        buffer = Buffer(tensor.name, shape, "int32" if widened else tensor.dtype, scope)
         self.buffers[tensor] = buffer
         self.starts[tensor] = tuple(r.start for r in domain)
         self.held[buffer] = tuple(r.extent for r in domain)
@@ -211,28 +230,39 @@ class Lowering:
             return consumer.leaves.index(at) >= consumer.leaves.index(leaf)
         return self._is_inside(around, consumer, leaf)
 
+    def _is_guarded(self, tensor: Tensor) -> bool:
+        """Whether some read of a tensor takes place under conditions only."""
+        every = (found for reader in self.schedule.readers(tensor) for found in guarded_reads(reader.body))
+        return any(conditions for read, conditions in every if read.tensor is tensor)
+
     def _needed(self, tensor: Tensor, outer: tuple[IterVar, ...]) -> tuple[Range, ...]:
         """The part of a tensor that its readers read inside the loops ``outer``."""
-        dimensions: list[Range | None] = [None] * len(tensor.shape)
+        dimensions: list[_Reach | None] = [None] * len(tensor.shape)
         for reader in self.schedule.readers(tensor):
             nest = self.nests[reader]
             for read, conditions in guarded_reads(reader.body):
                 if read.tensor is not tensor:
                     continue
                 for d, index in enumerate(read.indices):
-                    value = self.tensor_index(index, nest)
-                    part = _range_of(value, outer, tensor.shape[d], guarded=bool(conditions))
+                    part = _reach_of(self.tensor_index(index, nest), outer, guarded=bool(conditions))
                     known = dimensions[d]
                     dimensions[d] = part if known is None else _hull(known, part, tensor.shape[d])
         return tuple(
-            Range(Const(0), Const(n)) if r is None else r
-            for r, n in zip(dimensions, tensor.shape, strict=True)
+            Range(Const(0), Const(n)) if reach is None else _clipped(reach, n)
+            for reach, n in zip(dimensions, tensor.shape, strict=True)
         )
 
 
-def _range_of(index: Expr, outer: tuple[IterVar, ...], size: int, *, guarded: bool) -> Range:
-    """The values of an index while the variables not in ``outer`` run, clipped to the tensor; of a guarded
-    read those in front of it are not among them."""
+class _Reach(NamedTuple):
+    """Indices ``[start, start + length)`` that reads ask for; guarded ones may lie outside of the tensor."""
+
+    start: Expr
+    length: int
+    guarded: bool
+
+
+def _reach_of(index: Expr, outer: tuple[IterVar, ...], *, guarded: bool) -> _Reach:
+    """The values of an index while the variables not in ``outer`` run."""
     inner = {v for v in variables(index) if v not in outer}
     start = at_zero(index, inner)
     low, high = bounds(simplify(Binary("-", index, start)))
@@ -242,9 +272,15 @@ def _range_of(index: Expr, outer: tuple[IterVar, ...], size: int, *, guarded: bo
     if any(isinstance(atom, Binary) for atom, _ in linear(index).terms if set(variables(atom)) & inner):
         low, high = bounds(index)  # not linear in what runs: all that may occur
         start, high = Const(low), high - low
-    extent: Expr = Const(high + 1)
-    if guarded and bounds(start)[0] < 0:
-        extent = Binary("min", extent, Binary("+", start, extent))
+    return _Reach(start, high + 1, guarded)
+
+
+def _clipped(reach: _Reach, size: int) -> Range:
+    """What of a reach is in the tensor; what a guarded one has in front of it is cut off."""
+    start, extent = reach.start, Const(reach.length)
+    if reach.guarded and bounds(start)[0] < 0:
+        shorter_one = Binary("min", extent, Binary("+", start, extent))
+        return clip_range(simplify(Binary("max", start, Const(0))), shorter_one, Const(size))
     return clip_range(simplify(Binary("max", start, Const(0))), extent, Const(size))
 
 
@@ -254,13 +290,14 @@ def clip_range(start: Expr, extent: Expr, size: Expr) -> Range:
     return Range(start, simplify(Binary("min", extent, rest)))
 
 
-def _hull(a: Range, b: Range, size: int) -> Range:
+def _hull(a: _Reach, b: _Reach, size: int) -> _Reach:
+    """Both and all in between; the whole tensor if it is not known how far they are apart."""
     distance = simplify(Binary("-", b.start, a.start))
     if not isinstance(distance, Const):
-        return Range(Const(0), Const(size))
+        return _Reach(Const(0), size, guarded=False)
     first = a if distance.value >= 0 else b
-    extent = max(a.largest, distance.value + b.largest) - min(0, distance.value)
-    return clip_range(first.start, Const(extent), Const(size))
+    length = max(a.length, distance.value + b.length) - min(0, distance.value)
+    return _Reach(first.start, length, a.guarded or b.guarded)
 
 
 def _block_shape(stage: Stage) -> tuple[int, ...]:
@@ -302,7 +339,8 @@ def _make_loops(nest: StageNest) -> None:
     in_block = False
     for leaf in stage.leaves:
         in_block = in_block or leaf is block
-        runs = in_block or largest[leaf] != 1
+        empty = nest.optional and leaf in exact and bounds(exact[leaf])[0] < 1
+        runs = in_block or largest[leaf] > 1 or empty
         loop = IterVar(_distinct_name(nest, leaf), largest[leaf], leaf.kind) if runs else None
         nest.loops[leaf] = loop
         nest.values[leaf] = loop if loop is not None else Const(0)
@@ -431,7 +469,7 @@ def wrap_loop(nest: StageNest, leaf: IterVar, inner: Sequence[Node]) -> list[Nod
     loop = nest.loops[leaf]
     if loop is None:
         return list(inner)
-    if loop.extent == 1:
+    if loop.extent == 1 and bounds(nest.extents[leaf])[0] == 1:
         return [replace_vars(node, {loop: Const(0)}) for node in inner]
     threads, unrolled = leaf in nest.stage.threads, leaf in nest.stage.unrolled
     return [For(loop, nest.extents[leaf], tuple(inner), threads=threads, unrolled=unrolled)]

@@ -8,6 +8,7 @@ the nearest.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from accel.compiler.chain import IMMEDIATE_HIGH
 from accel.compiler.epilogue import INT8_HIGH, INT8_LOW, LARGEST_SHIFT
@@ -37,6 +38,17 @@ class Mean:
     def apply(self, sums: Expr, factor: Expr | int) -> Expr:
         """The mean of one element, of whose number of values ``factor`` is the factor."""
         return ((sums + self.offset if self.offset else sums) * factor) >> self.shift
+
+    def __str__(self) -> str:
+        sums = f"(sum + {self.offset})" if self.offset else "sum"
+        shift = f" >> {self.shift}" if self.shift else ""
+        each = sorted(self.factors.items(), reverse=True)
+        return ", ".join(f"({sums} * {factor}){shift} of {count}" for count, factor in each)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        factors = {str(count): factor for count, factor in self.factors.items()}
+        return {"offset": self.offset, "factors": factors, "shift": self.shift}
 
     def folds(self, length: int) -> bool:
         """Reset and bias are no one operation, for there is no bias."""

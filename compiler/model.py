@@ -29,17 +29,23 @@ class Prediction:
     Attributes:
         cycles: of the whole program.
         compute, load, store: cycles in which each unit is at work.
+        computes: what works in the compute unit.
     """
 
     cycles: float
     compute: float
     load: float
     store: float
+    computes: str = "GEMM core"
 
     @property
     def bound(self) -> str:
         """What holds the program back, see :func:`~accel.compiler.metrics.bound_by`."""
         return bound_by(self.cycles, compute=self.compute, load=self.load, store=self.store)
+
+
+_Tile = tuple[int, int, int, int]
+"""Row, column, height, width."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class GemmModel:
         many steps as there are threads."""
         config = self.config
         inner = np.where(plans.along_depth, 1, plans.threads)
-        acc = inner * plans.rows * plans.columns
+        acc = inner * plans.rows * plans.columns * (1 + self.shape.residual)
         if self.shape.bias:
             acc = acc + np.where(plans.rows_outer, self.shape.columns, plans.columns)
         fitting: BoolArray = (
@@ -94,6 +100,8 @@ class GemmModel:
             biases = np.where(plans.rows_outer, 1, tile_columns)
             data = shape.columns * config.acc_element_bytes / config.bus_bytes
             exposed = exposed + data + biases * (config.read_latency + self.drain)
+        if shape.residual:
+            exposed = exposed + store + tile_rows * tile_columns * (config.read_latency + self.drain)
         bound: FloatArray = together + config.read_latency + step / config.bus_bytes + exposed
         return bound
 
@@ -172,7 +180,9 @@ class _Walk:
         """When the GEMM that last read a buffer pair is done: what its next loads wait for."""
         self.stored: dict[int, float] = {}
         """When the last tile in a set of accumulators is stored."""
-        self.held: dict[tuple[str, int], tuple[int, int, int, int]] = {}
+        self.held: dict[tuple[str, int], _Tile] = {}
+        self.ready: dict[tuple[int, int], float] = {}
+        """When operands of the next tiles are there that have been asked for already."""
 
     def predict(self) -> Prediction:
         groups = self._groups()
@@ -180,14 +190,15 @@ class _Walk:
         per_group = steps * self.plan.threads
         most = max(4, _MOST_STEPS // max(1, per_group))
         self.compute_free = self._startup()
+        following = [*groups[1:], []]
         if len(groups) <= 2 * most:
-            for group in groups:
-                self._group(group)
+            for group, after in zip(groups, following, strict=True):
+                self._group(group, after)
             scale = 1.0
             cycles = max(self.compute_free, self.store_free)
         else:
-            for group in groups[:most]:
-                self._group(group)
+            for group, after in zip(groups[:most], following, strict=False):
+                self._group(group, after)
             before = self.compute_free
             done = sum(r * c for g in groups[:most] for _, _, r, c in g)
             total = sum(r * c for g in groups for _, _, r, c in g)
@@ -208,7 +219,7 @@ class _Walk:
         self.load_free = fetched
         return fetched + self.config.read_latency + uops + 4
 
-    def _groups(self) -> list[list[tuple[int, int, int, int]]]:
+    def _groups(self) -> list[list[_Tile]]:
         """The tiles (row, column, height, width), in groups that are interleaved."""
         plan, shape = self.plan, self.shape
         heights = _cuts(shape.rows, plan.rows)
@@ -225,16 +236,24 @@ class _Walk:
                 groups.append(group)
         return groups
 
-    def _group(self, group: list[tuple[int, int, int, int]]) -> None:
-        """Tiles that are interleaved, from their first reduce step to their STOREs."""
+    def _group(self, group: list[_Tile], following: list[_Tile]) -> None:
+        """Tiles that are interleaved, from their first reduce step to their STOREs.
+
+        While the compute unit waits for a residual, the load unit goes on as far as there are buffers, with
+        the tiles that are ``following`` too.
+        """
         shape = self.shape
         depths = _cuts(shape.depth, self.plan.depth)
         turns = [(number, slot) for number in range(len(depths)) for slot in range(len(group))]
-        ready = {}
+        ready, self.ready = self.ready, {}
         if self._wants_bias(group[0]):  # meanwhile the load unit goes on as far as there are buffers
             for number, slot in turns[: self.plan.threads]:
-                ready[number, slot] = self._load(number, slot, group[slot], depths[number])
+                if (number, slot) not in ready:
+                    ready[number, slot] = self._load(number, slot, group[slot], depths[number])
         for number, slot in turns:
+            if shape.residual and not slot and number == len(depths) - 1:
+                early = [turn for turn in turns if turn[0] == number and turn not in ready]
+                ready |= {turn: self._load(*turn, group[turn[1]], depths[number]) for turn in early}
             _, _, height, width = group[slot]
             if not number:
                 self._bias(group[slot])
@@ -245,6 +264,10 @@ class _Walk:
             self.step_done[self._buffers(number, slot)] = done
             self._fetch(3)
             if number == len(depths) - 1:
+                if shape.residual:
+                    self._accumulators(self._outputs(height, width))
+                    if slot < len(following) and len(depths) > 1:
+                        self.ready[0, slot] = self._load(0, slot, following[slot], depths[0])
                 done = self._compute(height * width * (shape.passes - 1), 0.0)
                 self._store(slot, height, width, done)
                 self._fetch(shape.passes + 1)
@@ -264,21 +287,24 @@ class _Walk:
         self.compute_busy += slots
         return self.compute_free + self.model.drain
 
-    def _biased(self, tile: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    def _biased(self, tile: _Tile) -> _Tile:
         """The columns whose bias a tile wants to be there."""
         _, column, _, width = tile
         return (0, self.shape.columns, 0, 0) if self.plan.outer == "rows" else (column, width, 0, 0)
 
-    def _wants_bias(self, tile: tuple[int, int, int, int]) -> bool:
+    def _wants_bias(self, tile: _Tile) -> bool:
         return self.shape.bias and self.held.get(("bias", 0)) != self._biased(tile)
 
-    def _bias(self, tile: tuple[int, int, int, int]) -> None:
-        """LOAD of the bias into the accumulators; the pipeline is empty before and after."""
+    def _bias(self, tile: _Tile) -> None:
+        """LOAD of the bias."""
         if not self._wants_bias(tile):
             return
         self.held["bias", 0] = self._biased(tile)
         width = self._biased(tile)[1]
-        transfer = self.model.transfer(1, width, width, self.config.acc_element_bytes)
+        self._accumulators(self.model.transfer(1, width, width, self.config.acc_element_bytes))
+
+    def _accumulators(self, transfer: _Transfer) -> None:
+        """A LOAD into the accumulators; the pipeline is empty before and after."""
         start = self.compute_free + self.model.drain + _TOKEN + REQUEST_STARTUP
         ahead = min(max(0.0, self.port_free - start), self.in_flight)  # granted before, cannot be overtaken
         end = start + max(ahead, self.config.read_latency) + transfer.beats
@@ -286,7 +312,7 @@ class _Walk:
         self.compute_free = end + WRITE_DELAY + 1
         self.load_busy += transfer.beats
 
-    def _load(self, step: int, slot: int, tile: tuple[int, int, int, int], depth: int) -> float:
+    def _load(self, step: int, slot: int, tile: _Tile, depth: int) -> float:
         """LOADs of both operands; returns when the data is there."""
         shape, config, model = self.shape, self.config, self.model
         row, column, height, width = tile
@@ -326,8 +352,12 @@ class _Walk:
             done = self.port_free + WRITE_DELAY
         return done
 
+    def _outputs(self, height: int, width: int) -> _Transfer:
+        """A tile of the result, or of the residual."""
+        return self.model.transfer(height, width, self.shape.columns, self.config.out_element_bytes)
+
     def _store(self, slot: int, height: int, width: int, ready: float) -> None:
-        transfer = self.model.transfer(height, width, self.shape.columns, self.config.out_element_bytes)
+        transfer = self._outputs(height, width)
         start = max(self.store_free, ready + _TOKEN)
         data = self.model.data_cycles(transfer, self.config.write_latency)
         end = start + REQUEST_STARTUP + STORE_READ_DELAY + data

@@ -205,7 +205,7 @@ class Identity(Node):
 
 @dataclass(frozen=True)
 class Alu(Node):
-    """An in-place vector operation on accumulators: ``target = op(target, operand)``."""
+    """An in-place vector operation on accumulators, ``target = op(target, operand)``, or ``zero``."""
 
     op: str
     target: Region
@@ -294,6 +294,8 @@ def _format_leaf(node: Node) -> str:
     if isinstance(node, Copy):
         return f"{PREFIX}dma_copy2d({', '.join(_copy_operands(node))})"
     assert isinstance(node, Alu)
+    if node.op == "zero":
+        return f"{PREFIX}fill_zero({format_region(node.target)})"
     operand = str(node.operand) if isinstance(node.operand, int) else format_region(node.operand)
     return f"{PREFIX}{node.op}({format_region(node.target)}, {operand})"
 

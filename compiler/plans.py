@@ -25,6 +25,7 @@ class GemmShape:
         rows, columns, depth: blocks of M, N and K.
         transpose_a, transpose_b: how the operands lie in DRAM.
         bias: whether accumulators take a bias per column.
+        residual: whether another tensor is added to each tile.
         passes: operations on each accumulator besides GEMM: reset, bias and epilogue.
     """
 
@@ -34,6 +35,7 @@ class GemmShape:
     transpose_a: bool
     transpose_b: bool
     bias: bool
+    residual: bool
     passes: int
 
 

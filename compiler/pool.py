@@ -1,9 +1,14 @@
 """Pooling as tensor expressions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby, product
 
-from accel.compiler.expr import Condition, Const, Expr, Guarded, IterVar
+import numpy as np
+
+from accel.compiler.epilogue import Epilogue
+from accel.compiler.expr import INT32_MIN, Condition, Const, Expr, Guarded, IterVar, maximum, minimum
+from accel.compiler.linear import simplify
 from accel.compiler.mean import Mean, mean_of
 from accel.compiler.sliding import Sliding, sliding, window
 from accel.compiler.tensor import compute, placeholder, reduce_axis, sum
@@ -20,12 +25,13 @@ def avg_pool2d(
     *,
     stride: int | tuple[int, ...] | None = None,
     padding: int | tuple[int, ...] = 0,
+    dilation: int | tuple[int, ...] = 1,
     count_padding: bool = False,
 ) -> Workload:
     """Means over windows, each within 1 of the exact one.
 
     ``data`` is int8 (N, C, H, W), ``out`` int8 (N, C, OH, OW) with
-    ``OH = (H + top + bottom - KH) // stride + 1``, and OW alike. How means are taken is
+    ``OH = (H + top + bottom - (KH - 1) * dilation - 1) // stride + 1``, and OW alike. How means are taken is
     ``workload.epilogue``, a :class:`~accel.compiler.mean.Mean`.
 
     Args:
@@ -34,16 +40,18 @@ def avg_pool2d(
         kernel: height and width of a window, one number if they are equal.
         stride: steps down and to the right; the kernel's size if not given.
         padding: zeros around each input: one number, (vertical, horizontal), or (top, left, bottom, right).
+        dilation: distance of a window's elements.
         count_padding: whether they count, so that every mean is over as many values.
 
     Raises:
-        ShapeError: a size, stride or padding out of range, a padding as large as the kernel, a kernel larger
-            than the padded input, or windows for whose mean there is no such factor.
+        ShapeError: a size, stride, padding or dilation out of range, a kernel larger than the padded input,
+            a window that sees nothing but padding, or one for whose mean there is no such factor.
     """
     check_sizes(N=N, C=C, H=H, W=W)
-    slide = _pooling((H, W), kernel, stride, padding)
+    slide = sliding((H, W), kernel, kernel if stride is None else stride, padding, dilation)
+    inside = _inside(slide)
     (KH, KW), (OH, OW) = slide.kernel, slide.outputs
-    rows, columns = ([KH] * OH, [KW] * OW) if count_padding else _inside(slide)
+    rows, columns = ([KH] * OH, [KW] * OW) if count_padding else inside
     mean = mean_of([a * b for a, b in product(set(rows), set(columns))])
     data = placeholder((N, C, H, W), name="data")
     dy, dx = reduce_axis((0, KH), name="dy"), reduce_axis((0, KW), name="dx")
@@ -84,33 +92,134 @@ def global_avg_pool2d(N: int, C: int, H: int, W: int) -> Workload:
     return avg_pool2d(N, C, H, W, (H, W))
 
 
-def _pooling(
-    size: tuple[int, int],
+def max_pool2d(
+    N: int,
+    C: int,
+    H: int,
+    W: int,
     kernel: int | tuple[int, ...],
-    stride: int | tuple[int, ...] | None,
-    padding: int | tuple[int, ...],
-) -> Sliding:
-    """Windows side by side if no stride is given.
+    *,
+    stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0,
+    dilation: int | tuple[int, ...] = 1,
+) -> Workload:
+    """Maxima over windows; padding does not count.
+
+    ``data`` is int8 (N, C, H, W), ``out`` int8 (N, C, OH, OW) with
+    ``OH = (H + top + bottom - (KH - 1) * dilation - 1) // stride + 1``, and OW alike. First the maxima of
+    each row of a window are taken, then those of the rows.
+
+    Args:
+        N: inputs in a batch.
+        C, H, W: channels, height and width of an input.
+        kernel: height and width of a window, one number if they are equal.
+        stride: steps down and to the right; the kernel's size if not given.
+        padding: around each input: one number, (vertical, horizontal), or (top, left, bottom, right).
+        dilation: distance of a window's elements.
 
     Raises:
-        ShapeError: they are out of range, or one might not reach into the input.
+        ShapeError: a size, stride, padding or dilation out of range, a kernel larger than the padded input,
+            or a window that sees nothing but padding.
     """
-    slide = sliding(size, kernel, kernel if stride is None else stride, padding)
-    for length, around in zip(slide.kernel, (slide.padding[::2], slide.padding[1::2]), strict=True):
-        if max(around) >= length:
-            raise ShapeError(
-                f"padding is {max(around)} beside a kernel of {length}; windows must reach into the input"
-            )
-    return slide
+    check_sizes(N=N, C=C, H=H, W=W)
+    slide = sliding((H, W), kernel, kernel if stride is None else stride, padding, dilation)
+    _inside(slide)
+    OH, OW = slide.outputs
+    data = placeholder((N, C, H, W), name="data")
+    across = data
+    if slide.kernel[1] > 1 and slide.kernel[0] > 1:
+        across = compute(
+            (N, C, H, OW), lambda n, o, y, x: _largest(lambda i: data[n, o, y, i], slide, 1, x), name="rows"
+        )
+
+    def largest(n: IterVar, o: IterVar, y: IterVar, x: IterVar) -> Expr:
+        if across is not data:
+            return _largest(lambda i: across[n, o, i, x], slide, 0, y)
+        if slide.kernel[0] == 1:
+            return _largest(lambda i: data[n, o, y * slide.stride[0], i], slide, 1, x)
+        return _largest(lambda i: data[n, o, i, x * slide.stride[1]], slide, 0, y)
+
+    output = compute((N, C, OH, OW), largest, name="out", dtype="int8")
+    parameters = {"N": N, "C": C, "H": H, "W": W, **slide.to_dict()}
+    return Workload(
+        name="max_pool2d",
+        output=output,
+        sums=output,
+        bias=None,
+        epilogue=Epilogue(),
+        parameters=parameters,
+    )
 
 
-def _inside(slide: Sliding) -> list[list[int]]:
-    """How many elements of the input each window has, down and across."""
+@dataclass(frozen=True)
+class Taps:
+    """The elements of windows in one direction, as places relative to the window's first element's without
+    padding.
+
+    Attributes:
+        first: where maxima start from.
+        others: the rest.
+        last: the place of the last window.
+        whole: whether the first element is never in the padding.
+        own: whether no other window needs it, so that the maximum can take its place.
+    """
+
+    first: int
+    others: tuple[int, ...]
+    last: int
+    whole: bool
+    own: bool
+
+    @classmethod
+    def of(cls, slide: Sliding, way: int) -> "Taps":
+        """Down (``way`` 0) or across (1)."""
+        step = slide.stride[way]
+        taps = [n * slide.dilation[way] - slide.padding[way] for n in range(slide.kernel[way])]
+        last = (slide.outputs[way] - 1) * step
+        whole = [tap for tap in taps if tap >= 0 and last + tap < slide.size[way]]
+        own = [tap for tap in whole if not last or all((tap - n) % step for n in taps if n != tap)]
+        first = (own or whole or taps)[0]
+        others = tuple(tap for tap in taps if tap != first)
+        return cls(first, others, last, first in whole, first in own)
+
+
+def _largest(element: Callable[[Expr], Expr], slide: Sliding, way: int, axis: IterVar) -> Expr:
+    """The largest element of a window down (``way`` 0) or across (1), those in the padding left out.
+
+    It starts from one that is never in the padding and, if there is such a one, that no other window needs,
+    so that it can be changed in place.
+    """
+    window = Taps.of(slide, way)
+    last, size = window.last, slide.size[way]
+    places = {tap: simplify(axis * slide.stride[way] + tap) for tap in (window.first, *window.others)}
+    start = places[window.first]
+    value = element(start if window.whole else maximum(0, minimum(size - 1, start)))
+    for tap in window.others:
+        before = ((Const(-1), places[tap]),) if tap < 0 else ()
+        behind = ((places[tap], Const(size)),) if last + tap >= size else ()
+        other = element(places[tap])
+        conditions = (*before, *behind)
+        value = maximum(value, Guarded(other, conditions, INT32_MIN) if conditions else other)
+    return value
+
+
+def _inside(slide: Sliding) -> tuple[list[int], list[int]]:
+    """How many elements of the input each window has, down and across.
+
+    Raises:
+        ShapeError: one has none.
+    """
     found = []
     for d in range(2):
-        starts = [n * slide.stride[d] - slide.padding[d] for n in range(slide.outputs[d])]
-        found.append([min(start + slide.kernel[d], slide.size[d]) - max(start, 0) for start in starts])
-    return found
+        taps = np.arange(slide.kernel[d]) * slide.dilation[d] - slide.padding[d]
+        places = np.arange(slide.outputs[d])[:, None] * slide.stride[d] + taps
+        found.append(((places >= 0) & (places < slide.size[d])).sum(axis=1).tolist())
+        if 0 in found[d]:
+            raise ShapeError(
+                f"padding is {list(slide.padding)}; with a kernel of {list(slide.kernel)} some window sees "
+                f"nothing but padding"
+            )
+    return found[0], found[1]
 
 
 def _factor(mean: Mean, axes: tuple[IterVar, IterVar], counts: tuple[list[int], list[int]]) -> Expr | int:

@@ -186,7 +186,7 @@ def _value(expr: Expr, axes: Sequence[IterVar], fixed: _Fixed, values: dict[Tens
         for a, b in expr.conditions:
             holds = holds & (_value(a, axes, fixed, values) < _value(b, axes, fixed, values))
         inside = rewrite(expr.value, _clamped)
-        return np.where(holds, _value(inside, axes, fixed, values), np.int32(0))
+        return np.where(holds, _value(inside, axes, fixed, values), np.int32(expr.otherwise))
     assert isinstance(expr, Binary)
     return apply(expr.op, _value(expr.a, axes, fixed, values), _value(expr.b, axes, fixed, values))
 

@@ -51,6 +51,14 @@ class Sliding:
         (height, width), (down, across), (SY, SX) = self._padded, self.reach, self.stride
         return (height - down) // SY + 1, (width - across) // SX + 1
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether no window sees padding."""
+        (top, left, _, _), (OH, OW) = self.padding, self.outputs
+        (SY, SX), (down, across) = self.stride, self.reach
+        within = (OH - 1) * SY + down <= self.size[0] and (OW - 1) * SX + across <= self.size[1]
+        return not (top or left) and within
+
     def places(
         self, output: tuple[IterVar, IterVar], tap: tuple[IterVar, IterVar], skip: int = 1
     ) -> tuple[Expr, Expr]:

@@ -15,7 +15,7 @@ from accel.compiler.chain import Chain, chain_of
 from accel.compiler.expr import Binary, Cast, Condition, Const, Expr, IterVar, Read, format_expr, reads
 from accel.compiler.guards import hoist
 from accel.compiler.intrin import AluIntrin, CopyIntrin, TensorIntrin
-from accel.compiler.linear import at_zero, bounds, margin, simplify, variables
+from accel.compiler.linear import at_zero, bounds, linear, margin, simplify, variables
 from accel.compiler.lower import (
     Lowering,
     StageNest,
@@ -71,12 +71,14 @@ def _alias_chains(lowering: Lowering) -> dict[Stage, Chain]:
     for stage in lowering.schedule.stages:
         if stage.tensorized is None or not isinstance(stage.tensorized[1], AluIntrin):
             continue
-        chain = chain_of(stage.name, stage.body, partial(_in_place, lowering, stage))
+        chain = chain_of(stage.name, stage.body, partial(_in_place, lowering, stage), stage.axis)
         chains[stage] = chain
-        assert isinstance(chain.root.tensor, Tensor)
-        source = lowering.buffers[chain.root.tensor]
-        lowering.buffers[stage.tensor] = source
-        lowering.nests[stage].buffer = source
+        if chain.root is not None:
+            assert isinstance(chain.root.tensor, Tensor)
+            source = lowering.buffers[chain.root.tensor]
+            lowering.buffers[stage.tensor] = source
+            lowering.nests[stage].buffer = source
+            lowering.views[stage.tensor] = stage.axis, chain.root
     return chains
 
 
@@ -84,14 +86,44 @@ def _in_place(lowering: Lowering, stage: Stage, read: Read) -> bool:
     """Whether an ALU stage may change what it reads: nobody needs it afterwards, element by element."""
     assert isinstance(read.tensor, Tensor)
     tensor, buffer = read.tensor, lowering.buffers[read.tensor]
+    others = [other for other in reads(stage.body) if other.tensor is tensor and other is not read]
     return (
         buffer.scope is not None
         and buffer.dtype == "int32"
-        and read.indices == stage.axis
         and _computed_as_often(lowering, tensor, stage)
         and lowering.schedule.readers(tensor) == [stage]
-        and [other.tensor for other in reads(stage.body)].count(tensor) == 1
+        and all(_never_meet(read, other) for other in others)
+        and ((read.indices == stage.axis and not others) or _is_spread(lowering, stage, read))
     )
+
+
+def _is_spread(lowering: Lowering, stage: Stage, read: Read) -> bool:
+    """Whether a stage's elements may lie apart where it reads them, each dimension by steps of its own: such
+    cannot be stored in one go, so only the ALU may read them."""
+    forms = [linear(index) for index in read.indices]
+    return (
+        len(forms) == len(stage.axis)
+        and all(
+            len(form.terms) == 1 and form.factor(axis) >= 1
+            for form, axis in zip(forms, stage.axis, strict=True)
+        )
+        and all(
+            reader.tensorized is not None and isinstance(reader.tensorized[1], AluIntrin)
+            for reader in lowering.schedule.readers(stage.tensor)
+        )
+    )
+
+
+def _never_meet(a: Read, b: Read) -> bool:
+    """Whether two accesses of one tensor never meet the same element, in whatever iterations."""
+    for first, second in zip(a.indices, b.indices, strict=True):
+        one, other = linear(first), linear(second)
+        if len(one.terms) == 1 and one.terms == other.terms:
+            (axis, step), distance = one.terms[0], other.constant - one.constant
+            low, high = bounds(axis)
+            if distance % step or abs(distance) > abs(step) * (high - low):
+                return True
+    return False
 
 
 def _computed_as_often(lowering: Lowering, tensor: Tensor, stage: Stage) -> bool:
@@ -360,6 +392,14 @@ class _Emitter:
             nodes.extend(inner)
         return self._loops(nest, 0, kept, nodes, [])
 
+    def _is_widened(self, tensor: Tensor) -> bool:
+        """Whether accumulators hold a tensor's values as such: int32, or bytes that LOAD sign-extends."""
+        if tensor.dtype == "int32":
+            return True
+        stage = self.lowering.schedule[tensor]
+        window = window_of(stage.axis, stage.body)
+        return window is not None and window.read.tensor.dtype == "int8"
+
     def _alu_steps(self, nest: StageNest, block: int) -> list[Node]:
         stage = nest.stage
         assert stage.tensorized is not None
@@ -367,8 +407,10 @@ class _Emitter:
         assert isinstance(intrin, AluIntrin)
         rows, columns = IterVar("i", intrin.block[0]), IterVar("j", intrin.block[1])
         loops = block_loops(nest, block)
-        indices = tuple(nest.values[axis] for axis in stage.axis)
-        target = Access(nest.buffer, nest.held, indices, (rows, columns), "acc[i][j]", output=True)
+        place = self.lowering.lowered(stage.tensor[stage.axis], nest)
+        assert isinstance(place, Read)
+        held = self.lowering.held[nest.buffer]
+        target = Access(nest.buffer, held, place.indices, (rows, columns), "acc[i][j]", output=True)
         steps: list[Node] = []
         for step in self.chains[stage].steps:
             accesses = [target]
@@ -376,10 +418,17 @@ class _Emitter:
                 lowered = self.lowering.lowered(step.operand, nest)
                 assert isinstance(lowered, Read)
                 assert isinstance(lowered.tensor, Buffer)
-                if lowered.tensor.scope is None or lowered.tensor.dtype != "int32":
+                assert isinstance(step.operand.tensor, Tensor)
+                if lowered.tensor.scope is None:
                     raise TensorizeError(
-                        f"{stage.name} reads {format_expr(lowered)} from "
-                        f"{lowered.tensor.scope or 'DRAM'}; the ALU reads acc_buffer: use cache_read"
+                        f"{stage.name} reads {format_expr(lowered)} from DRAM; "
+                        f"the ALU reads acc_buffer: use cache_read"
+                    )
+                if not self._is_widened(step.operand.tensor):
+                    name = lowered.tensor.name
+                    raise TensorizeError(
+                        f"{stage.name} reads {format_expr(lowered)} from {lowered.tensor.scope}, where sums "
+                        f"are not cut to int8; store {name} and load it again (cache_read), or make it int32"
                     )
                 held = self.lowering.held[lowered.tensor]
                 accesses.append(Access(lowered.tensor, held, lowered.indices, (rows, columns), "acc[i][j]"))

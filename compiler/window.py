@@ -8,7 +8,7 @@ apart, and zeros around it are written on the fly.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accel.compiler.expr import Cast, Const, Expr, Guarded, IterVar, Read, maximum, minimum
+from accel.compiler.expr import Cast, Condition, Const, Expr, Guarded, IterVar, Read, maximum, minimum
 from accel.compiler.linear import Linear, bounds, linear, margin, simplify
 from accel.compiler.nest import NO_PADDING, Range
 
@@ -61,7 +61,10 @@ class Window:
 def window_of(axes: Sequence[IterVar], body: Expr) -> Window | None:
     """The window that a computation is, or None. Where it skips elements, there must be no zeros."""
     body = body.value if isinstance(body, Cast) else body
-    read, conditions = (body.value, body.conditions) if isinstance(body, Guarded) else (body, ())
+    conditions: tuple[Condition, ...] = ()
+    read = body
+    if isinstance(body, Guarded) and body.otherwise == 0:
+        read, conditions = body.value, body.conditions
     if not isinstance(read, Read) or len(read.indices) != len(axes):
         return None
     steps, offsets = [], []

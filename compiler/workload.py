@@ -19,6 +19,7 @@ class Workload:
         output: the tensor to compute.
         sums: the stage that the GEMM core computes; the output itself if nothing follows it.
         bias: what is added to the sums, if anything is.
+        residual: what is added after the shift, if anything is.
         epilogue: what follows the sums.
         parameters: the arguments that made it, as plain data.
     """
@@ -29,6 +30,7 @@ class Workload:
     bias: Tensor | None
     epilogue: Epilogue | Mean
     parameters: dict[str, Any]
+    residual: Tensor | None = None
 
     @property
     def axes(self) -> tuple[IterVar, ...]:
@@ -119,6 +121,7 @@ def dense(
     OC: int,
     *,
     bias: bool = False,
+    residual: bool = False,
     relu: bool = False,
     shift: int | None = None,
     clip: tuple[int, int] | None = None,
@@ -131,13 +134,14 @@ def dense(
         N: rows, as many as there are inputs in a batch.
         IC, OC: inputs and outputs of the layer.
         bias: add an int32 tensor ``bias`` of shape (OC,).
+        residual: add an int8 tensor ``residual`` of the shape of ``out``.
         relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
 
     Raises:
         ShapeError: a size, shift or clip out of range, or IC too long for int32 sums.
     """
     check_sizes(N=N, IC=IC, OC=OC)
-    epilogue = Epilogue(bias=bias, shift=shift, relu=relu, clip=clip)
+    epilogue = Epilogue(bias=bias, shift=shift, residual=residual, relu=relu, clip=clip)
     data, weight = placeholder((N, IC), name="data"), placeholder((OC, IC), name="weight")
     parameters = {"N": N, "IC": IC, "OC": OC} | epilogue.to_dict()
     return _product("dense", "out", data, weight, (False, True), epilogue, parameters)
@@ -165,14 +169,25 @@ def _product(
         dtype="int8" if epilogue.is_empty else None,
     )
     bias = placeholder((N,), "int32", name="bias") if epilogue.bias else None
+    residual = placeholder((M, N), name="residual") if epilogue.residual else None
     output = sums
     if not epilogue.is_empty:
         output = compute(
             (M, N),
-            lambda y, x: epilogue.apply(sums[y, x], None if bias is None else bias[x]),
+            lambda y, x: epilogue.apply(
+                sums[y, x],
+                None if bias is None else bias[x],
+                None if residual is None else residual[y, x],
+            ),
             name=name,
             dtype="int8",
         )
     return Workload(
-        name=workload, output=output, sums=sums, bias=bias, epilogue=epilogue, parameters=parameters
+        name=workload,
+        output=output,
+        sums=sums,
+        bias=bias,
+        residual=residual,
+        epilogue=epilogue,
+        parameters=parameters,
     )

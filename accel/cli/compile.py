@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from rich.console import RenderableType
 
 from accel.cli.common import (
@@ -24,8 +25,10 @@ from accel.cli.common import (
 )
 from accel.cli.explain import candidate_dict, candidates_table
 from accel.compiler import conv, workload
+from accel.compiler import pool as pools
 from accel.compiler.candidate import Candidate
 from accel.compiler.default import candidates
+from accel.compiler.mean import Mean
 from accel.compiler.workload import Workload
 from accel.errors import ProgramFault
 from accel.files import check_writable
@@ -63,6 +66,9 @@ def _epilogue_options(length: str) -> Callable[[F], F]:
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
+_residual_option = click.option(
+    "--residual", is_flag=True, help="After the shift, add an int8 tensor of the result's shape."
+)
 _clip_option = numbers_option(
     "--clip", form="LOW,HIGH", separator=",", counts=(2,), help="Saturate to these bounds."
 )
@@ -143,6 +149,7 @@ def gemm(
 @click.option("--oc", type=int, required=True, help="Outputs of the layer.")
 @_machine_options("vta")
 @_epilogue_options("OC")
+@_residual_option
 @_clip_option
 @_program_options
 def dense(
@@ -150,6 +157,7 @@ def dense(
     ic: int,
     oc: int,
     bias: bool,
+    residual: bool,
     relu: bool,
     shift: int | None,
     clip: tuple[int, int] | None,
@@ -157,15 +165,19 @@ def dense(
 ) -> int:
     """A fully connected layer: out = data @ weight.T on int8 operands, with an int8 result.
 
-    data is (N, IC), weight is (OC, IC), out is (N, OC). Without --shift, --relu and --clip, out holds the low
-    8 bits of the sums. With any: plus bias, shift right, ReLU, saturation, in this order.
+    data is (N, IC), weight is (OC, IC), out is (N, OC). Without --shift, --residual, --relu and
+    --clip, out holds the low 8 bits of the sums. With any: plus bias, shift right, plus residual, ReLU,
+    saturation, in this order.
 
     \b
     Example:
       accel compile dense --ic 512 --oc 1000 --bias --shift 8 -o dense.accel
     """
     return _compile(
-        lambda: workload.dense(batch, ic, oc, bias=bias, relu=relu, shift=shift, clip=clip), **common
+        lambda: workload.dense(
+            batch, ic, oc, bias=bias, residual=residual, relu=relu, shift=shift, clip=clip
+        ),
+        **common,
     )
 
 
@@ -221,6 +233,7 @@ def dense(
 )
 @_machine_options("vta")
 @_epilogue_options("OC")
+@_residual_option
 @_clip_option
 @_program_options
 def conv2d(
@@ -234,6 +247,7 @@ def conv2d(
     groups: int,
     dilation: tuple[int, ...],
     bias: bool,
+    residual: bool,
     relu: bool,
     shift: int | None,
     clip: tuple[int, int] | None,
@@ -242,8 +256,8 @@ def conv2d(
     """A two-dimensional convolution on int8 operands, with int32 sums and an int8 result.
 
     data is (N, IC, H, W), weight is (OC, IC / groups, KH, KW), out is (N, OC, OH, OW). Without --shift,
-    --relu and --clip, out holds the low 8 bits of the sums. With any: plus bias, shift right, ReLU,
-    saturation, in this order.
+    --residual, --relu and --clip, out holds the low 8 bits of the sums. With any: plus bias, shift right,
+    plus residual, ReLU, saturation, in this order.
 
     \b
     Example:
@@ -264,12 +278,110 @@ def conv2d(
             groups=groups,
             dilation=dilation,
             bias=bias,
+            residual=residual,
             relu=relu,
             shift=shift,
             clip=clip,
         ),
         **common,
     )
+
+
+@compile_command.command()
+@click.option(
+    "--kind",
+    type=click.Choice(["max", "average", "global"]),
+    required=True,
+    help="Maxima, means, or means over whole inputs.",
+)
+@click.option("-n", "--batch", type=int, default=1, show_default=True, help="Inputs in a batch.")
+@click.option("-c", "--channels", type=int, required=True, help="Channels.")
+@numbers_option(
+    "--size",
+    form="H[xW]",
+    separator="x",
+    counts=(1, 2),
+    required=True,
+    help="Height and width of an input.",
+)
+@numbers_option(
+    "--kernel",
+    form="KH[xKW]",
+    separator="x",
+    counts=(1, 2),
+    help="Size of a window; not with --kind global.",
+)
+@numbers_option(
+    "--stride",
+    form="SY[xSX]",
+    separator="x",
+    counts=(1, 2),
+    help="Down and right; the kernel's if not given.",
+)
+@numbers_option(
+    "--padding",
+    form="P | Y,X | TOP,LEFT,BOTTOM,RIGHT",
+    separator=",",
+    counts=(1, 2, 4),
+    default="0",
+    show_default=True,
+    help="Around each input.",
+)
+@numbers_option(
+    "--dilation",
+    form="DY[xDX]",
+    separator="x",
+    counts=(1, 2),
+    default="1",
+    show_default=True,
+    help="Distance of a window's elements.",
+)
+@click.option("--count-padding", is_flag=True, help="Padding counts as zeros in means; else it does not.")
+@_machine_options("vta")
+@_program_options
+def pool(
+    kind: str,
+    batch: int,
+    channels: int,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...] | None,
+    stride: tuple[int, ...] | None,
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    count_padding: bool,
+    **common: Any,
+) -> int:
+    """Pooling on int8 values: maxima or means over windows, or means over whole inputs.
+
+    data is (N, C, H, W), out is (N, C, OH, OW). Padding never counts for maxima. Means are
+    ((sum + offset) * factor) >> shift, within 1 of the exact mean; offset, factor and shift are printed.
+
+    \b
+    Example:
+      accel compile pool --kind max -c 64 --size 112 --kernel 3 --stride 2 --padding 1 -o pool.accel
+      accel compile pool --kind global -c 512 --size 7 -o mean.accel
+    """
+    context = click.get_current_context()
+    if kind == "global":
+        for name in ("kernel", "stride", "padding", "dilation", "count_padding"):
+            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                raise click.UsageError(
+                    f"--{name.replace('_', '-')} is given; with --kind global the window is the input.",
+                    context,
+                )
+        return _compile(lambda: pools.global_avg_pool2d(batch, channels, size[0], size[-1]), **common)
+    if kernel is None:
+        raise click.UsageError("Missing option '--kernel'.", context)
+    window = {"stride": stride, "padding": padding, "dilation": dilation}
+    arguments = batch, channels, size[0], size[-1], kernel
+    if kind == "average":
+        return _compile(
+            lambda: pools.avg_pool2d(*arguments, **window, count_padding=count_padding),  # type: ignore[arg-type]
+            **common,
+        )
+    if count_padding:
+        raise click.UsageError("--count-padding is given; for maxima padding never counts.", context)
+    return _compile(lambda: pools.max_pool2d(*arguments, **window), **common)  # type: ignore[arg-type]
 
 
 def _compile(
@@ -316,18 +428,24 @@ def _compile(
     if save_schedule is not None:
         save_steps(save_schedule, program.schedule().steps)
     if as_json:
-        print_json(program_figures(program, output, save_schedule, compared))
+        print_json(program_figures(program, made, output, save_schedule, compared))
     else:
-        show(*_compiled(program, output, save_schedule, compared))
+        show(*_compiled(program, made, output, save_schedule, compared))
     return 0
 
 
 def _compiled(
-    program: Program, output: Path | None, schedule: Path | None, compared: list[Candidate[Any]] | None
+    program: Program,
+    made: Workload,
+    output: Path | None,
+    schedule: Path | None,
+    compared: list[Candidate[Any]] | None,
 ) -> list[RenderableType]:
     """What to say of a program that has been compiled."""
-    figures = program_figures(program, output, schedule, compared)
+    figures = program_figures(program, made, output, schedule, compared)
+    mean = [("mean", str(made.epilogue))] if isinstance(made.epilogue, Mean) else []
     shown = [
+        *mean,
         ("machine", describe(program.config)),
         ("instructions", f"{figures['instructions']:,}"),
         ("carriers", f"{figures['carriers']:,}"),
@@ -354,6 +472,7 @@ FIGURES = (
     "stored_uops",
     "dram_bytes",
     "compile_seconds",
+    "mean",
     "schedule",
     "candidates",
     "error",
@@ -362,7 +481,11 @@ FIGURES = (
 
 
 def program_figures(
-    program: Program, output: Path | None, schedule: Path | None, compared: list[Candidate[Any]] | None
+    program: Program,
+    made: Workload,
+    output: Path | None,
+    schedule: Path | None,
+    compared: list[Candidate[Any]] | None,
 ) -> dict[str, Any]:
     """Size of a program, what compiling it took, and what else was asked for."""
     instructions = program.instructions
@@ -375,6 +498,7 @@ def program_figures(
         "stored_uops": len(program.segments[0][1]) // 4 if program.segments else 0,
         "dram_bytes": program.size,
         "compile_seconds": program.compile_seconds,
+        "mean": made.epilogue.to_dict() if isinstance(made.epilogue, Mean) else None,
         "output": None if output is None else str(output),
         "schedule": None if schedule is None else str(schedule),
         "candidates": None if compared is None else [candidate_dict(c, program.config) for c in compared],

@@ -1,5 +1,6 @@
 """How a default schedule was chosen: the plans that an analytical model compared."""
 
+from collections.abc import Callable
 from typing import Any
 
 from rich.table import Table
@@ -7,6 +8,7 @@ from rich.table import Table
 from accel.compiler.candidate import Candidate
 from accel.compiler.conv_schedule import ConvPlan
 from accel.compiler.plans import GemmPlan
+from accel.compiler.pool_schedule import PoolPlan
 from accel.config import Config
 
 _SHOWN = 10
@@ -57,7 +59,7 @@ def _best(candidates: list[Candidate[Any]]) -> list[tuple[int, Candidate[Any]]]:
 def candidate_dict(candidate: Candidate[Any], config: Config) -> dict[str, Any]:
     """A candidate as plain data; sizes in elements of the tensors, traffic in bytes."""
     plan, prediction = candidate.plan, candidate.prediction
-    sizes = _conv_sizes(plan, config) if isinstance(plan, ConvPlan) else _gemm_sizes(plan, config)
+    sizes = _SIZES[type(plan)](plan, config)
     return {
         **sizes,
         "read_bytes": candidate.read_bytes,
@@ -83,6 +85,17 @@ def _gemm_sizes(plan: GemmPlan, config: Config) -> dict[str, Any]:
     }
 
 
+def _pool_sizes(plan: PoolPlan, config: Config) -> dict[str, Any]:
+    return {
+        "tile_c": plan.channels * config.block_out,
+        "tile_h": plan.rows,
+        "tile_w": plan.columns,
+        "outermost": "c" if plan.thread_axis == "rows" else "h",
+        "threads": plan.threads,
+        "threads_along": {"channels": "c", "rows": "h"}[plan.thread_axis],
+    }
+
+
 def _conv_sizes(plan: ConvPlan, config: Config) -> dict[str, Any]:
     return {
         "tile_oc": plan.channels * config.block_out,
@@ -94,3 +107,10 @@ def _conv_sizes(plan: ConvPlan, config: Config) -> dict[str, Any]:
         "threads": plan.threads,
         "threads_along": {"channels": "oc", "rows": "h", "depth": "ic", "groups": "groups"}[plan.thread_axis],
     }
+
+
+_SIZES: dict[type, Callable[[Any, Config], dict[str, Any]]] = {
+    GemmPlan: _gemm_sizes,
+    ConvPlan: _conv_sizes,
+    PoolPlan: _pool_sizes,
+}

@@ -51,6 +51,7 @@ def test_json(accel: Shell) -> None:
         "stored_uops": len(program.segments[0][1]) // 4,
         "dram_bytes": program.size,
         "compile_seconds": program.compile_seconds,
+        "mean": None,
         "schedule": None,
         "candidates": None,
         "error": None,
@@ -241,6 +242,11 @@ DENSE = ["compile", "dense", "--ic", 20, "--oc", 9, "-o", "p.accel"]
             [*CONV, "--ic", 6, "--groups", 3],
             package.conv2d(1, 6, 6, 7, 9, 3, groups=3),
         ),
+        (
+            [*CONV, "--bias", "--residual", "--relu", "--shift", 4],
+            package.conv2d(1, 5, 6, 7, 9, 3, bias=True, residual=True, relu=True, shift=4),
+        ),
+        ([*DENSE, "--residual"], package.dense(1, 20, 9, residual=True)),
         (DENSE, package.dense(1, 20, 9)),
         (
             [*DENSE, "--batch", 3, "--bias", "--relu", "--shift", 5, "--clip", "0,9"],

@@ -29,10 +29,12 @@ def expected(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
         windows = windows[:, :, ::down, ::across, ::dy, ::dx]
         parts = zip(np.split(windows, sizes["groups"], 1), np.split(weight, sizes["groups"]), strict=True)
         sums = np.concatenate([np.einsum("ncyxij,ocij->noyx", *part) for part in parts], axis=1)
-    return epilogue(sums, inputs.get("bias"), sizes)
+    return epilogue(sums, inputs.get("bias"), sizes, inputs.get("residual"))
 
 
-def epilogue(sums: Array, bias: Array | None, sizes: Mapping[str, Any]) -> Array:
+def epilogue(
+    sums: Array, bias: Array | None, sizes: Mapping[str, Any], residual: Array | None = None
+) -> Array:
     """What follows the sums, whose second dimension is the channels'."""
     value = sums.astype(np.int32).astype(np.int64)
     if bias is not None:
@@ -40,9 +42,11 @@ def epilogue(sums: Array, bias: Array | None, sizes: Mapping[str, Any]) -> Array
     value = value.astype(np.int32)
     if sizes["shift"] is not None:
         value >>= sizes["shift"]
+    if residual is not None:
+        value = value + residual.astype(np.int32)
     if sizes["relu"]:
         value = np.maximum(value, 0)
-    if sizes["relu"] or sizes["shift"] is not None or sizes["clip"] is not None:
+    if residual is not None or sizes["relu"] or sizes["shift"] is not None or sizes["clip"] is not None:
         value = value.clip(*(sizes["clip"] or (-128, 127)))
     return value.astype(np.int8)
 
@@ -55,6 +59,8 @@ def any_inputs(workload: accel.Workload, seed: int, bias: int = 1 << 20) -> dict
         del shapes["window"]
         sizes = workload.parameters
         shapes["data"] = (sizes["N"], sizes["IC"], sizes["H"], sizes["W"])
+    if workload.residual is not None:
+        shapes["residual"] = workload.residual.shape
     inputs: dict[str, Array] = {
         n: rng.integers(-128, 128, shape, dtype=np.int8) for n, shape in shapes.items()
     }
@@ -66,6 +72,7 @@ def any_inputs(workload: accel.Workload, seed: int, bias: int = 1 << 20) -> dict
 epilogues = st.fixed_dictionaries(
     {
         "bias": st.booleans(),
+        "residual": st.booleans(),
         "relu": st.booleans(),
         "shift": st.none() | st.integers(0, 31),
         "clip": st.none() | st.tuples(st.integers(-128, 0), st.integers(0, 127)),

@@ -95,7 +95,13 @@ def onnx_result(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
     if workload.bias is not None:
         bias = inputs["bias"].reshape((1, -1) + (1,) * (len(workload.output.shape) - 2))
         sums = graph.node("Add", sums, graph.input("bias", bias))
-    return graph.run(_epilogue(graph, sums, sizes))
+    value = graph.cast(sums, "float64")
+    if sizes["shift"]:
+        value = graph.node("Floor", graph.node("Mul", value, 0.5 ** sizes["shift"]))
+    if workload.residual is not None:
+        other = graph.cast(graph.input("residual", inputs["residual"]), "float64")
+        value = graph.node("Add", value, other)
+    return graph.run(graph.cast(_clipped(graph, value, sizes), "int8"))
 
 
 def _unsigned(values: Array) -> Array:
@@ -103,16 +109,12 @@ def _unsigned(values: Array) -> Array:
     return np.ascontiguousarray(values).view(np.uint8) ^ np.uint8(0x80)
 
 
-def _epilogue(graph: Graph, sums: str, sizes: Mapping[str, Any]) -> str:
-    value = graph.cast(sums, "float64")
-    if sizes["shift"]:
-        value = graph.node("Floor", graph.node("Mul", value, 0.5 ** sizes["shift"]))
+def _clipped(graph: Graph, value: str, sizes: Mapping[str, Any]) -> str:
+    """What is left of a value in a byte: the nearest, or the low 8 bits."""
     if sizes["relu"]:
         value = graph.node("Max", value, 0.0)
-    if sizes["relu"] or sizes["shift"] is not None or sizes["clip"] is not None:
+    if sizes["relu"] or sizes["residual"] or sizes["shift"] is not None or sizes["clip"] is not None:
         low, high = sizes["clip"] or (-128, 127)
-        value = graph.node("Clip", value, float(low), float(high))
-    else:  # the low 8 bits
-        multiples = graph.node("Floor", graph.node("Mul", graph.node("Add", value, 128.0), 1 / 256))
-        value = graph.node("Sub", value, graph.node("Mul", multiples, 256.0))
-    return graph.cast(value, "int8")
+        return graph.node("Clip", value, float(low), float(high))
+    multiples = graph.node("Floor", graph.node("Mul", graph.node("Add", value, 128.0), 1 / 256))
+    return graph.node("Sub", value, graph.node("Mul", multiples, 256.0))

@@ -57,7 +57,7 @@ def _compute(op: Compute, inputs: Mapping[str, Array], known: dict[Tensor, Array
 
     def guarded(expr: Guarded) -> Array:
         """Point by point, so that nothing is read where it must not be."""
-        result = np.zeros(shape, dtype=np.int64)
+        result = np.full(shape, expr.otherwise, dtype=np.int64)
         holds = [np.broadcast_to(value(a) < value(b), shape) for a, b in expr.conditions]
         for point in np.argwhere(np.logical_and.reduce(holds)):
             at = {v: np.array(n) for v, n in zip(every, point, strict=True)}

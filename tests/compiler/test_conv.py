@@ -209,11 +209,13 @@ def test_as_data_and_back() -> None:
 
 
 def test_rows_that_nobody_reads_are_skipped() -> None:
-    """Of a 1x1 kernel with steps, unless there is padding above."""
+    """Of a 1x1 kernel with steps, unless padding is read."""
     window, _ = conv2d(1, 1, 9, 9, 1, 1, stride=2).factors
     assert window.tensor.shape == (1, 1, 5, 9)
     window, _ = conv2d(1, 1, 9, 9, 1, 1, stride=2, padding=1).factors
     assert window.tensor.shape == (1, 1, 11, 11)
+    window, _ = conv2d(1, 1, 9, 9, 1, (1, 3), stride=2, padding=(0, 0, 0, 2)).factors
+    assert window.tensor.shape == (1, 1, 9, 11)
     plain, _ = conv2d(1, 1, 9, 9, 1, 3).factors
     assert plain.tensor.name == "data"
 

@@ -54,6 +54,19 @@ def test_cycles_are_few_and_as_predicted(name: str) -> None:
     assert found[0].prediction.bound == "compute"
 
 
+def test_a_residual_is_reckoned_with() -> None:
+    """The compute unit loads it, one tile after the other, and waits."""
+    workload = accel.conv2d(1, 64, 56, 56, 64, 3, padding=1, bias=True, residual=True, relu=True, shift=8)
+    config = accel.machine("vta").config
+    program = accel.build(workload, config)
+    slots, moved = 491_072 + 12_544, 56 * 56 * 64 // 8
+    tiles = sum(isinstance(i, Load) and i.memory is Memory.ACC_8BIT for i in program.instructions)
+    taken = cycles(program)
+    assert slots + moved < taken < (slots + moved) * 1.01
+    assert taken > slots + moved + tiles * config.read_latency
+    assert conv_candidates(workload, config)[0].prediction.cycles == pytest.approx(taken, rel=0.004)
+
+
 def test_threads_hide_latency() -> None:
     one, two = (cycles(accel.build(layer("C6"), "vta", vthreads=n)) for n in (1, 2))
     assert two < 0.97 * one
@@ -104,6 +117,7 @@ def test_predictions_of_any_plan(data: st.DataObject) -> None:
         stride=data.draw(st.integers(1, 2)),
         padding=data.draw(st.integers(0, kernel // 2)),
         bias=data.draw(st.booleans()),
+        residual=data.draw(st.booleans()),
         shift=data.draw(st.none() | st.just(6)),
     )
     shape = conv_shape(workload, config)

@@ -62,15 +62,12 @@ def workloads(draw: st.DrawFn, config: Config, most: int) -> accel.Workload:
     """Products of up to ``most`` blocks in each direction, with any epilogue."""
     widths = (config.batch, config.block_out, config.block_in)
     M, N, K = (draw(st.integers(1, most * width)) for width in widths)
+    bias, relu, shift = draw(st.booleans()), draw(st.booleans()), draw(st.none() | st.integers(0, 31))
+    if draw(st.booleans()):
+        return accel.dense(M, K, N, bias=bias, residual=draw(st.booleans()), relu=relu, shift=shift)
+    transpose_a, transpose_b = draw(st.booleans()), draw(st.booleans())
     return accel.gemm(
-        M,
-        N,
-        K,
-        transpose_a=draw(st.booleans()),
-        transpose_b=draw(st.booleans()),
-        bias=draw(st.booleans()),
-        relu=draw(st.booleans()),
-        shift=draw(st.none() | st.integers(0, 31)),
+        M, N, K, transpose_a=transpose_a, transpose_b=transpose_b, bias=bias, relu=relu, shift=shift
     )
 
 

@@ -32,6 +32,8 @@ def test_passes_are_what_the_compiler_emits(options: dict[str, object]) -> None:
 def test_of_the_networks_layers() -> None:
     assert Epilogue(bias=True, shift=8, relu=True).passes(576) == 4
     assert Epilogue(bias=True, shift=8, clip=(0, 127)).passes(4608) == 4
+    assert Epilogue(bias=True, residual=True, shift=8, relu=True).passes(576) == 5
+    assert Epilogue(residual=True).passes(576) == 4
     assert Epilogue(shift=8).passes(576) == 4
     assert Epilogue(bias=True).passes(576) == 2
     assert Epilogue().passes(576) == 1

@@ -86,15 +86,29 @@ def test_one_pass_less(options: dict[str, Any]) -> None:
     assert with_bias.folded
 
 
-def test_a_bias_with_two_readers_stays() -> None:
-    """One of them would find it changed."""
+def test_a_residual_is_added_in_between() -> None:
+    schedule = accel.build(accel.dense(20, 24, 40, bias=True, residual=True, shift=8), M).schedule()
+    nest = fold_bias(te.tensorize(schedule))
+    assert [node.op for node in walk_nodes(nest.body) if isinstance(node, Alu)] == [
+        "min",
+        "shr",
+        "add",
+        "max",
+        "min",
+    ]
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_bias_with_two_readers_stays_and_so_does_what_adds_any_value_behind_the_shift(again: bool) -> None:
+    """One of the readers would find it changed; what is added must not lead beyond the clip's reach."""
     A, B = te.placeholder((8, 8), name="A"), te.placeholder((8, 8), name="B")
     bias = te.placeholder((8,), "int32", name="bias")
+    other = te.placeholder((8,), "int32", name="other")
     k = te.reduce_axis((0, 8), name="k")
     S = te.compute((8, 8), lambda y, x: te.sum(A[y, k] * B[k, x], axis=k), name="S")
     C = te.compute(
         (8, 8),
-        lambda y, x: te.clip(((S[y, x] + bias[x]) >> 4) + bias[x], -128, 127),
+        lambda y, x: te.clip(((S[y, x] + bias[x]) >> 4) + (bias if again else other)[x], -128, 127),
         name="C",
         dtype="int8",
     )
@@ -103,7 +117,8 @@ def test_a_bias_with_two_readers_stays() -> None:
     CL = s[s.cache_write(C, M.acc_buffer)]
     s.cache_read(A, M.inp_buffer)
     s.cache_read(B, M.wgt_buffer)
-    s[s.cache_read(bias, M.acc_buffer)].compute_at(s[C], "y")
+    for added in (bias,) if again else (bias, other):
+        s[s.cache_read(added, M.acc_buffer)].compute_at(s[C], "y")
     for stage in (CL, s[S]):
         stage.compute_at(s[C], "y")
     s[S].tensorize("y", M.gemm)
@@ -115,9 +130,11 @@ def test_a_bias_with_two_readers_stays() -> None:
 # --- which biases it holds for -----------------------------------------------------------------------
 
 
-def folded(bias: int, total: int, before: int, shift: int, low: int, high: int, lowered: int) -> int:
+def folded(
+    bias: int, total: int, before: int, shift: int, added: int, low: int, high: int, lowered: int
+) -> int:
     """The accumulator after an epilogue that began with ``min(before, bias)``; sums wrap."""
-    acc = signed(min(before, bias) + total, 32) >> shift
+    acc = (signed(min(before, bias) + total, 32) >> shift) + added
     return min(max(acc, low - lowered), high - lowered)
 
 
@@ -128,7 +145,8 @@ def test_both_forms_agree_for_every_bias_that_is_accepted(data: st.DataObject) -
     low = data.draw(st.sampled_from([-128, 0, -1, 100, -3000]))
     high = data.draw(st.sampled_from([127, low, 255, 3000].copy()).filter(lambda n: n >= low))
     shift, limit = data.draw(st.integers(0, 31)), data.draw(st.integers(0, 31).map(lambda n: (1 << n) - 1))
-    found = preparation_for(low, high, shift, limit)
+    between = data.draw(st.sampled_from([(0, 0), (-128, 127)]))
+    found = preparation_for(low, high, shift, limit, between)
     if found is None:
         return
     preparation, lowered = found
@@ -139,11 +157,12 @@ def test_both_forms_agree_for_every_bias_that_is_accepted(data: st.DataObject) -
     bias = data.draw(st.sampled_from(near).flatmap(lambda n: st.integers(n - 2, n + 2)))
     bias = min(max(bias, least), most)
     total = data.draw(st.sampled_from([-limit, limit, 0]) | st.integers(-limit, limit))
+    added = data.draw(st.sampled_from([*between, 0]))
     before = data.draw(st.sampled_from([low - lowered, high - lowered, 0]))
     (start,) = preparation.apply("bias", np.array([bias], dtype=np.int32)).tolist()
     assert start <= min(before, 0)
-    acc = folded(start, total, before, shift, low, high, lowered)
-    assert (acc - min(max((bias + total) >> shift, low), high)) % 256 == 0
+    acc = folded(start, total, before, shift, added, low, high, lowered)
+    assert (acc - min(max(((bias + total) >> shift) + added, low), high)) % 256 == 0
     assert low - lowered <= acc <= high - lowered
 
 
@@ -179,6 +198,17 @@ def test_any_bias_gives_the_right_result(value: int, shift: int) -> None:
     accepted = tensor.preparation.accepts(inputs["bias"])
     assert constant.folded == accepted
     assert (Counter(i.mnemonic for i in result.instructions)["ALU.ADD"] > 0) != accepted
+
+
+@pytest.mark.parametrize("shift", [1, 8, 21])
+@pytest.mark.parametrize("added", [-128, 127])
+def test_any_bias_with_any_residual(added: int, shift: int) -> None:
+    program = accel.build(accel.dense(9, 30, 17, bias=True, residual=True, shift=shift), M)
+    biases = np.array([-(200 << shift), 200 << shift, -1, 0, *BIAS_EDGES], dtype=np.int64)
+    bias = np.resize(biases.clip(INT32_MIN, INT32_MAX).astype(np.int32), 17)
+    for chosen in (bias, bias.clip(-(1 << 24), 1 << 24)):
+        inputs = program.random_inputs() | {"bias": chosen, "residual": np.full((9, 17), added, np.int8)}
+        assert program.run(inputs).mismatches == 0
 
 
 def test_the_edges_of_what_is_accepted() -> None:

@@ -26,8 +26,8 @@ def test_convolutions(workload: accel.Workload) -> None:
     met = 0
     for y, x, dy, dx in product(range(rows), range(columns), *map(range, sizes["kernel"])):
         at = (
-            y * sizes["stride"][0] + dy - sizes["padding"][0],
-            x * sizes["stride"][1] + dx - sizes["padding"][1],
+            y * sizes["stride"][0] + dy * sizes["dilation"][0] - sizes["padding"][0],
+            x * sizes["stride"][1] + dx * sizes["dilation"][1] - sizes["padding"][1],
         )
         if 0 <= at[0] < sizes["H"] and 0 <= at[1] < sizes["W"]:
             met += 1
@@ -39,7 +39,8 @@ def test_convolutions(workload: accel.Workload) -> None:
     assert found.macs == N * inputs * OC * rows * columns * taps
     assert found.macs - found.padding_macs == N * inputs * OC * met
     bias = 4 * OC if workload.bias is not None else 0
-    assert found.read_bytes == N * IC * len(touched["data"]) + OC * inputs * taps + bias
+    residual = N * OC * rows * columns if workload.residual is not None else 0
+    assert found.read_bytes == N * IC * len(touched["data"]) + OC * inputs * taps + bias + residual
     assert found.write_bytes == N * OC * rows * columns
 
 

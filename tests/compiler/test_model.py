@@ -60,16 +60,21 @@ def any_case(seed: int) -> Case:
         rng.randint(1, rng.choice((1, 6, 20)) * width)
         for width in (config.batch, config.block_out, config.block_in)
     )
-    workload = accel.gemm(
-        M,
-        N,
-        K,
-        transpose_a=rng.random() < 0.5,
-        transpose_b=rng.random() < 0.5,
-        bias=rng.random() < 0.5,
-        relu=rng.random() < 0.3,
-        shift=rng.choice((None, 0, 6)),
-    )
+    transposed = (rng.random() < 0.5, rng.random() < 0.5)
+    bias, relu, shift = rng.random() < 0.5, rng.random() < 0.3, rng.choice((None, 0, 6))
+    if seed % 4:
+        workload = accel.gemm(
+            M,
+            N,
+            K,
+            transpose_a=transposed[0],
+            transpose_b=transposed[1],
+            bias=bias,
+            relu=relu,
+            shift=shift,
+        )
+    else:
+        workload = accel.dense(M, K, N, bias=bias, residual=True, relu=relu, shift=shift)
     shape = shape_of(workload, config)
     plan = GemmPlan(
         rows=rng.randint(1, shape.rows),

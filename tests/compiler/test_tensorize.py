@@ -429,6 +429,25 @@ def test_copies_between_scratchpads() -> None:
     )
 
 
+def test_accumulators_do_not_cut_sums_to_bytes() -> None:
+    g = gemms.gemm(8, 8, 8)
+    k = te.reduce_axis((0, 8), name="k")
+    S = te.compute((8, 8), lambda y, x: te.sum(g.A[y, k] * g.B[k, x], axis=k), name="S")
+    D = te.compute((8, 8), lambda y, x: te.max(S[y, x] + g.C[y, x], 0), name="D", dtype="int8")
+    s = te.create_schedule(D)
+    for sums in (g.C, S):
+        s[sums].set_scope(M.acc_buffer)
+        s[sums].tensorize("y", M.gemm)
+    s[s.cache_write(D, M.acc_buffer)].tensorize("y", M.alu)
+    s.cache_read(g.A, M.inp_buffer)
+    s.cache_read(g.B, M.wgt_buffer)
+    refuse(
+        s,
+        "DL reads C[y][x] from acc_buffer, where sums are not cut to int8; "
+        "store C and load it again (cache_read), or make it int32",
+    )
+
+
 def test_copies_that_are_no_box() -> None:
     """The inner loops of C reach every 8th row."""
     g, s, CL = tiled()

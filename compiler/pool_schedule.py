@@ -1,0 +1,73 @@
+"""Schedules of max pooling from plans: tiles of the output, all of whose windows lie in the accumulators.
+
+for no, oo, yo, xo: tiles of the output
+for ov or yv in vthread(2):
+all that the tile's windows see
+maxima of rows, in place if no two windows start at the same element
+maxima of those, copy out
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from accel.compiler.machine import MachineLike
+from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
+from accel.compiler.workload import Workload
+
+PoolThreadAxis = Literal["channels", "rows"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolPlan:
+    """How max pooling is tiled.
+
+    Attributes:
+        channels: blocks of channels in a tile of the output.
+        rows, columns: of the output in a tile; a tile is of one block of the batch.
+        threads: virtual threads.
+        thread_axis: tiles side by side in which direction they run along.
+    """
+
+    channels: int
+    rows: int
+    columns: int
+    threads: int
+    thread_axis: PoolThreadAxis
+
+
+def pool_schedule(workload: Workload, machine: MachineLike, plan: PoolPlan) -> Schedule:
+    """The schedule of a plan."""
+    config = machine.config
+    s = create_schedule(workload.output)
+    done = s[s.cache_write(workload.output, machine.acc_buffer)]
+    across = [stage for stage in s.stages if stage.name == "rows"]
+    for stage in across:
+        stage.set_scope(machine.acc_buffer)
+    inputs = s[s.cache_read(s.tensor("data"), machine.acc_buffer)]
+    output = s[workload.output]
+    n, o, y, x = output.axis
+    no, oo, yo, xo, *within = output.tile(
+        n, o, y, x, config.batch, plan.channels * config.block_out, plan.rows, plan.columns
+    )
+    loops = [no, oo, yo, xo]
+    if plan.threads > 1:
+        threaded = oo if plan.thread_axis == "channels" else yo
+        outer, thread = output.split(threaded, plan.threads, names=(threaded.name, threaded.name[0] + "v"))
+        loops[loops.index(threaded)] = outer
+        loops.append(thread)
+        output.bind(thread, thread_axis("vthread"))
+    output.reorder(*loops, *within)
+    for stage in (done, *across, inputs):
+        stage.compute_at(output, loops[-1])
+    for stage in (*across, done):
+        _tensorize(stage, machine)
+    return s
+
+
+def _tensorize(stage: Stage, machine: MachineLike) -> None:
+    config = machine.config
+    n, o, y, x = stage.axis
+    nm, ni = stage.split(n, config.batch, names=("nm", "ni"))
+    om, oi = stage.split(o, config.block_out, names=("om", "oi"))
+    stage.reorder(nm, om, y, x, ni, oi)
+    stage.tensorize(ni, machine.alu)
