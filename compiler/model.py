@@ -29,14 +29,12 @@ class Prediction:
     Attributes:
         cycles: of the whole program.
         compute, load, store: cycles in which each unit is at work.
-        computes: what works in the compute unit.
     """
 
     cycles: float
     compute: float
     load: float
     store: float
-    computes: str = "GEMM core"
 
     @property
     def bound(self) -> str:

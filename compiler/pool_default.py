@@ -233,9 +233,7 @@ class _Model:
                 a + b
                 for a, b in zip(busy, (first + second + load.beats, load.beats, store.beats), strict=True)
             ]
-        return Prediction(
-            cycles=max(stored) + 1, compute=busy[0], load=busy[1], store=busy[2], computes="ALU and its loads"
-        )
+        return Prediction(cycles=max(stored) + 1, compute=busy[0], load=busy[1], store=busy[2])
 
     def _tiles(self, plan: PoolPlan) -> Iterator[tuple[int, _Line, _Line]]:
         """In order, those of threads one behind the other."""
