@@ -36,9 +36,14 @@ class Compulsory:
     read_bytes: int
     write_bytes: int
 
+    @property
+    def real_macs(self) -> int:
+        """The multiply-accumulates that matter."""
+        return self.macs - self.padding_macs
+
     def ideal_cycles(self, config: Config) -> float:
         """Cycles in which a fully busy GEMM core does the multiply-accumulates that matter."""
-        return (self.macs - self.padding_macs) / config.macs_per_cycle
+        return self.real_macs / config.macs_per_cycle
 
     def roofline_cycles(self, config: Config) -> float:
         """The larger of what the GEMM core and each direction of the bus need."""

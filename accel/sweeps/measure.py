@@ -79,9 +79,9 @@ def _roofline(result: Result, least: Compulsory) -> Figures:
     ideal, roofline = least.ideal_cycles(result.config), least.roofline_cycles(result.config)
     return {
         "compulsory_bytes": least.read_bytes + least.write_bytes,
-        "intensity": least.macs / longest if longest else None,
-        "macs_per_cycle": least.macs / result.cycles,
-        "roof_macs_per_cycle": least.macs / roofline if roofline else None,
+        "intensity": least.real_macs / longest if longest else None,
+        "macs_per_cycle": least.real_macs / result.cycles,
+        "roof_macs_per_cycle": least.real_macs / roofline if roofline else None,
         "roof_utilization": ideal / roofline if roofline else None,
     }
 

@@ -108,7 +108,7 @@ def _figures(scene: Scene) -> str:
                 f"{found['roofline_fraction']:.1%}",
                 f"{found['roofline_cycles']:,.0f} cycles at least",
             ),
-            ("MACs per cycle", f"{least.macs / found['cycles']:,.1f}", f"{least.macs:,} in all"),
+            ("MACs per cycle", f"{least.real_macs / found['cycles']:,.1f}", f"{least.real_macs:,} in all"),
         ]
     tiles += [
         (
@@ -133,10 +133,11 @@ def _tile(name: str, value: str, note: str) -> str:
 
 
 def size_text(count: int) -> str:
-    """Bytes in a few digits."""
+    """Bytes in three or four digits."""
     for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if count >= 10 * size:
-            return f"{count / size:,.1f} {unit}"
+        if count >= size:
+            value = count / size
+            return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
     return f"{count:,} B"
 
 

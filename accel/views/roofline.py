@@ -19,7 +19,8 @@ class Roofline:
     """A run and its limits; intensities are multiply-accumulates per byte of the busier direction of the bus.
 
     Attributes:
-        macs: multiply-accumulates of the computation, or, where that is not known, of all GEMM micro-ops.
+        macs: multiply-accumulates of the computation, without those with padding; or, where that is not
+            known, of all GEMM micro-ops.
         exact: whether it is known.
         speed: multiply-accumulates a cycle.
         intensity: by the bytes that the run moves.
@@ -57,7 +58,7 @@ def roofline(result: Result) -> Roofline | None:
     config, least = result.config, result.compulsory
     if result.cycles is None:
         raise AccelError("the run has no cycles; a roofline needs a backend that has time")
-    macs = result.gemm_uops * config.macs_per_cycle if least is None else least.macs
+    macs = result.gemm_uops * config.macs_per_cycle if least is None else least.real_macs
     if not macs:
         return None
     kinds = result.bytes_by_kind

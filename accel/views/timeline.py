@@ -62,9 +62,29 @@ def title(scene: Scene) -> str:
     options = (scene.image.source or {}).get("options")
     name = "program"
     if isinstance(options, dict) and "workload" in options:
-        sizes = [f"{k}={v}" for k, v in options.items() if type(v) is int]
-        name = " ".join([str(options["workload"]), *sizes])
+        words = [_word(key, value) for key, value in options.items() if value != _USUAL.get(key)]
+        name = " ".join([str(options["workload"]), *filter(None, words)])
     return f"{name} on {scene.result.config.name}"
+
+
+_USUAL: dict[str, object] = {
+    "fold": True,
+    "stride": [1, 1],
+    "padding": [0, 0, 0, 0],
+    "dilation": [1, 1],
+    "groups": 1,
+}
+"""Parameters of workloads that go without saying."""
+
+
+def _word(name: str, value: object) -> str:
+    """A parameter of a workload; nothing if it is left at nothing."""
+    if isinstance(value, list):
+        alike = len(set(value)) == 1
+        return f"{name}={value[0] if alike else 'x'.join(map(str, value))}"
+    if value is None or isinstance(value, bool | str):
+        return name if value is True else ""
+    return f"{name}={value}"
 
 
 def facts(scene: Scene) -> str:

@@ -206,12 +206,9 @@ def test_a_wrong_result_is_said_to_be_wrong() -> None:
 
 
 def test_sizes_in_few_digits() -> None:
-    assert [size_text(n) for n in (0, 9_999, 20_480, 200 << 20)] == [
-        "0 B",
-        "9,999 B",
-        "20.0 KiB",
-        "200.0 MiB",
-    ]
+    sizes = (0, 1023, 1024, 20_480, 1_556_480, 200 << 20, 3 << 30)
+    expected = ["0 B", "1,023 B", "1.00 KiB", "20.0 KiB", "1.48 MiB", "200 MiB", "3.00 GiB"]
+    assert [size_text(n) for n in sizes] == expected
 
 
 @pytest.mark.browser
