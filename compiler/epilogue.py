@@ -73,7 +73,7 @@ class Epilogue:
         return clip(value, *(self.clip or (INT8_LOW, INT8_HIGH))) if self.saturates else value
 
     def folds(self, length: int) -> bool:
-        """Whether reset and bias become one operation (:mod:`accel.compiler.fold`).
+        """Whether reset and bias become one operation.
 
         Args:
             length: int8 products in a sum.
