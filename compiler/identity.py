@@ -46,8 +46,8 @@ def product_body(body: Expr, axis: IterVar, column: IterVar, unit: Tensor) -> Ex
         unit: the matrix, as large as a block.
     """
     size = column.extent
-    index = simplify(axis // size * size + column)
     limit = axis.extent
+    index = simplify(axis // size * size + column) if size < limit else column
     conditions: tuple[Condition, ...] = ((index, Const(limit)),) if limit % size else ()
 
     def change(node: Expr) -> Expr | None:

@@ -9,7 +9,7 @@ behind a guard.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from accel.compiler.expr import (
@@ -29,7 +29,6 @@ from accel.compiler.nest import Assign, Buffer, Fill, For, Guard, Nest, Node, Ra
 from accel.compiler.schedule import Fuse, Schedule, Split, Stage
 from accel.compiler.tensor import Tensor, guarded_reads
 from accel.errors import ScheduleError
-from accel.isa import Memory
 
 
 @dataclass(eq=False)
@@ -134,6 +133,21 @@ class Lowering:
 
         return rewrite(expr, change)
 
+    def view(self, stage: Stage, element: Read) -> None:
+        """Let a stage's elements be those of another tensor, ``element`` in terms of its axes. What is
+        a copy of bytes there becomes int32, as accumulators are."""
+        assert isinstance(element.tensor, Tensor)
+        old = self.buffers[element.tensor]
+        buffer = old if old.dtype == "int32" else replace(old, dtype="int32")
+        if buffer is not old:
+            self.held[buffer] = self.held.pop(old)
+            for nest in self.nests.values():
+                nest.buffer = buffer if nest.buffer is old else nest.buffer
+            self.buffers = {t: buffer if b is old else b for t, b in self.buffers.items()}
+        self.buffers[stage.tensor] = buffer
+        self.nests[stage].buffer = buffer
+        self.views[stage.tensor] = stage.axis, element
+
     def _seen(self, read: Read) -> Read:
         """The element that a read of a view is of."""
         while isinstance(read.tensor, Tensor) and read.tensor in self.views:
@@ -183,9 +197,7 @@ class Lowering:
     def _add_buffer(
         self, tensor: Tensor, shape: tuple[int, ...], domain: tuple[Range, ...], stage: Stage | None
     ) -> Buffer:
-        scope = stage.scope if stage is not None else None
-        widened = stage is not None and stage.copies and scope is not None and scope.memory is Memory.ACC
-        buffer = Buffer(tensor.name, shape, "int32" if widened else tensor.dtype, scope)
+        buffer = Buffer(tensor.name, shape, tensor.dtype, stage.scope if stage is not None else None)
         self.buffers[tensor] = buffer
         self.starts[tensor] = tuple(r.start for r in domain)
         self.held[buffer] = tuple(r.extent for r in domain)

@@ -160,7 +160,8 @@ class Taps:
         first: where maxima start from.
         others: the rest.
         last: the place of the last window.
-        whole: whether the first element is never in the padding.
+        whole: whether the first element is never in the padding; else it is the first of a window's that is
+            in the input.
         own: whether no other window needs it, so that the maximum can take its place.
     """
 
@@ -193,7 +194,11 @@ def _largest(element: Callable[[Expr], Expr], slide: Sliding, way: int, axis: It
     last, size = window.last, slide.size[way]
     places = {tap: simplify(axis * slide.stride[way] + tap) for tap in (window.first, *window.others)}
     start = places[window.first]
-    value = element(start if window.whole else maximum(0, minimum(size - 1, start)))
+    if not window.whole:  # the first one that is in the input
+        apart = slide.dilation[way]
+        start = start + maximum(0, (apart - 1 - start) // apart) * apart
+        start = maximum(0, minimum(size - 1, start))
+    value = element(start)
     for tap in window.others:
         before = ((Const(-1), places[tap]),) if tap < 0 else ()
         behind = ((places[tap], Const(size)),) if last + tap >= size else ()

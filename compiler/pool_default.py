@@ -137,12 +137,15 @@ class _Model:
 
     def _accumulators(self, plan: PoolPlan) -> int:
         """Of one thread."""
-        rows, columns = (
-            min(self.slide.size[way], (part - 1) * self.slide.stride[way] + self.slide.reach[way])
-            for way, part in enumerate((plan.rows, plan.columns))
-        )
+        rows, columns = (self._seen(way, part) for way, part in enumerate((plan.rows, plan.columns)))
         apart = rows * plan.columns if self.both and not self.taps[1].own else 0
         return plan.channels * (rows * columns + apart + plan.rows * plan.columns)
+
+    def _seen(self, way: int, part: int) -> int:
+        """Most rows or columns of the input that so many windows see; all if they start anywhere."""
+        if not self.taps[way].whole:
+            return self.slide.size[way]
+        return min(self.slide.size[way], (part - 1) * self.slide.stride[way] + self.slide.reach[way])
 
     def lines(self, way: int, part: int) -> list[_Line]:
         """Tiles of so many rows or columns, one behind the other."""
@@ -153,6 +156,7 @@ class _Model:
             for begin in range(0, self.slide.outputs[way], part):
                 end = min(begin + part, self.slide.outputs[way])
                 seen = min(size, (end - 1) * step + ends[1]) - max(0, begin * step + ends[0])
+                seen = seen if taps.whole else size
                 steps = sum(0 <= n * step + tap < size for n in range(begin, end) for tap in taps.others)
                 found.append(_Line(end - begin, seen, steps))
             self._lines[way, part] = found

@@ -74,11 +74,7 @@ def _alias_chains(lowering: Lowering) -> dict[Stage, Chain]:
         chain = chain_of(stage.name, stage.body, partial(_in_place, lowering, stage), stage.axis)
         chains[stage] = chain
         if chain.root is not None:
-            assert isinstance(chain.root.tensor, Tensor)
-            source = lowering.buffers[chain.root.tensor]
-            lowering.buffers[stage.tensor] = source
-            lowering.nests[stage].buffer = source
-            lowering.views[stage.tensor] = stage.axis, chain.root
+            lowering.view(stage, chain.root)
     return chains
 
 
@@ -89,12 +85,23 @@ def _in_place(lowering: Lowering, stage: Stage, read: Read) -> bool:
     others = [other for other in reads(stage.body) if other.tensor is tensor and other is not read]
     return (
         buffer.scope is not None
-        and buffer.dtype == "int32"
+        and _is_widened(lowering, tensor)
         and _computed_as_often(lowering, tensor, stage)
         and lowering.schedule.readers(tensor) == [stage]
         and all(_never_meet(read, other) for other in others)
         and ((read.indices == stage.axis and not others) or _is_spread(lowering, stage, read))
     )
+
+
+def _is_widened(lowering: Lowering, tensor: Tensor) -> bool:
+    """Whether accumulators hold a tensor's values as such: int32, or bytes that LOAD sign-extends."""
+    if tensor.dtype == "int32":
+        return True
+    if tensor in lowering.schedule.inputs:
+        return False
+    stage = lowering.schedule[tensor]
+    window = window_of(stage.axis, stage.body)
+    return window is not None and window.read.tensor.dtype == "int8"
 
 
 def _is_spread(lowering: Lowering, stage: Stage, read: Read) -> bool:
@@ -392,14 +399,6 @@ class _Emitter:
             nodes.extend(inner)
         return self._loops(nest, 0, kept, nodes, [])
 
-    def _is_widened(self, tensor: Tensor) -> bool:
-        """Whether accumulators hold a tensor's values as such: int32, or bytes that LOAD sign-extends."""
-        if tensor.dtype == "int32":
-            return True
-        stage = self.lowering.schedule[tensor]
-        window = window_of(stage.axis, stage.body)
-        return window is not None and window.read.tensor.dtype == "int8"
-
     def _alu_steps(self, nest: StageNest, block: int) -> list[Node]:
         stage = nest.stage
         assert stage.tensorized is not None
@@ -424,7 +423,7 @@ class _Emitter:
                         f"{stage.name} reads {format_expr(lowered)} from DRAM; "
                         f"the ALU reads acc_buffer: use cache_read"
                     )
-                if not self._is_widened(step.operand.tensor):
+                if not _is_widened(self.lowering, step.operand.tensor):
                     name = lowered.tensor.name
                     raise TensorizeError(
                         f"{stage.name} reads {format_expr(lowered)} from {lowered.tensor.scope}, where sums "

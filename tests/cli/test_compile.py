@@ -322,3 +322,68 @@ def test_bad_numbers(arguments: list[object], message: str, accel: Shell) -> Non
 )
 def test_bad_layers(arguments: list[object], message: str, accel: Shell) -> None:
     accel.refused(*CONV, *arguments, message=message)
+
+
+# --- pooling -----------------------------------------------------------------------------------------
+
+POOL = ["compile", "pool", "-c", 20, "--size", "6x7", "-o", "p.accel", "--kind"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "workload"),
+    [
+        ([*POOL, "max", "--kernel", 2], package.max_pool2d(1, 20, 6, 7, 2)),
+        (
+            [*POOL, "max", "-n", 2, "--kernel", "3x2", "--stride", "2x1", "--padding", "1,0"],
+            package.max_pool2d(2, 20, 6, 7, (3, 2), stride=(2, 1), padding=(1, 0)),
+        ),
+        (
+            [*POOL, "average", "--kernel", 3, "--stride", 1, "--padding", 1],
+            package.avg_pool2d(1, 20, 6, 7, 3, stride=1, padding=1),
+        ),
+        (
+            [*POOL, "average", "--kernel", 2, "--dilation", 2, "--padding", "0,1,0,0", "--count-padding"],
+            package.avg_pool2d(1, 20, 6, 7, 2, dilation=2, padding=(0, 1, 0, 0), count_padding=True),
+        ),
+        ([*POOL, "global"], package.global_avg_pool2d(1, 20, 6, 7)),
+    ],
+)
+def test_pooling(arguments: list[object], workload: package.Workload, accel: Shell) -> None:
+    accel(*arguments)
+    program = Program.load("p.accel")
+    assert program.source is not None
+    assert program.source["options"] == {"workload": workload.name, **workload.parameters, "fold": True}
+    assert program.code == package.build(workload, "vta").code
+    assert accel("run", "p.accel", "--json").json["mismatches"] == 0
+    assert len(accel(*arguments, "--explain").text.splitlines()) > 2
+
+
+def test_how_means_are_taken_is_said(accel: Shell) -> None:
+    lines = accel(*POOL, "average", "--kernel", 3, "--stride", 3, "--padding", 1).text.splitlines()
+    assert lines[0].split(None, 1) == [
+        "mean",
+        "(sum * 7282) >> 16 of 9, (sum * 10923) >> 16 of 6, (sum * 16384) >> 16 of 4",
+    ]
+    found = accel(*POOL, "global", "--json").json["mean"]
+    assert found == {"offset": 0, "factors": {"42": 12483}, "shift": 19}
+    assert accel(*POOL, "max", "--kernel", 2, "--json").json["mean"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["max"], "Missing option '--kernel'."),
+        (["global", "--kernel", 2], "--kernel is given; with --kind global the window is the input."),
+        (
+            ["global", "--count-padding"],
+            "--count-padding is given; with --kind global the window is the input.",
+        ),
+        (
+            ["max", "--kernel", 2, "--count-padding"],
+            "--count-padding is given; for maxima padding never counts.",
+        ),
+    ],
+)
+def test_bad_pooling(arguments: list[object], message: str, accel: Shell) -> None:
+    accel.refused(*POOL, *arguments, message=f"{message} (see 'accel compile pool --help')")
+    assert not Path("p.accel").exists()

@@ -104,6 +104,28 @@ def onnx_result(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
     return graph.run(graph.cast(_clipped(graph, value, sizes), "int8"))
 
 
+def onnx_maxima(workload: accel.Workload, data: Array) -> Array:
+    """The output of max pooling."""
+    graph = Graph()
+    return graph.run(graph.node("MaxPool", graph.input("data", data), **_window(workload)))
+
+
+def onnx_means(workload: accel.Workload, data: Array) -> Array:
+    """The exact means, as float32 holds them, of windows without dilation."""
+    graph = Graph()
+    attributes = _window(workload)
+    del attributes["dilations"]
+    included = int(workload.parameters["count_padding"])
+    values = graph.cast(graph.input("data", data), "float32")
+    return graph.run(graph.node("AveragePool", values, count_include_pad=included, **attributes))
+
+
+def _window(workload: accel.Workload) -> dict[str, list[int]]:
+    sizes = workload.parameters
+    names = {"kernel_shape": "kernel", "strides": "stride", "pads": "padding", "dilations": "dilation"}
+    return {attribute: list(sizes[name]) for attribute, name in names.items()}
+
+
 def _unsigned(values: Array) -> Array:
     """int8 as uint8 around 128."""
     return np.ascontiguousarray(values).view(np.uint8) ^ np.uint8(0x80)

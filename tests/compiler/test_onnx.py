@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import accel
 from tests.compiler.convs import any_inputs, convolutions, epilogues
-from tests.compiler.onnx_reference import onnx_result
+from tests.compiler.onnx_reference import onnx_maxima, onnx_means, onnx_result
+from tests.compiler.pools import pools, some_data
 from tests.strategies import examples
 
 CONFIGS = ("tiny", "vta", "gemm8x8")
@@ -35,6 +36,29 @@ def test_dense(data: st.DataObject) -> None:
     config = machine.config
     sizes = [data.draw(st.integers(1, 3 * n)) for n in (config.batch, config.block_in, config.block_out)]
     same(accel.dense(*sizes, **data.draw(epilogues)), machine, data.draw(st.integers(0, 99)))
+
+
+@examples(50)
+@given(st.data())
+def test_pooling(data: st.DataObject) -> None:
+    """Maxima are equal, means within 1. ONNX Runtime wants padding below the kernel, and has means without
+    dilation."""
+    machine = accel.machine(data.draw(st.sampled_from(CONFIGS)))
+    kind = data.draw(st.sampled_from(["max", "average"]))
+    workload = data.draw(pools(machine.config, kind).filter(lambda made: _is_known(made, kind)))
+    values = some_data(workload, data.draw(st.integers(0, 99)))
+    for backend in ("functional", "sim"):
+        found = accel.build(workload, machine).run({"data": values}, backend=backend).outputs["out"]
+        if kind == "max":
+            np.testing.assert_array_equal(found, onnx_maxima(workload, values))
+        else:
+            assert np.abs(found - onnx_means(workload, values)).max() < 1.0001
+
+
+def _is_known(workload: accel.Workload, kind: str) -> bool:
+    sizes = workload.parameters
+    around = zip(sizes["padding"], sizes["kernel"] * 2, strict=True)
+    return all(pad < kernel for pad, kernel in around) and (kind == "max" or sizes["dilation"] == [1, 1])
 
 
 @pytest.mark.parametrize(

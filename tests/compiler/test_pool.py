@@ -1,0 +1,424 @@
+"""Pooling: what it computes, on every machine, by default and by own schedules."""
+
+from contextlib import suppress
+from itertools import product
+from textwrap import dedent
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import accel
+from accel import te
+from accel.compiler.data import expression_from_data, expression_to_data
+from accel.compiler.default import candidates
+from accel.compiler.expr import INT32_MIN, Const, Guarded, maximum
+from accel.compiler.mean import Mean, is_mean, mean_of
+from accel.config import Config
+from accel.errors import ScheduleError, ShapeError, TensorizeError
+from accel.isa import Alu, Gemm, Load, Loops, Memory
+from accel.te import Schedule
+from tests.compiler.pools import maxima, pools, some_data, sums_and_counts
+from tests.expect import refused
+from tests.strategies import examples
+
+CONFIGS = ("vta", "gemm8x8", "tiny")
+SMALL = Config(
+    name="small", batch=1, block_in=2, block_out=4, uop_bytes=256, inp_bytes=64, wgt_bytes=64, acc_bytes=1024
+)
+
+
+def means(workload: accel.Workload, data: np.ndarray) -> np.ndarray:
+    """By the workload's own factors, each of which is within 1 of the exact mean."""
+    mean = workload.epilogue
+    assert isinstance(mean, Mean)
+    sums, counts = sums_and_counts(workload, data)
+    factors = np.vectorize(mean.factors.__getitem__)(counts)
+    found = (sums + mean.offset) * factors >> mean.shift
+    assert (np.abs(found * counts - sums) <= counts).all()
+    return found.astype(np.int8)
+
+
+def right(workload: accel.Workload, machine: accel.Machine, seed: int, threads: int | None = None) -> None:
+    """As numpy computes it, in any order of execution."""
+    data = some_data(workload, seed)
+    want = maxima(workload, data) if workload.name == "max_pool2d" else means(workload, data)
+    program = accel.build(workload, machine, vthreads=threads)
+    np.testing.assert_array_equal(program.reference({"data": data})["out"], want)
+    for order in ("program", "random"):
+        found = program.run({"data": data}, backend="functional", order=order, seed=1)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(found.outputs["out"], want)
+    report = program.check()
+    assert report.ok
+    assert report.left_over == (0, 0, 0, 0)
+    assert report.unwritten_count == 0
+
+
+@examples(60)
+@given(st.data())
+def test_any_pooling_on_any_machine(data: st.DataObject) -> None:
+    machine = accel.machine(data.draw(st.sampled_from(CONFIGS)))
+    workload = data.draw(pools(machine.config, data.draw(st.sampled_from(["max", "average"]))))
+    right(workload, machine, data.draw(st.integers(0, 99)))
+
+
+@examples(40)
+@given(st.data())
+def test_any_pooling_on_a_machine_with_little_memory(data: st.DataObject) -> None:
+    workload = data.draw(pools(SMALL, data.draw(st.sampled_from(["max", "average"])), 3))
+    seed = data.draw(st.integers(0, 99))
+    sizes = workload.parameters
+    if workload.name == "max_pool2d" and sizes["H"] * sizes["W"] > SMALL.acc_depth // 2:
+        with suppress(ScheduleError):  # windows that start in the padding or in the input need whole rows
+            right(workload, accel.machine(SMALL), seed)
+        return
+    right(workload, accel.machine(SMALL), seed)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_threads(name: str, threads: int) -> None:
+    shape = 1, 40, 9, 8, 3
+    for workload in (
+        accel.max_pool2d(*shape, stride=2, padding=1),
+        accel.max_pool2d(*shape, stride=1, padding=1),
+        accel.avg_pool2d(*shape, stride=2, padding=1),
+        accel.global_avg_pool2d(*shape[:4]),
+    ):
+        right(workload, accel.machine(name), 0, threads)
+
+
+@examples(20)
+@given(st.data())
+def test_every_stage_of_the_compiler_computes_the_same(data: st.DataObject) -> None:
+    workload = data.draw(pools(SMALL, data.draw(st.sampled_from(["max", "average"]))))
+    schedule = accel.build(workload, accel.machine(SMALL)).schedule()
+    inputs = {"data": some_data(workload, 1)}
+    want = te.evaluate([workload.output], inputs)["out"]
+    for nest in (te.lower(schedule), te.tensorize(schedule)):
+        np.testing.assert_array_equal(te.interpret(nest, inputs)["out"], want)
+
+
+# --- means -----------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 70), st.integers(0, 40000), st.integers(0, 40), st.integers(0, 31), st.integers(-3, 3))
+def test_what_is_a_mean(count: int, factor: int, offset: int, shift: int, near: int) -> None:
+    """Against all sums that there can be."""
+    for one in (factor, (1 << shift) // count + near):
+        sums = np.arange(-128 * count, 127 * count + 1, dtype=np.int64)
+        products = (sums + offset) * one
+        fits = (
+            1 <= one < 1 << 15
+            and offset < 1 << 15
+            and products.min() >= -(1 << 31)
+            and products.max() < 1 << 31
+        )
+        close = (np.abs((products >> shift) * count - sums) <= count).all()
+        assert is_mean(count, one, offset, shift) == (fits and close)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 9, 49, 64, 378, 379, 784, 112 * 112])
+def test_a_mean_of_many_values(count: int) -> None:
+    mean = mean_of([count])
+    assert is_mean(count, mean.factors[count], mean.offset, mean.shift)
+    assert (mean.offset == 0) == (count < 379)
+    assert mean.is_empty == (count == 1)
+    if count & (count - 1) == 0:
+        assert (mean.factors[count], 1 << mean.shift) == (1, count)
+    assert mean.passes(1) == 1 + (mean.factors[count] > 1) + (mean.shift > 0) + (mean.offset > 0)
+
+
+def test_means_of_several_numbers_share_a_shift() -> None:
+    mean = mean_of([9, 6, 4, 6])
+    assert (sorted(mean.factors), mean.offset, mean.shift) == ([4, 6, 9], 0, 16)
+    assert str(mean) == ("(sum * 7282) >> 16 of 9, (sum * 10923) >> 16 of 6, (sum * 16384) >> 16 of 4")
+    assert str(mean_of([784])) == "((sum + 392) * 2675) >> 21 of 784"
+
+
+def test_means_that_there_are_no_factors_for() -> None:
+    message = (
+        "the mean of 1, 300 values is not found to within 1 by a factor of 16 bits for each number and one "
+        "shift; fewer values are needed, or as many everywhere"
+    )
+    with refused(ShapeError, message):
+        mean_of([1, 300])
+
+
+def test_a_mean_of_one_value_is_a_copy() -> None:
+    workload = accel.avg_pool2d(1, 20, 6, 6, 1, stride=2)
+    assert workload.output is workload.sums
+    right(workload, accel.machine("tiny"), 1)
+
+
+# --- how good programs are -------------------------------------------------------------------------------
+
+
+def passes(program: accel.Program) -> int:
+    return sum(i.uop_count for i in program.instructions if isinstance(i, Loops))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "least", "share"),
+    [
+        (((1, 512, 7, 7), (7, 7), {}), 512 * 49 // 8, 1.21),  # loads
+        (((1, 64, 56, 56), (2, 2), {}), 64 * 56 * 56 // 8, 1.06),  # loads
+        (((1, 64, 28, 28), (3, 3), {"stride": 1, "padding": 1}), 4 * (82**2 + 3 * 28**2), 1.02),  # slots
+    ],
+)
+def test_means_keep_the_machine_busy(arguments: tuple, least: int, share: float) -> None:  # type: ignore[type-arg]
+    """A slot for each element of a window, one each for reset, factor and shift; weights are loaded once."""
+    shape, kernel, options = arguments
+    workload = accel.avg_pool2d(*shape, kernel, **options)
+    program = accel.build(workload, "vta")
+    result = program.run()
+    assert result.mismatches == 0
+    assert result.cycles is not None
+    assert least < result.cycles < share * least
+    weights = [i for i in program.instructions if isinstance(i, Load) and i.memory is Memory.WGT]
+    assert len(weights) <= 4
+    best = candidates(workload, program.config)[0]
+    assert best.prediction.cycles == pytest.approx(result.cycles, rel=0.04)
+    assert result.utilization == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "slots"),
+    [
+        # maxima across in place take 2 steps for each row and output, those down a copy and 2 steps
+        (((1, 64, 56, 56), 3, 2, 1), lambda rows: 4 * (rows * (2 * 28 - 1) + 28 * (4 * 28 - 1))),
+        # windows that overlap in all their elements: a copy and 2 steps across, too
+        (((1, 64, 28, 28), 3, 1, 1), lambda rows: 4 * (rows * (4 * 28 - 2) + 28 * (4 * 28 - 2))),
+        (((1, 64, 56, 56), 2, 2, 0), lambda rows: 4 * (rows * 28 + 28 * 3 * 28)),
+        (((1, 512, 7, 7), 7, 7, 0), lambda rows: 32 * (rows * 6 + 8)),
+    ],
+)
+def test_maxima_take_few_passes(arguments: tuple, slots: object) -> None:  # type: ignore[type-arg]
+    """No more than these, but for rows that two tiles both need; the rest of the time is loads'."""
+    shape, kernel, stride, padding = arguments
+    workload = accel.max_pool2d(*shape, kernel, stride=stride, padding=padding)
+    program = accel.build(workload, "vta")
+    once = slots(shape[2])  # type: ignore[operator]
+    assert once <= passes(program) < 1.12 * once
+    result = program.run()
+    assert result.mismatches == 0
+    assert result.cycles is not None
+    loaded = result.bytes_by_kind["acc_8bit"]
+    assert np.prod(shape) <= loaded < 1.1 * np.prod(shape)
+    assert result.cycles < 1.12 * (passes(program) + loaded / 8) + 600
+    best = candidates(workload, program.config)[0].prediction
+    assert best.cycles == pytest.approx(result.cycles, rel=0.02)
+    if best.cycles > 20000:
+        assert best.bound == "ALU and its loads"
+
+
+def test_what_the_padding_would_add_is_left_out() -> None:
+    program = accel.build(accel.max_pool2d(1, 16, 4, 4, 3, stride=2, padding=1), "vta")
+    # across 4 rows of 2 outputs, the first of which lacks an element; down a copy, and as many
+    assert passes(program) == 4 * (2 * 2 - 1) + 2 * (2 * 2 + 2 * 2 - 1)
+
+
+# --- one's own schedule ----------------------------------------------------------------------------------
+
+
+def test_in_place_and_copied() -> None:
+    """Nests say which; the ALU's conditions are those of the padding."""
+    program = accel.build(accel.max_pool2d(1, 16, 5, 4, 3, stride=(1, 2), padding=1), "vta")
+    assert te.format_nest(te.tensorize(program.schedule())) == dedent(
+        """\
+        acc_buffer dataL[1][16][5][4]
+        acc_buffer outL[1][16][5][2]
+        vdla.dma_copy2d(dataL, data[0][0:16][0:5][0:4])
+        for y in range(5):
+            for x in range(2):
+                if -1 < x*2-1:
+                    vdla.max(dataL[0][0:16][y][x*2], dataL[0][0:16][y][x*2-1])
+        for y in range(5):
+            for x in range(2):
+                vdla.max(dataL[0][0:16][y][x*2], dataL[0][0:16][y][x*2+1])
+        for y in range(5):
+            for x in range(2):
+                vdla.fill_zero(outL[0][0:16][y][x])
+        for y in range(5):
+            for x in range(2):
+                vdla.add(outL[0][0:16][y][x], dataL[0][0:16][y][x*2])
+        for y in range(5):
+            for x in range(2):
+                if -1 < y-1:
+                    vdla.max(outL[0][0:16][y][x], dataL[0][0:16][y-1][x*2])
+        for y in range(5):
+            for x in range(2):
+                if y+1 < 5:
+                    vdla.max(outL[0][0:16][y][x], dataL[0][0:16][y+1][x*2])
+        vdla.dma_copy2d(out[0][0:16][0:5][0:2], outL)
+        """
+    )
+
+
+def windowed(body: object, size: int = 8) -> Schedule:
+    """A computation on int8 values in the accumulators, by the ALU."""
+    m = accel.machine("tiny", acc_bytes="16KiB")
+    A = te.placeholder((1, 8, 9, 9), name="A")
+    out = te.compute((1, 8, size, size), lambda n, c, y, x: body(A, n, c, y, x), name="out", dtype="int8")  # type: ignore[operator]
+    s = te.create_schedule(out)
+    done = s[s.cache_write(out, m.acc_buffer)]
+    s[s.cache_read(A, m.acc_buffer)].compute_at(s[out], s[out].axis[0])
+    done.compute_at(s[out], s[out].axis[0])
+    n, c, y, x = done.axis
+    co, ci = done.split(c, 8)
+    done.reorder(n, co, y, x, ci)
+    done.tensorize(ci, m.alu)
+    return s
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda A, n, c, y, x: maximum(A[n, c, y, x], A[n, c, y + 1, x]),
+        lambda A, n, c, y, x: A[n, c, y, x] + A[n, c, y, x + 1] + A[n, c, y + 1, x],
+        lambda A, n, c, y, x: (A[n, c, y, x] + A[n, c, y + 1, x + 1]) * 3 >> 1,
+        lambda A, n, c, y, x: (
+            A[n, c, y, x] * (Guarded(Const(3), ((x, Const(2)),)) + Guarded(Const(-2), ((Const(1), x),)))
+        ),
+    ],
+)
+def test_neighbours_in_the_accumulators(body: object) -> None:
+    s = windowed(body)
+    inputs = {"A": np.random.default_rng(0).integers(-128, 128, (1, 8, 9, 9), dtype=np.int8)}
+    want = te.evaluate(s.outputs, inputs)["out"]
+    program = accel.build(s, accel.machine("tiny", acc_bytes="16KiB"))
+    np.testing.assert_array_equal(te.interpret(te.tensorize(s), inputs)["out"], want)
+    np.testing.assert_array_equal(program.run(inputs, backend="functional").outputs["out"], want)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            lambda A, n, c, y, x: A[n, c, y, x] + Guarded(A[n, c, y + 1, x], ((y, Const(3)),), 1),
+            "outL combines AL[n][c][y][x] with (AL[n][c][y+1][x] if y < 3 else 1); where a condition fails, "
+            "the ALU leaves the accumulator as it is, as 0 would",
+        ),
+        (
+            lambda A, n, c, y, x: maximum(A[n, c, y, x], Guarded(A[n, c, y + 1, x], ((y, Const(3)),))),
+            "outL combines AL[n][c][y][x] with (AL[n][c][y+1][x] if y < 3 else 0); where a condition fails, "
+            f"the ALU leaves the accumulator as it is, as {INT32_MIN} would",
+        ),
+        (
+            lambda A, n, c, y, x: (
+                A[n, c, y, x] * (Guarded(Const(3), ((x, Const(2)),)) + Guarded(Const(2), ((x, Const(3)),)))
+            ),
+            "outL multiplies by a sum of constants, of which not exactly one is there for every element",
+        ),
+        (
+            lambda A, n, c, y, x: (
+                A[n, c, y, x]
+                * (Guarded(Const(1 << 15), ((x, Const(2)),)) + Guarded(Const(2), ((Const(1), x),)))
+            ),
+            "outL has the constant 32768; an immediate is in -32768..32767",
+        ),
+    ],
+)
+def test_what_the_alu_cannot_do(body: object, message: str) -> None:
+    with refused(TensorizeError, message):
+        te.tensorize(windowed(body))
+
+
+def test_other_sums_are_products_with_an_identity_matrix_too() -> None:
+    m = accel.machine("tiny")
+    A = te.placeholder((1, 20, 5), name="A")
+    d = te.reduce_axis((0, 5), name="d")
+    S = te.compute((1, 20), lambda n, o: te.sum(A[n, o, d], axis=d), name="S", dtype="int8")
+    s = te.create_schedule(S)
+    sums = s[s.cache_write(S, m.acc_buffer)]
+    unit = sums.multiply_identity("o", 8)
+    inputs = {"A": np.random.default_rng(0).integers(-128, 128, (1, 20, 5), dtype=np.int8)}
+    want = te.evaluate([S], inputs)["S"]
+    np.testing.assert_array_equal(te.interpret(te.lower(s), inputs)["S"], want)
+    s.cache_read(A, m.inp_buffer)
+    s.cache_read(unit, m.wgt_buffer)
+    n, o = sums.axis
+    oo, oi = sums.split(o, 8)
+    co, ci = sums.split("c", 4)
+    sums.reorder(n, oo, co, "d", oi, ci)
+    sums.tensorize(oi, m.gemm)
+    program = accel.build(s, m)
+    np.testing.assert_array_equal(program.run(inputs, backend="functional").outputs["S"], want)
+    assert [region.name for region in program.regions] == ["identity"]
+
+
+@pytest.mark.parametrize(
+    ("axis", "block", "message"),
+    [
+        ("o", 21, "the identity matrix for S has 21 rows; along o it has 1 to 20"),
+        ("o", 0, "the identity matrix for S has 0 rows; along o it has 1 to 20"),
+        (
+            "n",
+            1,
+            "S is no sum of elements at n of one tensor; only such are products with an identity matrix",
+        ),
+    ],
+)
+def test_what_is_no_product_with_an_identity_matrix(axis: str, block: int, message: str) -> None:
+    A = te.placeholder((20, 5), name="A")
+    d = te.reduce_axis((0, 5), name="d")
+    S = te.compute((4, 20), lambda n, o: te.sum(A[o, d], axis=d), name="S")
+    with refused(ScheduleError, message):
+        te.create_schedule(S)["S"].multiply_identity(axis, block)
+
+
+# --- the workload ----------------------------------------------------------------------------------------
+
+
+def test_as_data_and_back() -> None:
+    for workload in (
+        accel.max_pool2d(1, 2, 5, 6, 3, padding=1),
+        accel.avg_pool2d(1, 2, 5, 6, 3, padding=1),
+    ):
+        data = expression_to_data([workload.output])
+        assert expression_to_data(expression_from_data(data)) == data
+
+
+def test_windows_stand_side_by_side_unless_said() -> None:
+    for make, kernel in product((accel.max_pool2d, accel.avg_pool2d), (2, (2, 3))):
+        assert make(1, 1, 6, 6, kernel).output.shape == (1, 1, 3, 3 if kernel == 2 else 2)
+        assert make(1, 1, 6, 6, kernel, stride=1).output.shape == (1, 1, 5, 5 if kernel == 2 else 4)
+
+
+def test_gemm_for_means_alu_for_maxima() -> None:
+    mean = accel.build(accel.avg_pool2d(1, 16, 4, 4, 2), "vta").instructions
+    assert any(isinstance(i, Gemm) and not i.reset for i in mean)
+    largest = accel.build(accel.max_pool2d(1, 16, 4, 4, 2), "vta").instructions
+    assert not any(isinstance(i, Gemm) and not i.reset for i in largest)
+    assert any(isinstance(i, Alu) for i in largest)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"C": 0}, "C is 0; it must be a positive integer"),
+        ({"kernel": (3, 0)}, "kernel is (3, 0); it must be a positive integer or two of them"),
+        ({"stride": 0}, "stride is 0; it must be a positive integer or two of them"),
+        ({"dilation": 3}, "the kernel is 7 high; the input with its padding is 5"),
+        ({"kernel": 6}, "the kernel is 6 high; the input with its padding is 5"),
+        (
+            {"padding": (3, 0)},
+            "padding is [3, 0, 3, 0]; with a kernel of [3, 3] some window sees nothing but padding",
+        ),
+    ],
+)
+@pytest.mark.parametrize("make", [accel.max_pool2d, accel.avg_pool2d])
+def test_bad_arguments(make: object, changes: dict[str, object], message: str) -> None:
+    arguments: dict[str, object] = {"N": 1, "C": 4, "H": 5, "W": 5, "kernel": 3}
+    with refused(ShapeError, message):
+        make(**(arguments | changes))  # type: ignore[operator]
+
+
+def test_what_does_not_fit() -> None:
+    workload = accel.max_pool2d(1, 1, 1, 200, (1, 200))
+    message = "not even the smallest tiles of this pooling fit configuration 'small'"
+    with refused(ScheduleError, message):
+        accel.build(workload, accel.machine(SMALL))
+    with refused(ScheduleError, "50 virtual threads do not fit configuration 'tiny'; at most 25 do"):
+        accel.build(accel.max_pool2d(1, 400, 4, 4, 2), "tiny", vthreads=50)
