@@ -26,6 +26,7 @@ from accel.cli.replay import replay
 from accel.cli.run import run
 from accel.cli.show import show
 from accel.cli.sweep import sweep
+from accel.cli.verilog import verilog
 from accel.errors import AccelError
 from accel.version import __version__
 
@@ -61,6 +62,7 @@ for _command in (
     sweep,
     isa,
     registers,
+    verilog,
     demo,
     completion,
 ):

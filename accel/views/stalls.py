@@ -63,6 +63,11 @@ class Painter:
 def fetch_spans(
     times: Times, instructions: Sequence[Instruction], config: Config, address: int
 ) -> list[Span]:
+    """What fetch did in every cycle of a run, and why it did nothing in the others.
+
+    Args:
+        address: of the first instruction.
+    """
     arrivals = _arrivals(fetch_bursts(address, len(instructions), config), times.bursts[Unit.FETCH])
     spans: list[Span] = []
     free = 0
@@ -102,6 +107,12 @@ def unit_spans(
     moves: Sequence[Move],
     sources: dict[tuple[int, Counter], Flow],
 ) -> list[Span]:
+    """What a unit behind a queue did in every cycle of a run, and why it did nothing in the others.
+
+    Args:
+        moves: what its instructions move over the bus.
+        sources: who pushed the token that an instruction pops.
+    """
     moved = extents(moves)
     ready = _ready(unit, times, instructions, config)
     flights: list[Span] = []
