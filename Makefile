@@ -51,6 +51,7 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/utilization.py
 	$(BIN)/python bench/predictions.py
 	$(BIN)/python bench/growth.py
+	$(BIN)/python bench/functional.py $(if $(VECTORS),--vectors $(VECTORS))
 
 experiments: $(VENV)/test
 	for name in pipelines latency roofline buffers; do \
