@@ -1,9 +1,10 @@
 """Means of int8 values as integers: ``((sum + offset) * factor) >> shift``, within 1 of the exact mean.
 
 ``factor / 2**shift`` is so close to one over the number of values that the result differs by 1 at most
-from the exact mean, for any int8 values. Up to 378 values no offset is needed. For many numbers beyond, 32
-bits are too few for such a factor; then the offset is half the number of values, and the result is rounded to
-the nearest.
+from the exact mean, and stays within int8, for any int8 values. Up to 196 values no offset is needed. Beyond,
+factors of 15 bits below ``1 / n`` are not always close enough, and those above need an offset of 1, lest a
+mean of -128 becomes -129; for some numbers from 483 on it is half the number of values, and the result is
+rounded to the nearest.
 """
 
 from collections.abc import Sequence
@@ -66,10 +67,11 @@ def mean_of(counts: Sequence[int]) -> Mean:
         ShapeError: there is no way that keeps within 1 of the exact mean.
     """
     distinct = sorted(set(counts))
-    for offset in (0, distinct[-1] // 2) if len(distinct) == 1 else (0,):
+    half = (distinct[0] // 2,) if len(distinct) == 1 else ()
+    for offset in (0, 1, *half):
         for shift in range(LARGEST_SHIFT, -1, -1):
-            factors = {n: ((1 << shift) + n // 2) // n for n in distinct}
-            if all(is_mean(n, factor, offset, shift) for n, factor in factors.items()):
+            factors = {n: factor for n in distinct if (factor := _factor(n, offset, shift))}
+            if len(factors) == len(distinct):
                 needless = min(shift, *(twos(factor) for factor in factors.values()))
                 reduced = {n: factor >> needless for n, factor in factors.items()}
                 return Mean(reduced, offset, shift - needless)
@@ -80,6 +82,13 @@ def mean_of(counts: Sequence[int]) -> Mean:
     )
 
 
+def _factor(count: int, offset: int, shift: int) -> int | None:
+    """The factor nearest to ``2**shift / count`` that gives means, or None."""
+    below, rest = divmod(1 << shift, count)
+    nearest = (below + 1, below) if 2 * rest > count else (below,)
+    return next((factor for factor in nearest if is_mean(count, factor, offset, shift)), None)
+
+
 def twos(number: int) -> int:
     """How often a positive number can be halved."""
     return (number & -number).bit_length() - 1
@@ -87,14 +96,17 @@ def twos(number: int) -> int:
 
 def is_mean(count: int, factor: int, offset: int, shift: int) -> bool:
     """Whether ``((sum + offset) * factor) >> shift`` is within 1 of the mean of any ``count`` int8 values,
-    without overflow on the way."""
+    and none leaves int8 or overflows on the way."""
     low, high = INT8_LOW * count, INT8_HIGH * count
     if not 1 <= factor <= IMMEDIATE_HIGH or offset > IMMEDIATE_HIGH:
         return False
     if (low + offset) * factor < INT32_MIN or (high + offset) * factor > INT32_MAX:
         return False
     one = 1 << shift
-    for result in range((low + offset) * factor >> shift, ((high + offset) * factor >> shift) + 1):
+    first, last = ((end + offset) * factor >> shift for end in (low, high))
+    if first < INT8_LOW or last > INT8_HIGH:
+        return False
+    for result in range(first, last + 1):
         least = max(low, -(-result * one // factor) - offset)
         most = min(high, -(-(result + 1) * one // factor) - 1 - offset)
         if least < (result - 1) * count or most > (result + 1) * count:

@@ -75,13 +75,16 @@ _USUAL: dict[str, object] = {
     "groups": 1,
 }
 """Parameters of workloads that go without saying."""
+_SIZES = ("kernel", "stride", "dilation")
+"""Those of two numbers that are written with an x, as on the command line."""
 
 
 def _word(name: str, value: object) -> str:
     """A parameter of a workload; nothing if it is left at nothing."""
     if isinstance(value, list):
-        alike = len(set(value)) == 1
-        return f"{name}={value[0] if alike else 'x'.join(map(str, value))}"
+        alike = len(set(value)) == 1 and name != "clip"
+        between = "x" if name in _SIZES else ","
+        return f"{name}={value[0] if alike else between.join(map(str, value))}"
     if value is None or isinstance(value, bool | str):
         return name if value is True else ""
     return f"{name}={value}"

@@ -362,7 +362,7 @@ def test_how_means_are_taken_is_said(accel: Shell) -> None:
     lines = accel(*POOL, "average", "--kernel", 3, "--stride", 3, "--padding", 1).text.splitlines()
     assert lines[0].split(None, 1) == [
         "mean",
-        "(sum * 7282) >> 16 of 9, (sum * 10923) >> 16 of 6, (sum * 16384) >> 16 of 4",
+        "(sum * 7281) >> 16 of 9, (sum * 10922) >> 16 of 6, (sum * 16384) >> 16 of 4",
     ]
     found = accel(*POOL, "global", "--json").json["mean"]
     assert found == {"offset": 0, "factors": {"42": 12483}, "shift": 19}

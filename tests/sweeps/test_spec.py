@@ -85,6 +85,11 @@ def test_unknown_keys_cannot_be_varied(key: str) -> None:
         make_spec(DATA, vary={key: [1]})
 
 
+def test_an_unknown_workload_is_said_before_its_parameters() -> None:
+    with pytest.raises(AccelError, match="'gem' is no workload; did you mean 'gemm'"):
+        make_spec({"workload": {"name": "gem"}}, vary={"M": [1]})
+
+
 def test_files_that_cannot_be_read_are_said(tmp_path: Path) -> None:
     for name, content, message in (
         ("no.toml", None, "cannot be read"),

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import accel
 from accel.errors import AccelError, ProgramError
 from accel.events import EventKind
 from accel.isa import Unit
@@ -21,7 +22,7 @@ from accel.views.chart import chart_data, packed
 from accel.views.scene import scene
 from accel.views.states import State
 from accel.views.text import MOST_ROWS, timeline_text
-from accel.views.timeline import timeline_svg
+from accel.views.timeline import timeline_svg, title
 from tests.expect import refused
 from tests.programs import gemm_program
 from tests.views.runs import look, many, result
@@ -48,6 +49,16 @@ def test_shares_are_the_cycles_in_each_state(bins: int) -> None:
 
 
 # --- files -----------------------------------------------------------------------------------------
+
+
+def test_the_title_is_as_one_types_it() -> None:
+    workload = accel.conv2d(
+        1, 2, 4, 4, 2, (3, 2), padding=(1, 0, 2, 1), stride=(1, 2), shift=3, clip=(0, 127), relu=True
+    )
+    found = accel.build(workload, "tiny").run()
+    assert title(scene(found)) == (
+        "conv2d N=1 IC=2 H=4 W=4 OC=2 kernel=3x2 stride=1x2 padding=1,0,2,1 relu shift=3 clip=0,127 on tiny"
+    )
 
 
 def test_without_scripts_it_is_a_picture() -> None:
