@@ -163,7 +163,8 @@ def _meet(outputs: int, kernel: int, stride: int, dilation: int, before: int, si
 
 def _meet_transposed(outputs: int, kernel: int, up: int, before: int, size: int) -> IntArray:
     place = np.arange(outputs)[:, None] + before - np.arange(kernel)
-    return ((place % up == 0) & (place >= 0) & (place < size * up)).astype(np.int64)
+    met: IntArray = ((place % up == 0) & (place >= 0) & (place < size * up)).astype(np.int64)
+    return met
 
 
 def part_sizes(size: int, most: int) -> list[int]:

@@ -37,8 +37,10 @@ def conv2d_transpose(
         OC: channels of an output.
         kernel: its height and width, one number if they are equal.
         stride: how far apart neighbours of the input are in the output, down and to the right.
-        padding: what is cut off the output: one number, (vertical, horizontal), or (top, left, bottom, right).
-        output_padding: rows below and columns on the right that are added to the output, less than the stride.
+        padding: what is cut off the output: one number, (vertical, horizontal), or
+            (top, left, bottom, right).
+        output_padding: rows below and columns on the right that are added to the output, less than the
+            stride.
         bias: add an int32 tensor ``bias`` of shape (OC,).
         residual: add an int8 tensor ``residual`` of the shape of ``out``.
         relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
