@@ -1,9 +1,10 @@
 # make demo   install into a virtual environment and run a 1024x1024x1024 matrix product end to end
 # make test   install the test tools and pass the suite; VECTORS=DIR adds other compilers' programs
 # make lint   format, lint and types
-# make fuzz   random programs on simulator and hardware side by side, for SECONDS=60
 # make fuzz-programs   damage real programs, COUNT=10000 of them, and see that errors are clean; VECTORS as above
+# make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
 # make golden write the golden files anew, and what is generated in docs
+# make docs   build the documentation into build/docs; a warning is an error
 # make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
 # make experiments    draw the plots of docs/experiments anew, but for those that need synthesis
 
@@ -16,7 +17,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COUNT ?= 10000
 SECONDS ?= 60
 
-.PHONY: demo test lint fuzz fuzz-programs golden bench experiments clean
+.PHONY: demo test lint fuzz fuzz-programs golden docs bench experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -30,7 +31,7 @@ lint: $(VENV)/lint
 	$(BIN)/mypy -p accel
 
 fuzz: $(VENV)/test
-	$(BIN)/python -m tests.lockstep.fuzz --seconds $(SECONDS)
+	$(BIN)/python -m tests.lockstep.fuzz --seconds $(SECONDS) $(ARGS)
 
 fuzz-programs: $(VENV)/test
 	$(BIN)/python -m tests.campaign --count $(COUNT) $(if $(VECTORS),--vectors $(VECTORS))
@@ -39,6 +40,9 @@ golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden
 	$(BIN)/accel isa > docs/isa.md
 	$(BIN)/accel registers > docs/registers.md
+
+docs: $(VENV)/docs
+	$(BIN)/python -m sphinx -q -W --keep-going -j auto docs build/docs
 
 bench: $(VENV)/installed
 	$(BIN)/python bench/utilization.py
@@ -64,6 +68,10 @@ $(VENV)/test: pyproject.toml | $(VENV)/bin/python
 $(VENV)/lint: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable .[test,lint]
 	touch $@ $(VENV)/installed $(VENV)/test
+
+$(VENV)/docs: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable .[docs]
+	touch $@ $(VENV)/installed
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -43,13 +43,14 @@ class Event(NamedTuple):
 class UnitCycles:
     """Where one unit's cycles went; the four add up to the cycles of the run.
 
-    busy: load, store: a beat or pad word moves; compute: a micro-op's slot, a beat or a pad word;
-        fetch: an instruction is handed out.
-    memory_stall: an instruction is in flight, but nothing moves; fetch: the next instruction has not
-        arrived.
-    token_stall: nothing is in flight and the next instruction lacks a token (compute: none is issued);
-        fetch: the next instruction waits for room in a queue or, in serial mode, for the one before.
-    idle: none of these.
+    Attributes:
+        busy: load, store: a beat or pad word moves; compute: a micro-op's slot, a beat or a pad word;
+            fetch: an instruction is handed out.
+        memory_stall: an instruction is in flight, but nothing moves; fetch: the next instruction has not
+            arrived.
+        token_stall: nothing is in flight and the next instruction lacks a token (compute: none is issued);
+            fetch: the next instruction waits for room in a queue or, in serial mode, for the one before.
+        idle: none of these.
     """
 
     busy: int

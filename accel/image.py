@@ -155,9 +155,23 @@ class Image:
         return max(stop for _, stop in self._spans())
 
     def with_timing(self, config: Config) -> Self:
-        """The same program for a run with another timing."""
+        """The same program for a run with another timing.
+
+        Raises:
+            ProgramError: what it starts from or expects does not fit.
+        """
         values = {f: getattr(self, f) for f in self.__dataclass_fields__}
-        return type(self)(**(values | {"config": config.with_geometry_of(self.config)}))
+        changed = type(self)(**(values | {"config": config.with_geometry_of(self.config)}))
+        changed.check_scenario()
+        return changed
+
+    def check_scenario(self) -> None:
+        """Refuse what the program starts from or expects where it does not fit.
+
+        Raises:
+            ProgramError: naming what does not fit.
+        """
+        check_scenario(self.start, self.expected, self.config, len(self.code) // INSTRUCTION_BYTES)
 
     def dram(self) -> Dram:
         """A fresh DRAM window that holds instructions, micro-ops and constants.
@@ -349,7 +363,7 @@ def _region(data: Any) -> Region:
 
 
 def read_tensor(data: Any) -> ImageTensor:
-    """A tensor from what :meth:`ImageTensor.to_dict` gives.
+    """A tensor from what its ``to_dict`` gives.
 
     Raises:
         ProgramError: a value is missing, of the wrong type or out of range.
@@ -405,7 +419,7 @@ def check_image(image: Image) -> None:
     for offset, content in image.segments:
         if max(offset, image.code_offset) < min(offset + len(content), code_end):
             raise ProgramError(f"its data at {offset:#x} overlaps its instructions at {image.code_offset:#x}")
-    check_scenario(image.start, image.expected, image.config, len(image.code) // INSTRUCTION_BYTES)
+    image.check_scenario()
     segments = {offset: len(content) for offset, content in image.segments}
     known: dict[str, tuple[object, ...]] = {}
     for tensor in image.tensors:

@@ -338,12 +338,12 @@ class Program(Image):
         """Run the program on memories that are there already.
 
         Args:
-            dram: with instructions and data in it, as from :meth:`dram`; it is changed.
-            pads: the scratchpads, which are changed; first they get what :attr:`start` says.
+            dram: with instructions and data in it, as from :meth:`~accel.image.Image.dram`; it is changed.
+            pads: the scratchpads, which are changed; first they get what ``start`` says.
             backend: ``sim`` or ``functional``.
             seed: of a random order.
             order: of functional execution.
-            max_cycles, max_uops: limits, if :attr:`start` has none that is lower.
+            max_cycles, max_uops: limits, if ``start`` has none that is lower.
 
         Raises:
             AccelError: an unknown backend.

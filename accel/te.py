@@ -1,5 +1,6 @@
 """Tensor expressions, schedules and intrinsic declarations, under the names that TVM's users know."""
 
+from accel.compiler.emitters import emit_loops
 from accel.compiler.expr import IterVar, cast, clip
 from accel.compiler.expr import maximum as max
 from accel.compiler.expr import minimum as min
@@ -28,6 +29,7 @@ __all__ = [
     "compute",
     "create_schedule",
     "decl_tensor_intrin",
+    "emit_loops",
     "evaluate",
     "format_nest",
     "hardware_intrin",

@@ -1,7 +1,7 @@
 """Schedules: how the loops of a computation are transformed, without changing what it computes.
 
 Every operator's effect is a change of the loop nest, shown in its docstring, and one entry in
-:attr:`Schedule.steps`, from which the schedule can be built again (:mod:`accel.compiler.steps`).
+``Schedule.steps``, from which the schedule can be built again (``accel.compiler.steps``).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from accel.compiler.linear import guarded_bounds
 from accel.errors import ShapeError
 
 LARGEST_PRODUCT = 1 << 14
-"""|int8 * int8| at most."""
+"""Magnitude of a product of two int8 values at most."""
 LONGEST_REDUCTION = (1 << 31) // LARGEST_PRODUCT - 1
 """Products of two int8 values that an int32 sum is sure to hold."""
 

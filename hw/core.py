@@ -19,6 +19,7 @@ from accel.hw.control import Control, subordinate_ports
 from accel.hw.fetch import Fetch
 from accel.hw.layouts import INDEX_BITS, EntryLayout, bits_for_depth, log2, minimum, view
 from accel.hw.load import Load
+from accel.hw.names import STATES, Names
 from accel.hw.port import READERS, ReadPort
 from accel.hw.queue import Queue
 from accel.hw.store import Store
@@ -127,12 +128,13 @@ class Core(wiring.Component):
     """The synthesizable top: AXI4 manager ``m_axi_*``, AXI4-Lite subordinate ``s_axi_*``, ``irq``.
 
     One clock and one synchronous active-high reset. ``observed`` adds the ports of
-    :func:`observation_ports`; that machine is for simulation only.
+    :func:`observation_ports`; ``named`` adds :class:`~accel.hw.names.Names`. Both are for simulation only.
     """
 
-    def __init__(self, config: Config, *, observed: bool = False) -> None:
+    def __init__(self, config: Config, *, observed: bool = False, named: bool = False) -> None:
         self.config = config
         self._observed = observed
+        self._named = named
         super().__init__(simulation_ports(config) if observed else core_ports(config))
 
     def elaborate(self, platform: Any) -> Module:
@@ -178,6 +180,8 @@ class Core(wiring.Component):
         if self._observed:
             m.d.comb += [self.running.eq(running), self.cycle.eq(cycle), self.halted.eq(halted)]
             self._observe(m, parts)
+        if self._named:
+            self._name(m, parts, running)
         return m
 
     def _parts(self, m: Module) -> "_Parts":
@@ -348,14 +352,9 @@ class Core(wiring.Component):
 
     def _count(self, m: Module, parts: "_Parts", counted: Value) -> None:
         """Where each unit's cycles go, and what the bus moves."""
-        control, fetch = parts.control, parts.fetch
-        classes: dict[str, tuple[Value, Value, Value]] = {
-            "fetch": (fetch.push, fetch.more & fetch.waiting, fetch.more)
-        }
-        for unit, part in parts.units.items():
-            memory = part.moving if unit is Unit.COMPUTE else part.occupied | part.start
-            classes[unit.label] = (part.busy, memory, part.lacking)
-        for name, (busy, memory, token) in classes.items():
+        control = parts.control
+        for unit, (busy, memory, token) in self._cycle_classes(parts).items():
+            name = unit.label
             kinds = {"busy": busy, "memory_stall": ~busy & memory, "token_stall": ~busy & ~memory & token}
             for kind, there in kinds.items():
                 counter = Signal(COUNTER_BITS, name=f"{name}_{kind}_cycles")
@@ -375,6 +374,29 @@ class Core(wiring.Component):
             with m.If(control.start):
                 m.d.sync += beats.eq(0)
             m.d.comb += getattr(control, name).eq(beats << log2(self.config.bus_bytes))
+
+    def _cycle_classes(self, parts: "_Parts") -> dict[Unit, tuple[Value, Value, Value]]:
+        """Of each unit, whether it is busy, else waits for memory, else for a token."""
+        fetch = parts.fetch
+        classes: dict[Unit, tuple[Value, Value, Value]] = {
+            Unit.FETCH: (fetch.push, fetch.more & fetch.waiting, fetch.more)
+        }
+        for unit, part in parts.units.items():
+            memory = part.moving if unit is Unit.COMPUTE else part.occupied | part.start
+            classes[unit] = (part.busy, memory, part.lacking)
+        return classes
+
+    def _name(self, m: Module, parts: "_Parts", running: Value) -> None:
+        """Put names to instructions and states."""
+        m.submodules.names = names = Names(self.config)
+        heads = {unit: (queue.valid, queue.head.word) for unit, queue in parts.queues.items()}
+        heads[Unit.FETCH] = (parts.fetch.push, parts.fetch.entry.word)
+        starts = {unit: part.start for unit, part in parts.units.items()} | {Unit.FETCH: parts.fetch.push}
+        for unit, flags in self._cycle_classes(parts).items():
+            values = dict(zip(STATES[1:], (flag & running for flag in flags), strict=True))
+            values |= {"valid": heads[unit][0], "word": heads[unit][1], "start": starts[unit]}
+            for name, value in values.items():
+                m.d.comb += getattr(names, f"{unit.label}_{name}").eq(value)
 
     def _observe(self, m: Module, parts: "_Parts") -> None:
         """Drive the events and take what fills the scratchpads."""

@@ -10,9 +10,13 @@ from amaranth.back import rtlil
 from accel.errors import EngineError
 
 
-def rtlil_text(design: Any, name: str) -> str:
-    """A component with its ports, as RTLIL with ``name`` as top module."""
-    return str(rtlil.convert(design, name=name, emit_src=False))
+def rtlil_text(design: Any, name: str, platform: Any = None) -> str:
+    """A component with its ports, as RTLIL with ``name`` as top module.
+
+    Args:
+        platform: what Amaranth hands to each part when it is elaborated.
+    """
+    return str(rtlil.convert(design, name=name, platform=platform, emit_src=False))
 
 
 def yosys(text: str, commands: list[str]) -> str:

@@ -5,7 +5,10 @@ from accel.hw.core import Core
 
 
 class SimTop(Core):
-    """:class:`~accel.hw.core.Core` with the ports of :func:`~accel.hw.core.observation_ports`."""
+    """:class:`~accel.hw.core.Core` with the ports of :func:`~accel.hw.core.observation_ports`.
 
-    def __init__(self, config: Config) -> None:
-        super().__init__(config, observed=True)
+    ``named`` adds names of instructions and states, for waves.
+    """
+
+    def __init__(self, config: Config, *, named: bool = False) -> None:
+        super().__init__(config, observed=True, named=named)

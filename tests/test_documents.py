@@ -43,9 +43,24 @@ def run(*command: str, folder: Path, path: str = "") -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("code", blocks("python"))
-def test_python(code: str, tmp_path: Path) -> None:
-    assert run(sys.executable, "-W", "error", "-c", code, folder=tmp_path)
+_BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
+_MARK = "--- next block ---"
+
+
+_WITH_CODE = [path for path in DOCUMENTS if _BLOCK.search(path.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("path", _WITH_CODE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_python(path: Path, tmp_path: Path) -> None:
+    """All of a document in one process; a block of text right after a block of code is what it prints."""
+    found = _BLOCK.findall(path.read_text(encoding="utf-8"))
+    script = f"print({_MARK!r})\n".join(code for code, _ in found)
+    outputs = run(sys.executable, "-W", "error", "-c", script, folder=tmp_path).split(_MARK + "\n")
+    assert any(outputs)
+    for (code, expected), printed in zip(found, outputs, strict=True):
+        if expected:
+            pattern = re.escape(expected.rstrip("\n")).replace(re.escape("..."), ".*")
+            assert re.fullmatch(pattern, printed.rstrip("\n")), f"after\n{code}\nthis is printed:\n{printed}"
 
 
 @pytest.mark.parametrize("code", blocks("sh", joined=True))
@@ -75,7 +90,6 @@ def test_every_block_is_run() -> None:
     for path in DOCUMENTS:
         fences = re.findall(r"^```(\w*)$", path.read_text(encoding="utf-8"), re.M)
         assert set(fences[::2]) <= {"sh", "python", "asm", "toml", "text"}, path
-    assert len(blocks("python")) >= 2
     assert len(blocks("sh")) >= 1
 
 
@@ -90,6 +104,12 @@ def test_links_lead_somewhere() -> None:
     for path in DOCUMENTS:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    listed = set(re.findall(r"^([\w/-]+)$", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"), re.M))
+    pages = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in (ROOT / "docs").rglob("*.md")}
+    assert pages - {"index"} <= listed, "docs/index.md lists what is built"
 
 
 def test_folders_of_the_map_exist() -> None:

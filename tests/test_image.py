@@ -28,6 +28,7 @@ from accel.image import ImageTensor
 from accel.layout import PackedLayout
 from accel.listing import STAGES, stage_text
 from accel.program import Program
+from accel.scenario import Start
 from tests.expect import refused
 from tests.programs import TINY, archived, gemm_program, handmade, rewritten
 from tests.strategies import examples
@@ -605,6 +606,12 @@ def test_a_window_too_small_is_refused(program: Program) -> None:
         ProgramError, f"the program occupies {program.size} bytes of DRAM; the window has mem_size=4096"
     ):
         small.dram()
+
+
+def test_a_run_counts_the_tokens_it_starts_from() -> None:
+    one = handmade(start=Start(tokens=(0, 0, 4, 0)))
+    with refused(ProgramError, "the tokens at the start are [0, 0, 4, 0]; a counter holds 0..3"):
+        one.with_timing(one.config.override({"token_bits": 2}))
 
 
 def test_timing_is_replaced_and_geometry_kept(program: Program) -> None:

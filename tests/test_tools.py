@@ -64,4 +64,6 @@ def test_what_is_required_must_be_there() -> None:
 def test_what_is_required_must_be_known() -> None:
     code, lines = suite(**{tools.VARIABLE: "icarus"})
     assert code == pytest.ExitCode.USAGE_ERROR
-    assert any("ACCEL_REQUIRE names 'icarus'; it may name iverilog, verilator" in line for line in lines)
+    assert any(
+        "ACCEL_REQUIRE names 'icarus'; it may name chromium, iverilog, verilator" in line for line in lines
+    )

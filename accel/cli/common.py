@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from accel.config import Config
+from accel.config import NAMED, SPECS, Config
 from accel.errors import AccelError, ConfigError, nearest
 from accel.program import Program
 from accel.replays import load_any
@@ -32,11 +33,37 @@ seed_option = click.option(
 )
 
 
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def complete(names: Iterable[str], *, files: bool = False) -> Complete:
+    """Shell completion of an option's value: one of some names, or perhaps a file where none fits."""
+    known = list(names)
+
+    def found(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        items = [CompletionItem(name) for name in known if name.startswith(begun)]
+        return items or ([CompletionItem(begun, type="file")] if files else [])
+
+    return found
+
+
+def config_option(default: str) -> Callable[[F], F]:
+    """``--config``, with its completion."""
+    return click.option(
+        "--config",
+        default=default,
+        show_default=True,
+        metavar="NAME|FILE",
+        help="The machine.",
+        shell_complete=complete(NAMED, files=True),
+    )
+
+
 class Group(click.Group):
     """A command made of others: called bare it shows its help."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args:
+        if not args and not ctx.resilient_parsing:  # a shell that completes parses what there is
             write(ctx.get_help() + "\n")
             ctx.exit()
         return super().parse_args(ctx, args)
@@ -44,7 +71,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.commands:
+        if args[0] not in self.commands and not ctx.resilient_parsing:
             raise click.UsageError(f"{args[0]!r} is no command; {nearest(args[0], self.commands)}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -81,6 +108,7 @@ def set_option(kinds: str) -> Callable[[F], F]:
         metavar="FIELD=VALUE",
         multiple=True,
         help=f"Override a {kinds} field of the configuration; 'accel configs vta' lists them.",
+        shell_complete=complete(f"{name}=" for name, spec in SPECS.items() if spec.kind in kinds),
     )
 
 

@@ -13,6 +13,7 @@ from accel.cli.common import (
     F,
     Group,
     busy,
+    config_option,
     describe,
     figures_table,
     json_option,
@@ -51,10 +52,7 @@ def compile_command() -> None:
 
 def _machine_options(config: str) -> Callable[[F], F]:
     """``--config`` and ``--set``."""
-    name = click.option(
-        "--config", default=config, show_default=True, metavar="NAME|FILE", help="The machine."
-    )
-    setting = set_option("geometry or timing")
+    name, setting = config_option(config), set_option("geometry or timing")
     return lambda command: name(setting(command))
 
 

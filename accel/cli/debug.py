@@ -11,6 +11,7 @@ from accel.cli.arrays import read_inputs
 from accel.cli.common import (
     busy,
     check_name,
+    complete,
     limit_options,
     load_program,
     seed_option,
@@ -35,7 +36,12 @@ _PROMPT = "(accel) "
 )
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value of an input tensor.")
 @click.option(
-    "--backend", default="sim", show_default=True, metavar="|".join(SIMULATORS), help="What runs it."
+    "--backend",
+    default="sim",
+    show_default=True,
+    metavar="|".join(SIMULATORS),
+    shell_complete=complete(SIMULATORS),
+    help="What runs it.",
 )
 @click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after the other.")
 @seed_option

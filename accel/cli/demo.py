@@ -2,7 +2,7 @@
 
 import click
 
-from accel.cli.common import busy, show, write
+from accel.cli.common import busy, config_option, show, write
 from accel.cli.pictures import terminal_timeline
 from accel.cli.run import print_result
 from accel.compiler.workload import gemm
@@ -24,7 +24,7 @@ _LOOP_LINES = 32
 
 @click.command()
 @click.option("--size", type=click.IntRange(1, 4096), default=1024, show_default=True, help="M, N and K.")
-@click.option("--config", default="gemm8x8", show_default=True, metavar="NAME|FILE", help="The machine.")
+@config_option("gemm8x8")
 def demo(size: int, config: str) -> None:
     """Compile, prove, run and check a matrix product.
 

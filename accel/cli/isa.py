@@ -2,13 +2,13 @@
 
 import click
 
-from accel.cli.common import parse_settings, set_option, write
+from accel.cli.common import config_option, parse_settings, set_option, write
 from accel.machines import machine
 from accel.manual import isa_manual
 
 
 @click.command()
-@click.option("--config", default="vta", show_default=True, metavar="NAME|FILE", help="The machine.")
+@config_option("vta")
 @set_option("geometry or timing")
 def isa(config: str, settings: tuple[str, ...]) -> None:
     """Print the instruction set's reference.

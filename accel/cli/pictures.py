@@ -61,6 +61,11 @@ class Pictures:
         if self._text:
             Timeline.check_backend(backend)
 
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anything to draw, so that the run must be recorded."""
+        return self._text or bool(self._files)
+
     def draw(self, result: Result) -> None:
         """Write the files."""
         for picture, path in self._files.items():

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from accel.cli.common import check_name, json_option, limit_options, print_json, seed_option, show
+from accel.cli.common import check_name, complete, json_option, limit_options, print_json, seed_option, show
 from accel.errors import AccelError
 from accel.isa import Loops
 from accel.program import SIMULATORS, Program
@@ -36,6 +36,7 @@ _SECONDS = {"program": 2e-3, "instruction": 50e-6, "uop": 0.2e-6}
     default="functional",
     show_default=True,
     metavar="|".join(SIMULATORS),
+    shell_complete=complete(SIMULATORS),
     help="functional: memory only; sim: cycles too.",
 )
 @click.option(

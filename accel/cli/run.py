@@ -9,6 +9,7 @@ from rich.table import Table
 from accel.cli.arrays import array_file, assignments, read_inputs
 from accel.cli.common import (
     busy,
+    complete,
     describe,
     figures_table,
     json_option,
@@ -31,8 +32,20 @@ from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value of an input tensor.")
 @click.option("--output", "outputs", multiple=True, metavar="NAME=FILE.npy", help="Where to write an output.")
-@click.option("--backend", default="sim", show_default=True, metavar="|".join(BACKENDS), help="What runs it.")
-@click.option("--engine", metavar="|".join(ENGINES), help="Of the backend rtl.  [default: verilator]")
+@click.option(
+    "--backend",
+    default="sim",
+    show_default=True,
+    metavar="|".join(BACKENDS),
+    shell_complete=complete(BACKENDS),
+    help="What runs it.",
+)
+@click.option(
+    "--engine",
+    metavar="|".join(ENGINES),
+    shell_complete=complete(ENGINES),
+    help="Of the backend rtl.  [default: verilator]",
+)
 @click.option(
     "--wave",
     type=click.Path(path_type=Path),
@@ -105,6 +118,7 @@ def run(
                 max_uops=max_uops,
                 engine=engine,
                 wave=wave,
+                record=pictures.wanted,
                 progress=lambda cycle: note(f"cycle {cycle:,}"),
             )
     except ProgramFault as error:

@@ -4,14 +4,19 @@ from pathlib import Path
 
 import click
 
-from accel.cli.common import load_program, write
+from accel.cli.common import complete, load_program, write
 from accel.listing import STAGES, stage_text
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
-    "--stage", default="tensorized", show_default=True, metavar="|".join(STAGES), help="What to show."
+    "--stage",
+    default="tensorized",
+    show_default=True,
+    metavar="|".join(STAGES),
+    shell_complete=complete(STAGES),
+    help="What to show.",
 )
 def show(file: Path, stage: str) -> None:
     """Show a program at a stage of its compilation.

@@ -19,17 +19,19 @@ from rich.progress import (
 )
 from rich.table import Table as TextTable
 
-from accel.cli.common import check_name, figures_table, json_option, print_json, show
+from accel.cli.common import check_name, complete, figures_table, json_option, print_json, show
 from accel.config import parse_quantity
 from accel.errors import ConfigError, SweepError
 from accel.files import write_atomically
 from accel.result import SCHEMA_VERSION
 from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep
 from accel.sweeps.executors import EXECUTORS
+from accel.sweeps.grid import knobs
 from accel.sweeps.plots import check_matplotlib, make_plot
 from accel.sweeps.points import settings_of
 from accel.sweeps.spec import make_spec
 from accel.sweeps.table import import_parquet
+from accel.workloads import WORKLOADS
 
 _SHOWN = 40
 """Rows that are printed."""
@@ -37,11 +39,17 @@ _SHOWN = 40
 
 @click.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE.toml]")
-@click.option("--workload", metavar="NAME", help="Without a file: what to compile, as gemm.")
+@click.option(
+    "--workload",
+    metavar="NAME",
+    shell_complete=complete(WORKLOADS),
+    help="Without a file: what to compile, as gemm.",
+)
 @click.option(
     "--vary",
     multiple=True,
     metavar="KEY=VALUE,...",
+    shell_complete=complete(f"{name}=" for name in knobs() if name not in ("label", "zip")),
     help="Values of a parameter, knob or configuration field; repeatable.",
 )
 @click.option(
@@ -63,6 +71,7 @@ _SHOWN = 40
     default="processes",
     show_default=True,
     metavar="|".join(EXECUTORS),
+    shell_complete=complete(EXECUTORS),
     help="Who does the work.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster; one on this machine if not given.")

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from math import log2
 from typing import Any, Literal, get_args
 
@@ -162,7 +163,6 @@ def draw(plot: Plot, rows: Rows) -> Any:
     """
     check_matplotlib()
     from matplotlib import rc_context  # noqa: PLC0415
-    from matplotlib.figure import Figure  # noqa: PLC0415
 
     drawn = [
         row
@@ -173,7 +173,7 @@ def draw(plot: Plot, rows: Rows) -> Any:
     if not drawn:
         raise SweepError(f"there is nothing to draw: {', '.join(plot.y)} of no row is known")
     with rc_context(_STYLE):
-        figure = Figure(figsize=_SIZE, layout="constrained")
+        figure = _figure_class()(figsize=_SIZE, layout="constrained")
         axes = figure.add_subplot()
         if plot.kind == "bars":
             _draw_bars(axes, plot, drawn)
@@ -191,13 +191,28 @@ def svg(plot: Plot, rows: Rows) -> bytes:
     Raises:
         SweepError: as for :func:`draw`.
     """
-    figure = draw(plot, rows)
+    return _svg(draw(plot, rows))
+
+
+def _svg(figure: Any) -> bytes:
     from matplotlib import rc_context  # noqa: PLC0415
 
     content = io.BytesIO()
     with rc_context(_STYLE):
         figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
     return content.getvalue()
+
+
+@cache
+def _figure_class() -> Any:
+    """matplotlib's figure; a notebook shows it without any further ado."""
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    class Chart(Figure):
+        def _repr_svg_(self) -> str:
+            return _svg(self).decode()
+
+    return Chart
 
 
 def label(name: str) -> str:

@@ -36,7 +36,7 @@ def run_sweep(
             interrupted goes on where it stopped.
         fresh: forget what is in the journal.
         jobs: processes. With more than one, a script must guard its main part by
-            ``if __name__ == "__main__":``, as for :mod:`multiprocessing`.
+            ``if __name__ == "__main__":``, as for ``multiprocessing``.
         executor: ``processes`` or ``dask``.
         scheduler: address of a Dask cluster; one of ``jobs`` processes on this machine if not given.
         progress: is told how far it is.

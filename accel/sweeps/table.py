@@ -36,6 +36,10 @@ class Table:
             columns |= dict.fromkeys(row)
         return cls([{name: row.get(name) for name in columns} for row in every])
 
+    def __add__(self, other: "Table") -> "Table":
+        """The rows of both, with the columns of either."""
+        return Table.of([*self.rows, *other.rows])
+
     def __len__(self) -> int:
         return len(self.rows)
 

@@ -27,7 +27,7 @@ class _Picture:
         result: of a run in which time was simulated.
 
     Raises:
-        AccelError: it was not.
+        AccelError: it was not, or on the hardware nothing was recorded.
     """
 
     suffixes: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class _Picture:
         """
         if backend == "functional":
             raise AccelError(
-                f"a {cls.what} is wanted of a run on the backend {backend!r}, which has no time; take 'sim'"
+                f"a {cls.what} is wanted of the backend {backend!r}, which has no time; take 'sim' or 'rtl'"
             )
 
     @classmethod
@@ -93,7 +93,7 @@ class Trace(_Picture):
 class Timeline(_Picture):
     """The pipeline chart: load, compute and store side by side, with the tokens between them.
 
-    ``print`` shows it as text, a notebook as a chart to zoom into; :meth:`save` writes ``.svg`` or ``.html``.
+    ``print`` shows it as text, a notebook as a chart to zoom into; ``save`` writes ``.svg`` or ``.html``.
     """
 
     suffixes = (".svg", ".html")

@@ -67,12 +67,12 @@ def scene(result: Result) -> Scene:
     """What a run looks like.
 
     Raises:
-        AccelError: the backend has no time.
+        AccelError: nothing is known of when things happened.
     """
     if result.events is None or result.cycles is None:
         raise AccelError(
-            f"the run was on the backend {result.backend!r}, which does not say when things happen; "
-            f"traces, timelines and reports need 'sim'"
+            f"the run on the backend {result.backend!r} was not recorded; "
+            f"pictures need 'sim', or 'rtl' with record=True"
         )
     image = result.image
     seen = activity(

@@ -174,10 +174,10 @@ def legend(scene: Scene) -> str:
     for style, text in (KINDS | states).items():
         parts.append(f'<rect class="{style}" x="{x:.0f}" y="{y}" width="11" height="11"/>')
         parts.append(f'<text x="{x + 16:.0f}" y="{y + 9.5}">{escape(text)}</text>')
-        x += 34 + _LETTER * len(text)
+        x += 30 + 5.6 * len(text)
     for style, text in (("RAW", "RAW token"), ("WAR", "WAR token")):
         parts.append(f'<path class="arrow {style}" d="M{x:.0f} {y + 6}h22"/>')
         parts.append(f'<path class="head {style}" d="M{x + 28:.0f} {y + 6}l-6 -3v6z"/>')
         parts.append(f'<text x="{x + 34:.0f}" y="{y + 9.5}">{text}</text>')
-        x += 50 + _LETTER * len(text)
+        x += 46 + 5.6 * len(text)
     return "".join(parts)

@@ -135,7 +135,7 @@ def _flows(scene: Scene) -> Iterator[Entry]:
 
 
 def _counter(name: str, cycle: int, **values: float) -> Entry:
-    return {"ph": "C", "name": name, "pid": _COUNTERS, "tid": 0, "ts": cycle, "args": values}
+    return {"ph": "C", "name": name, "cat": "level", "pid": _COUNTERS, "tid": 0, "ts": cycle, "args": values}
 
 
 def _queues(scene: Scene) -> Iterator[Entry]:

@@ -63,7 +63,7 @@ def cache_folder() -> Path:
 def source_files() -> list[Path]:
     """Every file that a model depends on."""
     package = Path(sys.modules["accel"].__path__[0])
-    files = [*_HARDWARE.glob("*.py"), *(_HARDWARE / "engines").glob("*.py"), *NATIVE.iterdir()]
+    files = [*_HARDWARE.glob("*.py"), *(_HARDWARE / "engines").glob("*.py"), *NATIVE.rglob("*.*")]
     for name in DECLARATIONS:
         single = package / f"{name}.py"
         files += [single] if single.exists() else (package / name).glob("*.py")
@@ -107,7 +107,13 @@ def _version(package: str) -> str:
 
 
 def model(
-    engine: str, config: Config, flags: Sequence[str], packages: Sequence[str], generate: Generate
+    engine: str,
+    config: Config,
+    flags: Sequence[str],
+    packages: Sequence[str],
+    generate: Generate,
+    *,
+    libraries: Sequence[str] = (),
 ) -> Path:
     """The shared library of a model, built if it is not there yet.
 
@@ -117,6 +123,7 @@ def model(
         flags: for the compiler.
         packages: the Python packages whose versions matter.
         generate: writes the sources.
+        libraries: of the system, to link with.
 
     Raises:
         EngineError: a tool is missing or fails, or this is not Linux.
@@ -130,7 +137,7 @@ def model(
             parts = generate(config.hardware, folder)
             with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
                 objects = list(pool.map(lambda part: _object(part, folder, flags), parts))
-            run([compiler(), "-shared", "-o", str(target), *map(str, objects), "-lpthread", "-lz"])
+            run([compiler(), "-shared", "-o", str(target), *map(str, objects), "-lpthread", *libraries])
 
     identity = {
         "config": config.hardware.to_dict(),

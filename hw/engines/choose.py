@@ -6,8 +6,7 @@ from pathlib import Path
 from accel.config import Config
 from accel.errors import EngineError, nearest
 from accel.hw.engines.driver import Engine
-
-DEFAULT_OPTIMIZE = 3
+from accel.hw.engines.waves import write_save_file
 
 
 def _pysim(config: Config, optimize: int, wave: Path | None) -> Engine:
@@ -39,15 +38,15 @@ WAVES = {"verilator": (".vcd", ".fst"), "cxxrtl": (".vcd",), "pysim": (".vcd",)}
 
 
 def open_engine(
-    config: Config, name: str | None = None, *, optimize: int = DEFAULT_OPTIMIZE, wave: Path | None = None
+    config: Config, name: str | None = None, *, optimize: int | None = None, wave: Path | None = None
 ) -> Engine:
     """The machine in simulation, after a reset.
 
     Args:
         config: what it is built from.
         name: of the engine; the first that can write the wave file if not given.
-        optimize: the C++ compiler's level of optimization.
-        wave: a VCD or FST file to write.
+        optimize: the C++ compiler's level of optimization; 3, or 1 where waves take the time, if not given.
+        wave: a VCD or FST file to write; a save file for GTKWave comes with it, unless there is one.
 
     Raises:
         EngineError: no such engine, it cannot write such a wave file, or it cannot be built.
@@ -60,4 +59,9 @@ def open_engine(
         raise EngineError(
             f"the wave file is {str(wave)!r}; the engine {name} writes {' and '.join(WAVES[name])} files"
         )
-    return ENGINES[name](config, optimize, wave)
+    if optimize is None:
+        optimize = 3 if wave is None else 1
+    engine = ENGINES[name](config, optimize, wave)
+    if wave is not None:
+        write_save_file(wave, name, config)
+    return engine

@@ -30,11 +30,46 @@ template <size_t Bits> void copy_out(const cxxrtl::wire<Bits> &w, uint8_t *bytes
 }
 """
 
-# A cycle is one evaluation: the inputs are set, the clock has risen, and until commit() registers show what
-# they hold in this cycle. That needs a design without feedback between signals, which generate() checks.
+# Without waves a cycle is one evaluation: the inputs are set, the clock has risen, and until commit()
+# registers show what they hold in this cycle. That needs a design without feedback between signals.
 _BODY = """\
     cxxrtl_design::p_accel__sim top;
 
+#ifdef WAVES
+    cxxrtl::vcd_writer writer;
+    std::ofstream file;
+
+    void settle() {
+        top.p_clk = cxxrtl::value<1>{0u};
+        top.step();
+    }
+
+    void tick() {
+        top.p_clk = cxxrtl::value<1>{1u};
+        top.step();
+    }
+
+    int open_wave(const char *path) {
+        file.open(path);
+        if (!file)
+            return 1;
+        cxxrtl::debug_items items;
+        top.debug_info(&items, nullptr, "accel_sim ");
+        writer.timescale(1, "ns");
+        writer.add_without_memories(items);
+        return 0;
+    }
+
+    void sample(uint64_t time) {
+        if (!file.is_open())
+            return;
+        writer.sample(time);
+        file << writer.buffer;
+        writer.buffer.clear();
+    }
+
+    void close_wave() { file.close(); }
+#else
     void settle() {
         top.prev_p_clk = cxxrtl::value<1>{0u};
         top.p_clk = cxxrtl::value<1>{1u};
@@ -43,31 +78,6 @@ _BODY = """\
 
     void tick() { top.commit(); }
 
-#ifdef WAVES
-    cxxrtl::vcd_writer writer;
-    std::ofstream file;
-
-    int open_wave(const char *path) {
-        file.open(path);
-        if (!file)
-            return 1;
-        cxxrtl::debug_items items;
-        top.debug_info(&items, nullptr, "top ");
-        writer.timescale(1, "ns");
-        writer.add_without_memories(items);
-        return 0;
-    }
-
-    void sample(uint64_t cycle) {
-        if (!file.is_open())
-            return;
-        writer.sample(cycle);
-        file << writer.buffer;
-        writer.buffer.clear();
-    }
-
-    void close_wave() { file.close(); }
-#else
     int open_wave(const char *) { return 1; }
     void sample(uint64_t) {}
     void close_wave() {}
@@ -109,7 +119,7 @@ def _generate(config: Config, folder: Path, *, waves: bool) -> Sequence[build.So
     from accel.hw.sim_top import SimTop  # noqa: PLC0415
 
     debug = "-g4" if waves else "-g0"
-    text = yosys(rtlil_text(SimTop(config), TOP), [f"write_cxxrtl -O6 {debug}"])
+    text = yosys(rtlil_text(SimTop(config, named=waves), TOP), [f"write_cxxrtl -O6 {debug}"])
     if "bool converged = true;" not in text or "converged = false" in text:
         raise EngineError("the design has feedback between signals; CXXRTL would need several passes a cycle")
     (folder / "design.cc").write_text(text)

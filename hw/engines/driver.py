@@ -158,6 +158,10 @@ class Engine(ABC):
             records=self.records() if record else None,
         )
 
+    def clear(self) -> None:
+        """Forget tokens and status, as software does between runs."""
+        self._set(control=REGISTERS["control"].bit("clear"))
+
     def registers(self, *names: str) -> dict[str, int]:
         """The values of control registers.
 

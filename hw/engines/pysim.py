@@ -17,7 +17,7 @@ from accel.hw.sim_top import SimTop
 from accel.isa import Unit
 from accel.order import WORKERS
 
-_CYCLE_SECONDS = 1e-9
+_CYCLE_SECONDS = 2e-9
 _PADS = ("uop", "inp", "wgt", "acc")
 
 
@@ -31,7 +31,7 @@ class PysimEngine(Engine):
 
     def __init__(self, config: Config, *, wave: Path | None = None) -> None:
         self.config = config
-        self._top = SimTop(config.hardware)
+        self._top = SimTop(config.hardware, named=wave is not None)
         self._domain = ClockDomain("sync")
         module = Module()
         module.domains.sync = self._domain

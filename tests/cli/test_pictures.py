@@ -36,6 +36,15 @@ def test_formats_by_name(accel: Shell, saved: Callable[..., Path]) -> None:
     assert Path("t.HTML").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+def test_the_hardware_draws_the_same(accel: Shell, saved: Callable[..., Path]) -> None:
+    file = saved()
+    for backend, engine in (("sim", ()), ("rtl", ("--engine", "pysim"))):
+        accel("run", file, "--backend", backend, *engine, "--trace", f"{backend}.json")
+    sim, rtl = (json.loads(Path(f"{b}.json").read_text(encoding="utf-8")) for b in ("sim", "rtl"))
+    assert rtl["otherData"]["backend"] == "rtl"
+    assert rtl["traceEvents"] == sim["traceEvents"]
+
+
 def test_text_follows_the_figures(accel: Shell, saved: Callable[..., Path]) -> None:
     file = saved()
     text = accel("run", file, "--timeline", "-").text
@@ -70,15 +79,15 @@ def test_signs_that_the_terminal_has(saved: Callable[..., Path]) -> None:
         ),
         (
             ["--timeline", "t.svg", "--backend", "functional"],
-            "a timeline is wanted of a run on the backend 'functional', which has no time; take 'sim'",
+            "a timeline is wanted of the backend 'functional', which has no time; take 'sim' or 'rtl'",
         ),
         (
             ["--timeline", "-", "--backend", "functional"],
-            "a timeline is wanted of a run on the backend 'functional', which has no time; take 'sim'",
+            "a timeline is wanted of the backend 'functional', which has no time; take 'sim' or 'rtl'",
         ),
         (
             ["--trace", "t.json", "--backend", "functional"],
-            "a trace is wanted of a run on the backend 'functional', which has no time; take 'sim'",
+            "a trace is wanted of the backend 'functional', which has no time; take 'sim' or 'rtl'",
         ),
         (
             ["--timeline", "t.svg", "--trace", "t.svg"],

@@ -26,7 +26,7 @@ from tests.cocotb import CONFIG_VARIABLE, flipped
 TOOLS = {"icarus": "iverilog", "verilator": "verilator"}
 """cocotb's name of a simulator, and its program's."""
 TOP = "accel"
-SECONDS = 300
+SECONDS = 900
 """After which a simulation is ended from outside."""
 _BUILD_ARGS = {"icarus": [], "verilator": ["-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-public-flat-rw"]}
 _MAKEFLAGS = (

@@ -26,10 +26,17 @@ BUILDS: dict[str, Config] = {
         fetch_buffer=1,
         fetch_chunk=1,
         bus_bits=128,
-        token_bits=2,
+        token_bits=1,
     ),
     "one at a time": _build(
-        outstanding=1, loads_in_flight=1, stores_in_flight=1, max_burst_beats=2, token_bits=1, tree_stages=0
+        inp_bytes=128,
+        wgt_bytes=64,
+        outstanding=1,
+        loads_in_flight=1,
+        stores_in_flight=1,
+        max_burst_beats=2,
+        token_bits=2,
+        tree_stages=0,
     ),
     "2x2x4": _build(
         batch=2,
@@ -91,7 +98,7 @@ BUILDS: dict[str, Config] = {
         tree_stages=2,
     ),
     "two elements": _build(
-        uop_bytes=8, inp_bytes=8, wgt_bytes=64, acc_bytes=64, bus_bits=128, fetch_chunk=1, token_bits=2
+        inp_bytes=8, wgt_bytes=64, acc_bytes=64, bus_bits=128, fetch_chunk=1, token_bits=2
     ),
     "two of inp": _build(inp_bytes=8, bus_bits=256, outstanding=2, stores_in_flight=1, max_burst_beats=8),
     "few micro-ops": _build(uop_bytes=8, loads_in_flight=2, compute_queue=2, load_queue=2, token_bits=1),

@@ -1,26 +1,24 @@
 """A browser, and pages opened in it."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+from tests import tools
 
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
-    """A headless Chromium; without one the test is skipped, and says what is missing."""
-    playwright = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is missing: pip install playwright"
-    )
-    path = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if path is None:
-        pytest.skip("Chromium is missing: apt-get install chromium")
-    with playwright.sync_playwright() as run:
-        browser = run.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+    """A headless Chromium."""
+    tools.needs("chromium")
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415  # not everybody has it
+
+    with sync_playwright() as run:
+        browser = run.chromium.launch(
+            executable_path=tools.chromium(), args=["--no-sandbox", "--disable-gpu"]
+        )
         yield browser
         browser.close()
 

@@ -9,11 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.config import NAMED, Config
+from accel.errors import AccelError
 from accel.faults import Cause
 from accel.isa import Instruction, Unit
 from accel.sim.timing.model import TimingRun, simulate_timing
 from accel.views.activity import activity
+from accel.views.scene import scene
 from accel.views.states import Activity, State
+from tests.expect import refused
+from tests.programs import gemm_program
 from tests.strategies import examples, programs, timings
 
 TINY = NAMED["tiny"]
@@ -76,3 +80,18 @@ def test_states_add_up_to_what_the_simulator_counts(sizes: dict[str, int]) -> No
     compare()
     assert any(ended)
     assert not all(ended)
+
+
+@pytest.mark.parametrize("timing", [{}, {"serial": 1}, {"read_latency": 9}])
+def test_the_hardware_is_seen_to_do_the_same(timing: dict[str, int]) -> None:
+    program = gemm_program(3, 9, 5)
+    hardware = program.run(backend="rtl", engine="pysim", record=True, **timing)
+    simulator = program.run(**timing)
+    assert scene(hardware).seen == scene(simulator).seen
+
+
+def test_hardware_that_was_not_recorded_cannot_be_looked_at() -> None:
+    unseen = gemm_program(3, 9, 5).run(backend="rtl", engine="pysim")
+    message = "the run on the backend 'rtl' was not recorded; pictures need 'sim', or 'rtl' with record=True"
+    with refused(AccelError, message):
+        scene(unseen)

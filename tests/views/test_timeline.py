@@ -212,7 +212,7 @@ def test_a_run_without_time_has_no_picture(picture: type[Report | Timeline | Tra
     functional = gemm_program().run(backend="functional")
     with refused(
         AccelError,
-        f"a {picture.what} is wanted of a run on the backend 'functional', which has no time; take 'sim'",
+        f"a {picture.what} is wanted of the backend 'functional', which has no time; take 'sim' or 'rtl'",
     ):
         picture(functional)
 

@@ -240,7 +240,10 @@ const accel = (() => {
       view.replaceChildren(element("rect", { x: 0, y: 0, width, height: bottom, class: "hit" }));
       drawAxis();
       drawOverview();
-      drawArrows(data.lanes.map(drawLane).some(detailed => detailed));
+      const detailed = data.lanes.map(drawLane), coarse = data.lanes.some((lane, n) => lane.rows && !detailed[n]);
+      drawArrows(detailed.includes(true));
+      note.textContent = chosen !== null ? summary(chosen)
+        : coarse ? "Lanes of many instructions show how much of the time is spent in each state; zoom in to see the instructions." : "";
       view.append(element("rect", { x: 0, y: overview, width: gutter - 1, height: axis, fill: "none" }));
       if (options.shown) options.shown(from, to);
     }
@@ -258,7 +261,6 @@ const accel = (() => {
 
     function select(index, told = false) {
       chosen = index;
-      note.textContent = index === null ? "" : summary(index);
       if (told && options.chosen) options.chosen(index);
       redraw();
     }

@@ -5,7 +5,7 @@
 // for the clock edge that ends it. Python calls the functions at the end of this file; none is called
 // once per cycle.
 
-#include "memory.h"
+#include "pages.h"
 #include "model.h"
 
 #include <cinttypes>
@@ -112,8 +112,7 @@ public:
         model.rst(1);
         for (int count = 0; count < 2; count++) {
             model.settle();
-            model.sample(now_++);
-            model.tick();
+            tick();
         }
         model.rst(0);
         reads_.clear();
@@ -137,9 +136,7 @@ public:
             if (recording && !model.halted())
                 observe();
         }
-        model.sample(now_);
-        model.tick();
-        now_++;
+        tick();
     }
 
     // A transfer on the control port; the machine goes on meanwhile.
@@ -162,6 +159,14 @@ public:
     bool quiet() const { return reads_.empty() && writes_.empty() && beats_.empty() && responses_.empty(); }
 
 private:
+    // The clock rises; in waves a cycle takes two units of time.
+    void tick() {
+        model.sample(2 * now_);
+        model.tick();
+        model.sample(2 * now_ + 1);
+        now_++;
+    }
+
     bool toss() { return random_() & 1; }
 
     // Cycles that an answer comes late.

@@ -1,0 +1,42 @@
+"""``accel completion``: what makes a shell complete commands, options and names."""
+
+import os
+
+import click
+from click.shell_completion import get_completion_class, shell_complete
+
+from accel.cli.common import check_name, write
+from accel.errors import AccelError
+
+VARIABLE = "_ACCEL_COMPLETE"
+"""Set by the shell's script when it asks for completions."""
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@click.argument("shell", required=False, metavar="[bash|zsh|fish]")
+def completion(shell: str | None) -> None:
+    """Print the script that makes a shell complete what is typed.
+
+    Without SHELL it is the one of $SHELL. Load it where your shell starts, as in ~/.bashrc.
+
+    \b
+    Example:
+      accel completion fish > ~/.config/fish/completions/accel.fish
+      eval "$(accel completion bash)"
+    """
+    name = shell or os.path.basename(os.environ.get("SHELL", ""))
+    check_name("shell", name, SHELLS)
+    found = get_completion_class(name)
+    assert found is not None
+    command = click.get_current_context().find_root().command
+    try:
+        write(found(command, {}, "accel", VARIABLE).source() + "\n")
+    except RuntimeError as error:  # a shell that is too old
+        raise AccelError(str(error)) from None
+
+
+def answer(command: click.Command) -> int | None:
+    """Complete what is typed, if it is the shell that calls; None if it is not."""
+    instruction = os.environ.get(VARIABLE)
+    return None if not instruction else shell_complete(command, {}, "accel", VARIABLE, instruction)

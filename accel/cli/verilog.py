@@ -1,0 +1,73 @@
+"""``accel verilog``: the hardware for other tools."""
+
+from pathlib import Path
+
+import click
+
+from accel.cli.common import (
+    busy,
+    config_option,
+    describe,
+    figures_table,
+    json_option,
+    parse_settings,
+    print_json,
+    set_option,
+    show,
+)
+from accel.config import load_config
+from accel.files import check_writable, write_atomically
+from accel.isa import check_encodable
+from accel.result import SCHEMA_VERSION
+
+
+@click.command()
+@config_option("vta")
+@set_option("geometry or timing")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The Verilog file.")
+@click.option(
+    "--memories",
+    type=click.Choice(["inline", "blackbox"]),
+    default="inline",
+    show_default=True,
+    help="Scratchpads as arrays, or as instances of a module 'accel_memory' of your own.",
+)
+@json_option
+def verilog(config: str, settings: tuple[str, ...], output: Path, memories: str, as_json: bool) -> None:
+    """Write the core as Verilog, for simulation and synthesis.
+
+    The module is 'accel': a clock, a synchronous reset, an AXI4 manager, an AXI4-Lite subordinate and an
+    interrupt. docs/simulation.md shows how to simulate it.
+
+    \b
+    Example:
+      accel verilog --config ecp5 -o accel.v
+      accel verilog --config vta --set bus_bits=128 --memories blackbox -o accel.v
+    """
+    from accel.hw.verilog import core_verilog  # noqa: PLC0415  # Amaranth takes a while to import
+
+    check_writable(output)
+    machine = load_config(config).override(parse_settings(settings))
+    check_encodable(machine)
+    with busy("writing Verilog"):
+        text = core_verilog(machine, memories="blackbox" if memories == "blackbox" else "inline")
+    write_atomically(output, text.encode())
+    figures = {
+        "schema_version": SCHEMA_VERSION,
+        "config": machine.name,
+        "module": "accel",
+        "memories": memories,
+        "lines": len(text.splitlines()),
+        "output": str(output),
+    }
+    if as_json:
+        print_json(figures)
+        return
+    rows = [
+        ("machine", describe(machine)),
+        ("module", "accel"),
+        ("memories", memories),
+        ("lines", f"{figures['lines']:,}"),
+        ("written to", str(output)),
+    ]
+    show(figures_table(rows))

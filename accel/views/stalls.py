@@ -1,0 +1,227 @@
+"""What every unit did in every cycle of a run, and why it did nothing in the others.
+
+The rules are those of the timing contract.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from accel.config import Config
+from accel.isa import Instruction, Load, Loops, Unit
+from accel.order import Counter, pops
+from accel.timing import WRITE_DELAY, FetchBurst, fetch_bursts
+from accel.views.states import NOBODY, Beats, Flow, Reason, Span, State
+from accel.views.times import Move, Times, extents
+
+_QUEUES = {Unit.LOAD: Reason.LOAD_QUEUE, Unit.COMPUTE: Reason.COMPUTE_QUEUE, Unit.STORE: Reason.STORE_QUEUE}
+
+
+class Painter:
+    """The states of a unit, painted over what is still free, the most important first."""
+
+    def __init__(self, cycles: int) -> None:
+        self._free = [(0, cycles)] if cycles else []
+        self._spans: list[Span] = []
+
+    def paint(self, spans: Iterable[Span]) -> None:
+        """Give free cycles to the first of ``spans`` that holds them; starts and stops do not decrease."""
+        free: list[tuple[int, int]] = []
+        gaps = iter(self._free)
+        gap = next(gaps, None)
+        for span in spans:
+            while gap is not None and gap[1] <= span.start:
+                free.append(gap)
+                gap = next(gaps, None)
+            while gap is not None and gap[0] < span.stop:
+                start, stop = max(gap[0], span.start), min(gap[1], span.stop)
+                if gap[0] < start:
+                    free.append((gap[0], start))
+                if start < stop:
+                    whole = (start, stop) == span[:2]
+                    self._spans.append(span if whole else span._replace(start=start, stop=stop))
+                gap = (stop, gap[1]) if stop < gap[1] else next(gaps, None)
+        if gap is not None:
+            free += [gap, *gaps]
+        self._free = free
+
+    def rest(self, boundary: int) -> None:
+        """What is still free is idle: for want of work, behind ``boundary`` because all is done."""
+        self.paint([Span(0, boundary, State.IDLE, Reason.EMPTY, NOBODY, NOBODY)])
+        self._spans += [Span(a, b, State.IDLE, Reason.DONE, NOBODY, NOBODY) for a, b in self._free]
+        self._free = []
+
+    def spans(self) -> list[Span]:
+        """Everything painted, in order, neighbours of one kind joined."""
+        found: list[Span] = []
+        for span in sorted(self._spans):
+            if found and found[-1].stop == span.start and found[-1][2:] == span[2:]:
+                found[-1] = found[-1]._replace(stop=span.stop)
+            else:
+                found.append(span)
+        return found
+
+
+def fetch_spans(
+    times: Times, instructions: Sequence[Instruction], config: Config, address: int
+) -> list[Span]:
+    """What fetch did in every cycle of a run, and why it did nothing in the others.
+
+    Args:
+        address: of the first instruction.
+    """
+    arrivals = _arrivals(fetch_bursts(address, len(instructions), config), times.bursts[Unit.FETCH])
+    spans: list[Span] = []
+    free = 0
+    for index, instruction in enumerate(instructions):
+        arrival = arrivals[index] if index < len(arrivals) else times.cycles
+        handed = times.handed[index]
+        stop = times.cycles if handed is None else handed
+        ready = min(max(free, arrival), stop)
+        spans.append(Span(free, ready, State.MEMORY, Reason.ARRIVAL, index, NOBODY))
+        reason = Reason.SERIAL if config.serial else _QUEUES.get(instruction.unit, Reason.EMPTY)
+        other = index - 1 if config.serial else NOBODY
+        spans.append(Span(ready, stop, State.TOKEN, reason, index, other))
+        if handed is None:
+            break
+        spans.append(Span(handed, handed + 1, State.BUSY, Reason.WORK, index, NOBODY))
+        free = handed + 1
+    painter = Painter(times.cycles)
+    painter.paint(span for span in spans if span.start < span.stop)
+    painter.rest(0)
+    return painter.spans()
+
+
+def _arrivals(planned: Sequence[FetchBurst], bursts: Sequence[Beats]) -> list[int]:
+    """First cycle in which each instruction can be handed out, as far as it was read."""
+    return [
+        burst.start + beat + WRITE_DELAY
+        for plan, burst in zip(planned, bursts, strict=False)
+        for beat in plan.arrival
+    ]
+
+
+def unit_spans(
+    unit: Unit,
+    times: Times,
+    instructions: Sequence[Instruction],
+    config: Config,
+    moves: Sequence[Move],
+    sources: dict[tuple[int, Counter], Flow],
+) -> list[Span]:
+    """What a unit behind a queue did in every cycle of a run, and why it did nothing in the others.
+
+    Args:
+        moves: what its instructions move over the bus.
+        sources: who pushed the token that an instruction pops.
+    """
+    moved = extents(moves)
+    ready = _ready(unit, times, instructions, config)
+    flights: list[Span] = []
+    waits: list[Span] = []
+    blocked: list[Span] = []
+    for index in times.order[unit]:
+        handed, start, retire = times.handed[index], times.start[index], times.retire[index]
+        if index not in ready or handed is None:
+            break
+        begin = times.cycles if start is None else start
+        blocked.append(Span(handed + 1, ready[index], State.IDLE, Reason.OCCUPIED, index, NOBODY))
+        waits.append(_wait(ready[index], begin, index, instructions[index], sources))
+        if start is None or isinstance(instructions[index], Loops):
+            continue
+        stop = times.cycles if retire is None else retire + 1
+        a, b = (min(cycle, stop) for cycle in moved.get(index, (stop, stop)))
+        flights += [
+            Span(start, a, State.MEMORY, Reason.FIRST_BEAT, index, NOBODY),
+            Span(a, b, State.MEMORY, Reason.NEXT_BEAT, index, NOBODY),
+            Span(b, stop, State.MEMORY, Reason.LAST_WRITE, index, NOBODY),
+        ]
+    painter = Painter(times.cycles)
+    painter.paint(Span(a, b, State.BUSY, Reason.WORK, index, NOBODY) for a, b, index in moves)
+    painter.paint(_in_order(flights))
+    painter.paint(span for span in waits if span.start < span.stop)
+    painter.paint(_in_order(blocked))
+    starts = [times.start[index] for index in times.order[unit]]
+    painter.rest(max((start for start in starts if start is not None), default=0))
+    return painter.spans()
+
+
+def _in_order(spans: Iterable[Span]) -> list[Span]:
+    """Spans cut so that none starts before the one before it stops."""
+    found: list[Span] = []
+    reached = 0
+    for span in spans:
+        start = max(reached, span.start)
+        if start < span.stop:
+            found.append(span._replace(start=start))
+            reached = span.stop
+    return found
+
+
+def _wait(
+    ready: int,
+    start: int,
+    index: int,
+    instruction: Instruction,
+    sources: dict[tuple[int, Counter], Flow],
+) -> Span:
+    """Waiting for the token that comes last."""
+    counters = pops(instruction)
+    if not counters:
+        return Span(ready, ready, State.TOKEN, Reason.WORK, index, NOBODY)
+    flows = [(c, sources.get((index, c))) for c in counters]
+    missing = [c for c, flow in flows if flow is None]
+    present = [flow for _, flow in flows if flow is not None]
+    if present and not (missing and start > max(flow.pushed for flow in present) + 1):
+        late = max(present, key=lambda flow: flow.pushed)
+        return Span(ready, start, State.TOKEN, Reason.of_counter(late.counter), index, late.source)
+    return Span(ready, start, State.TOKEN, Reason.of_counter(missing[0]), index, NOBODY)
+
+
+def _ready(unit: Unit, times: Times, instructions: Sequence[Instruction], config: Config) -> dict[int, int]:
+    """The first cycle in which each instruction headed its queue and its unit could accept it."""
+    granted: dict[int, int] = {burst.instruction: burst.grant for burst in times.bursts[unit]}
+    limit = {Unit.LOAD: config.loads_in_flight, Unit.STORE: config.stores_in_flight}.get(unit, 1)
+    found: dict[int, int] = {}
+    order = times.order[unit]
+    for place, index in enumerate(order):
+        handed = times.handed[index]
+        assert handed is not None
+        ready = handed + 1
+        if place:
+            before = order[place - 1]
+            begun = times.start[before]
+            if begun is None:
+                break
+            if unit is Unit.COMPUTE:
+                free = _compute_free(before, begun, instructions, times, index)
+            else:
+                free = granted.get(before, begun) + 1
+            ready = max(ready, free)
+        if unit is not Unit.COMPUTE:
+            recent = order[max(0, place - limit) : place]
+            for one in recent:
+                full = len(recent) == limit and one == recent[0]
+                if full or _overlap(instructions[one], instructions[index]):
+                    done = times.retire[one]
+                    ready = max(ready, times.cycles if done is None else done + 1)
+        found[index] = min(ready, times.cycles)
+    return found
+
+
+def _compute_free(
+    before: int, begun: int, instructions: Sequence[Instruction], times: Times, index: int
+) -> int:
+    one = instructions[before]
+    if isinstance(one, Loops) and isinstance(instructions[index], Loops):
+        return begun + max(1, one.uop_count)
+    retire = times.retire[before]
+    return times.cycles if retire is None else retire + 1
+
+
+def _overlap(one: Instruction, other: Instruction) -> bool:
+    """Whether two LOADs fill overlapping ranges of one scratchpad."""
+    if not (isinstance(one, Load) and isinstance(other, Load)) or one.memory != other.memory:
+        return False
+    return (
+        one.sram_base < other.sram_base + other.sram_elements
+        and other.sram_base < one.sram_base + one.sram_elements
+    )

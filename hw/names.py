@@ -1,0 +1,106 @@
+"""Names for people who look at waves: instructions and states as ASCII text. For simulation only."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from amaranth.hdl import Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+from accel.config import Config
+from accel.hw.layouts import view
+from accel.isa import CLASSES, Alu, AluOp, Instruction, Load, Memory, Opcode, Store, Transfer, Unit
+from accel.order import WORKERS
+
+STATES = ("idle", "busy", "memory", "token")
+"""Where a unit's cycle goes, as its counters have it."""
+NOTHING = "-"
+
+
+def mnemonics() -> Iterator[tuple[int, int | None, str]]:
+    """Opcode, memory or ALU operation where it has one, and name of every instruction."""
+    for opcode, cls in CLASSES.items():
+        if cls in (Load, Store):
+            for memory in Memory:
+                transfer: Transfer = Load(memory=memory) if cls is Load else Store(memory=memory)
+                yield opcode, memory, transfer.mnemonic
+        elif cls is Alu:
+            for operation in AluOp:
+                yield opcode, operation, Alu(alu_op=operation).mnemonic
+        else:
+            yield opcode, None, Opcode(opcode).name
+
+
+LENGTH = max(len(name) for _, _, name in mnemonics())
+"""Characters of the longest name."""
+
+
+_STATE_LENGTH = max(map(len, STATES))
+
+
+def named_signals() -> Iterator[tuple[str, int]]:
+    """Name and width of every text of :class:`Names`."""
+    for unit in Unit:
+        yield f"{unit.label}_state", 8 * _STATE_LENGTH
+        yield f"{unit.label}_next", 8 * LENGTH
+        if unit in WORKERS:
+            yield f"{unit.label}_last", 8 * LENGTH
+
+
+def ascii_code(text: str, length: int) -> int:
+    """Text as a number, the first character in the highest byte, with blanks behind it."""
+    return int.from_bytes(text.ljust(length).encode("ascii"), "big")
+
+
+def _text(name: str, length: int) -> Signal:
+    return Signal(8 * length, name=name, attrs={"keep": 1})
+
+
+class Names(wiring.Component):
+    """``{unit}_state``; of load, compute and store the instruction that heads the queue, ``{unit}_next``, and
+    the one started last, ``{unit}_last``; ``fetch_next``, what is handed out.
+
+    Inputs: of each unit whether it is ``busy`` or waits for ``memory`` or a ``token``, the ``word`` of its
+    next instruction and whether it is ``valid``, and whether it is taken (``start``).
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        ports: dict[str, Any] = {}
+        for unit in Unit:
+            ports |= {f"{unit.label}_{state}": In(1) for state in STATES[1:]}
+            ports |= {f"{unit.label}_valid": In(1), f"{unit.label}_word": In(Instruction.BITS)}
+            ports[f"{unit.label}_start"] = In(1)
+        super().__init__(ports)
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        for unit in Unit:
+            state = _text(f"{unit.label}_state", _STATE_LENGTH)
+            m.d.comb += state.eq(ascii_code("idle", _STATE_LENGTH))
+            for position, name in enumerate(STATES[1:]):
+                there = getattr(self, f"{unit.label}_{name}")
+                with m.If(there) if position == 0 else m.Elif(there):
+                    m.d.comb += state.eq(ascii_code(name, _STATE_LENGTH))
+            following = self._name(m, unit)
+            if unit in WORKERS:
+                last = _text(f"{unit.label}_last", LENGTH)
+                with m.If(getattr(self, f"{unit.label}_start")):
+                    m.d.sync += last.eq(following)
+        return m
+
+    def _name(self, m: Module, unit: Unit) -> Signal:
+        """The name of the unit's next instruction."""
+        word: Value = getattr(self, f"{unit.label}_word")
+        alu, transfer = view(Alu, self._config, word), view(Load, self._config, word)
+        name = _text(f"{unit.label}_next", LENGTH)
+        m.d.comb += name.eq(ascii_code("UNKNOWN", LENGTH))
+        with m.If(~getattr(self, f"{unit.label}_valid")):
+            m.d.comb += name.eq(ascii_code(NOTHING, LENGTH))
+        for opcode, detail, text in mnemonics():
+            same = alu.opcode == opcode
+            if detail is not None:
+                same &= (alu.alu_op if opcode == Opcode.ALU else transfer.memory) == detail
+            with m.Elif(same):
+                m.d.comb += name.eq(ascii_code(text, LENGTH))
+        return name

@@ -1,0 +1,88 @@
+"""The example that users start from: the steps of its workflow, but for the installation, run as they are."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cocotb.simulators import TOOLS
+from tests.tools import needs
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "docs" / "simulation"
+JOB: Any = yaml.safe_load((EXAMPLE / "workflow.yml").read_text(encoding="utf-8"))["jobs"]["simulate"]
+STEPS = {step["name"]: step["run"] for step in JOB["steps"] if "run" in step}
+
+
+class Runner:
+    """What GitHub's runner does with a step that is a script."""
+
+    def __init__(self, folder: Path, **variables: str) -> None:
+        self.folder = folder
+        self._path, self._env = folder / "github_path", folder / "github_env"
+        self._path.touch()
+        self._env.touch()
+        programs = folder / "programs"
+        programs.mkdir()
+        for name, module in {"accel": "-m accel", "pytest": "-m pytest", "python": ""}.items():
+            (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
+            (programs / name).chmod(0o755)
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COCOTB_"))}
+        self._variables = inherited | {"PYTHONPATH": str(ROOT)} | variables
+        self._variables["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
+
+    def run(self, script: str) -> None:
+        """A step; it must succeed."""
+        added = self._path.read_text().split()
+        path = os.pathsep.join([*reversed(added), self._variables["PATH"]])
+        lines = self._env.read_text().splitlines()
+        done = subprocess.run(
+            ["bash", "-e", "-c", script],
+            cwd=self.folder,
+            env=self._variables
+            | {"PATH": path, "GITHUB_PATH": str(self._path), "GITHUB_ENV": str(self._env)}
+            | dict(line.split("=", 1) for line in lines),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("simulator", JOB["strategy"]["matrix"]["simulator"])
+def test_the_workflow_simulates_the_core(simulator: str, tmp_path: Path) -> None:
+    needs(TOOLS[simulator])
+    shutil.copy(EXAMPLE / "test_core.py", tmp_path)
+    assert JOB["env"] == {"SIM": "${{ matrix.simulator }}"}
+    runner = Runner(tmp_path, SIM=simulator)
+    for name, script in STEPS.items():
+        if name != "Install":
+            runner.run(script)
+    assert list(tmp_path.glob(f"build_{simulator}/*.xml"))
+
+
+def test_the_workflow_installs_what_the_example_imports() -> None:
+    packages = set(re.findall(r"^pip install (.*)$", STEPS["Install"], re.M)[0].replace('"', "").split())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    tested = {re.match(r"[\w-]+", text)[0] for text in project["optional-dependencies"]["test"]}  # type: ignore[index]
+    assert packages - {"accel[rtl]"} <= tested
+    imported = re.findall(
+        r"^(?:import|from) (\w+)", (EXAMPLE / "test_core.py").read_text(encoding="utf-8"), re.M
+    )
+    third_party = {name for name in imported if name not in sys.stdlib_module_names}
+    assert third_party == {"accel", "cocotb", "cocotb_tools", "cocotbext", "numpy"}
+    assert {"accel[rtl]", "cocotb", "cocotbext-axi"} <= packages
+
+
+def test_the_document_shows_what_the_workflow_does() -> None:
+    document = (ROOT / "docs" / "simulation.md").read_text(encoding="utf-8")
+    assert STEPS["Export"].strip() in document
+    for simulator in JOB["strategy"]["matrix"]["simulator"]:
+        assert f"SIM={simulator} {STEPS['Simulate'].strip()}" in document

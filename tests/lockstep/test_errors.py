@@ -1,0 +1,102 @@
+"""What no simulator shows: answers of the bus that are errors."""
+
+from functools import cache
+
+import pytest
+
+import accel
+from accel.config import NAMED
+from accel.errors import MachineError
+from accel.faults import Cause
+from accel.hardware import raise_if_bad, run_on_hardware
+from accel.hw.engines.run import Behaviour, HardwareRun
+from accel.isa import Unit
+from accel.lockstep import compare, scope_of
+from accel.program import Program
+from accel.sim.functional.scratchpads import Scratchpads
+from accel.sim.timing.model import TimingRun
+from accel.sim.timing.port import BurstRecord
+from tests.lockstep.builds import built
+
+MAX_CYCLES = 1 << 20
+
+
+@cache
+def program() -> Program:
+    """A few bursts of every unit, several of them in flight."""
+    workload = accel.gemm(9, 17, 10, bias=True, shift=5)
+    return accel.build(workload, NAMED["tiny"].override({"read_latency": 9, "write_latency": 5}), vthreads=2)
+
+
+@cache
+def simulated() -> TimingRun:
+    found = program().execute(program().dram(), Scratchpads.random(program().config, 0))
+    assert found.timing is not None
+    assert found.timing.stop is None
+    return found.timing
+
+
+def bursts(*, writes: bool) -> list[BurstRecord]:
+    """In the order in which the bus sees them."""
+    found = [b for b in simulated().bursts if (b.unit is Unit.STORE) is writes]
+    return sorted(found, key=lambda burst: burst.grant)
+
+
+def run(behaviour: Behaviour) -> HardwareRun:
+    one = program()
+    pads = Scratchpads.random(one.config, 0)
+    engine = built(one.config)
+    return run_on_hardware(
+        one, one.dram(), pads, engine, max_cycles=MAX_CYCLES, behaviour=behaviour, record=True
+    )
+
+
+def assert_stops(found: HardwareRun, burst: BurstRecord, cycle: int) -> None:
+    """With the right error, and exactly what happens up to its cycle."""
+    assert (found.cause, found.index, found.cycles) == (Cause.BUS, burst.instruction, cycle)
+    assert found.events() == [event for event in simulated().events() if event.cycle <= cycle]
+
+
+@pytest.mark.parametrize("number", range(15))
+def test_a_bad_read(number: int) -> None:
+    everything = bursts(writes=False)
+    burst = everything[number * len(everything) // 15]
+    beat = number % (burst.last - burst.first + 1)
+    behaviour = Behaviour(bad_read=everything.index(burst), bad_beat=beat)
+    assert_stops(run(behaviour), burst, burst.first + beat)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_bad_write(number: int) -> None:
+    everything = bursts(writes=True)
+    burst = everything[number * len(everything) // 6]
+    assert_stops(run(Behaviour(bad_write=everything.index(burst))), burst, burst.response)
+
+
+def test_the_bursts_are_of_every_unit() -> None:
+    assert {burst.unit for burst in bursts(writes=False)} == {Unit.FETCH, Unit.LOAD, Unit.COMPUTE}
+    assert len(bursts(writes=True)) >= 6
+
+
+def test_the_error_in_words() -> None:
+    burst = bursts(writes=True)[0]
+    found = run(Behaviour(bad_write=0))
+    message = rf"^instruction {burst.instruction} \(cycle {found.cycles}\): STORE.OUT: the memory answers "
+    with pytest.raises(MachineError, match=message) as error:
+        raise_if_bad(found, program().instructions, program().start.tokens, MAX_CYCLES)
+    assert (error.value.cause, error.value.index) == (Cause.BUS, burst.instruction)
+
+
+def test_the_next_run_is_not_concerned() -> None:
+    """Behind a run that ended with an error, without a reset; its tokens are cleared."""
+    one = program()
+    pads = Scratchpads.random(one.config, 0)
+    engine = built(one.config)
+    run_on_hardware(
+        one, one.dram(), pads, engine, max_cycles=MAX_CYCLES, behaviour=Behaviour(bad_read=7), record=True
+    )
+    engine.clear()
+    dram, expected = one.dram(), one.dram()
+    again = run_on_hardware(one, dram, pads, engine, max_cycles=MAX_CYCLES, record=True)
+    one.execute(expected, pads.copy())
+    assert compare(one, scope_of(one), simulated(), again, expected, dram) is None

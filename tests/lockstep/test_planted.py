@@ -1,0 +1,161 @@
+"""Faults planted into each unit are found: a late cycle, a wrong token, a wrong bit.
+
+The unit is put into a box that passes all its signals through but one.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Flow
+
+import accel
+from accel.config import NAMED, Config
+from accel.hw import core
+from accel.hw.engines.pysim import PysimEngine
+from accel.hw.flight import RetireLayout
+from accel.isa import Instruction, Store, Unit, class_slots
+from accel.lockstep import Difference, lockstep
+from accel.order import Counter, pushes
+from accel.program import Program
+
+Change = Callable[[Module, Value], Value]
+
+SMALL = NAMED["tiny"].override(
+    {
+        "uop_bytes": 64,
+        "inp_bytes": 64,
+        "wgt_bytes": 512,
+        "acc_bytes": 512,
+        "read_latency": 3,
+        "write_latency": 2,
+    }
+)
+"""Quick to fill."""
+
+
+class Box(wiring.Component):
+    """A unit with some of its signals changed on their way."""
+
+    def __init__(self, unit: wiring.Component, changes: dict[str, Change]) -> None:
+        self._unit = unit
+        self._changes = changes
+        super().__init__(dict(unit.signature.members))
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.unit = self._unit
+        for name, member in self.signature.members.items():
+            inner, outer = (Value.cast(getattr(owner, name)) for owner in (self._unit, self))
+            source, target = (outer, inner) if member.flow is Flow.In else (inner, outer)
+            m.d.comb += target.eq(self._changes.get(name, lambda m, value: value)(m, source))
+        return m
+
+
+def late(m: Module, value: Value) -> Value:
+    """A cycle later."""
+    before = Signal.like(value)
+    m.d.sync += before.eq(value)
+    return before
+
+
+def flipped(*bits: int) -> Change:
+    """With some bits inverted."""
+
+    def change(m: Module, value: Value) -> Value:
+        return value ^ Const(sum(1 << bit for bit in bits), len(value))
+
+    return change
+
+
+def without(bit: int) -> Change:
+    """With a bit zero."""
+
+    def change(m: Module, value: Value) -> Value:
+        return Cat(value[:bit], Const(0, 1), value[bit + 1 :])
+
+    return change
+
+
+def field_bit(cls: type[Any], name: str) -> int:
+    """The lowest bit of a field in an instruction."""
+    return next(slot.offset for slot in class_slots(cls, SMALL) if slot.name == name)
+
+
+def only_stores(bit: int) -> Change:
+    """An instruction with a bit inverted if it is a STORE."""
+
+    def change(m: Module, value: Value) -> Value:
+        is_store = value[:3] == int(Store.OPCODE)
+        return value ^ (is_store << bit)
+
+    return change
+
+
+_INDEX = next(iter(RetireLayout()))[1].width
+PUSH_PREV, PUSH_NEXT = _INDEX, _INDEX + 1
+FAULTS: dict[tuple[str, str], dict[str, Change]] = {
+    ("Fetch", "latency"): {"beat_valid": late, "beat_data": late},
+    ("Fetch", "token"): {"entry": without(field_bit(Instruction, "push_next"))},
+    ("Fetch", "data"): {"entry": only_stores(field_bit(Store, "sram_base"))},
+    ("Load", "latency"): {"beat_valid": late, "beat_data": late},
+    ("Load", "token"): {"retired": without(PUSH_NEXT)},
+    ("Load", "data"): {"beat_data": flipped(3)},
+    ("Compute", "latency"): {"beat_valid": late, "beat_data": late},
+    ("Compute", "token"): {"retired": without(PUSH_PREV)},
+    ("Compute", "data"): {"out_data": flipped(0)},
+    ("Store", "latency"): {"bvalid": late},
+    ("Store", "token"): {"retired": without(PUSH_PREV)},
+    ("Store", "data"): {"wdata": flipped(63)},
+}
+WHERE = {"latency": {"events"}, "token": {"events"}, "data": {"memory", "events"}}
+"""What shows each kind of fault."""
+
+
+@cache
+def program() -> Program:
+    """Every unit waits for every neighbour."""
+    return accel.build(accel.gemm(3, 8, 24, shift=3), SMALL, vthreads=1)
+
+
+def difference(monkeypatch: pytest.MonkeyPatch, unit: str, changes: dict[str, Change]) -> Difference | None:
+    """The first difference with a unit in a box."""
+    original = getattr(core, unit)
+    boxes = []
+
+    def boxed(config: Config) -> Box:
+        boxes.append(Box(original(config), changes))
+        return boxes[-1]
+
+    monkeypatch.setattr(core, unit, boxed)
+    with PysimEngine(SMALL) as engine:
+        found = lockstep(program(), engine)
+    assert len(boxes) == 1
+    return found.difference
+
+
+@pytest.mark.parametrize("unit", sorted({unit for unit, _ in FAULTS}))
+def test_a_box_alone_changes_nothing(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert difference(monkeypatch, unit, {}) is None
+
+
+@pytest.mark.parametrize(("unit", "kind"), FAULTS)
+def test_a_planted_fault_is_found(unit: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = difference(monkeypatch, unit, FAULTS[unit, kind])
+    assert found is not None
+    assert found.what in WHERE[kind]
+    assert found.message
+
+
+def test_every_unit_has_a_fault_of_every_kind() -> None:
+    assert set(FAULTS) == {
+        (unit.name.capitalize(), kind) for unit in Unit for kind in ("latency", "token", "data")
+    }
+
+
+def test_the_program_has_tokens_of_every_kind() -> None:
+    instructions = program().instructions
+    assert {counter for one in instructions for counter in pushes(one)} == set(Counter)

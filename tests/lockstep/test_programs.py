@@ -1,0 +1,112 @@
+"""Compiled programs, the directed ones of ``tests/programs`` and other compilers' vectors."""
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import accel
+from accel.config import NAMED, RUN_FIELDS, Config
+from accel.faults import Cause
+from accel.lockstep import Lockstep, Scope, lockstep
+from accel.program import Program
+from accel.replays import load_any
+from tests.lockstep.builds import BUILDS, built, same_geometry
+
+FILES = sorted((Path(__file__).parents[1] / "programs").glob("*.s"))
+
+
+def assert_equal(program: Program, *, seed: int = 0, hostile: bool = False) -> Lockstep:
+    found = lockstep(program, built(program.config), seed=seed, hostile=hostile)
+    assert found.difference is None
+    return found
+
+
+def on(build: Config, program: Program) -> Program:
+    """The program with the timing of a build, and its own settings of the run."""
+    own = {name: getattr(program.config, name) for name in RUN_FIELDS}
+    return program.with_timing(replace(build, **own))
+
+
+# --- compiled --------------------------------------------------------------------------------------
+
+
+SHAPES = [
+    ("vta", (16, 16, 16)),
+    ("vta", (64, 64, 64)),
+    ("vta", (33, 50, 47)),
+    ("gemm8x8", (8, 8, 8)),
+    ("gemm8x8", (64, 64, 64)),
+    ("gemm8x8", (13, 21, 9)),
+    ("tiny", (1, 1, 1)),
+    ("tiny", (24, 40, 20)),
+]
+
+
+@cache
+def gemm(config: str, shape: tuple[int, int, int], vthreads: int | None = None) -> Program:
+    return accel.build(accel.gemm(*shape, bias=True, shift=6), config, vthreads=vthreads)
+
+
+@pytest.mark.parametrize(("config", "shape"), SHAPES)
+@pytest.mark.parametrize("timing", [{}, {"serial": 1}, {"read_latency": 2, "write_latency": 1}], ids=str)
+def test_gemm(config: str, shape: tuple[int, int, int], timing: dict[str, int]) -> None:
+    program = gemm(config, shape)
+    found = assert_equal(program.with_timing(replace(program.config, **timing)))
+    assert (found.cause, found.scope) == (Cause.NONE, Scope.EVERYTHING)
+
+
+@pytest.mark.parametrize("vthreads", [1, 2, 4])
+@pytest.mark.parametrize("latency", [8, 200])
+def test_virtual_threads(vthreads: int, latency: int) -> None:
+    program = gemm("tiny", (32, 64, 32), vthreads)
+    assert_equal(program.with_timing(replace(program.config, read_latency=latency)))
+
+
+@pytest.mark.parametrize("build", same_geometry(NAMED["tiny"]))
+def test_gemm_on_other_timings(build: str) -> None:
+    assert_equal(on(BUILDS[build], gemm("tiny", (24, 40, 20), 1)))
+
+
+@pytest.mark.parametrize("config", ["vta", "gemm8x8", "tiny"])
+def test_hostile_memory(config: str) -> None:
+    assert_equal(gemm(config, dict(SHAPES)[config]), hostile=True, seed=5)
+
+
+# --- directed --------------------------------------------------------------------------------------
+
+
+@cache
+def directed(path: Path) -> Program:
+    return load_any(path)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_directed(path: Path) -> None:
+    """On every build of the program's geometry that can count the tokens it starts from."""
+    program = directed(path)
+    tokens = max(program.start.tokens)
+    names = [name for name in same_geometry(program.config) if tokens <= BUILDS[name].token_limit]
+    if program.config.hardware in {NAMED["vta"].hardware, NAMED["gemm8x8"].hardware}:
+        assert_equal(program)
+    else:
+        assert names, "tests/lockstep/builds.py has no build of this geometry"
+    for name in names:
+        changed = on(BUILDS[name], program)
+        assert_equal(changed)
+        assert_equal(changed, hostile=True)
+
+
+def test_directed_programs_end_in_every_way() -> None:
+    """A bad answer of the bus takes a memory that gives one: test_errors."""
+    causes = {program.expected.cause for program in map(directed, FILES) if program.expected is not None}
+    assert causes == set(Cause) - {Cause.BUS}
+
+
+# --- other compilers' ------------------------------------------------------------------------------
+
+
+def test_vectors(vector: Path) -> None:
+    found = assert_equal(load_any(vector), seed=1)
+    assert found.cause is Cause.NONE
