@@ -282,6 +282,16 @@ def test_a_header_that_claims_too_much_is_refused(tmp_path: Path) -> None:
         load_vector(folder)
 
 
+def test_a_header_that_hides_bytes_is_refused(tmp_path: Path) -> None:
+    """Whoever reads no more than the array does not come to the archive's checksum."""
+    path = write_vector(tmp_path / "v") / "dram_before.npz"
+    raw = bytearray(path.read_bytes())
+    raw[raw.rindex(b"\x93NUMPY") + 8] ^= 2  # the header's length
+    path.write_bytes(raw)
+    with pytest.raises(ProgramError, match="Bad CRC-32 for file 'data.npy'"):
+        load_test(path.parent)
+
+
 def test_members_that_are_no_arrays_are_refused(tmp_path: Path) -> None:
     folder = write_vector(tmp_path / "v", expect=None)
     with zipfile.ZipFile(folder / "expect.npz", "w") as archive:
