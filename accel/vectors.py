@@ -146,8 +146,8 @@ def _array(archive: zipfile.ZipFile, member: str) -> npt.NDArray[Any]:
     with archive.open(member) as file:
         try:
             found: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-        except ValueError:
-            raise ValueError(f"{member} in it is no array") from None
+        except ValueError as error:
+            raise ValueError(f"{member} in it is no array of numbers: {error}") from None
         if file.read(1):
             raise ValueError(f"{member} in it is longer than its array")
     return found

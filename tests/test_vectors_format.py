@@ -297,14 +297,13 @@ def test_members_that_are_no_arrays_are_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(folder / "expect.npz", "w") as archive:
         for name in ("addr", "length", "data"):
             archive.writestr(f"{name}.npy", b"text")
-    message = "expect.npz is damaged: addr.npy in it is no array"
-    with refused(ProgramError, f"vector {str(folder)!r}: {message}"):
+    with pytest.raises(ProgramError, match=r"expect\.npz is damaged: addr\.npy in it is no array of numbers"):
         load_vector(folder)
 
 
 def test_objects_are_not_unpickled(tmp_path: Path) -> None:
     folder = write_vector(tmp_path / "v", expect={"data": np.array([Malicious()], dtype=object)})
-    with pytest.raises(ProgramError, match=r"expect\.npz is damaged: Object arrays cannot be loaded"):
+    with pytest.raises(ProgramError, match=r"expect\.npz is damaged: data\.npy .* Object arrays cannot be loaded"):
         load_vector(folder)
 
 
