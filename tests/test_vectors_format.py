@@ -288,7 +288,7 @@ def test_a_header_that_hides_bytes_is_refused(tmp_path: Path) -> None:
     raw = bytearray(path.read_bytes())
     raw[raw.rindex(b"\x93NUMPY") + 8] ^= 2  # the header's length
     path.write_bytes(raw)
-    with pytest.raises(ProgramError, match="Bad CRC-32 for file 'data.npy'"):
+    with pytest.raises(ProgramError, match=r"Bad CRC-32 for file .data\.npy."):
         load_test(path.parent)
 
 
@@ -303,7 +303,7 @@ def test_members_that_are_no_arrays_are_refused(tmp_path: Path) -> None:
 
 def test_objects_are_not_unpickled(tmp_path: Path) -> None:
     folder = write_vector(tmp_path / "v", expect={"data": np.array([Malicious()], dtype=object)})
-    with pytest.raises(ProgramError, match=r"expect\.npz is damaged: data\.npy .* Object arrays cannot be loaded"):
+    with pytest.raises(ProgramError, match=r"data\.npy in it .* Object arrays cannot be loaded"):
         load_vector(folder)
 
 
