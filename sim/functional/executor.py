@@ -217,12 +217,10 @@ def run_functional(
         if index is None:
             break
         instruction = instructions[index]
-        fault = uop_limit_fault(instruction, run.uops, max_uops)
-        if fault is None and checked is None:
-            fault = executor.execute(instruction)
-        elif fault is None and checked is not None:
-            wrong = checked[index]
-            fault = executor.execute_checked(instruction) if wrong is None else (0, wrong)
+        wrong = instruction_fault(instruction, executor.config) if checked is None else checked[index]
+        fault = (0, wrong) if wrong is not None else uop_limit_fault(instruction, run.uops, max_uops)
+        if fault is None:
+            fault = executor.execute_checked(instruction)
         if fault is None:
             stepper.run(index)
             fault = _overflow_fault(stepper, index, executor.config) if overflows else None
