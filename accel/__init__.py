@@ -2,6 +2,7 @@
 
 from accel import te
 from accel.compiler.conv import conv2d
+from accel.compiler.conv_transpose import conv2d_transpose
 from accel.compiler.pool import avg_pool2d, global_avg_pool2d, max_pool2d
 from accel.compiler.workload import Workload, dense, gemm
 from accel.config import Config
@@ -58,6 +59,7 @@ __all__ = [
     "avg_pool2d",
     "build",
     "conv2d",
+    "conv2d_transpose",
     "dense",
     "gemm",
     "global_avg_pool2d",

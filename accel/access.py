@@ -75,16 +75,21 @@ def reached(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np.in
     the depth are represented by at least one such index.
     """
     depth = shape.depths[operand]
-    found = np.unique(uops[:, operand])
+    found = _distinct(uops[:, operand])
     for count, factor in (
         (shape.iter_out, shape.factors[2 * operand]),
         (shape.iter_in, shape.factors[2 * operand + 1]),
     ):
         if factor and count > 1:
             steps = np.arange(min(count, depth // factor + 2), dtype=np.int64) * factor
-            found = np.unique(found[:, None] + steps)
+            found = _distinct((found[:, None] + steps).reshape(-1))
             found = found[: np.searchsorted(found, depth) + 1]
     return found.astype(np.intp)
+
+
+def _distinct(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Sorted distinct values, none of them far beyond a scratchpad's depth."""
+    return np.flatnonzero(np.bincount(indices))
 
 
 def index_fault(instruction: Loops, uops: UopArray, config: Config) -> tuple[int, Fault] | None:

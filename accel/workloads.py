@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from accel.compiler.conv import conv2d
+from accel.compiler.conv_transpose import conv2d_transpose
 from accel.compiler.pool import avg_pool2d, max_pool2d
 from accel.compiler.workload import Workload, dense, gemm
 from accel.errors import ShapeError, nearest
@@ -13,6 +14,7 @@ WORKLOADS: dict[str, Callable[..., Workload]] = {
     "gemm": gemm,
     "dense": dense,
     "conv2d": conv2d,
+    "conv2d_transpose": conv2d_transpose,
     "avg_pool2d": avg_pool2d,
     "max_pool2d": max_pool2d,
 }

@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from accel.compiler.candidate import Candidate
-from accel.compiler.conv_model import ConvModel, conv_shape
-from accel.compiler.conv_plans import THREAD_AXES, ConvTable, Sizes, fitting, part_sizes
+from accel.compiler.conv_model import ConvModel, conv_shape, part_sizes
+from accel.compiler.conv_plans import THREAD_AXES, ConvTable, Sizes, fitting
 from accel.compiler.conv_schedule import ConvPlan
 from accel.compiler.threads import check_threads
 from accel.compiler.workload import Workload
@@ -92,9 +92,9 @@ def _resized(model: ConvModel, plan: ConvPlan) -> Iterator[ConvPlan]:
     shape = model.shape
     for channels in _near(shape.channels, plan.channels):
         yield replace(plan, channels=channels)
-    for rows in _near(shape.rows, plan.rows):
+    for rows in _around(shape.tile_sizes(0, shape.rows), plan.rows):
         yield replace(plan, rows=rows)
-    for columns in _near(shape.columns, plan.columns):
+    for columns in _around(shape.tile_sizes(1, shape.columns), plan.columns):
         yield replace(plan, columns=columns)
     for depth in _near(shape.depth, plan.depth):
         yield replace(plan, depth=depth)
@@ -105,7 +105,11 @@ def _resized(model: ConvModel, plan: ConvPlan) -> Iterator[ConvPlan]:
 
 def _near(size: int, part: int) -> list[int]:
     """Sizes that cut into one or two parts more or less."""
-    every = part_sizes(size, size)
+    return _around(part_sizes(size, size), part)
+
+
+def _around(every: list[int], part: int) -> list[int]:
+    """A size and some next to it."""
     place = every.index(part)
     return every[max(0, place - 2) : place + 3]
 

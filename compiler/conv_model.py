@@ -56,6 +56,8 @@ class ConvShape:
         stride: of the output in rows and columns of what is loaded.
         skip: distance of the rows that are loaded.
         dilation: of the kernel in rows and columns of the input.
+        is_transposed: whether it is a transposed convolution.
+        up: rows and columns of the output for each of the input, in such a one.
         top, left: zeros in front of the input, which are neither loaded nor multiplied.
         weighted: whether there are weights; else one block is all that products need.
         bias: whether there is one.
@@ -76,6 +78,8 @@ class ConvShape:
     stride: tuple[int, int]
     skip: int
     dilation: tuple[int, int]
+    is_transposed: bool
+    up: tuple[int, int]
     top: int
     left: int
     weighted: bool
@@ -93,17 +97,42 @@ class ConvShape:
     def down(self) -> IntArray:
         """For each row of the output and of the kernel, whether they meet in a row of the input."""
         stride = self.stride[0] * self.skip
+        if self.is_transposed:
+            return _meet_transposed(self.rows, self.kernel[0], self.up[0], self.top, self.height)
         return _meet(self.rows, self.kernel[0], stride, self.dilation[0], self.top, self.height)
 
     @cached_property
     def across(self) -> IntArray:
         """For each column of the output and of the kernel, whether they meet in a column of the input."""
+        if self.is_transposed:
+            return _meet_transposed(self.columns, self.kernel[1], self.up[1], self.left, self.width)
         return _meet(self.columns, self.kernel[1], self.stride[1], self.dilation[1], self.left, self.width)
 
     def reach(self, way: int, outputs: Number, taps: Number | int) -> Number:
         """Rows (``way`` 0) or columns (1) of what is loaded that so many neighbours of the output and of the
         kernel meet, and what lies between."""
+        if self.is_transposed:
+            low, high = self._phases(way)
+            return -(-outputs // self.up[way]) - (-taps // self.up[way]) - 1 + high - low
         return (outputs - 1) * self.stride[way] + (taps - 1) * self.dilation[way] + 1
+
+    def start(self, way: int, output: int, tap: int) -> int:
+        """The first row or column of the padded input that outputs and taps from these on meet."""
+        if not self.is_transposed:
+            return output * self.stride[way] + tap * self.dilation[way]
+        before, up = (self.top, self.left)[way], self.up[way]
+        last = -(-self.kernel[way] // up) - 1
+        return output // up + before // up - last + self._phases(way)[0] + before
+
+    def _phases(self, way: int) -> tuple[int, int]:
+        """What differences of phases add to places in the input."""
+        up, before = self.up[way], (self.top, self.left)[way] % self.up[way]
+        return (before - up + 1) // up, (before + up - 1) // up
+
+    def tile_sizes(self, way: int, most: int) -> list[int]:
+        """Rows or columns of tiles of the output."""
+        size, up = (self.rows, self.columns)[way], self.up[way]
+        return [min(size, part * up) for part in part_sizes(-(-size // up), most)]
 
     @property
     def gemms(self) -> int:
@@ -132,22 +161,40 @@ def _meet(outputs: int, kernel: int, stride: int, dilation: int, before: int, si
     return ((place >= 0) & (place < size)).astype(np.int64)
 
 
+def _meet_transposed(outputs: int, kernel: int, up: int, before: int, size: int) -> IntArray:
+    place = np.arange(outputs)[:, None] + before - np.arange(kernel)
+    met: IntArray = ((place % up == 0) & (place >= 0) & (place < size * up)).astype(np.int64)
+    return met
+
+
+def part_sizes(size: int, most: int) -> list[int]:
+    """Sizes that cut ``size`` into different numbers of parts, ``most`` of them, spread evenly by ratio."""
+    every = sorted({-(-size // parts) for parts in range(1, size + 1)})
+    if len(every) <= most:
+        return every
+    picked = np.unique(np.geomspace(1, len(every), most).round().astype(int)) - 1
+    return [every[i] for i in picked]
+
+
 def conv_shape(workload: Workload, config: Config) -> ConvShape:
     """The shape of a convolution on a machine."""
     sizes = workload.parameters
     _, _, rows, columns = workload.output.shape
     window = workload.data.tensor.shape
     kernel = tuple(sizes["kernel"])
-    vertical, horizontal = sizes["stride"]
-    dilation = tuple(sizes["dilation"])
+    vertical, horizontal = up = sizes["stride"]
+    transposed = workload.name == "conv2d_transpose"
+    if transposed:
+        vertical = horizontal = 1
+    dilation = tuple(sizes.get("dilation", (1, 1)))
     reach = (kernel[0] - 1) * dilation[0] + 1
-    skip = vertical if rows > 1 and window[2] < (rows - 1) * vertical + reach else 1
+    skip = vertical if not transposed and rows > 1 and window[2] < (rows - 1) * vertical + reach else 1
     top, left, _, _ = sizes["padding"]
     merged = merged_groups(workload, config)
     length = merged.inputs * kernel[0] * kernel[1]
     return ConvShape(
         groups=merged.count,
-        weighted="groups" in sizes,
+        weighted=workload.is_product,
         batches=-(-sizes["N"] // config.batch),
         channels=-(-merged.outputs // config.block_out),
         depth=-(-merged.inputs // config.block_in),
@@ -159,6 +206,8 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
         stride=(vertical // skip, horizontal),
         skip=skip,
         dilation=(dilation[0], dilation[1]),
+        is_transposed=transposed,
+        up=(up[0], up[1]) if transposed else (1, 1),
         top=top,
         left=left,
         bias=workload.bias is not None,
@@ -577,9 +626,9 @@ class _Walk:
             row, column = self.rows[tile.row], self.columns[tile.column]
             found.append(
                 model.loaded(
-                    row.begin * shape.stride[0] + kernel.begin * shape.dilation[0],
+                    shape.start(0, row.begin, kernel.begin),
                     shape.reach(0, row.size, kernel.size),
-                    column.begin * shape.stride[1],
+                    shape.start(1, column.begin, 0),
                     shape.reach(1, column.size, shape.kernel[1]),
                     depth.size,
                 )

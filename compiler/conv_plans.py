@@ -7,7 +7,7 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from accel.compiler.conv_model import ConvShape
+from accel.compiler.conv_model import ConvShape, part_sizes
 from accel.compiler.conv_schedule import ConvPlan, Outer, ThreadAxis
 from accel.compiler.plans import BoolArray, FloatArray, IntArray
 from accel.config import Config
@@ -204,22 +204,13 @@ def fitting(shape: ConvShape, config: Config, threads: Sequence[int]) -> ConvTab
     """All plans that fit and are useful."""
     table = ConvTable.grid(
         part_sizes(shape.channels, 16),
-        part_sizes(shape.rows, 24),
-        part_sizes(shape.columns, 8),
+        shape.tile_sizes(0, 24),
+        shape.tile_sizes(1, 8),
         part_sizes(shape.depth, 12),
-        sorted({1, shape.kernel[0]}),
+        [shape.kernel[0]] if shape.is_transposed else sorted({1, shape.kernel[0]}),
         threads,
         range(len(THREAD_AXES)),
         range(len(OUTERS)),
     )
     sizes = Sizes(shape, config, table)
     return table.take(sizes.fits() & sizes.useful())
-
-
-def part_sizes(size: int, most: int) -> list[int]:
-    """Sizes that cut ``size`` into different numbers of parts, ``most`` of them, spread evenly by ratio."""
-    every = sorted({-(-size // parts) for parts in range(1, size + 1)})
-    if len(every) <= most:
-        return every
-    picked = np.unique(np.geomspace(1, len(every), most).round().astype(int)) - 1
-    return [every[i] for i in picked]

@@ -45,7 +45,7 @@ class MergedGroups:
 def merged_groups(workload: Workload, config: Config) -> MergedGroups:
     """The groups of a convolution as a machine does them; in pooling each channel is one."""
     _, channels, _, _ = workload.output.shape
-    count = workload.parameters.get("groups", channels)
+    count = workload.parameters.get("groups", 1 if workload.is_product else channels)
     rows, columns = channels // count, workload.data.tensor.shape[1] // count
     together = groups_to_merge(count, rows, columns, (config.block_out, config.block_in))
     return MergedGroups(
@@ -95,7 +95,7 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
         sums.set_scope(machine.acc_buffer)
         stages = [sums, s[s.cache_write(workload.output, machine.acc_buffer)]]
     merged = merged_groups(workload, machine.config)
-    if "groups" not in workload.parameters:
+    if not workload.is_product:
         sums.multiply_identity(sums.axis[1], merged.outputs)
     elif merged.together > 1:
         sums.merge_groups("c", merged.together)
@@ -116,7 +116,8 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
     data, weights = (s.tensor(read.tensor.name) for read in reads(sums.body))
     inp = _loaded_input(s, data, machine)
     wgt = s[s.cache_read(weights, machine.wgt_buffer)]
-    step = _tile_sums(sums, plan, machine)
+    up = tuple(workload.parameters["stride"]) if workload.name == "conv2d_transpose" else None
+    step = _tile_sums(sums, plan, machine) if up is None else _tile_phases(sums, plan, machine, up)
     inp.compute_at(sums, step)
     wgt.compute_at(sums, step)
     if bias is not None and plan.bias_stays:
@@ -126,15 +127,40 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
     return s
 
 
+def _tile_phases(stage: Stage, plan: ConvPlan, machine: MachineLike, up: tuple[int, ...]) -> IterVar:
+    """As :func:`_tile_sums`, of transposed convolutions: outputs and kernel in steps of the stride, so that a
+    phase of the output meets either all or none of the elements of a phase of the kernel."""
+    config = machine.config
+    n, o, y, x = stage.axis
+    c, dy, dx = stage.reduce_axis
+    nm, ni = stage.split(n, config.batch, names=("nm", "ni"))
+    om, oi = stage.split(o, config.block_out, names=("om", "oi"))
+    co, ct = stage.split(c, plan.depth * config.block_in, names=("co", "ct"))
+    cm, ci = stage.split(ct, config.block_in, names=("cm", "ci"))
+    phases, steps = [], []
+    for axis, names, stride in ((y, "y", up[0]), (x, "x", up[1]), (dy, "dy", up[0]), (dx, "dx", up[1])):
+        whole, phase = stage.split(axis, stride, names=(names + "m", names + "p"))
+        phases.append(phase)
+        steps.append(whole)
+    ym, xm, dym, dxm = steps
+    stage.reorder(co, *phases, nm, om, ym, xm, cm, dym, dxm, ni, oi, ci)
+    stage.tensorize(ni, machine.gemm)
+    if plan.threads == 1 or plan.thread_axis != "depth":
+        return co
+    _, thread = stage.split(co, plan.threads, names=("co", "cv"))
+    stage.bind(thread, thread_axis("vthread"))
+    return thread
+
+
 def _loaded_input(s: Schedule, data: Tensor, machine: MachineLike) -> Stage:
     """The stage that loads the input. Padding is neither loaded nor multiplied; rows may be skipped."""
     window = None if data in s.inputs else window_of(s[data].axis, s[data].body)
     if window is not None and not window.padded:
         s[data].set_scope(machine.inp_buffer)
         return s[data]
-    if window is not None:
+    if data not in s.inputs:
         s[data].compute_inline()
-        data = s.tensor(window.read.tensor.name)
+        data = s.tensor("data")
     return s[s.cache_read(data, machine.inp_buffer)]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from accel.compiler.emitters import alu, dma_copy2d, fill_zero
 from accel.compiler.expr import Const, Expr, IterVar
 from accel.compiler.guards import Ranges, alike, boxes
-from accel.compiler.linear import Linear, evaluate, linear, margin, variables
+from accel.compiler.linear import Linear, evaluate, linear, margins_of, variables
 from accel.compiler.memory import DramMap, DramTensor, block_count, place_buffers, row_major, transfer_memory
 from accel.compiler.nest import (
     Alu,
@@ -166,7 +166,7 @@ class Emission:
             inner: Node = node
             while isinstance(inner, For | Guard) and len(inner.body) == 1:
                 if isinstance(inner, Guard):
-                    margins += map(margin, inner.conditions)
+                    margins += (part for condition in inner.conditions for part in margins_of(condition))
                 elif inner.unrolled:
                     break
                 else:

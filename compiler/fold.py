@@ -20,6 +20,7 @@ there; one that could overflow a sum is refused, since the two forms would then 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import UnionType
 
 from accel.compiler.chain import IMMEDIATE_LOW
 from accel.compiler.expr import INT32_MAX, INT32_MIN
@@ -131,7 +132,7 @@ def _find(nodes: Sequence[Node], nest: Nest) -> _Epilogue | None:
     """The epilogue among the nodes of one body: reset, sums, then add, shift, maybe an add of bytes,
     two clips and a copy out."""
     leaves = [_leaf(node) for node in nodes]
-    for reset, leaf in enumerate(leaves):
+    for reset, leaf in enumerate(_leaf(node, through=For | Guard) for node in nodes):
         if not isinstance(leaf, Call) or leaf.form != "reset":
             continue
         sums = leaf.output.buffer
@@ -196,9 +197,11 @@ def _only_here(nodes: Sequence[Node], sums: Buffer, nest: Nest) -> bool:
     return sum(map(touches, walk_nodes(nodes))) == sum(map(touches, walk_nodes(nest.body)))
 
 
-def _leaf(node: Node) -> Node | None:
-    """The statement inside a perfect nest of loops, or None."""
-    while isinstance(node, For):
+def _leaf(node: Node, through: type[For] | UnionType = For) -> Node | None:
+    """The statement inside a perfect nest of loops, or None. A reset may stand behind guards, too: these only
+    cut off what no loop over the tile reaches."""
+    while isinstance(node, through):
+        assert isinstance(node, For | Guard)
         if len(node.body) != 1:
             return None
         node = node.body[0]

@@ -174,6 +174,12 @@ def margin(condition: Condition) -> Linear:
     return linear(Binary("-", Binary("-", limit, below), Const(1)))
 
 
+def margins_of(condition: Condition) -> list[Linear]:
+    """As :func:`margin`, one for each value that a minimum on the right is of: all of them must hold."""
+    below, limit = condition
+    return [margin((below, part)) for part in _alternatives("min", limit)]
+
+
 def guarded_bounds(index: Expr, conditions: Sequence[Condition]) -> tuple[int, int]:
     """Smallest and largest value where all conditions hold, of which only those on the index itself count."""
     low, high = bounds(index)

@@ -281,8 +281,9 @@ def _reach_of(index: Expr, outer: tuple[IterVar, ...], *, guarded: bool) -> _Rea
     if low < 0:
         start = simplify(Binary("+", start, Const(low)))
         high -= low
-    if any(isinstance(atom, Binary) for atom, _ in linear(index).terms if set(variables(atom)) & inner):
-        low, high = bounds(index)  # not linear in what runs: all that may occur
+    mixed = (set(variables(atom)) for atom, _ in linear(index).terms if isinstance(atom, Binary))
+    if any(used & inner and not used <= inner for used in mixed):
+        low, high = bounds(index)  # not linear in what runs, apart from what does not: all that may occur
         start, high = Const(low), high - low
     return _Reach(start, high + 1, guarded)
 

@@ -11,8 +11,7 @@ from itertools import product
 from typing import NamedTuple, get_args
 
 from accel.compiler.candidate import Candidate
-from accel.compiler.conv_model import Moved, moved
-from accel.compiler.conv_plans import part_sizes
+from accel.compiler.conv_model import Moved, moved, part_sizes
 from accel.compiler.model import Prediction
 from accel.compiler.pool import Taps
 from accel.compiler.pool_schedule import PoolPlan, PoolThreadAxis

@@ -90,7 +90,7 @@ def sliding(
         ShapeError: they are out of range, or the kernel is larger than the padded input.
     """
     return Sliding(
-        size, _pair("kernel", kernel), _pair("stride", stride), _sides(padding), _pair("dilation", dilation)
+        size, pair("kernel", kernel), pair("stride", stride), sides(padding), pair("dilation", dilation)
     )
 
 
@@ -121,23 +121,24 @@ def window(data: Tensor, slide: Sliding, skip: int = 1) -> Tensor:
     return compute((N, IC, rows, columns), element, name="window")
 
 
-def _pair(name: str, value: int | tuple[int, ...]) -> tuple[int, int]:
+def pair(name: str, value: int | tuple[int, ...], least: int = 1) -> tuple[int, int]:
     """A number for both directions, or one for each.
 
     Raises:
-        ShapeError: neither, or one below 1.
+        ShapeError: neither, or one below ``least``.
     """
     numbers = (value,) if type(value) is int else value
     if (
         not isinstance(numbers, Sequence)
         or len(numbers) not in (1, 2)
-        or any(type(n) is not int or n < 1 for n in numbers)
+        or any(type(n) is not int or n < least for n in numbers)
     ):
-        raise ShapeError(f"{name} is {_shown(value)}; it must be a positive integer or two of them")
+        kind = "a positive integer" if least == 1 else f"an integer from {least} on"
+        raise ShapeError(f"{name} is {_shown(value)}; it must be {kind} or two of them")
     return numbers[0], numbers[-1]
 
 
-def _sides(padding: int | tuple[int, ...]) -> tuple[int, int, int, int]:
+def sides(padding: int | tuple[int, ...]) -> tuple[int, int, int, int]:
     """Padding at the top, left, bottom and right.
 
     Raises:

@@ -51,6 +51,12 @@ class Workload:
         return reads(self.sums.op.body)[0]
 
     @property
+    def is_product(self) -> bool:
+        """Whether products are summed up, and not elements."""
+        assert isinstance(self.sums.op, Compute)
+        return len(reads(self.sums.op.body)) > 1
+
+    @property
     def factors(self) -> tuple[Read, Read]:
         """The two values whose products are summed: of the data and of the weights."""
         assert isinstance(self.sums.op, Compute)

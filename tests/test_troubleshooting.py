@@ -37,9 +37,9 @@ def product(tile: int = 8, *, cached: bool = True) -> te.Schedule:
     return s
 
 
-def used_twice() -> None:
+def two_results() -> None:
     x = te.placeholder((8, 8), "int32", name="x")
-    y = te.compute((8, 8), lambda i, j: te.max(x[i, j], x[i, j] >> 3), name="y", dtype="int8")
+    y = te.compute((8, 8), lambda i, j: te.max(x[i, j] + 1, x[i, j] >> 3), name="y", dtype="int8")
     s = te.create_schedule(y)
     stage = s[s.cache_write(y, MACHINE.acc_buffer)]
     s.cache_read(x, MACHINE.acc_buffer)
@@ -92,7 +92,7 @@ PROVOKED: list[Callable[[Path], object]] = [
     lambda _: accel.machine("gemm8x8", acc_bytes="64MiB"),
     lambda _: accel.build(product(cached=False), MACHINE),
     lambda _: accel.build(product(4), MACHINE),
-    lambda _: used_twice(),
+    lambda _: two_results(),
     lambda _: unregistered(),
     lambda _: accel.build(accel.gemm(8, 8, 200_000), MACHINE),
     lambda _: accel.build(accel.gemm(8, 8, 8), MACHINE).run(inp_bytes=1024),

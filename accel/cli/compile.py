@@ -24,7 +24,7 @@ from accel.cli.common import (
     show,
 )
 from accel.cli.explain import candidate_dict, candidates_table
-from accel.compiler import conv, workload
+from accel.compiler import conv, conv_transpose, workload
 from accel.compiler import pool as pools
 from accel.compiler.candidate import Candidate
 from accel.compiler.default import candidates
@@ -259,6 +259,79 @@ def conv2d(
             padding=padding,
             groups=groups,
             dilation=dilation,
+            bias=bias,
+            residual=residual,
+            relu=relu,
+            shift=shift,
+            clip=clip,
+        ),
+        **common,
+    )
+
+
+@compile_command.command()
+@click.option("-n", "--batch", type=int, default=1, show_default=True, help="Inputs in a batch.")
+@click.option("--ic", type=int, required=True, help="Input channels.")
+@click.option("--oc", type=int, required=True, help="Output channels.")
+@_pair_option("--size", "H[xW]", "Height and width of an input.", required=True)
+@_pair_option("--kernel", "KH[xKW]", "Size of the kernel.", required=True)
+@_pair_option(
+    "--stride",
+    "SY[xSX]",
+    "Distance in the output of neighbours in the input.",
+    default="1",
+    show_default=True,
+)
+@_padding_option("Cut off the output.")
+@_pair_option(
+    "--output-padding",
+    "PY[xPX]",
+    "Added to the output, below and on the right.",
+    default="0",
+    show_default=True,
+)
+@_machine_options("vta")
+@_epilogue_options("OC")
+@_residual_option
+@_clip_option
+@_program_options
+def conv2d_transpose(
+    batch: int,
+    ic: int,
+    oc: int,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    output_padding: tuple[int, ...],
+    bias: bool,
+    residual: bool,
+    relu: bool,
+    shift: int | None,
+    clip: tuple[int, int] | None,
+    **common: Any,
+) -> int:
+    """A transposed two-dimensional convolution on int8 operands, with int32 sums and an int8 result.
+
+    data is (N, IC, H, W), weight is (IC, OC, KH, KW), out is (N, OC, OH, OW) with
+    OH = (H - 1) * stride + KH + output padding - padding above and below. What follows the sums is as in
+    conv2d.
+
+    \b
+    Example:
+      accel compile conv2d-transpose --ic 64 --oc 32 --size 28 --kernel 4 --stride 2 --padding 1 -o up.accel
+    """
+    return _compile(
+        lambda: conv_transpose.conv2d_transpose(
+            batch,
+            ic,
+            size[0],
+            size[-1],
+            oc,
+            kernel,
+            stride=stride,
+            padding=padding,
+            output_padding=output_padding,
             bias=bias,
             residual=residual,
             relu=relu,

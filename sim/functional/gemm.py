@@ -22,6 +22,8 @@ _LARGEST_PRODUCT = 1 << 14
 """|int8 * int8| at most."""
 _LARGEST_VIEW = 1 << 26
 """Operand values gathered at once."""
+_MOST_PADDING = 4
+"""Times the products that are needed; beyond, groups of micro-ops are computed one by one."""
 
 
 class _View(NamedTuple):
@@ -146,19 +148,51 @@ def gemm_general(pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int
 
 
 def _accumulate(pads: Scratchpads, indices: UopArray) -> None:
-    indices = indices[np.argsort(indices[:, 2], kind="stable")]
-    dst, src, wgt = indices.T
-    batch, block_out = pads.acc.shape[1:]
-    products = np.empty((len(indices), batch, block_out), dtype=np.int32)
-    starts = np.flatnonzero(np.concatenate([[True], wgt[1:] != wgt[:-1]]))
-    x = pads.inp[src].astype(np.float64)
-    for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), len(wgt)], strict=True):
-        weights = pads.wgt[wgt[start]].astype(np.float64)
-        products[start:stop] = x[start:stop] @ weights.T
-    by_dst = np.argsort(dst, kind="stable")
+    """Products by weights, a matrix product for each; their sums by accumulator."""
+    dst, src, wgt = indices[_order(indices[:, 2])].T
+    starts = _starts(wgt)
+    counts = np.diff(starts, append=len(wgt))
+    x = pads.inp[src].astype(np.float32)  # exact, since block_in is at most 256
+    weights = pads.wgt[wgt[starts]].astype(np.float32).transpose(0, 2, 1)
+    if len(starts) * int(counts.max()) <= _MOST_PADDING * len(wgt):
+        products = _products_of_groups(x, weights, starts, counts)
+    else:
+        products = np.empty((len(wgt), *pads.acc.shape[1:]), dtype=np.int32)
+        for number, (start, count) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True)):
+            products[start : start + count] = x[start : start + count] @ weights[number]
+    by_dst = _order(dst)
     dst = dst[by_dst]
-    firsts = np.flatnonzero(np.concatenate([[True], dst[1:] != dst[:-1]]))
+    firsts = _starts(dst)
     pads.acc[dst[firsts]] += np.add.reduceat(products[by_dst], firsts, axis=0, dtype=np.int32)
+
+
+def _products_of_groups(
+    x: npt.NDArray[np.float32],
+    weights: npt.NDArray[np.float32],
+    starts: npt.NDArray[np.intp],
+    counts: npt.NDArray[np.intp],
+) -> npt.NDArray[np.int32]:
+    """``x[n] @ weights[g]`` for each n of group g, int32[n, batch, block_out]; groups are filled up to the
+    longest."""
+    _, batch, block_in = x.shape
+    groups, longest = len(starts), int(counts.max())
+    places = np.arange(len(x)) + np.repeat(np.arange(groups) * longest - starts, counts)
+    filled = np.zeros((groups * longest, batch, block_in), dtype=np.float32)
+    filled[places] = x
+    product = np.matmul(filled.reshape(groups, longest * batch, block_in), weights)
+    found: npt.NDArray[np.int32] = product.reshape(groups * longest, batch, -1)[places].astype(np.int32)
+    return found
+
+
+def _order(values: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """What sorts indices of a scratchpad; short integers are quickest."""
+    short = values.astype(np.uint16) if values.max() <= np.iinfo(np.uint16).max else values
+    return np.argsort(short, kind="stable")
+
+
+def _starts(values: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """Where runs of equal values begin."""
+    return np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
 
 
 def _floats(

@@ -247,6 +247,23 @@ DENSE = ["compile", "dense", "--ic", 20, "--oc", 9, "-o", "p.accel"]
             package.conv2d(1, 5, 6, 7, 9, 3, bias=True, residual=True, relu=True, shift=4),
         ),
         ([*DENSE, "--residual"], package.dense(1, 20, 9, residual=True)),
+        (
+            [
+                *CONV[:1],
+                "conv2d-transpose",
+                *CONV[2:],
+                "--stride",
+                "2x1",
+                "--output-padding",
+                "1x0",
+                "--relu",
+            ],
+            package.conv2d_transpose(1, 5, 6, 7, 9, 3, stride=(2, 1), output_padding=(1, 0), relu=True),
+        ),
+        (
+            [*CONV[:1], "conv2d-transpose", *CONV[2:], "--padding", "1,0", "--bias", "--shift", 4],
+            package.conv2d_transpose(1, 5, 6, 7, 9, 3, padding=(1, 0), bias=True, shift=4),
+        ),
         (DENSE, package.dense(1, 20, 9)),
         (
             [*DENSE, "--batch", 3, "--bias", "--relu", "--shift", 5, "--clip", "0,9"],

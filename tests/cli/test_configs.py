@@ -75,5 +75,6 @@ def test_a_file_that_is_not_json(content: str, accel: Shell) -> None:
 
 def test_a_number_without_end_is_no_number(accel: Shell) -> None:
     digits = "9" * 5000
-    message = f"batch is '{digits}'; it must be an integer, as 64, 0x40 or 64KiB"
+    whole = f"batch is '{digits}'; it must be an integer, as 64, 0x40 or 64KiB"
+    message = f"{whole[:1000]} ... {whole[-1000:]}"
     accel.refused("configs", "tiny", "--set", f"batch={digits}", message=message)

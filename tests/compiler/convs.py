@@ -1,6 +1,7 @@
 """Convolutions computed without the compiler, and random ones."""
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ def expected(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
     data, weight = (inputs[name].astype(np.int64) for name in ("data", "weight"))
     if workload.name == "dense":
         sums = data @ weight.T
+    elif workload.name == "conv2d_transpose":
+        sums = scattered(data, weight, sizes)
     else:
         top, left, bottom, right = sizes["padding"]
         down, across = sizes["stride"]
@@ -30,6 +33,18 @@ def expected(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
         parts = zip(np.split(windows, sizes["groups"], 1), np.split(weight, sizes["groups"]), strict=True)
         sums = np.concatenate([np.einsum("ncyxij,ocij->noyx", *part) for part in parts], axis=1)
     return epilogue(sums, inputs.get("bias"), sizes, inputs.get("residual"))
+
+
+def scattered(data: Array, weight: Array, sizes: Mapping[str, Any]) -> Array:
+    """Each input's multiple of the kernel added to the output, of which then the padding is cut off."""
+    (N, _, H, W), (_, OC, KH, KW) = data.shape, weight.shape
+    (SY, SX), (below, beside) = sizes["stride"], sizes["output_padding"]
+    top, left, bottom, right = sizes["padding"]
+    sums = np.zeros((N, OC, (H - 1) * SY + KH + below, (W - 1) * SX + KW + beside), dtype=np.int64)
+    for dy, dx in product(range(KH), range(KW)):
+        part = np.einsum("nchw,co->nohw", data, weight[:, :, dy, dx])
+        sums[:, :, dy : dy + (H - 1) * SY + 1 : SY, dx : dx + (W - 1) * SX + 1 : SX] += part
+    return sums[:, :, top : sums.shape[2] - bottom, left : sums.shape[3] - right]
 
 
 def epilogue(
@@ -55,8 +70,9 @@ def any_inputs(workload: accel.Workload, seed: int, bias: int = 1 << 20) -> dict
     """Operands over all of int8, and a bias of up to so much."""
     rng = np.random.default_rng(seed)
     shapes = {read.tensor.name: read.tensor.shape for read in workload.factors}
-    if "window" in shapes:
-        del shapes["window"]
+    if "data" not in shapes:
+        shapes.pop("window", None)
+        shapes.pop("spread", None)
         sizes = workload.parameters
         shapes["data"] = (sizes["N"], sizes["IC"], sizes["H"], sizes["W"])
     if workload.residual is not None:
@@ -111,5 +127,31 @@ def convolutions(draw: st.DrawFn, config: Config, most: int = 3) -> accel.Worklo
         stride=(draw(st.integers(1, 3)), draw(st.integers(1, 3))),
         padding=(top, left, bottom, right),
         dilation=dilation,
+        **draw(epilogues),
+    )
+
+
+@st.composite
+def transposed(draw: st.DrawFn, config: Config, most: int = 2) -> accel.Workload:
+    """Up to ``most`` blocks of channels; strides may be larger than the kernel."""
+
+    def line() -> tuple[int, ...]:
+        size, kernel, stride = draw(st.integers(1, 5)), draw(st.integers(1, 5)), draw(st.integers(1, 3))
+        added = draw(st.integers(0, stride - 1))
+        whole = (size - 1) * stride + kernel + added
+        before = draw(st.integers(0, min(kernel - 1, whole - 1)))
+        return size, kernel, stride, added, before, draw(st.integers(0, min(kernel - 1, whole - 1 - before)))
+
+    (height, width), kernel, stride, added, (top, left), (bottom, right) = zip(line(), line(), strict=True)
+    return accel.conv2d_transpose(
+        draw(st.integers(1, 2 * config.batch)) if config.batch < 8 else draw(st.sampled_from([1, 9])),
+        draw(st.integers(1, most * config.block_in)),
+        height,
+        width,
+        draw(st.integers(1, most * config.block_out)),
+        kernel,
+        stride=stride,
+        padding=(top, left, bottom, right),
+        output_padding=added,
         **draw(epilogues),
     )

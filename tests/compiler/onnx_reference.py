@@ -92,6 +92,12 @@ def onnx_result(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
             pads=list(sizes["padding"]),
             group=sizes["groups"],
         )
+    return _finished(graph, sums, workload, inputs)
+
+
+def _finished(graph: Graph, sums: str, workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
+    """What follows the sums."""
+    sizes = workload.parameters
     if workload.bias is not None:
         bias = inputs["bias"].reshape((1, -1) + (1,) * (len(workload.output.shape) - 2))
         sums = graph.node("Add", sums, graph.input("bias", bias))
@@ -102,6 +108,22 @@ def onnx_result(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
         other = graph.cast(graph.input("residual", inputs["residual"]), "float64")
         value = graph.node("Add", value, other)
     return graph.run(graph.cast(_clipped(graph, value, sizes), "int8"))
+
+
+def onnx_transposed(workload: accel.Workload, inputs: Mapping[str, Array]) -> Array:
+    """The output of a transposed convolution, whose sums float32 holds exactly if they are short."""
+    graph = Graph()
+    sizes = workload.parameters
+    operands = (graph.cast(graph.input(name, inputs[name]), "float32") for name in ("data", "weight"))
+    sums = graph.node(
+        "ConvTranspose",
+        *operands,
+        kernel_shape=list(sizes["kernel"]),
+        strides=list(sizes["stride"]),
+        pads=list(sizes["padding"]),
+        output_padding=list(sizes["output_padding"]),
+    )
+    return _finished(graph, graph.cast(sums, "int32"), workload, inputs)
 
 
 def onnx_maxima(workload: accel.Workload, data: Array) -> Array:

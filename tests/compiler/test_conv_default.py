@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import accel
 from accel.compiler.build import compile_schedule
 from accel.compiler.conv_default import conv_candidates
-from accel.compiler.conv_model import ConvModel, conv_shape
-from accel.compiler.conv_plans import ConvTable, Sizes, fitting, part_sizes
+from accel.compiler.conv_model import ConvModel, conv_shape, part_sizes
+from accel.compiler.conv_plans import ConvTable, Sizes, fitting
 from accel.compiler.conv_schedule import conv_schedule
 from accel.config import Config
 from accel.errors import ScheduleError

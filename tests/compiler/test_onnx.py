@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
-from tests.compiler.convs import any_inputs, convolutions, epilogues
-from tests.compiler.onnx_reference import onnx_maxima, onnx_means, onnx_result
+from tests.compiler.convs import any_inputs, convolutions, epilogues, transposed
+from tests.compiler.onnx_reference import onnx_maxima, onnx_means, onnx_result, onnx_transposed
 from tests.compiler.pools import pools, some_data
 from tests.strategies import examples
 
@@ -36,6 +36,18 @@ def test_dense(data: st.DataObject) -> None:
     config = machine.config
     sizes = [data.draw(st.integers(1, 3 * n)) for n in (config.batch, config.block_in, config.block_out)]
     same(accel.dense(*sizes, **data.draw(epilogues)), machine, data.draw(st.integers(0, 99)))
+
+
+@examples(40)
+@given(st.data())
+def test_transposed_convolutions(data: st.DataObject) -> None:
+    machine = accel.machine(data.draw(st.sampled_from(CONFIGS)))
+    workload = data.draw(transposed(machine.config))
+    inputs = any_inputs(workload, data.draw(st.integers(0, 99)))
+    want = onnx_transposed(workload, inputs)
+    for backend in ("functional", "sim"):
+        found = accel.build(workload, machine).run(inputs, backend=backend).outputs["out"]
+        np.testing.assert_array_equal(found, want)
 
 
 @examples(50)

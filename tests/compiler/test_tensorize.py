@@ -212,7 +212,7 @@ def refuse(s: Schedule, message: str) -> None:
         ),
         (
             lambda A, B, y, x, k: A[y // 2, k] * B[k, x],
-            "the block for gemm8x8: AL[yo*4+yi//2][ki] is indexed by yo*4+yi//2 in dimension 0; "
+            "the block for gemm8x8: AL[yi//2][ki] is indexed by yi//2 in dimension 0; "
             "w[i][k] needs one loop of the block there, with step 1",
         ),
         (

@@ -2,6 +2,7 @@
 
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,6 +82,18 @@ def test_sums_beyond_the_precision_of_float64_are_left_to_the_general_path() -> 
     for times, exact in ((1 << 36, True), (1 << 38, False)):
         found = gemm_box(Box((0, 0, 0), (Axis(times, (0, 0, 0)),)), MACHINE)
         assert (found is not None) == exact
+
+
+@pytest.mark.parametrize("shares", [(8, 8, 8, 8), (29, 1, 1, 1)], ids=["even", "uneven"])
+def test_micro_ops_without_a_pattern(shares: tuple[int, ...]) -> None:
+    """Those of one wgt element are computed together, whether all have about as many or not."""
+    rng = np.random.default_rng(5)
+    rows = np.stack([rng.integers(0, 4, 32), rng.integers(0, 4, 32), np.repeat(np.arange(4), shares)], axis=1)
+    rows = rng.permutation(rows)
+    instruction = Gemm(uop_end=32)
+    shape = loop_shape(instruction, MACHINE)
+    assert affine_box(rows, shape) is None
+    assert_same_effect(MACHINE, random_pads(rows), instruction)
 
 
 @pytest.mark.parametrize(("outer", "inner"), [(1, 1), (1, 2), (3, 1), (3, 64), (1 << 13, 1 << 13)])

@@ -1,0 +1,126 @@
+"""Transposed convolutions as tensor expressions."""
+
+from accel.compiler.epilogue import Epilogue
+from accel.compiler.expr import Condition, Const, Expr, Guarded, IterVar
+from accel.compiler.sliding import pair, sides
+from accel.compiler.tensor import Tensor, compute, placeholder, reduce_axis, sum
+from accel.compiler.workload import Workload, check_sizes
+from accel.errors import ShapeError
+
+
+def conv2d_transpose(
+    N: int,
+    IC: int,
+    H: int,
+    W: int,
+    OC: int,
+    kernel: int | tuple[int, ...],
+    *,
+    stride: int | tuple[int, ...] = 1,
+    padding: int | tuple[int, ...] = 0,
+    output_padding: int | tuple[int, ...] = 0,
+    bias: bool = False,
+    residual: bool = False,
+    relu: bool = False,
+    shift: int | None = None,
+    clip: tuple[int, int] | None = None,
+) -> Workload:
+    """A transposed two-dimensional convolution: each input element adds the kernel, times its value, to the
+    output, ``stride`` apart from its neighbours'.
+
+    ``data`` is int8 (N, IC, H, W), ``weight`` int8 (IC, OC, KH, KW), ``out`` int8 (N, OC, OH, OW) with
+    ``OH = (H - 1) * stride + KH + output_padding - top - bottom``, and OW alike.
+
+    Args:
+        N: inputs in a batch.
+        IC, H, W: channels, height and width of an input.
+        OC: channels of an output.
+        kernel: its height and width, one number if they are equal.
+        stride: how far apart neighbours of the input are in the output, down and to the right.
+        padding: what is cut off the output: one number, (vertical, horizontal), or
+            (top, left, bottom, right).
+        output_padding: rows below and columns on the right that are added to the output, less than the
+            stride.
+        bias: add an int32 tensor ``bias`` of shape (OC,).
+        residual: add an int8 tensor ``residual`` of the shape of ``out``.
+        relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
+
+    Raises:
+        ShapeError: an argument out of range, nothing left of the output, or sums too long for int32.
+    """
+    check_sizes(N=N, IC=IC, H=H, W=W, OC=OC)
+    KH, KW = pair("kernel", kernel)
+    SY, SX = pair("stride", stride)
+    top, left, bottom, right = sides(padding)
+    below, beside = pair("output_padding", output_padding, 0)
+    if below >= SY or beside >= SX:
+        raise ShapeError(f"output_padding is {[below, beside]}; it must be below the stride, {[SY, SX]}")
+    OH = (H - 1) * SY + KH + below - top - bottom
+    OW = (W - 1) * SX + KW + beside - left - right
+    if min(OH, OW) < 1:
+        raise ShapeError(f"padding is {[top, left, bottom, right]}; it leaves an output of {OH} x {OW}")
+    epilogue = Epilogue(bias=bias, shift=shift, residual=residual, relu=relu, clip=clip)
+    data, weight = placeholder((N, IC, H, W), name="data"), placeholder((IC, OC, KH, KW), name="weight")
+    c, dy, dx = (reduce_axis((0, n), name=name) for n, name in ((IC, "c"), (KH, "dy"), (KW, "dx")))
+    spread = _spread(data, (OH + KH - 1, OW + KW - 1), (KH - 1 - top, KW - 1 - left), (SY, SX))
+    sums = compute(
+        (N, OC, OH, OW),
+        lambda n, o, y, x: sum(
+            spread[n, c, y - dy + KH - 1, x - dx + KW - 1] * weight[c, o, dy, dx], axis=(c, dy, dx)
+        ),
+        name="out" if epilogue.is_empty else "S",
+        dtype="int8" if epilogue.is_empty else None,
+    )
+    offset = placeholder((OC,), "int32", name="bias") if bias else None
+    other = placeholder((N, OC, OH, OW), name="residual") if residual else None
+    output = sums
+    if not epilogue.is_empty:
+        output = compute(
+            (N, OC, OH, OW),
+            lambda n, o, y, x: epilogue.apply(
+                sums[n, o, y, x],
+                None if offset is None else offset[o],
+                None if other is None else other[n, o, y, x],
+            ),
+            name="out",
+            dtype="int8",
+        )
+    parameters = {
+        "N": N,
+        "IC": IC,
+        "H": H,
+        "W": W,
+        "OC": OC,
+        "kernel": [KH, KW],
+        "stride": [SY, SX],
+        "padding": [top, left, bottom, right],
+        "output_padding": [below, beside],
+        **epilogue.to_dict(),
+    }
+    return Workload(
+        name="conv2d_transpose",
+        output=output,
+        sums=sums,
+        bias=offset,
+        residual=other,
+        epilogue=epilogue,
+        parameters=parameters,
+    )
+
+
+def _spread(data: Tensor, size: tuple[int, int], before: tuple[int, int], stride: tuple[int, int]) -> Tensor:
+    """The input with its elements ``stride`` apart, and zeros between and around them."""
+    N, IC, *sizes = data.shape
+
+    def element(n: IterVar, c: IterVar, y: IterVar, x: IterVar) -> Expr:
+        conditions: list[Condition] = []
+        places = []
+        for axis, first, step, length in zip((y, x), before, stride, sizes, strict=True):
+            place = axis - first
+            places.append(place // step if step > 1 else place)
+            if step > 1:
+                conditions.append((place % step, Const(1)))
+            conditions += [(Const(-1), places[-1]), (places[-1], Const(length))]
+        return Guarded(data[n, c, places[0], places[1]], tuple(conditions))
+
+    return compute((N, IC, *size), element, name="spread")
