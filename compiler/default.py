@@ -17,6 +17,7 @@ from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_schedule import ConvPlan, conv_schedule
 from accel.compiler.expr import IterVar
 from accel.compiler.machine import MachineLike
+from accel.compiler.memory import check_room
 from accel.compiler.model import GemmModel
 from accel.compiler.plans import BoolArray, GemmPlan, GemmShape, Outer, PlanTable, ThreadAxis
 from accel.compiler.pool_default import pool_candidates
@@ -73,8 +74,10 @@ def candidates(
 
     Raises:
         ScheduleError: so many threads do not fit, with the largest number that does; tiles that are no
-            multiple of the machine's blocks, do not fit, or are given for something else than a product.
+            multiple of the machine's blocks, do not fit, or are given for something else than a product; DRAM
+            is too small.
     """
+    check_room([workload.output], config)
     if len(workload.axes) > 2:
         if tile != (None, None, None):
             raise ScheduleError(

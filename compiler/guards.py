@@ -1,11 +1,11 @@
 """Guarded loops as boxes: where a condition decides, loops run over parts of their ranges instead.
 
-for y in range(8):                      for dy in range(1):
-for dy in range(3):                     for y in range(1, 8):
-if 0 < y+dy:                            gemm(...)
-gemm(...)                   for dy in range(1, 3):
-for y in range(8):
-gemm(...)
+for y in range(8):              for dy in range(1):
+    for dy in range(3):             for y in range(1, 8):
+        if 0 < y+dy:                    gemm(...)
+            gemm(...)           for dy in range(1, 3):
+                                    for y in range(8):
+                                        gemm(...)
 """
 
 from collections.abc import Sequence

@@ -3,9 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
+
+import numpy as np
 
 from accel.compiler.nest import Buffer
 from accel.compiler.packing import Element, widths
+from accel.compiler.tensor import Placeholder, Tensor, producers
 from accel.config import PAGE_BYTES, Config
 from accel.errors import ScheduleError
 from accel.faults import dram_element_bytes
@@ -47,6 +51,21 @@ def row_major(sizes: Sequence[int]) -> tuple[int, ...]:
         strides.append(step)
         step *= size
     return tuple(reversed(strides))
+
+
+def check_room(outputs: Sequence[Tensor], config: Config) -> None:
+    """Refuse what is too large for DRAM however it is packed, before time is spent on it.
+
+    Raises:
+        ScheduleError: the inputs and outputs alone do not fit the window.
+    """
+    kept = [t for t in producers(outputs) if isinstance(t.op, Placeholder) or t in outputs]
+    least = PAGE_BYTES + sum(prod(t.shape) * np.dtype(t.dtype).itemsize for t in kept)
+    if least > config.mem_size:
+        raise ScheduleError(
+            f"the program's tensors need at least {least} bytes of DRAM; the window has "
+            f"mem_size={config.mem_size}"
+        )
 
 
 @dataclass

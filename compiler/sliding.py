@@ -134,7 +134,7 @@ def pair(name: str, value: int | tuple[int, ...], least: int = 1) -> tuple[int, 
         or any(type(n) is not int or n < least for n in numbers)
     ):
         kind = "a positive integer" if least == 1 else f"an integer from {least} on"
-        raise ShapeError(f"{name} is {value!r}; it must be {kind} or two of them")
+        raise ShapeError(f"{name} is {_shown(value)}; it must be {kind} or two of them")
     return numbers[0], numbers[-1]
 
 
@@ -150,6 +150,11 @@ def sides(padding: int | tuple[int, ...]) -> tuple[int, int, int, int]:
         or len(numbers) not in (1, 2, 4)
         or any(type(n) is not int or n < 0 for n in numbers)
     ):
-        raise ShapeError(f"padding is {padding!r}; it must be 1, 2 or 4 integers, none negative")
+        raise ShapeError(f"padding is {_shown(padding)}; it must be 1, 2 or 4 integers, none negative")
     top, left, bottom, right = (tuple(numbers) * 4)[:4]
     return top, left, bottom, right
+
+
+def _shown(value: object) -> str:
+    """A value for a message; a single number without parentheses."""
+    return repr(value[0] if isinstance(value, tuple) and len(value) == 1 else value)

@@ -82,7 +82,8 @@ def _in_place(lowering: Lowering, stage: Stage, read: Read) -> bool:
     """Whether an ALU stage may change what it reads: nobody needs it afterwards, element by element."""
     assert isinstance(read.tensor, Tensor)
     tensor, buffer = read.tensor, lowering.buffers[read.tensor]
-    others = [other for other in reads(stage.body) if other.tensor is tensor and other is not read]
+    others = [other for other in reads(stage.body) if other.tensor is tensor]
+    others.remove(read)  # once: an expression may hold one read twice
     return (
         buffer.scope is not None
         and _is_widened(lowering, tensor)

@@ -73,6 +73,9 @@ def sources(vectors: str | None = None) -> dict[str, Program]:
         f"{config}-{n}": accel.build(accel.gemm(*size, **options), config)
         for n, (config, size, options) in enumerate(gemms)
     }
+    conv = accel.conv2d(1, 9, 6, 5, 10, (3, 2), padding=(1, 0, 2, 1), bias=True, residual=True, shift=4)
+    pools = accel.max_pool2d(1, 9, 7, 7, 3, stride=2, padding=1), accel.avg_pool2d(1, 9, 6, 6, 3, padding=1)
+    found |= {f"tiny-{one.name}": accel.build(one, "tiny") for one in (conv, *pools)}
     paths = [Path(__file__).parent / "programs", *([Path(vectors)] if vectors else [])]
     return found | {str(path): load_any(path) for path in find_programs(paths)}
 

@@ -74,6 +74,24 @@ _clip_option = numbers_option(
 )
 
 
+def _pair_option(name: str, form: str, text: str, **settings: Any) -> Callable[[F], F]:
+    """A number for both directions, or one for each; ``text`` is the help."""
+    return numbers_option(name, form=form, separator="x", counts=(1, 2), help=text, **settings)
+
+
+def _padding_option(text: str) -> Callable[[F], F]:
+    """What surrounds inputs; ``text`` is the help."""
+    return numbers_option(
+        "--padding",
+        form="P | Y,X | TOP,LEFT,BOTTOM,RIGHT",
+        separator=",",
+        counts=(1, 2, 4),
+        default="0",
+        show_default=True,
+        help=text,
+    )
+
+
 def _program_options(command: F) -> F:
     """How to schedule, and where to write."""
     path = click.Path(path_type=Path)
@@ -185,51 +203,15 @@ def dense(
 @click.option("-n", "--batch", type=int, default=1, show_default=True, help="Inputs in a batch.")
 @click.option("--ic", type=int, required=True, help="Input channels.")
 @click.option("--oc", type=int, required=True, help="Output channels.")
-@numbers_option(
-    "--size",
-    form="H[xW]",
-    separator="x",
-    counts=(1, 2),
-    required=True,
-    help="Height and width of an input.",
-)
-@numbers_option(
-    "--kernel",
-    form="KH[xKW]",
-    separator="x",
-    counts=(1, 2),
-    required=True,
-    help="Size of the kernel.",
-)
-@numbers_option(
-    "--stride",
-    form="SY[xSX]",
-    separator="x",
-    counts=(1, 2),
-    default="1",
-    show_default=True,
-    help="Down and right.",
-)
-@numbers_option(
-    "--padding",
-    form="P | Y,X | TOP,LEFT,BOTTOM,RIGHT",
-    separator=",",
-    counts=(1, 2, 4),
-    default="0",
-    show_default=True,
-    help="Zeros around each input.",
-)
+@_pair_option("--size", "H[xW]", "Height and width of an input.", required=True)
+@_pair_option("--kernel", "KH[xKW]", "Size of the kernel.", required=True)
+@_pair_option("--stride", "SY[xSX]", "Down and right.", default="1", show_default=True)
+@_padding_option("Zeros around each input.")
 @click.option(
     "--groups", type=int, default=1, show_default=True, help="Of channels; as many as IC: depthwise."
 )
-@numbers_option(
-    "--dilation",
-    form="DY[xDX]",
-    separator="x",
-    counts=(1, 2),
-    default="1",
-    show_default=True,
-    help="Distance of what neighbours in the kernel meet.",
+@_pair_option(
+    "--dilation", "DY[xDX]", "Distance of what neighbours in the kernel meet.", default="1", show_default=True
 )
 @_machine_options("vta")
 @_epilogue_options("OC")
@@ -291,48 +273,22 @@ def conv2d(
 @click.option("-n", "--batch", type=int, default=1, show_default=True, help="Inputs in a batch.")
 @click.option("--ic", type=int, required=True, help="Input channels.")
 @click.option("--oc", type=int, required=True, help="Output channels.")
-@numbers_option(
-    "--size",
-    form="H[xW]",
-    separator="x",
-    counts=(1, 2),
-    required=True,
-    help="Height and width of an input.",
-)
-@numbers_option(
-    "--kernel",
-    form="KH[xKW]",
-    separator="x",
-    counts=(1, 2),
-    required=True,
-    help="Size of the kernel.",
-)
-@numbers_option(
+@_pair_option("--size", "H[xW]", "Height and width of an input.", required=True)
+@_pair_option("--kernel", "KH[xKW]", "Size of the kernel.", required=True)
+@_pair_option(
     "--stride",
-    form="SY[xSX]",
-    separator="x",
-    counts=(1, 2),
+    "SY[xSX]",
+    "Distance in the output of neighbours in the input.",
     default="1",
     show_default=True,
-    help="Distance in the output of neighbours in the input.",
 )
-@numbers_option(
-    "--padding",
-    form="P | Y,X | TOP,LEFT,BOTTOM,RIGHT",
-    separator=",",
-    counts=(1, 2, 4),
-    default="0",
-    show_default=True,
-    help="Cut off the output.",
-)
-@numbers_option(
+@_padding_option("Cut off the output.")
+@_pair_option(
     "--output-padding",
-    form="PY[xPX]",
-    separator="x",
-    counts=(1, 2),
+    "PY[xPX]",
+    "Added to the output, below and on the right.",
     default="0",
     show_default=True,
-    help="Added to the output, below and on the right.",
 )
 @_machine_options("vta")
 @_epilogue_options("OC")
@@ -395,46 +351,11 @@ def conv2d_transpose(
 )
 @click.option("-n", "--batch", type=int, default=1, show_default=True, help="Inputs in a batch.")
 @click.option("-c", "--channels", type=int, required=True, help="Channels.")
-@numbers_option(
-    "--size",
-    form="H[xW]",
-    separator="x",
-    counts=(1, 2),
-    required=True,
-    help="Height and width of an input.",
-)
-@numbers_option(
-    "--kernel",
-    form="KH[xKW]",
-    separator="x",
-    counts=(1, 2),
-    help="Size of a window; not with --kind global.",
-)
-@numbers_option(
-    "--stride",
-    form="SY[xSX]",
-    separator="x",
-    counts=(1, 2),
-    help="Down and right; the kernel's if not given.",
-)
-@numbers_option(
-    "--padding",
-    form="P | Y,X | TOP,LEFT,BOTTOM,RIGHT",
-    separator=",",
-    counts=(1, 2, 4),
-    default="0",
-    show_default=True,
-    help="Around each input.",
-)
-@numbers_option(
-    "--dilation",
-    form="DY[xDX]",
-    separator="x",
-    counts=(1, 2),
-    default="1",
-    show_default=True,
-    help="Distance of a window's elements.",
-)
+@_pair_option("--size", "H[xW]", "Height and width of an input.", required=True)
+@_pair_option("--kernel", "KH[xKW]", "Size of a window; not with --kind global.")
+@_pair_option("--stride", "SY[xSX]", "Down and right; the kernel's if not given.")
+@_padding_option("Around each input.")
+@_pair_option("--dilation", "DY[xDX]", "Distance of a window's elements.", default="1", show_default=True)
 @click.option("--count-padding", is_flag=True, help="Padding counts as zeros in means; else it does not.")
 @_machine_options("vta")
 @_program_options

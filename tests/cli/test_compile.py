@@ -330,7 +330,7 @@ def test_bad_numbers(arguments: list[object], message: str, accel: Shell) -> Non
     ("arguments", "message"),
     [
         (["--kernel", "9"], "the kernel is 9 high; the input with its padding is 6"),
-        (["--stride", "0"], "stride is (0,); it must be a positive integer or two of them"),
+        (["--stride", "0"], "stride is 0; it must be a positive integer or two of them"),
         (["--clip", "5,-5"], "clip is (5, -5); it must be two ascending integers in -128..127"),
         (["--shift", "40"], "shift is 40; it must be in 0..31"),
         (["--groups", "2"], "IC is 5; 2 groups do not divide it"),

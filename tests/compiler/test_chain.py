@@ -161,8 +161,19 @@ def test_what_is_no_chain(body: Expr, message: str) -> None:
         lambda P, Q, W, b, r: P,
         lambda P, Q, W, b, r: (P << 2) - 5,
         lambda P, Q, W, b, r: te.min(P >> W, r),
+        lambda P, Q, W, b, r: te.max(W, W >> 3),
+        lambda P, Q, W, b, r: (W + P) * W,
     ],
-    ids=["bias", "tensors", "read twice", "copy", "constants", "shift by a tensor"],
+    ids=[
+        "bias",
+        "tensors",
+        "read twice",
+        "copy",
+        "constants",
+        "shift by a tensor",
+        "root twice",
+        "root last",
+    ],
 )
 def test_chains_on_the_machine(name: str, body: Callable[..., Expr]) -> None:
     """Operands that repeat along rows or columns, and an int8 one that is widened when it is loaded."""

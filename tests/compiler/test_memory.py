@@ -67,6 +67,26 @@ def test_tensors_lie_on_pages_of_their_own_and_on_multiples_of_their_elements() 
 
 
 @pytest.mark.parametrize(
+    ("workload", "least"),
+    [
+        (accel.gemm(100_000, 100_000, 100, shift=8), 4096 + 10_020_000_000),
+        (accel.conv2d(1, 3, 100_000, 100_000, 3, 3), 4096 + 3 * 10**10 + 81 + 3 * 99_998**2),
+        (accel.max_pool2d(1, 1, 20_000, 20_000, 2), 4096 + 5 * 10**8),
+        (accel.gemm(10**20, 1, 1), 4096 + 2 * 10**20 + 1),
+    ],
+    ids=["gemm", "conv2d", "pool", "enormous"],
+)
+def test_what_is_too_large_for_dram_is_refused_before_a_schedule_is_sought(
+    workload: accel.Workload, least: int
+) -> None:
+    with refused(
+        ScheduleError,
+        f"the program's tensors need at least {least} bytes of DRAM; the window has mem_size=268435456",
+    ):
+        accel.build(workload, "vta")
+
+
+@pytest.mark.parametrize(
     ("scope", "dtype", "store", "memory"),
     [
         ("inp_buffer", "int8", False, Memory.INP),
