@@ -96,10 +96,17 @@ def _rebuild(
     return kind(message, cause=cause, index=index, cycle=cycle)
 
 
+_MOST_NAMES = 24
+"""That a message lists."""
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` for the closest of ``valid``, or a list of all where none is close."""
+    """``"did you mean 'x'?"`` for the closest of ``valid``, or a list where none is close, of all if they are
+    few."""
     names = sorted(valid)
     close = difflib.get_close_matches(name, names, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
+    if len(names) > _MOST_NAMES:
+        names[_MOST_NAMES:] = [f"and {len(names) - _MOST_NAMES} more"]
     return "valid are " + ", ".join(names)

@@ -322,7 +322,14 @@ class Session:
             return self._programs[id(program)][1]
         tensors = {t.offset for t in program.tensors if t.role != "constant"}
         own = [part for part in parts(program) if part.offset not in tensors]
-        places = {part: self._space.take(part.nbytes, part.offset) for part in own}
+        places: dict[Part, int] = {}
+        try:
+            for part in own:
+                places[part] = self._space.take(part.nbytes, part.offset)
+        except ProgramError:
+            for offset in places.values():
+                self._space.give_back(offset)
+            raise
         self._programs[id(program)] = program, places
         for part, place in places.items():  # what nobody writes is zero
             self._dram.write(self.config.mem_base + place, bytes(part.nbytes))

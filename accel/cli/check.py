@@ -8,7 +8,7 @@ import click
 from rich.table import Table
 
 from accel.cli.common import busy, figures_table, json_option, load_program, print_json, set_option, show
-from accel.errors import ProgramFault
+from accel.errors import AccelError, ProgramError, ProgramFault
 from accel.order import Counter, explain_deadlock
 from accel.replays import find_programs, program_name
 from accel.result import SCHEMA_VERSION
@@ -33,11 +33,18 @@ def check(paths: tuple[Path, ...], serial: bool, settings: tuple[str, ...], as_j
       accel check gemm.accel
     """
     found = find_programs(list(paths)) if all(path.exists() for path in paths) else list(paths)
-    programs = [load_program(path, settings, serial=serial) for path in found]
-    with busy("checking"):
-        reports = [program.check() for program in programs]
     if found == list(paths) and len(found) == 1:
-        return _one(reports[0], as_json)
+        program = load_program(found[0], settings, serial=serial)
+        with busy("checking"):
+            report = program.check()
+        return _one(report, as_json)
+    reports: list[TokenReport | AccelError] = []
+    with busy("checking"):
+        for path in found:
+            try:
+                reports.append(load_program(path, settings, serial=serial).check())
+            except ProgramError as error:
+                reports.append(error)
     return _several(found, reports, as_json)
 
 
@@ -50,11 +57,18 @@ def _one(report: TokenReport, as_json: bool) -> int:
     return 0
 
 
-def _several(found: Sequence[Path], reports: Sequence[TokenReport], as_json: bool) -> int:
-    ok = all(report.ok for report in reports)
+def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError], as_json: bool) -> int:
+    """Of several programs; an error is what is wrong with a file that cannot be read."""
+    proven = [isinstance(report, TokenReport) and report.ok for report in reports]
+    ok = all(proven)
     if as_json:
         programs = [
-            {"name": program_name(path), "path": str(path)} | report_dict(report)
+            {"name": program_name(path), "path": str(path)}
+            | (
+                report_dict(report)
+                if isinstance(report, TokenReport)
+                else {"ok": False, "error": str(report)}
+            )
             for path, report in zip(found, reports, strict=True)
         ]
         print_json({"schema_version": SCHEMA_VERSION, "ok": ok, "programs": programs})
@@ -63,13 +77,16 @@ def _several(found: Sequence[Path], reports: Sequence[TokenReport], as_json: boo
     for heading in ("program", "verdict", "instructions", "races", "tokens left", "unwritten reads"):
         table.add_column(heading, justify="left" if heading in ("program", "verdict") else "right")
     for path, report in zip(found, reports, strict=True):
+        if not isinstance(report, TokenReport):
+            table.add_row(program_name(path), "UNREADABLE", *["-"] * 4)
+            continue
         numbers = (report.instructions, report.race_count, sum(report.left_over), report.unwritten_count)
         table.add_row(program_name(path), verdict(report), *(f"{n:,}" for n in numbers))
     show(table)
     for path, report in zip(found, reports, strict=True):
-        for remark in _remarks(report):
+        for remark in _remarks(report) if isinstance(report, TokenReport) else [str(report)]:
             show(f"{program_name(path)}: {remark}")
-    show(f"{sum(report.ok for report in reports)} of {len(reports)} proven")
+    show(f"{sum(proven)} of {len(reports)} proven")
     return 0 if ok else 1
 
 

@@ -21,7 +21,7 @@ from accel.cli.common import (
     show,
 )
 from accel.cli.pictures import Pictures, picture_options
-from accel.errors import ProgramFault, ShapeError, nearest
+from accel.errors import AccelError, ProgramFault, ShapeError, nearest
 from accel.files import check_writable, write_atomically
 from accel.hw.engines.choose import ENGINES
 from accel.program import BACKENDS, Program
@@ -95,6 +95,8 @@ def run(
       accel run gemm.accel --input A=a.npy --output C=c.npy --set read_latency=100
       accel run gemm.accel --report report.html --timeline gemm.svg --trace gemm.json
     """
+    if serial and backend == "functional":
+        raise AccelError("--serial is given with the backend 'functional', which has no time; sim and rtl do")
     program = load_program(file, settings, serial=serial)
     arrays = read_inputs(inputs)
     targets = {name: Path(path) for name, path in assignments(outputs).items()}

@@ -205,7 +205,7 @@ def _timeline(scene: Scene) -> str:
 def _roofline(scene: Scene) -> str:
     line = roofline.roofline(scene.result)
     if line is None:
-        return "<p>The program multiplies nothing, so that there is no roofline for it.</p>"
+        return "<p>The program multiplies nothing; the bus alone is its limit, and there is no roofline.</p>"
     share = line.speed / line.roof(line.intensity)
     words = [
         f"The run does <b>{line.speed:,.1f}</b> multiply-accumulates a cycle, {share:.1%} of what "

@@ -184,3 +184,18 @@ def test_bad_input(accel: Shell) -> None:
     accel.refused("check", message="Missing argument 'PATH...'. (see 'accel check --help')")
     message = "'.' holds no program; a vector is a folder with insn.bin, a test is a .s file"
     accel.refused("check", ".", message=message)
+
+
+def test_a_file_that_cannot_be_read_keeps_nobody_from_the_others(
+    accel: Shell, saved: Callable[..., Path]
+) -> None:
+    right = saved()
+    Path("folder").mkdir()
+    right.rename("folder/right.accel")
+    Path("folder/wrong.accel").write_bytes(b"text")
+    shown = accel("check", "folder", code=1).text
+    assert "UNREADABLE" in shown
+    assert shown.endswith("1 of 2 proven\n")
+    programs = accel("check", "folder", "--json", code=1).json["programs"]
+    assert [program["ok"] for program in programs] == [True, False]
+    assert "wrong.accel" in programs[1]["error"]
