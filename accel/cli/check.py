@@ -63,12 +63,7 @@ def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError],
     ok = all(proven)
     if as_json:
         programs = [
-            {"name": program_name(path), "path": str(path)}
-            | (
-                report_dict(report)
-                if isinstance(report, TokenReport)
-                else {"ok": False, "error": str(report)}
-            )
+            {"name": program_name(path), "path": str(path)} | report_dict(report)
             for path, report in zip(found, reports, strict=True)
         ]
         print_json({"schema_version": SCHEMA_VERSION, "ok": ok, "programs": programs})
@@ -101,8 +96,10 @@ def verdict(report: TokenReport) -> str:
     return "RACE" if report.race_count else "unknown"
 
 
-def report_dict(report: TokenReport) -> dict[str, Any]:
+def report_dict(report: TokenReport | AccelError) -> dict[str, Any]:
     """A report as plain data."""
+    if not isinstance(report, TokenReport):
+        return {"ok": False, "error": str(report)}
     return {
         "ok": report.ok,
         "instructions": report.instructions,
