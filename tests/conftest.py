@@ -5,6 +5,7 @@ fifty times as many.
 """
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,10 @@ settings.load_profile("ci")
 
 
 def pytest_configure() -> None:
-    """Refuse to require a tool that no test asks for."""
+    """Refuse to require a tool that no test asks for; programs that tests start hear Ctrl-C."""
     tools.required()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -61,7 +61,7 @@ async def anything(dut: Any) -> None:
     bench = await Bench.begin(dut)
     maker = Maker(bench.config)
     await bench.run(maker.fill(np.random.default_rng(0)))
-    for n in range(8 if bench.thorough else 4):
+    for n in range(8 if bench.thorough else 2):
         traffic = bench.disturb()
         program = maker.anything(bench.rng, bench.twin.pads, bench.twin.dram)
         cocotb.log.info("%d: %s\n%s", n, traffic, "\n".join(map(str, program.instructions)))

@@ -64,7 +64,7 @@ async def bad_answers_to_reads(dut: Any) -> None:
             bench.break_memory(reads=range(address, address + 1), answer=answer)
             outcome = await fails(bench, target)
             assert (outcome.cause, outcome.index) == (Cause.BUS, index)
-    for place in range(0, len(target.instructions), 1 if bench.thorough else 4):
+    for place in range(0, len(target.instructions), 1 if bench.thorough else 6):
         bench.disturb()
         address = base + CODE + 16 * place
         bench.break_memory(reads=range(address, address + 16))

@@ -17,7 +17,7 @@ async def reset_at_any_time(dut: Any) -> None:
     names = [name for name, r in REGISTERS.items() if r.access is not Access.CONSTANT]
     fresh = {name: REGISTERS[name].reset for name in names}
     length = 0
-    for n in range(12):
+    for n in range(12 if bench.thorough else 6):
         calm = n % 2 == 0
         inputs = compiled.random_inputs(n)
         bench.pause()

@@ -47,7 +47,7 @@ async def the_same_program_again_reads_memory_again(dut: Any) -> None:
     """Nothing that fetch or a unit has kept from the run before stands in for memory."""
     bench = await Bench.begin(dut)
     make = Maker(bench.config)
-    for n in range(3):
+    for n in range(3 if bench.thorough else 2):
         await bench.run(make.micro_ops(np.random.default_rng(n)))
         other = program(
             bench.config, [make.move(Memory.ACC, 2 * n, DATA, 5 + n), *make.show(RESULT + 0x2000 * n)]
@@ -62,7 +62,7 @@ async def scratchpads_survive(dut: Any) -> None:
     config, make = bench.config, Maker(bench.config)
     await bench.run(make.define(np.random.default_rng(1)))
     last = config.uop_depth - 1
-    for n in range(3):
+    for n in range(3 if bench.thorough else 2):
         bench.disturb()
         body: list[Instruction] = [make.gemm((n, n + 3)), make.move(Memory.UOP, last, ZERO, 1)]
         await bench.run(program(config, [*body, *make.show(RESULT + 0x2000)]))
