@@ -74,6 +74,18 @@ def test_the_workflow_simulates_the_core(simulator: str, tmp_path: Path) -> None
     assert list(tmp_path.glob(f"build_{simulator}/*.xml"))
 
 
+def test_memories_of_ones_own(tmp_path: Path) -> None:
+    """The model of the black boxes does what the arrays do."""
+    needs(TOOLS["icarus"])
+    shutil.copy(EXAMPLE / "test_core.py", tmp_path)
+    shutil.copy(EXAMPLE / "accel_memory.v", tmp_path)
+    runner = Runner(tmp_path, SIM="icarus")
+    runner.run("accel verilog --config tiny --memories blackbox -o core.v")
+    runner.run('(echo "`define ACCEL_MEMORY"; cat accel_memory.v core.v) > accel.v'.replace("`", "\\`"))
+    runner.run("pytest test_core.py")
+    assert list(tmp_path.glob("build_icarus/*.xml"))
+
+
 def test_the_workflow_installs_what_the_example_imports() -> None:
     packages = set(re.findall(r"^pip install (.*)$", STEPS["Install"], re.M)[0].replace('"', "").split())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
