@@ -4,8 +4,8 @@ from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr import Expr, IterVar
 from accel.compiler.linear import simplify
 from accel.compiler.sliding import sliding, window
-from accel.compiler.tensor import compute, placeholder, reduce_axis, sum
-from accel.compiler.workload import Workload, check_sizes
+from accel.compiler.tensor import placeholder, reduce_axis, sum
+from accel.compiler.workload import Workload, check_sizes, with_epilogue
 from accel.errors import ShapeError
 
 
@@ -68,29 +68,6 @@ def conv2d(
     def channel(o: IterVar) -> Expr:
         return c if groups == 1 else simplify(o // outputs * columns + c)
 
-    sums = compute(
-        (N, OC, OH, OW),
-        lambda n, o, y, x: sum(
-            read[n, channel(o), *slide.places((y, x), (dy, dx), skip)] * weight[o, c, dy, dx],
-            axis=(c, dy, dx),
-        ),
-        name="out" if epilogue.is_empty else "S",
-        dtype="int8" if epilogue.is_empty else None,
-    )
-    offset = placeholder((OC,), "int32", name="bias") if bias else None
-    other = placeholder((N, OC, OH, OW), name="residual") if residual else None
-    output = sums
-    if not epilogue.is_empty:
-        output = compute(
-            (N, OC, OH, OW),
-            lambda n, o, y, x: epilogue.apply(
-                sums[n, o, y, x],
-                None if offset is None else offset[o],
-                None if other is None else other[n, o, y, x],
-            ),
-            name="out",
-            dtype="int8",
-        )
     parameters = {
         "N": N,
         "IC": IC,
@@ -101,12 +78,13 @@ def conv2d(
         "groups": groups,
         **epilogue.to_dict(),
     }
-    return Workload(
-        name="conv2d",
-        output=output,
-        sums=sums,
-        bias=offset,
-        residual=other,
-        epilogue=epilogue,
-        parameters=parameters,
+    return with_epilogue(
+        "conv2d",
+        (N, OC, OH, OW),
+        lambda n, o, y, x: sum(
+            read[n, channel(o), *slide.places((y, x), (dy, dx), skip)] * weight[o, c, dy, dx],
+            axis=(c, dy, dx),
+        ),
+        epilogue,
+        parameters,
     )

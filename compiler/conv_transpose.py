@@ -4,7 +4,7 @@ from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr import Condition, Const, Expr, Guarded, IterVar
 from accel.compiler.sliding import pair, sides
 from accel.compiler.tensor import Tensor, compute, placeholder, reduce_axis, sum
-from accel.compiler.workload import Workload, check_sizes
+from accel.compiler.workload import Workload, check_sizes, with_epilogue
 from accel.errors import ShapeError
 
 
@@ -63,28 +63,6 @@ def conv2d_transpose(
     data, weight = placeholder((N, IC, H, W), name="data"), placeholder((IC, OC, KH, KW), name="weight")
     c, dy, dx = (reduce_axis((0, n), name=name) for n, name in ((IC, "c"), (KH, "dy"), (KW, "dx")))
     spread = _spread(data, (OH + KH - 1, OW + KW - 1), (KH - 1 - top, KW - 1 - left), (SY, SX))
-    sums = compute(
-        (N, OC, OH, OW),
-        lambda n, o, y, x: sum(
-            spread[n, c, y - dy + KH - 1, x - dx + KW - 1] * weight[c, o, dy, dx], axis=(c, dy, dx)
-        ),
-        name="out" if epilogue.is_empty else "S",
-        dtype="int8" if epilogue.is_empty else None,
-    )
-    offset = placeholder((OC,), "int32", name="bias") if bias else None
-    other = placeholder((N, OC, OH, OW), name="residual") if residual else None
-    output = sums
-    if not epilogue.is_empty:
-        output = compute(
-            (N, OC, OH, OW),
-            lambda n, o, y, x: epilogue.apply(
-                sums[n, o, y, x],
-                None if offset is None else offset[o],
-                None if other is None else other[n, o, y, x],
-            ),
-            name="out",
-            dtype="int8",
-        )
     parameters = {
         "N": N,
         "IC": IC,
@@ -97,14 +75,14 @@ def conv2d_transpose(
         "output_padding": [below, beside],
         **epilogue.to_dict(),
     }
-    return Workload(
-        name="conv2d_transpose",
-        output=output,
-        sums=sums,
-        bias=offset,
-        residual=other,
-        epilogue=epilogue,
-        parameters=parameters,
+    return with_epilogue(
+        "conv2d_transpose",
+        (N, OC, OH, OW),
+        lambda n, o, y, x: sum(
+            spread[n, c, y - dy + KH - 1, x - dx + KW - 1] * weight[c, o, dy, dx], axis=(c, dy, dx)
+        ),
+        epilogue,
+        parameters,
     )
 
 

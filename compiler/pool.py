@@ -12,7 +12,7 @@ from accel.compiler.linear import simplify
 from accel.compiler.mean import Mean, mean_of
 from accel.compiler.sliding import Sliding, sliding, window
 from accel.compiler.tensor import compute, placeholder, reduce_axis, sum
-from accel.compiler.workload import Workload, check_sizes
+from accel.compiler.workload import Workload, check_sizes, sums_and_result
 from accel.errors import ShapeError
 
 
@@ -56,20 +56,16 @@ def avg_pool2d(
     data = placeholder((N, C, H, W), name="data")
     dy, dx = reduce_axis((0, KH), name="dy"), reduce_axis((0, KW), name="dx")
     read = window(data, slide)
-    sums = compute(
+
+    def after(value: Expr, at: tuple[IterVar, ...]) -> Expr:
+        _, _, y, x = at
+        return mean.apply(value, _factor(mean, (y, x), (rows, columns)))
+
+    sums, output = sums_and_result(
         (N, C, OH, OW),
         lambda n, o, y, x: sum(read[n, o, *slide.places((y, x), (dy, dx))], axis=(dy, dx)),
-        name="out" if mean.is_empty else "S",
-        dtype="int8" if mean.is_empty else None,
+        None if mean.is_empty else after,
     )
-    output = sums
-    if not mean.is_empty:
-        output = compute(
-            (N, C, OH, OW),
-            lambda n, o, y, x: mean.apply(sums[n, o, y, x], _factor(mean, (y, x), (rows, columns))),
-            name="out",
-            dtype="int8",
-        )
     parameters = {
         "N": N,
         "C": C,

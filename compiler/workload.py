@@ -1,10 +1,12 @@
 """Common computations as tensor expressions."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from accel.compiler.epilogue import Epilogue
-from accel.compiler.expr import IterVar, Read, reads
+from accel.compiler.expr import Expr, IterVar, Read, reads
 from accel.compiler.mean import Mean
 from accel.compiler.tensor import Compute, Tensor, compute, placeholder, reduce_axis, reduction, sum
 from accel.errors import ShapeError
@@ -166,30 +168,48 @@ def _product(
     M, K = A.shape[::-1] if transposed[0] else A.shape
     N = B.shape[0] if transposed[1] else B.shape[1]
     k = reduce_axis((0, K), name="k")
-    sums = compute(
+    return with_epilogue(
+        workload,
         (M, N),
         lambda y, x: sum(
             (A[k, y] if transposed[0] else A[y, k]) * (B[x, k] if transposed[1] else B[k, x]), axis=k
         ),
-        name=name if epilogue.is_empty else "S",
-        dtype="int8" if epilogue.is_empty else None,
+        epilogue,
+        parameters,
+        result=name,
     )
-    bias = placeholder((N,), "int32", name="bias") if epilogue.bias else None
-    residual = placeholder((M, N), name="residual") if epilogue.residual else None
-    output = sums
-    if not epilogue.is_empty:
-        output = compute(
-            (M, N),
-            lambda y, x: epilogue.apply(
-                sums[y, x],
-                None if bias is None else bias[x],
-                None if residual is None else residual[y, x],
-            ),
-            name=name,
-            dtype="int8",
+
+
+def with_epilogue(
+    name: str,
+    shape: tuple[int, ...],
+    total: Callable[..., Expr],
+    epilogue: Epilogue,
+    parameters: dict[str, Any],
+    *,
+    result: str = "out",
+) -> Workload:
+    """A workload of sums and what follows them, with its inputs for that: bias and residual.
+
+    Args:
+        name: of the workload.
+        shape: of the result; its second dimension is the bias's.
+        total: the sum of an element; its parameters name the axes.
+        epilogue: what follows.
+        parameters: the arguments that made the workload.
+        result: name of the result.
+    """
+    bias = placeholder((shape[1],), "int32", name="bias") if epilogue.bias else None
+    residual = placeholder(shape, name="residual") if epilogue.residual else None
+
+    def after(value: Expr, at: tuple[IterVar, ...]) -> Expr:
+        return epilogue.apply(
+            value, None if bias is None else bias[at[1]], None if residual is None else residual[at]
         )
+
+    sums, output = sums_and_result(shape, total, None if epilogue.is_empty else after, result)
     return Workload(
-        name=workload,
+        name=name,
         output=output,
         sums=sums,
         bias=bias,
@@ -197,3 +217,29 @@ def _product(
         epilogue=epilogue,
         parameters=parameters,
     )
+
+
+def sums_and_result(
+    shape: tuple[int, ...],
+    total: Callable[..., Expr],
+    after: Callable[[Expr, tuple[IterVar, ...]], Expr] | None,
+    result: str = "out",
+) -> tuple[Tensor, Tensor]:
+    """Sums and the int8 tensor that becomes of them; the same one, of their low bytes, if nothing follows.
+
+    Args:
+        shape: of both.
+        total: the sum of an element; its parameters name the axes.
+        after: the result of an element, from its sum and its place.
+        result: name of the result.
+    """
+    if after is None:
+        sums = compute(shape, total, name=result, dtype="int8")
+        return sums, sums
+    sums = compute(shape, total, name="S")
+
+    @wraps(total)  # for the names of the axes
+    def element(*at: IterVar) -> Expr:
+        return after(sums[at], at)
+
+    return sums, compute(shape, element, name=result, dtype="int8")
