@@ -13,10 +13,11 @@ epilogue, copy out
 from dataclasses import dataclass
 from typing import Literal
 
+from accel.compiler.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
 from accel.compiler.expr import IterVar, reads
 from accel.compiler.groups import groups_to_merge
 from accel.compiler.machine import MachineLike
-from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
+from accel.compiler.schedule import Schedule, Stage, create_schedule
 from accel.compiler.tensor import Tensor
 from accel.compiler.window import window_of
 from accel.compiler.workload import Workload
@@ -87,13 +88,8 @@ class ConvPlan:
 def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> Schedule:
     """The schedule of a plan."""
     s = create_schedule(workload.output)
-    if workload.sums is workload.output:
-        sums = s[s.cache_write(workload.output, machine.acc_buffer)]
-        stages = [sums]
-    else:
-        sums = s[workload.sums]
-        sums.set_scope(machine.acc_buffer)
-        stages = [sums, s[s.cache_write(workload.output, machine.acc_buffer)]]
+    stages = in_accumulators(s, workload, machine)
+    sums = stages[0]
     merged = merged_groups(workload, machine.config)
     if not workload.is_product:
         sums.multiply_identity(sums.axis[1], merged.outputs)
@@ -123,7 +119,7 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
     if bias is not None and plan.bias_stays:
         wgt.start_after(bias)
     for stage in stages[1:]:
-        _tile_epilogue(stage, machine)
+        tensorize_elements(stage, machine)
     return s
 
 
@@ -131,10 +127,9 @@ def _tile_phases(stage: Stage, plan: ConvPlan, machine: MachineLike, up: tuple[i
     """As :func:`_tile_sums`, of transposed convolutions: outputs and kernel in steps of the stride, so that a
     phase of the output meets either all or none of the elements of a phase of the kernel."""
     config = machine.config
-    n, o, y, x = stage.axis
+    _, _, y, x = stage.axis
     c, dy, dx = stage.reduce_axis
-    nm, ni = stage.split(n, config.batch, names=("nm", "ni"))
-    om, oi = stage.split(o, config.block_out, names=("om", "oi"))
+    blocks, inside = split_blocks(stage, config)
     co, ct = stage.split(c, plan.depth * config.block_in, names=("co", "ct"))
     cm, ci = stage.split(ct, config.block_in, names=("cm", "ci"))
     phases, steps = [], []
@@ -143,12 +138,11 @@ def _tile_phases(stage: Stage, plan: ConvPlan, machine: MachineLike, up: tuple[i
         phases.append(phase)
         steps.append(whole)
     ym, xm, dym, dxm = steps
-    stage.reorder(co, *phases, nm, om, ym, xm, cm, dym, dxm, ni, oi, ci)
-    stage.tensorize(ni, machine.gemm)
+    stage.reorder(co, *phases, *blocks, ym, xm, cm, dym, dxm, *inside, ci)
+    stage.tensorize(inside[0], machine.gemm)
     if plan.threads == 1 or plan.thread_axis != "depth":
         return co
-    _, thread = stage.split(co, plan.threads, names=("co", "cv"))
-    stage.bind(thread, thread_axis("vthread"))
+    _, thread = bind_threads(stage, co, plan.threads)
     return thread
 
 
@@ -179,11 +173,9 @@ def _tile_output(
     loops = loops if g is None else [g, *loops]
     threaded = {"channels": oo, "rows": yo, "groups": g}.get(plan.thread_axis)
     if plan.threads > 1 and threaded is not None:
-        names = (threaded.name, threaded.name[0] + "v")
-        outer, thread = stage.split(threaded, plan.threads, names=names)
+        outer, thread = bind_threads(stage, threaded, plan.threads)
         loops[loops.index(threaded)] = outer
         loops.append(thread)
-        stage.bind(thread, thread_axis("vthread"))
         oo = outer if threaded is oo else oo
     stage.reorder(*loops, *within)
     return oo, loops[-1]
@@ -192,27 +184,16 @@ def _tile_output(
 def _tile_sums(stage: Stage, plan: ConvPlan, machine: MachineLike) -> IterVar:
     """Blocks of the GEMM core inside steps of the sum; returns the loop that operands are loaded in."""
     config = machine.config
-    n, o, y, x = stage.axis
+    _, _, y, x = stage.axis
     c, dy, dx = stage.reduce_axis
-    nm, ni = stage.split(n, config.batch, names=("nm", "ni"))
-    om, oi = stage.split(o, config.block_out, names=("om", "oi"))
+    blocks, inside = split_blocks(stage, config)
     co, ct = stage.split(c, plan.depth * config.block_in, names=("co", "ct"))
     cm, ci = stage.split(ct, config.block_in, names=("cm", "ci"))
     do, dm = stage.split(dy, plan.kernel_rows, names=("do", "dm"))
-    stage.reorder(co, do, nm, om, y, x, cm, dm, dx, ni, oi, ci)
-    stage.tensorize(ni, machine.gemm)
+    stage.reorder(co, do, *blocks, y, x, cm, dm, dx, *inside, ci)
+    stage.tensorize(inside[0], machine.gemm)
     if plan.threads == 1 or plan.thread_axis != "depth":
         return do
     stage.reorder(do, co)
-    _, thread = stage.split(co, plan.threads, names=("co", "cv"))
-    stage.bind(thread, thread_axis("vthread"))
+    _, thread = bind_threads(stage, co, plan.threads)
     return thread
-
-
-def _tile_epilogue(stage: Stage, machine: MachineLike) -> None:
-    config = machine.config
-    n, o, y, x = stage.axis
-    nm, ni = stage.split(n, config.batch, names=("nm", "ni"))
-    om, oi = stage.split(o, config.block_out, names=("om", "oi"))
-    stage.reorder(nm, om, y, x, ni, oi)
-    stage.tensorize(ni, machine.alu)

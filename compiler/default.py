@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from accel.compiler.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
 from accel.compiler.candidate import Candidate
 from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_schedule import ConvPlan, conv_schedule
@@ -22,7 +23,7 @@ from accel.compiler.model import GemmModel
 from accel.compiler.plans import BoolArray, GemmPlan, GemmShape, Outer, PlanTable, ThreadAxis
 from accel.compiler.pool_default import pool_candidates
 from accel.compiler.pool_schedule import PoolPlan, pool_schedule
-from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
+from accel.compiler.schedule import Schedule, Stage, create_schedule
 from accel.compiler.threads import check_threads
 from accel.compiler.workload import Workload
 from accel.config import Config
@@ -237,13 +238,8 @@ def gemm_schedule(workload: Workload, machine: MachineLike, plan: GemmPlan) -> S
     config = machine.config
     s = create_schedule(workload.output)
     C = workload.output
-    if workload.sums is C:
-        sums = s[s.cache_write(C, machine.acc_buffer)]
-        stages = [sums]
-    else:
-        sums = s[workload.sums]
-        sums.set_scope(machine.acc_buffer)
-        stages = [sums, s[s.cache_write(C, machine.acc_buffer)]]
+    stages = in_accumulators(s, workload, machine)
+    sums = stages[0]
     innermost, outermost = _tile_result(s[C], plan, config)
     for stage in stages:
         stage.compute_at(s[C], innermost)
@@ -258,7 +254,7 @@ def gemm_schedule(workload: Workload, machine: MachineLike, plan: GemmPlan) -> S
     s[inp].compute_at(sums, step)
     s[wgt].compute_at(sums, step)
     for stage in stages[1:]:
-        _tile_epilogue(stage, machine)
+        tensorize_elements(stage, machine)
     return s
 
 
@@ -270,33 +266,20 @@ def _tile_result(stage: Stage, plan: GemmPlan, config: Config) -> tuple[IterVar,
     stage.reorder(outer, inner, yi, xi)
     if plan.threads == 1 or plan.thread_axis == "depth":
         return inner, outer
-    _, thread = stage.split(inner, plan.threads, names=(inner.name, inner.name[0] + "v"))
-    stage.bind(thread, thread_axis("vthread"))
+    _, thread = bind_threads(stage, inner, plan.threads)
     return thread, outer
 
 
 def _tile_sums(stage: Stage, plan: GemmPlan, machine: MachineLike) -> IterVar:
     """Blocks of the GEMM core inside reduce steps; returns the loop that operands are loaded in."""
     config = machine.config
-    y, x = stage.axis
     (k,) = stage.reduce_axis
-    ym, yi = stage.split(y, config.batch, names=("ym", "yi"))
-    xm, xi = stage.split(x, config.block_out, names=("xm", "xi"))
+    blocks, inside = split_blocks(stage, config)
     ko, kt = stage.split(k, plan.depth * config.block_in, names=("ko", "kt"))
     km, ki = stage.split(kt, config.block_in, names=("km", "ki"))
-    stage.reorder(ko, ym, xm, km, yi, xi, ki)
-    stage.tensorize(yi, machine.gemm)
+    stage.reorder(ko, *blocks, km, *inside, ki)
+    stage.tensorize(inside[0], machine.gemm)
     if plan.threads == 1 or plan.thread_axis == "inner":
         return ko
-    _, thread = stage.split(ko, plan.threads, names=("ko", "kv"))
-    stage.bind(thread, thread_axis("vthread"))
+    _, thread = bind_threads(stage, ko, plan.threads)
     return thread
-
-
-def _tile_epilogue(stage: Stage, machine: MachineLike) -> None:
-    config = machine.config
-    y, x = stage.axis
-    ym, yi = stage.split(y, config.batch, names=("ym", "yi"))
-    xm, xi = stage.split(x, config.block_out, names=("xm", "xi"))
-    stage.reorder(ym, xm, yi, xi)
-    stage.tensorize(yi, machine.alu)

@@ -10,8 +10,9 @@ maxima of those, copy out
 from dataclasses import dataclass
 from typing import Literal
 
+from accel.compiler.blocking import bind_threads, tensorize_elements
 from accel.compiler.machine import MachineLike
-from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
+from accel.compiler.schedule import Schedule, create_schedule
 from accel.compiler.workload import Workload
 
 PoolThreadAxis = Literal["channels", "rows"]
@@ -52,22 +53,12 @@ def pool_schedule(workload: Workload, machine: MachineLike, plan: PoolPlan) -> S
     loops = [no, oo, yo, xo]
     if plan.threads > 1:
         threaded = oo if plan.thread_axis == "channels" else yo
-        outer, thread = output.split(threaded, plan.threads, names=(threaded.name, threaded.name[0] + "v"))
+        outer, thread = bind_threads(output, threaded, plan.threads)
         loops[loops.index(threaded)] = outer
         loops.append(thread)
-        output.bind(thread, thread_axis("vthread"))
     output.reorder(*loops, *within)
     for stage in (done, *across, inputs):
         stage.compute_at(output, loops[-1])
     for stage in (*across, done):
-        _tensorize(stage, machine)
+        tensorize_elements(stage, machine)
     return s
-
-
-def _tensorize(stage: Stage, machine: MachineLike) -> None:
-    config = machine.config
-    n, o, y, x = stage.axis
-    nm, ni = stage.split(n, config.batch, names=("nm", "ni"))
-    om, oi = stage.split(o, config.block_out, names=("om", "oi"))
-    stage.reorder(nm, om, y, x, ni, oi)
-    stage.tensorize(ni, machine.alu)
