@@ -6,14 +6,13 @@ from functools import partial
 
 import numpy as np
 
-from accel.compiler.candidate import Candidate
+from accel.compiler.candidate import Candidate, unfit
 from accel.compiler.conv_model import ConvModel, conv_shape, part_sizes
 from accel.compiler.conv_plans import THREAD_AXES, ConvTable, Sizes, fitting
 from accel.compiler.conv_schedule import ConvPlan
 from accel.compiler.threads import check_threads
 from accel.compiler.workload import Workload
 from accel.config import Config
-from accel.errors import ScheduleError
 
 _FINALISTS = 4
 """Plans of each kind (threads, what they run along, loop order) that the model looks at."""
@@ -44,7 +43,9 @@ def conv_candidates(
         check_threads(threads)
     table = fitting(model.shape, config, _THREADS if threads is None else (threads,))
     if not len(table.rows):
-        raise ScheduleError(_nothing_fits(model, threads))
+        raise unfit(
+            "convolution", config, threads, lambda n: bool(len(fitting(model.shape, config, (n,)).rows))
+        )
     sizes = Sizes(model.shape, config, table)
     quick = sizes.quick()
     # the best first; those that hardly differ by the effort
@@ -64,10 +65,7 @@ def conv_candidates(
         for plan in _neighbours(model, fresh):
             if plan not in found:
                 found[plan] = model.predict(plan)
-    candidates = [
-        Candidate(plan=plan, prediction=p, read_bytes=round(p.load * config.bus_bytes))
-        for plan, p in found.items()
-    ]
+    candidates = [Candidate.predicted(plan, prediction, config) for plan, prediction in found.items()]
     best = min(c.prediction.cycles for c in candidates)
     return sorted(candidates, key=partial(_rank, model, best * (1 + _CLOSE)))
 
@@ -112,15 +110,3 @@ def _around(every: list[int], part: int) -> list[int]:
     """A size and some next to it."""
     place = every.index(part)
     return every[max(0, place - 2) : place + 3]
-
-
-def _nothing_fits(model: ConvModel, threads: int | None) -> str:
-    name = model.config.name
-    if threads is None:
-        return f"not even the smallest tiles of this convolution fit configuration {name!r}"
-    most = max(
-        (n for n in range(1, threads) if len(fitting(model.shape, model.config, (n,)).rows)), default=0
-    )
-    if not most:
-        return f"not even the smallest tiles of this convolution fit configuration {name!r}"
-    return f"{threads} virtual threads do not fit configuration {name!r}; at most {most} do"

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import numpy as np
 
 from accel.compiler.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
-from accel.compiler.candidate import Candidate
+from accel.compiler.candidate import Candidate, too_many_threads
 from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_schedule import ConvPlan, conv_schedule
 from accel.compiler.expr import IterVar
@@ -198,9 +198,7 @@ def _check_fits(model: GemmModel, threads: int) -> None:
     if threads == 1 or _smallest_fits(model, threads):
         return
     most = bisect_left(range(1, threads), True, key=lambda n: not _smallest_fits(model, n + 1)) + 1
-    raise ScheduleError(
-        f"{threads} virtual threads do not fit configuration {model.config.name!r}; at most {most} do"
-    )
+    raise too_many_threads(model.config, threads, most)
 
 
 def _smallest_fits(model: GemmModel, threads: int) -> bool:

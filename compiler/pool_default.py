@@ -10,7 +10,7 @@ from functools import partial
 from itertools import product
 from typing import NamedTuple, get_args
 
-from accel.compiler.candidate import Candidate
+from accel.compiler.candidate import Candidate, unfit
 from accel.compiler.conv_model import Moved, moved, part_sizes
 from accel.compiler.model import Prediction
 from accel.compiler.pool import Taps
@@ -19,7 +19,6 @@ from accel.compiler.sliding import Sliding
 from accel.compiler.threads import check_threads
 from accel.compiler.workload import Workload
 from accel.config import Config
-from accel.errors import ScheduleError
 from accel.timing import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
 
 _THREADS = (1, 2)
@@ -51,19 +50,9 @@ def pool_candidates(
     model = _Model(workload, config)
     plans = list(model.fitting(_THREADS if threads is None else (threads,)))
     if not plans:
-        most = 0 if threads is None else _most_threads(model, threads)
-        if not most:
-            raise ScheduleError(
-                f"not even the smallest tiles of this pooling fit configuration {config.name!r}"
-            )
-        raise ScheduleError(
-            f"{threads} virtual threads do not fit configuration {config.name!r}; at most {most} do"
-        )
+        raise unfit("pooling", config, threads, lambda n: any(True for _ in model.fitting((n,))))
     finalists = sorted(plans, key=model.quick)[:_FINALISTS]
-    found = [
-        Candidate(plan=plan, prediction=p, read_bytes=round(p.load * config.bus_bytes))
-        for plan, p in ((plan, model.predict(plan)) for plan in finalists)
-    ]
+    found = [Candidate.predicted(plan, model.predict(plan), config) for plan in finalists]
     close = min(c.prediction.cycles for c in found) * (1 + _CLOSE)
     return sorted(found, key=partial(_rank, close))
 
@@ -72,10 +61,6 @@ def _rank(close: float, candidate: Candidate[PoolPlan]) -> tuple[bool, int, floa
     """Plans that are about as good as the best come first, those with the fewest threads in front."""
     cycles = candidate.prediction.cycles
     return (False, candidate.plan.threads, cycles) if cycles <= close else (True, 0, cycles)
-
-
-def _most_threads(model: "_Model", threads: int) -> int:
-    return max((n for n in range(1, threads) if any(True for _ in model.fitting((n,)))), default=0)
 
 
 class _Line(NamedTuple):
