@@ -360,8 +360,7 @@ class Program(Image):
                     max_uops=max_uops,
                 )
             )
-        if order != "program":
-            raise AccelError(f"the order is {order!r} with the backend 'rtl'; the hardware has its own")
+        check_order(backend, order)
         from accel.hardware import execute_on_hardware  # noqa: PLC0415  # seldom needed
 
         max_cycles, max_uops = self.limits(max_cycles, max_uops)
@@ -432,6 +431,26 @@ class Program(Image):
                 raw = dram.read(self.config.mem_base + tensor.offset, tensor.nbytes)
                 outputs[tensor.name] = tensor.unpack(raw)
         return outputs
+
+
+def check_engine(backend: str, engine: str | None) -> None:
+    """Refuse an engine for a backend that has none.
+
+    Raises:
+        AccelError: it is given with another backend than ``rtl``.
+    """
+    if backend != "rtl" and engine is not None:
+        raise AccelError(f"an engine is given with the backend {backend!r}; it goes with 'rtl'")
+
+
+def check_order(backend: str, order: str) -> None:
+    """Refuse an order for a backend that has its own.
+
+    Raises:
+        AccelError: it is random, and the backend ``rtl``.
+    """
+    if backend == "rtl" and order != "program":
+        raise AccelError(f"the order is {order!r} with the backend 'rtl'; the hardware has its own")
 
 
 def check_backend(backend: str, valid: Sequence[str]) -> None:

@@ -19,11 +19,11 @@ import numpy.typing as npt
 from accel.compiler.build import check_array
 from accel.config import SPECS, Config
 from accel.dram import Dram
-from accel.errors import AccelError, ProgramError, ShapeError, nearest
+from accel.errors import ProgramError, ShapeError, nearest
 from accel.image import ImageTensor
 from accel.layout import PackedLayout
 from accel.machines import Machine, machine
-from accel.program import BACKENDS, Program, as_program, check_backend, check_seed
+from accel.program import BACKENDS, Program, as_program, check_backend, check_engine, check_seed
 from accel.relocation import Part, alignment, parts, relocated
 from accel.result import Result
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
@@ -140,8 +140,7 @@ class Session:
     ) -> None:
         check_backend(backend, BACKENDS)
         check_seed(seed)
-        if backend != "rtl" and engine is not None:
-            raise AccelError(f"an engine is given with the backend {backend!r}; it goes with 'rtl'")
+        check_engine(backend, engine)
         self.config = (on if isinstance(on, Machine) else machine(on)).config
         self.results: list[Result] = []
         self.packing = Packing()

@@ -25,7 +25,8 @@ from rich.table import Table
 
 from accel.config import NAMED, SPECS, Config
 from accel.errors import AccelError, ConfigError, nearest
-from accel.program import Program
+from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES
+from accel.program import BACKENDS, Program
 from accel.replays import load_any
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
@@ -65,6 +66,37 @@ def config_option(default: str) -> Callable[[F], F]:
         help="The machine.",
         shell_complete=complete(NAMED, files=True),
     )
+
+
+def backend_option(default: str, help_text: str) -> Callable[[F], F]:
+    """``--backend``, with its completion."""
+    return click.option(
+        "--backend",
+        default=default,
+        show_default=True,
+        metavar="|".join(BACKENDS),
+        shell_complete=complete(BACKENDS),
+        help=help_text,
+    )
+
+
+def engine_option(help_text: str) -> Callable[[F], F]:
+    """``--engine``, with its completion."""
+    return click.option(
+        "--engine",
+        metavar="|".join(ENGINES),
+        shell_complete=complete(ENGINES),
+        help=f"{help_text}  [default: {DEFAULT_ENGINE}]",
+    )
+
+
+order_option = click.option(
+    "--order",
+    type=click.Choice(["program", "random"]),
+    default="program",
+    show_default=True,
+    help="Of functional execution.",
+)
 
 
 class Group(click.Group):

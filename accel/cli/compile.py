@@ -66,6 +66,9 @@ def _epilogue_options(length: str) -> Callable[[F], F]:
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
+_batch_option = click.option(
+    "-n", "--batch", type=int, default=1, show_default=True, help="Inputs in a batch."
+)
 _residual_option = click.option(
     "--residual", is_flag=True, help="After the shift, add an int8 tensor of the result's shape."
 )
@@ -90,6 +93,18 @@ def _padding_option(text: str) -> Callable[[F], F]:
         show_default=True,
         help=text,
     )
+
+
+def _convolution_options(command: F) -> F:
+    """Sizes of input and kernel."""
+    options: list[Callable[[F], F]] = [
+        _batch_option,
+        click.option("--ic", type=int, required=True, help="Input channels."),
+        click.option("--oc", type=int, required=True, help="Output channels."),
+        _pair_option("--size", "H[xW]", "Height and width of an input.", required=True),
+        _pair_option("--kernel", "KH[xKW]", "Size of the kernel.", required=True),
+    ]
+    return reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
 def _program_options(command: F) -> F:
@@ -162,7 +177,7 @@ def gemm(
 
 
 @compile_command.command()
-@click.option("-n", "--batch", type=int, default=1, show_default=True, help="Inputs in a batch.")
+@_batch_option
 @click.option("--ic", type=int, required=True, help="Inputs of the layer.")
 @click.option("--oc", type=int, required=True, help="Outputs of the layer.")
 @_machine_options("vta")
@@ -200,11 +215,7 @@ def dense(
 
 
 @compile_command.command()
-@click.option("-n", "--batch", type=int, default=1, show_default=True, help="Inputs in a batch.")
-@click.option("--ic", type=int, required=True, help="Input channels.")
-@click.option("--oc", type=int, required=True, help="Output channels.")
-@_pair_option("--size", "H[xW]", "Height and width of an input.", required=True)
-@_pair_option("--kernel", "KH[xKW]", "Size of the kernel.", required=True)
+@_convolution_options
 @_pair_option("--stride", "SY[xSX]", "Down and right.", default="1", show_default=True)
 @_padding_option("Zeros around each input.")
 @click.option(
@@ -270,11 +281,7 @@ def conv2d(
 
 
 @compile_command.command()
-@click.option("-n", "--batch", type=int, default=1, show_default=True, help="Inputs in a batch.")
-@click.option("--ic", type=int, required=True, help="Input channels.")
-@click.option("--oc", type=int, required=True, help="Output channels.")
-@_pair_option("--size", "H[xW]", "Height and width of an input.", required=True)
-@_pair_option("--kernel", "KH[xKW]", "Size of the kernel.", required=True)
+@_convolution_options
 @_pair_option(
     "--stride",
     "SY[xSX]",
@@ -349,7 +356,7 @@ def conv2d_transpose(
     required=True,
     help="Maxima, means, or means over whole inputs.",
 )
-@click.option("-n", "--batch", type=int, default=1, show_default=True, help="Inputs in a batch.")
+@_batch_option
 @click.option("-c", "--channels", type=int, required=True, help="Channels.")
 @_pair_option("--size", "H[xW]", "Height and width of an input.", required=True)
 @_pair_option("--kernel", "KH[xKW]", "Size of a window; not with --kind global.")

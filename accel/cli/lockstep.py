@@ -9,6 +9,7 @@ from rich.progress import track
 from rich.table import Table
 
 from accel.cli.common import (
+    engine_option,
     json_option,
     limit_options,
     load_program,
@@ -18,7 +19,7 @@ from accel.cli.common import (
     show,
 )
 from accel.faults import Cause
-from accel.hw.engines.choose import ENGINES, open_engine
+from accel.hw.engines.choose import DEFAULT_ENGINE, open_engine
 from accel.lockstep import Lockstep, Scope
 from accel.lockstep import lockstep as run_lockstep
 from accel.replays import find_programs, program_name
@@ -35,9 +36,7 @@ from accel.result import SCHEMA_VERSION
     type=click.Path(path_type=Path),
     help="A vector's folder, or one that holds vectors.",
 )
-@click.option(
-    "--engine", metavar="|".join(ENGINES), help="What simulates the hardware.  [default: verilator]"
-)
+@engine_option("What simulates the hardware.")
 @click.option(
     "--hostile", is_flag=True, help="Let memory answer late and refuse at random; compare memory only."
 )
@@ -85,7 +84,7 @@ def lockstep(
         print_json(
             {
                 "schema_version": SCHEMA_VERSION,
-                "engine": engine or next(iter(ENGINES)),
+                "engine": engine or DEFAULT_ENGINE,
                 "passed": len(done) - failed,
                 "failed": failed,
                 "programs": [{"name": name, "path": path} | one.to_dict() for name, path, one in done],

@@ -16,13 +16,23 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from accel.cli.common import check_name, complete, json_option, limit_options, print_json, seed_option, show
+from accel.cli.common import (
+    backend_option,
+    check_name,
+    engine_option,
+    json_option,
+    limit_options,
+    order_option,
+    print_json,
+    seed_option,
+    show,
+)
 from accel.config import Config
 from accel.errors import AccelError
-from accel.hw.engines.choose import ENGINES, open_engine
+from accel.hw.engines.choose import open_engine
 from accel.hw.engines.driver import Engine
 from accel.isa import Loops
-from accel.program import BACKENDS, Program
+from accel.program import BACKENDS, Program, check_engine, check_order
 from accel.replays import Replay, load_tests, program_name
 from accel.replays import replay as replay_program
 from accel.result import SCHEMA_VERSION
@@ -40,27 +50,9 @@ _SECONDS = {
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
-@click.option(
-    "--backend",
-    default="functional",
-    show_default=True,
-    metavar="|".join(BACKENDS),
-    shell_complete=complete(BACKENDS),
-    help="functional: memory only; sim: cycles too; rtl: the hardware itself.",
-)
-@click.option(
-    "--engine",
-    metavar="|".join(ENGINES),
-    shell_complete=complete(ENGINES),
-    help="Of the backend rtl.  [default: verilator]",
-)
-@click.option(
-    "--order",
-    type=click.Choice(["program", "random"]),
-    default="program",
-    show_default=True,
-    help="Of functional execution.",
-)
+@backend_option("functional", "functional: memory only; sim: cycles too; rtl: the hardware itself.")
+@engine_option("Of the backend rtl.")
+@order_option
 @click.option("--jobs", type=click.IntRange(1), help="Processes at work.  [default: as many as pay]")
 @seed_option
 @limit_options
@@ -89,10 +81,8 @@ def replay(
       accel replay vectors/ --backend rtl
     """
     check_name("backend", backend, BACKENDS)
-    if backend != "rtl" and engine is not None:
-        raise AccelError(f"an engine is given with the backend {backend!r}; it goes with 'rtl'")
-    if backend == "rtl" and order != "program":
-        raise AccelError(f"the order is {order!r} with the backend 'rtl'; the hardware has its own")
+    check_engine(backend, engine)
+    check_order(backend, order)
     programs = [(str(path), program) for path, program in load_tests(list(paths))]
     if backend == "rtl":
         _build([program for _, program in programs], engine)

@@ -8,13 +8,15 @@ from rich.table import Table
 
 from accel.cli.arrays import array_file, assignments, read_inputs
 from accel.cli.common import (
+    backend_option,
     busy,
-    complete,
     describe,
+    engine_option,
     figures_table,
     json_option,
     limit_options,
     load_program,
+    order_option,
     print_json,
     seed_option,
     set_option,
@@ -23,8 +25,7 @@ from accel.cli.common import (
 from accel.cli.pictures import Pictures, picture_options
 from accel.errors import AccelError, ProgramFault, ShapeError, nearest
 from accel.files import check_writable, write_atomically
-from accel.hw.engines.choose import ENGINES
-from accel.program import BACKENDS, Program
+from accel.program import Program
 from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
 
 
@@ -32,20 +33,8 @@ from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value of an input tensor.")
 @click.option("--output", "outputs", multiple=True, metavar="NAME=FILE.npy", help="Where to write an output.")
-@click.option(
-    "--backend",
-    default="sim",
-    show_default=True,
-    metavar="|".join(BACKENDS),
-    shell_complete=complete(BACKENDS),
-    help="What runs it.",
-)
-@click.option(
-    "--engine",
-    metavar="|".join(ENGINES),
-    shell_complete=complete(ENGINES),
-    help="Of the backend rtl.  [default: verilator]",
-)
+@backend_option("sim", "What runs it.")
+@engine_option("Of the backend rtl.")
 @click.option(
     "--wave",
     type=click.Path(path_type=Path),
@@ -53,13 +42,7 @@ from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
     help="Of the backend rtl: waves, as VCD or FST.",
 )
 @click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after the other.")
-@click.option(
-    "--order",
-    type=click.Choice(["program", "random"]),
-    default="program",
-    show_default=True,
-    help="Of functional execution.",
-)
+@order_option
 @click.option("--no-check", is_flag=True, help="Do not compare with the numpy reference.")
 @picture_options
 @seed_option

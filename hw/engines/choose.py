@@ -33,6 +33,7 @@ ENGINES: dict[str, Callable[[Config, int, Path | None], Engine]] = {
     "pysim": _pysim,
 }
 """What simulates the hardware; the first is the fastest."""
+DEFAULT_ENGINE = next(iter(ENGINES))
 WAVES = {"verilator": (".vcd", ".fst"), "cxxrtl": (".vcd",), "pysim": (".vcd",)}
 """The wave files that each can write."""
 
@@ -52,7 +53,7 @@ def open_engine(
         EngineError: no such engine, it cannot write such a wave file, or it cannot be built.
     """
     if name is None:
-        name = next(iter(ENGINES))
+        name = DEFAULT_ENGINE
     if name not in ENGINES:
         raise EngineError(f"the engine is {name!r}; {nearest(name, ENGINES)}")
     if wave is not None and wave.suffix not in WAVES[name]:
