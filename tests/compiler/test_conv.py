@@ -17,6 +17,7 @@ from accel.isa import Load, Memory
 from accel.machines import Machine
 from accel.te import Schedule
 from tests.compiler.convs import any_inputs, convolutions, epilogues, expected
+from tests.compiler.verdicts import program_is_right, stages_are_right
 from tests.expect import refused
 from tests.strategies import examples
 
@@ -26,15 +27,7 @@ CONFIGS = ("vta", "gemm8x8", "tiny")
 def right(program: accel.Program, workload: accel.Workload, seed: int = 0) -> None:
     """As numpy computes it, in an order of execution other than the program's, too."""
     inputs = any_inputs(workload, seed)
-    want = expected(workload, inputs)
-    (name,) = (t.name for t in program.tensors if t.role == "output")
-    np.testing.assert_array_equal(program.reference(inputs)[name], want)
-    for order in ("program", "random"):
-        found = program.run(inputs, backend="functional", order=order, seed=1)  # type: ignore[arg-type]
-        np.testing.assert_array_equal(found.outputs[name], want)
-    report = program.check()
-    assert report.ok
-    assert report.left_over == (0, 0, 0, 0)
+    program_is_right(program, inputs, expected(workload, inputs))
 
 
 @examples(80)
@@ -185,8 +178,7 @@ def test_every_stage_of_the_compiler_computes_the_same(data: st.DataObject) -> N
     schedule = accel.build(workload, machine).schedule()
     inputs = any_inputs(workload, 0, 1000)
     want = expected(workload, inputs)
-    for nest in (te.lower(schedule), te.tensorize(schedule)):
-        np.testing.assert_array_equal(te.interpret(nest, inputs)["out"], want)
+    stages_are_right(schedule, inputs, want)
 
 
 def test_a_convolution_of_nothing_but_padding() -> None:
@@ -194,8 +186,7 @@ def test_a_convolution_of_nothing_but_padding() -> None:
     program = accel.build(workload, machine)
     right(program, workload)
     inputs = any_inputs(workload, 0)
-    for nest in (te.lower(program.schedule()), te.tensorize(program.schedule())):
-        np.testing.assert_array_equal(te.interpret(nest, inputs)["out"], expected(workload, inputs))
+    stages_are_right(program.schedule(), inputs, expected(workload, inputs))
     assert not any(isinstance(i, Load) and i.memory is Memory.INP for i in program.instructions)
 
 

@@ -1,12 +1,10 @@
 """Transposed convolutions: what they compute, on every machine, and that they take no slot for a zero."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
-from accel import te
 from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_model import conv_shape
 from accel.compiler.conv_plans import fitting
@@ -14,6 +12,7 @@ from accel.config import Config
 from accel.errors import ScheduleError, ShapeError
 from accel.isa import Alu, Gemm, Loops
 from tests.compiler.convs import any_inputs, expected, transposed
+from tests.compiler.verdicts import program_is_right, stages_are_right
 from tests.expect import refused
 from tests.strategies import examples
 
@@ -23,16 +22,8 @@ CONFIGS = ("vta", "gemm8x8", "tiny")
 def right(workload: accel.Workload, machine: accel.Machine, seed: int, threads: int | None = None) -> None:
     """As numpy computes it, in any order of execution."""
     inputs = any_inputs(workload, seed)
-    want = expected(workload, inputs)
     program = accel.build(workload, machine, vthreads=threads)
-    np.testing.assert_array_equal(program.reference(inputs)["out"], want)
-    for order in ("program", "random"):
-        found = program.run(inputs, backend="functional", order=order, seed=1)  # type: ignore[arg-type]
-        np.testing.assert_array_equal(found.outputs["out"], want)
-    report = program.check()
-    assert report.ok
-    assert report.left_over == (0, 0, 0, 0)
-    assert report.unwritten_count == 0
+    program_is_right(program, inputs, expected(workload, inputs))
 
 
 @examples(40)
@@ -79,8 +70,7 @@ def test_every_stage_of_the_compiler_computes_the_same(data: st.DataObject) -> N
     schedule = accel.build(workload, machine).schedule()
     inputs = any_inputs(workload, 0, 1000)
     want = expected(workload, inputs)
-    for nest in (te.lower(schedule), te.tensorize(schedule)):
-        np.testing.assert_array_equal(te.interpret(nest, inputs)["out"], want)
+    stages_are_right(schedule, inputs, want)
 
 
 @pytest.mark.parametrize(

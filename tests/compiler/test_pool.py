@@ -20,6 +20,7 @@ from accel.errors import ScheduleError, ShapeError, TensorizeError
 from accel.isa import Alu, Gemm, Load, Loops, Memory
 from accel.te import Schedule
 from tests.compiler.pools import maxima, pools, some_data, sums_and_counts
+from tests.compiler.verdicts import program_is_right, stages_are_right
 from tests.expect import refused
 from tests.strategies import examples
 
@@ -44,15 +45,7 @@ def right(workload: accel.Workload, machine: accel.Machine, seed: int, threads: 
     """As numpy computes it, in any order of execution."""
     data = some_data(workload, seed)
     want = maxima(workload, data) if workload.name == "max_pool2d" else means(workload, data)
-    program = accel.build(workload, machine, vthreads=threads)
-    np.testing.assert_array_equal(program.reference({"data": data})["out"], want)
-    for order in ("program", "random"):
-        found = program.run({"data": data}, backend="functional", order=order, seed=1)  # type: ignore[arg-type]
-        np.testing.assert_array_equal(found.outputs["out"], want)
-    report = program.check()
-    assert report.ok
-    assert report.left_over == (0, 0, 0, 0)
-    assert report.unwritten_count == 0
+    program_is_right(accel.build(workload, machine, vthreads=threads), {"data": data}, want)
 
 
 @examples(60)
@@ -96,8 +89,7 @@ def test_every_stage_of_the_compiler_computes_the_same(data: st.DataObject) -> N
     schedule = accel.build(workload, accel.machine(SMALL)).schedule()
     inputs = {"data": some_data(workload, 1)}
     want = te.evaluate([workload.output], inputs)["out"]
-    for nest in (te.lower(schedule), te.tensorize(schedule)):
-        np.testing.assert_array_equal(te.interpret(nest, inputs)["out"], want)
+    stages_are_right(schedule, inputs, want)
 
 
 # --- means -----------------------------------------------------------------------------------------------
