@@ -15,6 +15,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from functional import LAYER
+
 import accel
 from accel.dram import Dram
 from accel.faults import Cause
@@ -24,8 +26,6 @@ from accel.hw.engines.driver import Engine
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import simulate
 
-LAYER = (3136, 64, 576)
-"""M, N and K of a 3x3 convolution with 64 channels on a 56 x 56 image."""
 SLOW = {"pysim": 3000}
 """Cycles that engines run that would take minutes for more."""
 
