@@ -20,7 +20,7 @@ from accel.views.occupancy import SCRATCHPADS, Levels, occupancy, peaks
 from accel.views.scene import Scene
 from accel.views.states import Reason, State
 from accel.views.still import tick_step
-from accel.views.timeline import chart_svg, facts, title
+from accel.views.timeline import PAGE_HEAD, chart_svg, facts, title
 from accel.views.traffic import Traffic, traffic
 
 _STAGES = {
@@ -35,17 +35,8 @@ _LEAST_SHARE = 0.0005
 """Of the cycles, that a reason must have to be listed."""
 
 _PAGE = Template(
-    """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>$title</title>
-<style>
-$style</style>
-</head>
-<body>
-<header>
+    PAGE_HEAD
+    + """<header>
 <button id="theme" title="light or dark">&#9681;</button>
 <h1>$title</h1>
 <p>$facts</p>

@@ -28,8 +28,7 @@ $scripts</svg>
 """
 )
 
-_PAGE = Template(
-    """<!DOCTYPE html>
+PAGE_HEAD = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -39,7 +38,12 @@ _PAGE = Template(
 $style</style>
 </head>
 <body>
-<header>
+"""
+"""How a page begins, up to its body; a template of ``title`` and ``style``."""
+
+_PAGE = Template(
+    PAGE_HEAD
+    + """<header>
 <h1>$title</h1>
 <p>$facts</p>
 <p class="hint"><button data-zoom="0.5">zoom in</button><button data-zoom="2">zoom out</button><button

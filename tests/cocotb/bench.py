@@ -177,6 +177,18 @@ class Outcome:
 # --- the bench ------------------------------------------------------------------------------------
 
 
+def _channels(model: Any) -> dict[str, Any]:
+    """The five channels of a bus model."""
+    write, read = model.write_if, model.read_if
+    return {
+        "ar": read.ar_channel,
+        "r": read.r_channel,
+        "aw": write.aw_channel,
+        "w": write.w_channel,
+        "b": write.b_channel,
+    }
+
+
 class Bench:
     """Memory, software and monitors around the core.
 
@@ -252,26 +264,12 @@ class Bench:
     @property
     def memory_channels(self) -> dict[str, Any]:
         """The memory model's five channels."""
-        write, read = self.ram.write_if, self.ram.read_if
-        return {
-            "ar": read.ar_channel,
-            "r": read.r_channel,
-            "aw": write.aw_channel,
-            "w": write.w_channel,
-            "b": write.b_channel,
-        }
+        return _channels(self.ram)
 
     @property
     def software_channels(self) -> dict[str, Any]:
         """The AXI4-Lite manager's five channels."""
-        write, read = self.software.write_if, self.software.read_if
-        return {
-            "ar": read.ar_channel,
-            "r": read.r_channel,
-            "aw": write.aw_channel,
-            "w": write.w_channel,
-            "b": write.b_channel,
-        }
+        return _channels(self.software)
 
     def pause(self, **shares: tuple[float, int]) -> None:
         """Pause memory's channels at random: by channel the share of stretches, and their longest."""

@@ -71,6 +71,19 @@ def _append(chain: list[Instruction], following: Instruction) -> None:
 # --- instructions ---------------------------------------------------------------------------------
 
 
+def _one_on(uops: tuple[int, int], steps: int) -> dict[str, int]:
+    """Fields of a loop over a range of micro-ops, ``steps`` times, each time one element on."""
+    return {
+        "uop_begin": uops[0],
+        "uop_end": uops[1],
+        "iter_in": steps,
+        "dst_factor_out": 0,
+        "dst_factor_in": 1,
+        "src_factor_out": 0,
+        "src_factor_in": 1,
+    }
+
+
 class Maker:
     """Instructions of a machine, with places in DRAM in bytes.
 
@@ -101,26 +114,14 @@ class Maker:
             alu_op=op,
             use_imm=True,
             imm=imm,
-            uop_begin=uops[0],
-            uop_end=uops[1],
-            iter_in=steps,
-            dst_factor_out=0,
-            dst_factor_in=1,
-            src_factor_out=0,
-            src_factor_in=1,
+            **_one_on(uops, steps),
         )
 
     def gemm(self, uops: tuple[int, int], *, steps: int = 1, reset: bool = False) -> Gemm:
         """A product over a range of micro-ops, ``steps`` times, each time one element on in every memory."""
         return Gemm(
             reset=reset,
-            uop_begin=uops[0],
-            uop_end=uops[1],
-            iter_in=steps,
-            dst_factor_out=0,
-            dst_factor_in=1,
-            src_factor_out=0,
-            src_factor_in=1,
+            **_one_on(uops, steps),
             wgt_factor_out=0,
             wgt_factor_in=1,
         )
