@@ -150,10 +150,10 @@ def test_types_are_shipped() -> None:
 # --- what an import costs --------------------------------------------------------------------------
 
 
-def fresh(script: str) -> str:
+def fresh(script: str, environment: dict[str, str] | None = None) -> str:
     """What a script prints in a new interpreter."""
     return subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=ROOT, env=environment
     ).stdout
 
 
@@ -176,10 +176,22 @@ def test_import_accel_pulls_in_nothing_heavy() -> None:
     assert loaded & heavy == set()
 
 
-def test_import_accel_is_quick() -> None:
-    """In CPU seconds; the best of a few, since other processes disturb."""
-    script = "import time; begin = time.process_time(); import accel; print(time.process_time() - begin)"
-    assert any(float(fresh(script)) < 0.3 for _ in range(5))
+def test_import_accel_is_quick(tmp_path: Path) -> None:
+    """Against numpy's own import in the same minutes, both from byte code: machines differ in speed."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment = kept | {"PYTHONPYCACHEPREFIX": str(tmp_path)}
+
+    def cost(module: str) -> float:
+        """In CPU seconds."""
+        clock = "time.process_time()"
+        return float(
+            fresh(f"import time; begin = {clock}; import {module}; print({clock} - begin)", environment)
+        )
+
+    cost("accel")
+    assert any(tmp_path.rglob("program.*.pyc"))
+    costs = [(cost("accel"), cost("numpy")) for _ in range(5)]
+    assert min(accel for accel, _ in costs) < 6 * min(numpy for _, numpy in costs)
 
 
 # --- docstrings ------------------------------------------------------------------------------------
