@@ -22,7 +22,12 @@ def check_writable(path: Path) -> None:
         reason = "permission is missing"
     else:
         return
-    raise ProgramError(f"{str(path)!r} cannot be written: {reason}")
+    raise unwritable(path, reason)
+
+
+def unwritable(path: Path, reason: str) -> ProgramError:
+    """The error of a file that cannot be written."""
+    return ProgramError(f"{str(path)!r} cannot be written: {reason}")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -38,7 +43,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         else:
             _replace(path.resolve(), content)
     except OSError as error:
-        raise ProgramError(f"{str(path)!r} cannot be written: {error.strerror}") from None
+        raise unwritable(path, str(error.strerror)) from None
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -72,8 +72,12 @@ def source_files() -> list[Path]:
 
 @cache
 def _source_digest() -> str:
+    return _digest(source_files())
+
+
+def _digest(files: Sequence[Path]) -> str:
     digest = hashlib.sha256()
-    for path in source_files():
+    for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -150,7 +154,13 @@ def model(
 
 def library_object(source: Path, flags: Sequence[str], package: str) -> Path:
     """A file of an engine's own library, compiled once for all models."""
-    identity = {"path": str(source), "flags": list(flags), "packages": [_version(package)]}
+    headers = _digest(sorted(NATIVE.rglob("*.h")))  # some stand in for the library's
+    identity = {
+        "path": str(source),
+        "flags": list(flags),
+        "packages": [_version(package)],
+        "headers": headers,
+    }
     return _kept(source.stem, ".o", identity, lambda target: _compile(source, target, flags))
 
 

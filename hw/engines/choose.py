@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from accel.config import Config
-from accel.errors import EngineError, nearest
+from accel.errors import EngineError, ProgramError, nearest
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.waves import write_save_file
 
@@ -51,6 +51,7 @@ def open_engine(
 
     Raises:
         EngineError: no such engine, it cannot write such a wave file, or it cannot be built.
+        ProgramError: the wave file or its save file cannot be written.
     """
     if name is None:
         name = DEFAULT_ENGINE
@@ -64,5 +65,10 @@ def open_engine(
         optimize = 3 if wave is None else 1
     engine = ENGINES[name](config, optimize, wave)
     if wave is not None:
-        write_save_file(wave, name, config)
+        try:
+            write_save_file(wave, name, config)
+        except ProgramError:
+            engine.close()
+            wave.unlink()
+            raise
     return engine

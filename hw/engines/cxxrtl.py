@@ -12,6 +12,7 @@ from accel.hw.engines.native import NativeEngine
 _HEAD = """\
 #include "design.cc"
 #ifdef WAVES
+#include <cerrno>
 #include <cxxrtl/cxxrtl_vcd.h>
 #include <fstream>
 #endif
@@ -38,6 +39,7 @@ _BODY = """\
 #ifdef WAVES
     cxxrtl::vcd_writer writer;
     std::ofstream file;
+    int error = 0;
 
     void settle() {
         top.p_clk = cxxrtl::value<1>{0u};
@@ -64,11 +66,24 @@ _BODY = """\
         if (!file.is_open())
             return;
         writer.sample(time);
+        errno = 0;
         file << writer.buffer;
+        note();
         writer.buffer.clear();
     }
 
-    void close_wave() { file.close(); }
+    void close_wave() {
+        errno = 0;
+        file.close();
+        note();
+    }
+
+    void note() {
+        if (!file && !error)
+            error = errno ? errno : EIO;
+    }
+
+    int wave_error() const { return error; }
 #else
     void settle() {
         top.prev_p_clk = cxxrtl::value<1>{0u};
@@ -79,6 +94,7 @@ _BODY = """\
     void tick() { top.commit(); }
 
     int open_wave(const char *) { return 1; }
+    int wave_error() const { return 0; }
     void sample(uint64_t) {}
     void close_wave() {}
 #endif

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from accel.config import Config
 from accel.dram import Dram
-from accel.errors import AccelError, HardwareError
+from accel.errors import AccelError, HardwareError, ProgramError
 from accel.faults import Cause
 from accel.hw.engines.run import Behaviour, HardwareRun, Records, Tokens
 from accel.registers import REGISTERS, Access, constants, joined, word_addresses, word_writes
@@ -92,6 +92,7 @@ class Engine(ABC):
 
         Raises:
             HardwareError: the machine broke a rule of the bus.
+            ProgramError: the wave file cannot be written any further; it is deleted.
         """
 
     @abstractmethod
@@ -108,7 +109,11 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what it holds; wave files are complete then."""
+        """Give back what it holds; a wave file is complete then.
+
+        Raises:
+            ProgramError: the wave file could not be written whole; it is deleted.
+        """
 
     # --- what follows from that --------------------------------------------------------------------
 
@@ -118,7 +123,11 @@ class Engine(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except ProgramError:
+            if error is None:  # else that is what the user should hear of
+                raise
 
     def run(
         self,

@@ -1,6 +1,7 @@
 """Engines that are compiled: the native harness in ``native/``, around a model in C++."""
 
 import ctypes
+import os
 from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char_p, c_int, c_uint8, c_uint32, c_uint64, c_void_p
 from pathlib import Path
@@ -12,8 +13,10 @@ import numpy.typing as npt
 from accel.config import PAGE_BYTES, Config
 from accel.dram import Dram
 from accel.errors import HardwareError
+from accel.files import unwritable
 from accel.hw.engines.driver import Contents, Engine, empty_contents
 from accel.hw.engines.run import RECORD, Behaviour, Records, Tokens
+from accel.hw.engines.waves import is_whole, lost_wave
 from accel.order import Counter
 
 _OKAY = 0
@@ -60,6 +63,7 @@ _FUNCTIONS = {
     "accel_run": (c_int, [c_void_p, c_uint64]),
     "accel_cycle": (c_uint64, [c_void_p]),
     "accel_wave": (c_int, [c_void_p, c_char_p]),
+    "accel_wave_error": (c_int, [c_void_p]),
     "accel_close_wave": (None, [c_void_p]),
 }
 
@@ -86,8 +90,12 @@ class NativeEngine(Engine):
             function = getattr(self._library, name)
             function.restype, function.argtypes = result, arguments
         self._machine: int | None = self._library.accel_new()
-        if wave is not None and self._library.accel_wave(self._machine, str(wave).encode()):
-            raise HardwareError(f"{str(wave)!r} cannot be written")
+        self._wave: Path | None = None
+        if wave is not None:
+            if self._library.accel_wave(self._machine, os.fsencode(wave)):
+                self.close()
+                raise unwritable(wave, "it cannot be opened")
+            self._wave = wave
         self.reset()
 
     def configure(self, config: Config, behaviour: Behaviour) -> None:
@@ -146,6 +154,7 @@ class NativeEngine(Engine):
 
     def advance(self, cycles: int) -> bool:
         state = self._library.accel_run(self._machine, cycles)
+        self._check_wave(self._library.accel_wave_error(self._machine))
         if state == _VIOLATION:
             raise HardwareError(self._library.accel_violation(self._machine).decode())
         return bool(state == _ENDED)
@@ -167,5 +176,12 @@ class NativeEngine(Engine):
     def close(self) -> None:
         if self._machine is not None:
             self._library.accel_close_wave(self._machine)
+            error = self._library.accel_wave_error(self._machine)
             self._library.accel_delete(self._machine)
             self._machine = None
+            self._check_wave(error, closed=True)
+
+    def _check_wave(self, error: int, *, closed: bool = False) -> None:
+        if self._wave is not None and (error or (closed and not is_whole(self._wave))):
+            wave, self._wave = self._wave, None
+            raise lost_wave(wave, error)

@@ -1,6 +1,7 @@
 """The engine pysim: Amaranth's own simulator. Slow, but it needs no compiler and runs everywhere."""
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from accel.errors import HardwareError
 from accel.hw.engines.driver import Contents, Engine, empty_contents
 from accel.hw.engines.memory import OKAY, Memory
 from accel.hw.engines.run import RECORD, Behaviour, RecordKind, Records, Tokens
+from accel.hw.engines.waves import lost_wave
 from accel.hw.sim_top import SimTop
 from accel.isa import Unit
 from accel.order import WORKERS, Counter
@@ -53,20 +55,32 @@ class PysimEngine(Engine):
         self._cycle = 0
         self._resetting = False
         self._stack = ExitStack()
+        self._wave = wave
         if wave is not None:
-            try:
-                self._stack.enter_context(self._simulator.write_vcd(str(wave)))
-            except OSError as error:
-                raise HardwareError(f"{str(wave)!r} cannot be written: {error.strerror}") from None
+            with self._wave_errors():
+                file = self._stack.enter_context(wave.open("w", encoding="utf-8"))
+                self._stack.enter_context(self._simulator.write_vcd(file))
         self.reset()
+
+    @contextmanager
+    def _wave_errors(self) -> Iterator[None]:
+        """Have an error of the wave file be typed, and write no more of it."""
+        try:
+            yield
+        except OSError as error:
+            with suppress(OSError):
+                self._stack.close()
+            assert self._wave is not None
+            raise lost_wave(self._wave, error.errno or 0) from None
 
     # --- the clock -----------------------------------------------------------------------------------
 
     def _step(self) -> None:
         """One clock cycle."""
         before = self._cycles
-        while self._cycles == before:
-            self._simulator.advance()
+        with self._wave_errors():
+            while self._cycles == before:
+                self._simulator.advance()
 
     async def _bench(self, ctx: SimulatorContext) -> None:
         while True:
@@ -249,4 +263,5 @@ class PysimEngine(Engine):
         return np.array(self._noted, dtype=RECORD)
 
     def close(self) -> None:
-        self._stack.close()
+        with self._wave_errors():
+            self._stack.close()

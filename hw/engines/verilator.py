@@ -18,7 +18,23 @@ _HEAD = """\
 using Trace = VerilatedFstC;
 #elif defined(WAVES_VCD)
 #include "verilated_vcd_c.h"
+#include <cerrno>
 using Trace = VerilatedVcdC;
+
+// Notes the first error instead of ending the process; what follows is dropped.
+struct VcdFile : VerilatedVcdFile {
+    int error = 0;
+
+    ssize_t write(const char *bytes, ssize_t size) override {
+        if (error)
+            return size;
+        const ssize_t written = VerilatedVcdFile::write(bytes, size);
+        if (written >= 0 || errno == EAGAIN || errno == EINTR)
+            return written;
+        error = errno;
+        return size;
+    }
+};
 #endif
 
 template <class T> uint64_t get(const T &v) { return v; }
@@ -42,7 +58,16 @@ _BODY = """\
     }
 
 #if defined(WAVES_FST) || defined(WAVES_VCD)
+#if defined(WAVES_VCD)
+    VcdFile file;
+    Trace trace{&file};
+
+    int wave_error() const { return file.error; }
+#else
     Trace trace;
+
+    int wave_error() const { return 0; } // not told before the file is closed
+#endif
 
     Model() { context.traceEverOn(true); }
 
@@ -62,6 +87,7 @@ _BODY = """\
     void close_wave() { trace.close(); }
 #else
     int open_wave(const char *) { return 1; }
+    int wave_error() const { return 0; }
     void sample(uint64_t) {}
     void close_wave() {}
 #endif
@@ -81,9 +107,10 @@ def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) ->
     """
     root = _root()
     form = None if wave is None else wave.suffix.removeprefix(".")
-    flags = [f"-O{optimize}", f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}"]
+    flags = [f"-O{optimize}"]
     if form is not None:
         flags += [f"-DWAVES_{form.upper()}", f"-I{build.NATIVE / 'fst'}"]
+    flags += [f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}"]
 
     def generate(config: Config, folder: Path) -> Sequence[build.Source | Path]:
         return _generate(config, folder, root, form, flags)

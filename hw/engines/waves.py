@@ -1,14 +1,44 @@
-"""Save files for GTKWave: the signals of a wave file worth looking at, grouped by unit."""
+"""Wave files that cannot be written, and save files for GTKWave: the signals worth looking at, by unit."""
 
 import io
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from accel.config import Config
-from accel.files import write_atomically
+from accel.errors import ProgramError
+from accel.files import unwritable, write_atomically
 
 ROOTS = {"verilator": "TOP.accel_sim", "cxxrtl": "accel_sim", "pysim": "bench.top.accel_sim"}
 """Where the simulation top is in the wave files of each engine."""
+
+
+_CONSTANT = re.compile(r"_axi_\w+(id|size|burst|cache|prot|qos)$")
+"""Ports that never change."""
+
+_FST_HEADER = bytes([0, *(329).to_bytes(8, "big")])
+"""Of an FST file, the kind and the length of its first block; written last."""
+
+
+def lost_wave(wave: Path, error: int) -> ProgramError:
+    """The error of a wave file that could not be written whole; what there is of it is deleted.
+
+    Args:
+        wave: the file; a device or a pipe is left alone.
+        error: an ``errno``; 0 if it is not known.
+    """
+    if wave.is_file():
+        wave.unlink()
+    return unwritable(wave, os.strerror(error) if error else "not all of it found room")
+
+
+def is_whole(wave: Path) -> bool:
+    """Whether the writer of a closed FST file could write all of it; True of other files."""
+    if wave.suffix != ".fst" or not wave.is_file():
+        return True
+    with wave.open("rb") as file:
+        return file.read(len(_FST_HEADER)) == _FST_HEADER
 
 
 def save_path(wave: Path) -> Path:
@@ -25,7 +55,9 @@ def groups(config: Config) -> Iterator[tuple[str, list[tuple[str, int, str]]]]:
 
     def of(prefix: str) -> list[tuple[str, int, str]]:
         return [
-            (n, w, "dec" if n.endswith("index") else "hex") for n, w in widths.items() if n.startswith(prefix)
+            (name, width, "dec" if name.endswith("index") else "hex")
+            for name, width in widths.items()
+            if name.startswith(prefix) and not _CONSTANT.search(name)
         ]
 
     yield "run", [(name, widths[name], "dec") for name in ("running", "halted", "cycle")]
@@ -43,7 +75,7 @@ def groups(config: Config) -> Iterator[tuple[str, list[tuple[str, int, str]]]]:
 
 
 def write_save_file(wave: Path, engine: str, config: Config) -> None:
-    """Write the save file of a wave file, unless there is one.
+    """Write the save file of a wave file, unless it has one, which may be the user's own.
 
     Raises:
         ProgramError: it cannot be written.
@@ -51,11 +83,13 @@ def write_save_file(wave: Path, engine: str, config: Config) -> None:
     from vcd.gtkw import GTKWSave  # noqa: PLC0415
 
     path = save_path(wave)
-    if path.exists():
-        return
     text = io.StringIO()
     save = GTKWSave(text)
     save.dumpfile(str(wave.absolute()))
+    if path.is_file():
+        there = path.read_text(encoding="utf-8", errors="replace")
+        if text.getvalue() in there and f"\n{ROOTS[engine]}." in there:
+            return
     save.treeopen(f"{ROOTS[engine]}.")
     for name, signals in groups(config):
         with save.group(name, closed=name == "control"):

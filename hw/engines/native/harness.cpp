@@ -501,5 +501,8 @@ uint64_t accel_cycle(Harness *harness) { return harness->model.cycle(); }
 
 int accel_wave(Harness *harness, const char *path) { return harness->model.open_wave(path); }
 
+// Why the wave file could not be written, an errno; 0 as far as is known.
+int accel_wave_error(Harness *harness) { return harness->model.wave_error(); }
+
 void accel_close_wave(Harness *harness) { harness->model.close_wave(); }
 }
