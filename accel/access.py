@@ -105,7 +105,7 @@ def index_fault(instruction: Loops, uops: UopArray, config: Config) -> tuple[int
     best: tuple[int, int, int] | None = None
     for operand in range(3):
         depth = shape.depths[operand]
-        if not shape.checked[operand] or reached(uops, shape, operand)[-1] < depth:
+        if not shape.checked[operand] or _highest(uops, shape, operand) < depth:
             continue
         position, index = _first_beyond(uops[:, operand], shape, operand)
         if best is None or position < best[0]:
@@ -119,6 +119,12 @@ def index_fault(instruction: Loops, uops: UopArray, config: Config) -> tuple[int
         message=f"{instruction.mnemonic} has {name} index {index} in micro-op {position} of its "
         f"{instruction.uop_count}; that scratchpad has {shape.depths[operand]} elements",
     )
+
+
+def _highest(uops: UopArray, shape: LoopShape, operand: int) -> int:
+    """The highest index of one operand over all iterations; factors are not negative."""
+    out, inner = shape.factors[2 * operand], shape.factors[2 * operand + 1]
+    return int(uops[:, operand].max()) + out * (shape.iter_out - 1) + inner * (shape.iter_in - 1)
 
 
 def _first_beyond(column: npt.NDArray[np.int64], shape: LoopShape, operand: int) -> tuple[int, int]:
