@@ -207,7 +207,7 @@ class AccessSets:
 
 def dram_rows(instruction: Instruction, config: Config) -> DramRows | None:
     """DRAM bytes that a transfer reads (LOAD) or writes (STORE); None if it touches none."""
-    if not isinstance(instruction, Load | Store):
+    if not isinstance(instruction, Transfer):
         return None
     start, stop = dram_span(instruction, config)
     if start == stop:
