@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from accel.config import Config
 from accel.faults import Cause, Fault, dram_element_bytes, dram_span, scratchpad
-from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, Transfer, UopArray, decode_uops
+from accel.isa import Alu, Gemm, Instruction, Load, Loops, Transfer, UopArray, decode_uops
 
 Elements = slice | npt.NDArray[np.intp]
 """Scratchpad elements: a contiguous range, or sorted indices."""
