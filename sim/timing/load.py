@@ -73,13 +73,15 @@ class LoadUnit(Requester):
         assert step.dispatch is not None
         ready = max(step.dispatch + 1, self._free)
         limit = self._engine.config.loads_in_flight
-        recent = self._queue[max(0, self._next - limit) : self._next]
-        for number, earlier in enumerate(recent, limit - len(recent)):
-            if number and not _overlap(step, earlier):
+        leaver = self._queue[self._next - limit] if self._next >= limit else None
+        for earlier in self._queue[max(0, self._next - limit) : self._next]:
+            retire = earlier.retire
+            if retire is not None and retire < ready:
                 continue
-            if earlier.retire is None:
-                return NEVER
-            ready = max(ready, earlier.retire + 1)
+            if earlier is leaver or _overlap(step, earlier):
+                if retire is None:
+                    return NEVER
+                ready = retire + 1
         return ready
 
     def _start(self, step: Step, cycle: int) -> None:

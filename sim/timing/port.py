@@ -102,21 +102,20 @@ class ReadPort:
 
     def _run(self, cycle: int, end: int, requester: Requester) -> int:
         """Grant what ``requester`` waits for up to cycle ``end``; returns how many bursts that were."""
-        latency, outstanding, lasts = self._latency, self._outstanding, self._lasts
-        log = requester.log
+        log, lasts = requester.log, self._lasts
+        grants, latency, oldest = log.grants, self._latency, -self._outstanding
         instruction, beats = requester.waiting()
         known = len(lasts)
         last = lasts[-1]
         for length in beats:
             if cycle > end:
                 break
-            log.grants.append(cycle)
+            grants.append(cycle)
             first = cycle + latency
             last = (first if first > last else last + 1) + length - 1
             lasts.append(last)
-            cycle += 1
-            if cycle <= lasts[-outstanding]:
-                cycle = lasts[-outstanding] + 1
+            leaver = lasts[oldest]
+            cycle = (cycle if cycle > leaver else leaver) + 1
         self._free = cycle
         count = len(lasts) - known
         log.instructions.extend([instruction] * count)
