@@ -65,7 +65,7 @@ class Engine:
         """Whether a unit has stopped at the horizon."""
         self.room: Unit | None = None
         """The unit in whose queue fetch waits for room, without knowing when there will be some."""
-        self._horizon = horizon
+        self._horizon = min(horizon, NEVER - 1)
         self._counters = [TokenCounter([-1] * tokens[counter]) for counter in Counter]
         self._tokens = tokens
         self._advance: list[Callable[[], None]] = [lambda: None] * len(Unit)
