@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from accel.config import Config
 from accel.faults import Cause, Fault, dram_element_bytes, dram_span, scratchpad
-from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, Transfer, UopArray, decode_uops
+from accel.isa import Alu, Gemm, Instruction, Load, Loops, Transfer, UopArray, decode_uops
 
 Elements = slice | npt.NDArray[np.intp]
 """Scratchpad elements: a contiguous range, or sorted indices."""
@@ -105,7 +105,7 @@ def index_fault(instruction: Loops, uops: UopArray, config: Config) -> tuple[int
     best: tuple[int, int, int] | None = None
     for operand in range(3):
         depth = shape.depths[operand]
-        if not shape.checked[operand] or reached(uops, shape, operand)[-1] < depth:
+        if not shape.checked[operand] or _highest(uops, shape, operand) < depth:
             continue
         position, index = _first_beyond(uops[:, operand], shape, operand)
         if best is None or position < best[0]:
@@ -119,6 +119,12 @@ def index_fault(instruction: Loops, uops: UopArray, config: Config) -> tuple[int
         message=f"{instruction.mnemonic} has {name} index {index} in micro-op {position} of its "
         f"{instruction.uop_count}; that scratchpad has {shape.depths[operand]} elements",
     )
+
+
+def _highest(uops: UopArray, shape: LoopShape, operand: int) -> int:
+    """The highest index of one operand over all iterations; factors are not negative."""
+    out, inner = shape.factors[2 * operand], shape.factors[2 * operand + 1]
+    return int(uops[:, operand].max()) + out * (shape.iter_out - 1) + inner * (shape.iter_in - 1)
 
 
 def _first_beyond(column: npt.NDArray[np.int64], shape: LoopShape, operand: int) -> tuple[int, int]:
@@ -201,7 +207,7 @@ class AccessSets:
 
 def dram_rows(instruction: Instruction, config: Config) -> DramRows | None:
     """DRAM bytes that a transfer reads (LOAD) or writes (STORE); None if it touches none."""
-    if not isinstance(instruction, Load | Store):
+    if not isinstance(instruction, Transfer):
         return None
     start, stop = dram_span(instruction, config)
     if start == stop:

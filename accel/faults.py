@@ -79,7 +79,7 @@ def overflow_fault(counter: str, config: Config) -> Fault:
     return Fault(cause=Cause.TOKEN_OVERFLOW, message=message)
 
 
-_SRAM_OF = {
+_SRAM_OF: dict[int, str] = {
     Memory.UOP: "uop",
     Memory.WGT: "wgt",
     Memory.INP: "inp",
@@ -91,7 +91,7 @@ _SRAM_OF = {
 
 def scratchpad(memory: int) -> str:
     """Name of the scratchpad behind a memory id; out is acc's low bytes."""
-    return _SRAM_OF[Memory(memory)]
+    return _SRAM_OF[memory]
 
 
 def scratchpad_depth(memory: int, config: Config) -> int:

@@ -129,9 +129,12 @@ class Stepper:
         tokens: Sequence[int] = (0, 0, 0, 0),
         bounded: bool = True,
     ) -> None:
-        self.units = [i.unit for i in instructions]
-        self.pops = [pops(i) for i in instructions]
-        self.pushes = [pushes(i) for i in instructions]
+        once = {id(i): i for i in instructions}
+        known = {key: (i.unit, pops(i), pushes(i)) for key, i in once.items()}
+        every = [known[id(i)] for i in instructions]
+        self.units = [unit for unit, _, _ in every]
+        self.pops = [popped for _, popped, _ in every]
+        self.pushes = [pushed for _, _, pushed in every]
         self.tokens = list(tokens)
         self.executed = 0
         self._serial = bounded and bool(config.serial)

@@ -68,6 +68,8 @@ class Unit(IntEnum):
 _NEXT = {Unit.LOAD: Unit.COMPUTE, Unit.COMPUTE: Unit.STORE}
 _PREVIOUS = {following: unit for unit, following in _NEXT.items()}
 
+_OPERANDS = (Memory.WGT, Memory.INP)
+"""Memories that the load unit fills."""
 _MEMORY_NAMES = {memory.value: memory.name for memory in Memory}
 _ALU_NAMES = {op.value: op.name for op in AluOp}
 
@@ -160,7 +162,7 @@ class Load(Transfer):
 
     @property
     def unit(self) -> Unit:
-        return Unit.LOAD if self.memory in (Memory.INP, Memory.WGT) else Unit.COMPUTE
+        return Unit.LOAD if self.memory in _OPERANDS else Unit.COMPUTE
 
     @property
     def mnemonic(self) -> str:

@@ -5,18 +5,17 @@ written again are written by an operation whose order does not matter. Otherwise
 into levels, each of which depends on earlier levels only.
 """
 
-from collections.abc import Callable
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from accel.access import LoopShape
-from accel.isa import AluOp, UopArray
-from accel.sim.functional.patterns import Axis, Box, index_chunks, is_injective, strided
+from accel.isa import Alu, AluOp, UopArray
+from accel.sim.functional.patterns import Box, index_chunks, is_injective, strided
 
 Acc = npt.NDArray[np.int32]
-Operation = Callable[[Acc, Acc | np.int32], Acc]
 
 _ANY_ORDER: dict[AluOp, np.ufunc] = {
     AluOp.MIN: np.minimum,
@@ -42,75 +41,93 @@ OPERATIONS[AluOp.SHR] = shift_right
 """int32 operands to an int32 result; ADD and MUL wrap."""
 
 
-def alu_immediate(
-    acc: Acc, op: int, imm: int, uops: UopArray, shape: LoopShape, box: Box | None, count: int
-) -> None:
-    """Run the first ``count`` micro-ops with an immediate operand."""
-    if box is not None:
-        moving = [(a.extent, a.strides[0]) for a in box.axes if a.strides[0]]
-        if is_injective(moving):
-            target = strided(acc, box.base[0], moving)
-            times = _extent([a for a in box.axes if not a.strides[0]])
-            target[...] = _repeated(op, target, imm, times)
-            return
-    operation = OPERATIONS[op]
-    operand = np.int32(imm)
-    for indices in index_chunks(uops, shape, count):
-        dst = indices[:, 0]
-        for level in _occurrences(dst):
-            acc[dst[level]] = operation(acc[dst[level]], operand)
+class AluBox(NamedTuple):
+    """An affine box of micro-ops whose order cannot show, as operations on arrays."""
+
+    target: Acc
+    """The accumulators that are written: a view."""
+    operand: Acc | None
+    """Those that are read: a view with further axes behind ``target``'s where accumulators are written again;
+    None if the operand is immediate."""
+    times: int
+    """How often each accumulator is written."""
+
+    def run(self, instruction: Alu) -> None:
+        """Execute ``instruction``, which has these micro-ops."""
+        if self.operand is None:
+            _repeat(instruction.alu_op, self.target, instruction.imm, self.times)
+        else:
+            _combine(instruction.alu_op, self.target, self.operand)
 
 
-def _repeated(op: int, values: Acc, imm: int, times: int) -> Acc:
-    """``values`` after ``times`` applications of the operation with the same immediate."""
+def alu_box(acc: Acc, box: Box, *, immediate: bool) -> AluBox | None:
+    """The same of an affine box on ``acc``; None if its order might show."""
+    moving = [(a.extent, a.strides[0]) for a in box.axes if a.strides[0]]
+    still = [a for a in box.axes if not a.strides[0]]
+    if not is_injective(moving):
+        return None
+    target = strided(acc, box.base[0], moving)
+    times = prod(axis.extent for axis in still)
+    if immediate:
+        return AluBox(target, None, times)
+    same = box.base[0] == box.base[1] and all(a.strides[0] == a.strides[1] for a in box.axes if a.strides[0])
+    if not (_disjoint(box) or (same and not still)):
+        return None
+    read = [(a.extent, a.strides[1]) for a in box.axes if a.strides[0]] + [
+        (a.extent, a.strides[1]) for a in still
+    ]
+    return AluBox(target, strided(acc, box.base[1], read), times)
+
+
+def _repeat(op: int, target: Acc, imm: int, times: int) -> None:
+    """Apply the operation to ``target`` so often with the same immediate."""
     if op == AluOp.ADD:
-        return values + _int32(imm * times)
-    if op == AluOp.MUL:
-        return values * _int32(pow(imm, times, 1 << 32))
-    if op == AluOp.SHR and imm >= 0:
-        return values >> np.int32(min(31, imm * times))
-    if op == AluOp.SHR:
-        return shift_right(values, np.int32(max(-32, imm * times)))
-    return np.asarray(OPERATIONS[op](values, np.int32(imm)), dtype=np.int32)
+        np.add(target, _int32(imm * times), out=target)
+    elif op == AluOp.MUL:
+        np.multiply(target, _int32(pow(imm, times, 1 << 32)), out=target)
+    elif op == AluOp.SHR and imm >= 0:
+        np.right_shift(target, np.int32(min(31, imm * times)), out=target)
+    elif op == AluOp.SHR:
+        target[...] = shift_right(target, np.int32(max(-32, imm * times)))
+    else:
+        _apply(op, target, np.int32(imm))
 
 
 def _int32(value: int) -> np.int32:
     return np.int32((value + (1 << 31)) % (1 << 32) - (1 << 31))
 
 
-def alu_tensor(acc: Acc, op: int, uops: UopArray, shape: LoopShape, box: Box | None, count: int) -> None:
-    """Run the first ``count`` micro-ops with an accumulator as second operand."""
-    operation = OPERATIONS[op]
-    if box is not None and _tensor_box(acc, op, box):
-        return
+def _combine(op: int, target: Acc, operand: Acc) -> None:
+    """Apply the operation to ``target`` and ``operand``, again for each step along its further axes."""
+    further = range(target.ndim - 2, operand.ndim - 2)
+    if not further:
+        _apply(op, target, operand)
+    elif op in _ANY_ORDER:
+        _apply(op, target, OPERATIONS[op].reduce(operand, axis=tuple(further), dtype=np.int32))
+    else:
+        for step in np.ndindex(operand.shape[further.start : further.stop]):
+            _apply(op, target, operand[(slice(None),) * further.start + step])
+
+
+def _apply(op: int, target: Acc, operand: Acc | np.int32) -> None:
+    """``target = op(target, operand)``, in place."""
+    if op == AluOp.SHR:
+        target[...] = shift_right(target, operand)
+    else:
+        OPERATIONS[op](target, operand, out=target)
+
+
+def alu_general(acc: Acc, instruction: Alu, uops: UopArray, shape: LoopShape, count: int) -> None:
+    """Run the first ``count`` micro-ops of any instruction; cost is linear in them."""
+    operation = OPERATIONS[instruction.alu_op]
     for indices in index_chunks(uops, shape, count):
         dst, src = indices[:, 0], indices[:, 1]
-        for level in _levels(dst, src):
-            acc[dst[level]] = operation(acc[dst[level]], acc[src[level]])
-
-
-def _tensor_box(acc: Acc, op: int, box: Box) -> bool:
-    """Run an affine box as array operations; False if its order might show."""
-    moving = [a for a in box.axes if a.strides[0]]
-    still = [a for a in box.axes if not a.strides[0]]
-    if not is_injective([(a.extent, a.strides[0]) for a in moving]):
-        return False
-    same = box.base[0] == box.base[1] and all(a.strides[0] == a.strides[1] for a in moving)
-    if not (_disjoint(box) or (same and not still)):
-        return False
-    target = strided(acc, box.base[0], [(a.extent, a.strides[0]) for a in moving])
-    operation = OPERATIONS[op]
-    if still and op in _ANY_ORDER:
-        every = strided(acc, box.base[1], [(a.extent, a.strides[1]) for a in [*moving, *still]])
-        reduced = tuple(range(len(moving), len(box.axes)))
-        target[...] = operation(target, _ANY_ORDER[AluOp(op)].reduce(every, axis=reduced, dtype=np.int32))
-        return True
-    axes = [(a.extent, a.strides[1]) for a in moving]
-    for step in np.ndindex(*[a.extent for a in still]):
-        offset = sum(n * a.strides[1] for n, a in zip(step, still, strict=True))
-        source = strided(acc, box.base[1] + offset, axes)
-        target[...] = operation(target, source)
-    return True
+        if instruction.use_imm:
+            for level in _occurrences(dst):
+                acc[dst[level]] = operation(acc[dst[level]], np.int32(instruction.imm))
+        else:
+            for level in _levels(dst, src):
+                acc[dst[level]] = operation(acc[dst[level]], acc[src[level]])
 
 
 def _disjoint(box: Box) -> bool:
@@ -122,10 +139,6 @@ def _disjoint(box: Box) -> bool:
             low[operand] += min(0, reach)
             high[operand] += max(0, reach)
     return high[0] < low[1] or high[1] < low[0]
-
-
-def _extent(axes: list[Axis]) -> int:
-    return int(np.prod([a.extent for a in axes], dtype=np.int64))
 
 
 def _occurrences(dst: npt.NDArray[np.int64]) -> list[npt.NDArray[np.intp]]:

@@ -9,10 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from accel.access import LoopShape, as_elements, index_fault, loop_shape, reached
+from accel.access import Elements, LoopShape, as_elements, index_fault, loop_shape, reached
 from accel.config import Config
 from accel.dram import Dram
 from accel.errors import AccelError
@@ -27,7 +24,7 @@ from accel.faults import (
 )
 from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
 from accel.order import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
-from accel.sim.functional.alu import alu_immediate, alu_tensor
+from accel.sim.functional.alu import AluBox, alu_box, alu_general
 from accel.sim.functional.gemm import Product, gemm_box, gemm_general
 from accel.sim.functional.patterns import Box, affine_box, affine_boxes, apart, index_chunks
 from accel.sim.functional.scratchpads import Scratchpads
@@ -47,12 +44,13 @@ class _Pattern(NamedTuple):
 
     uops: UopArray
     shape: LoopShape
-    box: Box | None
-    products: tuple[Product, ...]
-    """The matrix products that it adds up; none if they are not known."""
-    dst: slice | npt.NDArray[np.intp] | None
-    """All accumulators written, if there is no fault."""
-    fault: tuple[int, Fault] | None
+    fault: tuple[int, Fault] | None = None
+    zeros: Elements | None = None
+    """The accumulators that a GEMM with ``reset`` writes; None if it is another instruction, or at fault."""
+    products: tuple[Product, ...] = ()
+    """The matrix products that another GEMM adds up; none if they are not known."""
+    alu: AluBox | None = None
+    """The operations on arrays that an ALU instruction is; None if they are not known."""
 
 
 class Executor:
@@ -102,13 +100,21 @@ class Executor:
             uops = decode_uops(words, self.config)
             fault = index_fault(instruction, uops, self.config)
             if fault is not None:  # not kept, since it names the instruction
-                return _Pattern(uops, shape, None, (), None, fault)
-            dst = as_elements(reached(uops, shape, 0))
-            box = affine_box(uops, shape)
-            accumulates = isinstance(instruction, Gemm) and not instruction.reset
-            products = self._products(uops, shape, box) if accumulates else ()
-            found = self._patterns[key] = _Pattern(uops, shape, box, products, dst, None)
+                return _Pattern(uops, shape, fault)
+            found = self._patterns[key] = self._recognized(instruction, uops, shape)
         return found
+
+    def _recognized(self, instruction: Loops, uops: UopArray, shape: LoopShape) -> _Pattern:
+        """The pattern of an instruction whose micro-ops are not at fault."""
+        if isinstance(instruction, Gemm) and instruction.reset:
+            return _Pattern(uops, shape, zeros=as_elements(reached(uops, shape, 0)))
+        box = affine_box(uops, shape)
+        if isinstance(instruction, Gemm):
+            return _Pattern(uops, shape, products=self._products(uops, shape, box))
+        if box is None:
+            return _Pattern(uops, shape)
+        _, tensor, _ = shape.checked
+        return _Pattern(uops, shape, alu=alu_box(self.pads.acc, box, immediate=not tensor))
 
     def _products(self, uops: UopArray, shape: LoopShape, box: Box | None) -> tuple[Product, ...]:
         """Matrix products that add up to a GEMM, if there are few."""
@@ -127,10 +133,10 @@ class Executor:
         return tuple(products)
 
     def _execute_loops(self, instruction: Loops, pattern: _Pattern, count: int) -> None:
-        pads, box = self.pads, pattern.box
+        pads = self.pads
         if isinstance(instruction, Gemm):
-            if instruction.reset and pattern.dst is not None:
-                pads.acc[pattern.dst] = 0
+            if pattern.zeros is not None:
+                pads.acc[pattern.zeros] = 0
             elif instruction.reset:
                 for indices in index_chunks(pattern.uops, pattern.shape, count):
                     pads.acc[indices[:, 0]] = 0
@@ -140,11 +146,10 @@ class Executor:
             else:
                 gemm_general(pads, pattern.uops, pattern.shape, count)
         elif isinstance(instruction, Alu):
-            arguments = (pattern.uops, pattern.shape, box, count)
-            if instruction.use_imm:
-                alu_immediate(pads.acc, instruction.alu_op, instruction.imm, *arguments)
+            if pattern.alu is not None:
+                pattern.alu.run(instruction)
             else:
-                alu_tensor(pads.acc, instruction.alu_op, *arguments)
+                alu_general(pads.acc, instruction, pattern.uops, pattern.shape, count)
 
 
 @dataclass(kw_only=True)

@@ -198,9 +198,9 @@ def _starts(values: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
 def _floats(
     view: npt.NDArray[np.int8], summed: int, dtype: type[np.float32] | type[np.float64]
 ) -> npt.NDArray[Any]:
-    """``view`` as floats, its last ``summed`` axes before the element's columns summed up."""
+    """``view`` as floats in C order, its last ``summed`` axes before the element's columns summed up."""
     if not summed:
-        return view.astype(dtype)
+        return view.astype(dtype, order="C")
     last = view.ndim - 1
     summed_up: npt.NDArray[Any] = view.sum(axis=tuple(range(last - summed, last)), dtype=dtype)
     return summed_up

@@ -5,7 +5,9 @@ each operand's index is a base plus the sum of axis number times stride. Where t
 instruction is a few array operations on strided views, whatever its number of micro-ops.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -15,6 +17,7 @@ from accel.access import LoopShape
 from accel.isa import UopArray
 
 Triple = tuple[int, int, int]
+_Axes = tuple["Axis", ...]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 _CHUNK = 1 << 15
@@ -49,14 +52,17 @@ def affine_boxes(uops: UopArray, shape: LoopShape, most: int) -> list[Box] | Non
     """Boxes that enumerate the same indices together, each of them in the same order; None if that takes
     more than ``most``."""
     columns = np.where(np.array(shape.checked), uops, 0)
-    parts = _runs(columns)
-    count = len(columns)
-    while len(parts) < count:
-        count = len(parts)
-        parts = _runs_of_parts(parts)
-    if len(parts) > most:
+    if _distinct_steps(columns) >= most * (len(columns).bit_length() + 1):
+        return None  # a box has no more than one for each axis and one to the next box
+    firsts = columns
+    axes: list[_Axes] = [()] * len(columns)
+    count = len(firsts) + 1
+    while len(firsts) < count:
+        count = len(firsts)
+        firsts, axes = _together(firsts, axes)
+    if count > most:
         return None
-    return [_box(first, shape, axes) for first, axes in parts]
+    return [_box(first, shape, inner) for first, inner in zip(firsts, axes, strict=True)]
 
 
 def apart(box: Box) -> list[Box]:
@@ -71,7 +77,7 @@ def apart(box: Box) -> list[Box]:
     return [Box((base[0], base[1], base[2]), rest) for base in bases]
 
 
-def _box(first: UopArray, shape: LoopShape, inner: list[Axis]) -> Box:
+def _box(first: UopArray, shape: LoopShape, inner: Sequence[Axis]) -> Box:
     """The box of the hardware's loops around ``inner`` axes."""
     used = shape.checked
     factors = shape.factors
@@ -83,43 +89,31 @@ def _box(first: UopArray, shape: LoopShape, inner: list[Axis]) -> Box:
     return Box((int(first[0]), int(first[1]), int(first[2])), axes)
 
 
-_Part = tuple[UopArray, list[Axis]]
-"""First row, and axes outermost first."""
+def _distinct_steps(rows: UopArray) -> int:
+    """How many different steps there are from a row to the next, at least."""
+    packed = rows @ np.array([1 << 42, 1 << 21, 1], dtype=np.int64)
+    return len(np.unique(np.diff(packed)))
 
 
-def _runs(rows: UopArray) -> list[_Part]:
-    """``rows`` as runs of equal steps."""
-    steps = np.diff(rows, axis=0)
-    parts: list[_Part] = []
+def _together(firsts: UopArray, axes: list[_Axes]) -> tuple[UopArray, list[_Axes]]:
+    """Boxes by their first row and axes, neighbours taken together that are alike and equal steps apart."""
+    steps = np.diff(firsts, axis=0)
+    alike = np.array([one == other for one, other in pairwise(axes)], dtype=bool)
+    steady = alike[:-1] & alike[1:] & (steps[:-1] == steps[1:]).all(axis=1)
+    breaks = [*np.flatnonzero(~steady).tolist(), len(firsts) - 2]
+    begins: list[int] = []
+    found: list[_Axes] = []
     begin = 0
-    while begin < len(rows):
-        same = (steps[begin:] == steps[begin : begin + 1]).all(axis=1)
-        breaks = np.flatnonzero(~same)
-        extent = (int(breaks[0]) if len(breaks) else len(same)) + 1
-        axes = [_axis(extent, steps[begin])] if extent > 1 else []
-        parts.append((rows[begin], axes))
+    while begin < len(firsts):
+        begins.append(begin)
+        if begin < len(alike) and alike[begin]:
+            extent = breaks[bisect_left(breaks, begin)] + 2 - begin
+            found.append((_axis(extent, steps[begin]), *axes[begin]))
+        else:
+            extent = 1
+            found.append(axes[begin])
         begin += extent
-    return parts
-
-
-def _runs_of_parts(parts: list[_Part]) -> list[_Part]:
-    """The same with neighbours taken together that are alike and equal steps apart."""
-    found: list[_Part] = []
-    begin = 0
-    while begin < len(parts):
-        first, axes = parts[begin]
-        end = begin + 1
-        step = parts[end][0] - first if end < len(parts) else first
-        while (
-            end < len(parts)
-            and parts[end][1] == axes
-            and np.array_equal(parts[end][0], first + (end - begin) * step)
-        ):
-            end += 1
-        extent = end - begin
-        found.append((first, [_axis(extent, step), *axes] if extent > 1 else axes))
-        begin = end
-    return found
+    return firsts[begins], found
 
 
 def _axis(extent: int, step: UopArray) -> Axis:
@@ -144,7 +138,7 @@ def _factor(rows: UopArray) -> list[Axis] | None:
         offsets = np.arange(extent)[:, None] * step
         if not np.array_equal((heads[:, None] + offsets).reshape(-1, 3), rows):
             return None
-        axes.append(Axis(extent, (int(step[0]), int(step[1]), int(step[2]))))
+        axes.append(_axis(extent, step))
         rows = heads
     return axes[::-1]
 

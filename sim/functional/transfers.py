@@ -18,7 +18,7 @@ def execute_load(instruction: Load, config: Config, dram: Dram, pads: Scratchpad
     begin, elements = instruction.sram_base, instruction.sram_elements
     padded = elements != instruction.y_size * instruction.x_size
     if rows is not None and not padded and instruction.memory != Memory.ACC_8BIT:
-        target = scratchpad[begin : begin + elements].reshape(-1).view(np.uint8)
+        target = scratchpad[begin : begin + elements].view(np.uint8)
         target.reshape(rows.rows, rows.row_bytes)[...] = dram.view_rows(rows)
         return
     box = scratchpad[begin : begin + elements]

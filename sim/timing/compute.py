@@ -7,10 +7,10 @@ a cycle. A LOAD or FINISH waits until everything before it has retired, and what
 from collections.abc import Sequence
 
 from accel.isa import Unit
-from accel.sim.timing.engine import NEVER, Engine, Wake
+from accel.sim.timing.engine import NEVER, Engine
 from accel.sim.timing.pads import PadWriter
 from accel.sim.timing.plan import Step
-from accel.sim.timing.port import BurstLog, Granted, ReadPort, Requester
+from accel.sim.timing.port import BurstLog, Requester
 from accel.timing import EMPTY_DURATION, INDEX_CHECK, REQUEST_STARTUP, WRITE_DELAY, compute_depth
 
 
@@ -31,39 +31,37 @@ class ComputeUnit(Requester):
         self._burst = 0
         self._loads = 0
         self._written = 0
-        self.pads = PadWriter(engine, Wake.COMPUTE_PADS, self.log, self._settle)
-        engine.on(Wake.COMPUTE, self._wake)
+        self.pads = PadWriter(self.log, self._settle)
+        engine.on(Unit.COMPUTE, self._advance)
 
-    def attach(self, port: ReadPort) -> None:
-        self._port = port
-
-    def waiting(self) -> tuple[Sequence[int], int]:
-        assert self._loading is not None
-        return self._loading.bursts, self._burst
-
-    def granted(self, granted: Granted) -> None:
+    def waiting(self) -> tuple[int, Sequence[int]]:
         step = self._loading
         assert step is not None
-        self.log.extend(step.index, granted)
-        self._burst += len(granted.grants)
-        self._written = granted.lasts[-1] + WRITE_DELAY
-        self.request = granted.grants[-1] + 1 if self._burst < len(step.bursts) else NEVER
-        if self.request == NEVER:
-            self._settle()
+        return step.index, step.bursts[self._burst :]
 
-    def _wake(self, cycle: int) -> None:
-        if self._next >= len(self._queue) or self._loading is not None:
-            return
-        step = self._queue[self._next]
-        assert step.dispatch is not None
-        step.ready = max(step.dispatch + 1, self._slot if step.pipelined else self._drained)
-        if cycle < step.ready:
-            self._engine.schedule(step.ready, Wake.COMPUTE)
-        elif self._engine.has_tokens(step, cycle):
+    def granted(self, count: int) -> None:
+        assert self._loading is not None
+        self._burst += count
+        self._written = self.log.lasts[-1] + WRITE_DELAY
+        done = self._burst == len(self._loading.bursts)
+        self.request = NEVER if done else self.log.grants[-1] + 1
+        if self.pads.finish < NEVER:
+            self.pads.look()
+        self._settle()
+
+    def _advance(self) -> None:
+        engine = self._engine
+        while self._next < len(self._queue) and self._loading is None:
+            step = self._queue[self._next]
+            assert step.dispatch is not None
+            step.ready = max(step.dispatch + 1, self._slot if step.pipelined else self._drained)
+            cycle = engine.with_tokens(step, step.ready)
+            if not engine.reaches(cycle):
+                return
             if step.start_fault is not None:
-                self._engine.fail(cycle, Unit.COMPUTE, step.index, step.start_fault)
-            else:
-                self._start(step, cycle)
+                engine.fail(cycle, Unit.COMPUTE, step.index, step.start_fault)
+                return
+            self._start(step, cycle)
 
     def _start(self, step: Step, cycle: int) -> None:
         self._engine.start(step, cycle)
@@ -75,19 +73,17 @@ class ComputeUnit(Requester):
                 position, fault = step.uop_fault
                 self._engine.fail(cycle + position + INDEX_CHECK, Unit.COMPUTE, step.index, fault)
             self._retire(step, cycle + slots - 1 + self._depth)
-            self._engine.schedule(self._slot, Wake.COMPUTE)
         elif step.bursts or step.pads:
             self._loading = step
             self._burst = 0
             self._written = 0
-            self.pads.add(step.pads, cycle + REQUEST_STARTUP)
             if step.bursts:
                 self.request = cycle + REQUEST_STARTUP
-                self._port.ask(self.request)
+            self.pads.add(step.pads, cycle + REQUEST_STARTUP)
+            self._settle()
         else:
             self._retire(step, cycle + EMPTY_DURATION)
             self._slot = self._drained
-            self._engine.schedule(self._drained, Wake.COMPUTE)
 
     def _settle(self) -> None:
         """Retire the LOAD in flight if its last write is known."""
@@ -101,7 +97,7 @@ class ComputeUnit(Requester):
         self._loads += 1
         self._retire(step, max(self._written, pads))
         self._slot = self._drained
-        self._engine.schedule(self._drained, Wake.COMPUTE)
+        self._engine.wake(Unit.COMPUTE)
 
     def _retire(self, step: Step, cycle: int) -> None:
         self._engine.retire(step, cycle)

@@ -1,14 +1,14 @@
-"""The event loop of the timing model, and the token counters through which units meet.
+"""What the units know of one another: token counters, the first error, and who has to look again.
 
-Work grows with instructions and bursts, not with cycles. Handlers run in order of cycle; since whatever
-one unit does in cycle t can be seen by others in t + 1 at the earliest, the order of handlers within a
-cycle does not matter, but for the read port, which decides last.
+Every cycle in which something happens follows from cycles in which other things have happened before. So a
+unit goes ahead as far as it is known what it waits for, whatever the others have got to. Only where bursts
+compete for the read port, and pad words give way to data, what comes first in time is decided first: when
+no unit can go ahead any more (:mod:`accel.sim.timing.model`). Work grows with instructions and bursts, not
+with cycles.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import IntEnum
-from heapq import heappop, heappush
 
 from accel.config import Config
 from accel.faults import Fault, overflow_fault
@@ -17,24 +17,9 @@ from accel.order import Counter
 from accel.sim.timing.plan import Step
 
 NEVER = 1 << 62
-"""A cycle that never comes."""
+"""A cycle that never comes, or is not known yet."""
 
-
-class Wake(IntEnum):
-    """What a scheduled cycle is for; within a cycle, handlers run in this order."""
-
-    FETCH = 0
-    LOAD = 1
-    COMPUTE = 2
-    STORE = 3
-    LOAD_PADS = 4
-    COMPUTE_PADS = 5
-    OVERFLOW = 6
-    READ_PORT = 7
-
-
-_KINDS = 16
-_WAKE_OF = {Unit.FETCH: Wake.FETCH, Unit.LOAD: Wake.LOAD, Unit.COMPUTE: Wake.COMPUTE, Unit.STORE: Wake.STORE}
+_TARGETS = tuple(counter.target for counter in Counter)
 
 
 @dataclass(order=True)
@@ -49,102 +34,109 @@ class Stop:
 
 @dataclass
 class TokenCounter:
-    """Cycles of all pushes so far (they may lie ahead) and the number of pops."""
+    """The cycles of all pushes and pops that are known; they may lie ahead."""
 
-    pushed: list[int]
-    popped: int = 0
+    pushes: list[int]
+    pops: list[int] = field(default_factory=list)
 
-    def available(self, cycle: int) -> bool:
-        """Whether a token may be popped in ``cycle``."""
-        return self.popped < len(self.pushed) and self.pushed[self.popped] < cycle
+    def overflow(self, limit: int, before: int) -> int | None:
+        """Number of the first push, behind those from ``before`` the run, that leaves more than ``limit``
+        tokens; pops of its cycle counted."""
+        for number in range(max(limit, before), len(self.pushes)):
+            pop = number - limit
+            if pop >= len(self.pops) or self.pops[pop] > self.pushes[number]:
+                return number
+        return None
 
 
 class Engine:
-    """Scheduled cycles, token counters and the first error."""
+    """Token counters and the first error.
 
-    def __init__(self, config: Config, tokens: tuple[int, int, int, int]) -> None:
+    Args:
+        config: geometry and timing.
+        tokens: the counters before the run.
+        horizon: nothing later than this cycle matters.
+    """
+
+    def __init__(self, config: Config, tokens: tuple[int, int, int, int], horizon: int) -> None:
         self.config = config
-        self.counters = {c: TokenCounter([-1] * tokens[c]) for c in Counter}
         self.stop: Stop | None = None
-        self.last_cycle = 0
-        """The latest cycle in which anything is known to happen."""
-        self._handlers: dict[int, Callable[[int], None]] = {Wake.OVERFLOW: self._check_overflow}
-        self._full: list[tuple[int, Counter, int, Step]] = []
-        self._heap: list[int] = []
+        self.cut = False
+        """Whether a unit has stopped at the horizon."""
+        self.room: Unit | None = None
+        """The unit in whose queue fetch waits for room, without knowing when there will be some."""
+        self._horizon = min(horizon, NEVER - 1)
+        self._counters = [TokenCounter([-1] * tokens[counter]) for counter in Counter]
+        self._tokens = tokens
+        self._advance: list[Callable[[], None]] = [lambda: None] * len(Unit)
+        self._awake = [False] * len(Unit)
 
-    def on(self, wake: Wake, handler: Callable[[int], None]) -> None:
-        """Have ``handler(cycle)`` called whenever ``wake`` is scheduled."""
-        self._handlers[wake] = handler
+    def on(self, unit: Unit, advance: Callable[[], None]) -> None:
+        """Have ``advance()`` called when ``unit`` may go ahead."""
+        self._advance[unit] = advance
 
-    def schedule(self, cycle: int, wake: Wake) -> None:
-        """Call the handler in ``cycle``; being called once too often does no harm."""
-        heappush(self._heap, cycle * _KINDS + wake)
+    def wake(self, unit: Unit) -> None:
+        """Something is known for which ``unit`` may have waited; once too often does no harm."""
+        self._awake[unit] = True
 
-    @property
-    def next_cycle(self) -> int:
-        """The cycle of the next scheduled handler; nothing changes before."""
-        return self._heap[0] // _KINDS if self._heap else NEVER
+    def advance(self) -> None:
+        """Let all units go ahead as far as they can."""
+        awake = self._awake
+        while True in awake:
+            unit = awake.index(True)
+            awake[unit] = False
+            self._advance[unit]()
 
-    def run(self, max_cycles: int) -> None:
-        """Call handlers in order until none is left or all of the first error's cycle, or of cycle
-        ``max_cycles``, have been called."""
-        heap, handlers = self._heap, self._handlers
-        previous = -1
-        while heap:
-            cycle, wake = divmod(heap[0], _KINDS)
-            if cycle > max_cycles or (self.stop is not None and cycle > self.stop.cycle):
-                return
-            key = heappop(heap)
-            if key != previous:
-                previous = key
-                handlers[wake](cycle)
-
-    def happens(self, cycle: int) -> None:
-        """Note that something happens in ``cycle``."""
-        if cycle > self.last_cycle:
-            self.last_cycle = cycle
+    def reaches(self, cycle: int) -> bool:
+        """Whether the run gets to ``cycle``: there was no error before, and it is known."""
+        if cycle <= self._horizon:
+            return True
+        self.cut |= cycle < NEVER
+        return False
 
     def fail(self, cycle: int, unit: Unit, index: int, fault: Fault) -> None:
         """An error in ``cycle``, which may lie ahead; the earliest one stays."""
         stop = Stop(cycle, unit, index, fault)
         if self.stop is None or stop < self.stop:
             self.stop = stop
+            self._horizon = min(self._horizon, cycle)
 
     # --- tokens ----------------------------------------------------------------------------------
 
-    def has_tokens(self, step: Step, cycle: int) -> bool:
-        """Whether all tokens that ``step`` pops are there in ``cycle``."""
+    def with_tokens(self, step: Step, cycle: int) -> int:
+        """The first cycle from ``cycle`` on in which all tokens that ``step`` pops are there; NEVER if that
+        is not known."""
         for counter in step.pops:
-            if not self.counters[counter].available(cycle):
-                return False
-        return True
+            tokens = self._counters[counter]
+            number = len(tokens.pops)
+            if number == len(tokens.pushes):
+                return NEVER
+            cycle = max(cycle, tokens.pushes[number] + 1)
+        return cycle
 
     def start(self, step: Step, cycle: int) -> None:
-        """Pop ``step``'s tokens."""
+        """Pop ``step``'s tokens; called in order within a unit."""
         step.start = cycle
         for counter in step.pops:
-            self.counters[counter].popped += 1
-        self.schedule(cycle + 1, Wake.FETCH)
-        self.happens(cycle)
+            self._counters[counter].pops.append(cycle)
+        if step.unit is self.room:
+            self.wake(Unit.FETCH)
 
     def retire(self, step: Step, cycle: int) -> None:
-        """Push ``step``'s tokens in ``cycle``, which may lie ahead; called in order within a unit."""
+        """Push ``step``'s tokens in ``cycle``; called in order within a unit."""
         step.retire = cycle
         for counter in step.pushes:
-            tokens = self.counters[counter]
-            tokens.pushed.append(cycle)
-            self.schedule(cycle + 1, _WAKE_OF[counter.target])
-            if len(tokens.pushed) - tokens.popped > self.config.token_limit:
-                self._full.append((cycle, counter, len(tokens.pushed), step))
-                self.schedule(cycle, Wake.OVERFLOW)
+            self._counters[counter].pushes.append(cycle)
+            self._awake[_TARGETS[counter]] = True
         if self.config.serial:
-            self.schedule(cycle + 1, Wake.FETCH)
-        self.happens(cycle)
+            self.wake(Unit.FETCH)
 
-    def _check_overflow(self, cycle: int) -> None:
-        """Pushes that may have found their counter full: all pops up to ``cycle`` are known now."""
-        limit = self.config.token_limit
-        for pushed_at, counter, count, step in self._full:
-            if pushed_at == cycle and count - self.counters[counter].popped > limit:
-                self.fail(cycle, step.unit, step.index, overflow_fault(counter.label, self.config))
-        self._full = [entry for entry in self._full if entry[0] > cycle]
+    def find_overflow(self, steps: list[Step]) -> None:
+        """Fail with the first push that found its counter full; to be called when all is known."""
+        for counter in Counter:
+            tokens, before = self._counters[counter], self._tokens[counter]
+            number = tokens.overflow(self.config.token_limit, before)
+            if number is not None:
+                step = [step for step in steps if counter in step.pushes][number - before]
+                fault = overflow_fault(counter.label, self.config)
+                self.fail(tokens.pushes[number], step.unit, step.index, fault)

@@ -10,19 +10,17 @@ from collections.abc import Sequence
 from accel.faults import EMPTY_PROGRAM
 from accel.isa import Unit
 from accel.order import WORKERS, queue_depth
-from accel.sim.timing.engine import NEVER, Engine, Wake
+from accel.sim.timing.engine import NEVER, Engine
 from accel.sim.timing.plan import Step
-from accel.sim.timing.port import BurstLog, Granted, ReadPort, Requester
+from accel.sim.timing.port import BurstLog, Requester
 from accel.timing import FETCH_STARTUP, WRITE_DELAY, fetch_bursts
-
-_WAKES = {Unit.LOAD: Wake.LOAD, Unit.COMPUTE: Wake.COMPUTE, Unit.STORE: Wake.STORE}
 
 
 class Fetch(Requester):
     """The fetch unit.
 
     Attributes:
-        queues: per unit, the steps handed out so far, in order.
+        queues: by the number of the unit, the steps handed out so far, in order.
     """
 
     def __init__(self, engine: Engine, steps: list[Step], address: int) -> None:
@@ -32,46 +30,39 @@ class Fetch(Requester):
         self._bursts = fetch_bursts(address, len(steps), engine.config)
         self._asked = 0
         """Bursts granted so far."""
-        self._arrival: list[int] = []
-        """Cycle from which each instruction can be handed out, as far as known."""
+        self._arrived = 0
+        """Instructions whose arrival is known."""
         self._next = 0
+        self._free = 0
+        """First cycle in which the next instruction may be handed out, as far as the one before goes."""
         self._last_grant = FETCH_STARTUP - 1
-        self._depth = {unit: queue_depth(unit, engine.config) for unit in WORKERS}
-        self.queues: dict[Unit, list[Step]] = {unit: [] for unit in WORKERS}
-        engine.on(Wake.FETCH, self._wake)
-
-    def attach(self, port: ReadPort) -> None:
-        self._port = port
+        self.queues: list[list[Step]] = [[] for _ in Unit]
+        self._depths = [queue_depth(unit, engine.config) if unit in WORKERS else 0 for unit in Unit]
+        engine.on(Unit.FETCH, self._advance)
         self._ask()
-        if not self._steps:
-            self._engine.fail(FETCH_STARTUP, Unit.FETCH, 0, EMPTY_PROGRAM)
+        if not steps:
+            engine.fail(FETCH_STARTUP, Unit.FETCH, 0, EMPTY_PROGRAM)
 
-    def waiting(self) -> tuple[Sequence[int], int]:
-        return (self._bursts[self._asked].burst.beats,), 0
+    def waiting(self) -> tuple[int, Sequence[int]]:
+        return self._arrived, (self._bursts[self._asked].burst.beats,)
 
-    def granted(self, granted: Granted) -> None:
-        (grant,), (first,), _ = granted
-        arrival = self._bursts[self._asked].arrival
-        self.log.extend(len(self._arrival), granted)
-        for beat in arrival:
-            self._steps[len(self._arrival)].arrival = first + beat + WRITE_DELAY
-            self._arrival.append(first + beat + WRITE_DELAY)
+    def granted(self, count: int) -> None:
+        before = self.log.lasts[-1] - self.log.beats[-1] + WRITE_DELAY
+        for beat in self._bursts[self._asked].arrival:
+            self._steps[self._arrived].arrival = before + 1 + beat
+            self._arrived += 1
         self._asked += 1
-        self._last_grant = grant
+        self._last_grant = self.log.grants[-1]
         self._ask()
-        self._engine.schedule(self._arrival[-len(arrival)], Wake.FETCH)
-
-    @property
-    def finished(self) -> bool:
-        return self._next == len(self._steps)
+        self._engine.wake(Unit.FETCH)
 
     def _ask(self) -> None:
-        """Set the request for the next burst, if the buffer will have room for it by a known cycle."""
+        """Set the request for the next burst, if it is known when the buffer will have room for it."""
         self.request = NEVER
         if self._asked == len(self._bursts):
             return
         arriving = len(self._bursts[self._asked].arrival)
-        leaves = len(self._arrival) + arriving - self._engine.config.fetch_buffer - 1
+        leaves = self._arrived + arriving - self._engine.config.fetch_buffer - 1
         cycle = self._last_grant + 1
         if leaves >= 0:
             left = self._steps[leaves].dispatch
@@ -79,38 +70,37 @@ class Fetch(Requester):
                 return
             cycle = max(cycle, left + 1)
         self.request = cycle
-        self._port.ask(cycle)
 
-    def _wake(self, cycle: int) -> None:
-        if self.finished or self._next >= len(self._arrival):
-            return
-        if cycle < self._arrival[self._next]:
-            self._engine.schedule(self._arrival[self._next], Wake.FETCH)
-            return
-        step = self._steps[self._next]
-        previous = self._steps[self._next - 1] if self._next else None
-        if previous is not None and previous.dispatch is not None and previous.dispatch >= cycle:
-            return
-        if step.fetch_fault is not None:
-            self._engine.fail(cycle, Unit.FETCH, step.index, step.fetch_fault)
-            return
-        if self._engine.config.serial and not _retired(previous, cycle):
-            return
-        queue, depth = self.queues[step.unit], self._depth[step.unit]
-        if len(queue) >= depth:
-            leaver = queue[len(queue) - depth].start
-            if leaver is None or leaver >= cycle:
-                return
-        step.dispatch = cycle
-        queue.append(step)
-        self._next += 1
-        self._engine.happens(cycle)
-        self._engine.schedule(cycle + 1, _WAKES[step.unit])
-        self._engine.schedule(cycle + 1, Wake.FETCH)
+    def _advance(self) -> None:
+        engine = self._engine
+        engine.room = None
+        while self._next < self._arrived:
+            step = self._steps[self._next]
+            assert step.arrival is not None
+            cycle = max(step.arrival, self._free)
+            if not engine.reaches(cycle):
+                break
+            if step.fetch_fault is not None:
+                engine.fail(cycle, Unit.FETCH, step.index, step.fetch_fault)
+                break
+            if engine.config.serial and self._next:
+                retired = self._steps[self._next - 1].retire
+                if retired is None:
+                    break
+                cycle = max(cycle, retired + 1)
+            queue, depth = self.queues[step.unit], self._depths[step.unit]
+            if len(queue) >= depth:
+                left = queue[-depth].start
+                if left is None:
+                    engine.room = step.unit
+                    break
+                cycle = max(cycle, left + 1)
+            if not engine.reaches(cycle):
+                break
+            step.dispatch = cycle
+            queue.append(step)
+            self._next += 1
+            self._free = cycle + 1
+            engine.wake(step.unit)
         if self.request == NEVER:
             self._ask()
-
-
-def _retired(step: Step | None, cycle: int) -> bool:
-    """Whether ``step``, if there is one, has retired before ``cycle``."""
-    return step is None or (step.retire is not None and step.retire < cycle)

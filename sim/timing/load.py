@@ -9,10 +9,10 @@ first.
 from collections.abc import Sequence
 
 from accel.isa import Unit
-from accel.sim.timing.engine import NEVER, Engine, Wake
+from accel.sim.timing.engine import NEVER, Engine
 from accel.sim.timing.pads import PadWriter
 from accel.sim.timing.plan import Step
-from accel.sim.timing.port import BurstLog, Granted, ReadPort, Requester
+from accel.sim.timing.port import BurstLog, Requester
 from accel.timing import EMPTY_DURATION, REQUEST_STARTUP, WRITE_DELAY
 
 
@@ -30,65 +30,59 @@ class LoadUnit(Requester):
         self._requesting: Step | None = None
         self._written: list[int] = []
         """Per started instruction, the cycle of its last beat's write, once all bursts are granted."""
-        self.pads = PadWriter(engine, Wake.LOAD_PADS, self.log, self._settle)
+        self.pads = PadWriter(self.log, self._settle)
         self._settled = 0
-        engine.on(Wake.LOAD, self._wake)
+        engine.on(Unit.LOAD, self._advance)
 
-    def attach(self, port: ReadPort) -> None:
-        self._port = port
-
-    def waiting(self) -> tuple[Sequence[int], int]:
-        assert self._requesting is not None
-        return self._requesting.bursts, self._burst
-
-    def granted(self, granted: Granted) -> None:
+    def waiting(self) -> tuple[int, Sequence[int]]:
         step = self._requesting
         assert step is not None
-        self.log.extend(step.index, granted)
-        self._burst += len(granted.grants)
-        grant = granted.grants[-1]
-        if self._burst < len(step.bursts):
-            self.request = grant + 1
-            return
-        self.request = NEVER
-        self._requesting = None
-        self._written.append(granted.lasts[-1] + WRITE_DELAY)
-        self._free = grant + 1
-        self._engine.schedule(grant + 1, Wake.LOAD)
+        return step.index, step.bursts[self._burst :]
+
+    def granted(self, count: int) -> None:
+        assert self._requesting is not None
+        self._burst += count
+        self.request = self.log.grants[-1] + 1
+        if self.pads.finish < NEVER:
+            self.pads.look()
+        if self._burst == len(self._requesting.bursts):
+            self._free = self.request
+            self.request = NEVER
+            self._requesting = None
+            self._written.append(self.log.lasts[-1] + WRITE_DELAY)
         self._settle()
 
-    def _wake(self, cycle: int) -> None:
-        if self._next >= len(self._queue) or self._requesting is not None:
-            return
-        step = self._queue[self._next]
+    def _advance(self) -> None:
+        engine = self._engine
+        while self._next < len(self._queue) and self._requesting is None:
+            step = self._queue[self._next]
+            ready = self._ready(step)
+            if ready == NEVER:
+                return
+            step.ready = ready
+            cycle = engine.with_tokens(step, ready)
+            if not engine.reaches(cycle):
+                return
+            if step.start_fault is not None:
+                engine.fail(cycle, Unit.LOAD, step.index, step.start_fault)
+                return
+            self._start(step, cycle)
+
+    def _ready(self, step: Step) -> int:
+        """The first cycle in which the unit can accept ``step``, the next one; NEVER if it is not known."""
         assert step.dispatch is not None
         ready = max(step.dispatch + 1, self._free)
-        for earlier in self._blockers(step):
-            if earlier.retire is None:
-                return  # its retirement wakes us
-            ready = max(ready, earlier.retire + 1)
-        step.ready = ready
-        if cycle < ready:
-            self._engine.schedule(ready, Wake.LOAD)
-        elif self._engine.has_tokens(step, cycle):
-            if step.start_fault is not None:
-                self._engine.fail(cycle, Unit.LOAD, step.index, step.start_fault)
-            else:
-                self._start(step, cycle)
-
-    def _blockers(self, step: Step) -> list[Step]:
-        """Started instructions that must have retired before ``step`` may start."""
         limit = self._engine.config.loads_in_flight
-        recent = self._queue[max(0, self._next - limit) : self._next]
-        blockers = recent[:1] if len(recent) == limit else []
-        if step.sram is not None:
-            memory, begin, end = step.sram
-            for earlier in recent:
-                if earlier.sram is None or earlier.sram[0] != memory:
-                    continue
-                if earlier.sram[1] < end and begin < earlier.sram[2]:
-                    blockers.append(earlier)
-        return blockers
+        leaver = self._queue[self._next - limit] if self._next >= limit else None
+        for earlier in self._queue[max(0, self._next - limit) : self._next]:
+            retire = earlier.retire
+            if retire is not None and retire < ready:
+                continue
+            if earlier is leaver or _overlap(step, earlier):
+                if retire is None:
+                    return NEVER
+                ready = retire + 1
+        return ready
 
     def _start(self, step: Step, cycle: int) -> None:
         self._engine.start(step, cycle)
@@ -98,11 +92,9 @@ class LoadUnit(Requester):
             self._requesting = step
             self._burst = 0
             self.request = cycle + REQUEST_STARTUP
-            self._port.ask(self.request)
         else:
             self._written.append(0)
             self._free = cycle + 1
-            self._engine.schedule(cycle + 1, Wake.LOAD)
             self._settle()
 
     def _settle(self) -> None:
@@ -111,7 +103,7 @@ class LoadUnit(Requester):
             step = self._queue[self._settled]
             pads = self.pads.last_write(self._settled)
             if pads is None:
-                return
+                break
             assert step.start is not None
             retire = max(step.start + EMPTY_DURATION, self._written[self._settled], pads)
             if self._settled:
@@ -120,4 +112,13 @@ class LoadUnit(Requester):
                 retire = max(retire, previous + 1)
             self._settled += 1
             self._engine.retire(step, retire)
-            self._engine.schedule(retire + 1, Wake.LOAD)
+        self._engine.wake(Unit.LOAD)
+
+
+def _overlap(one: Step, other: Step) -> bool:
+    """Whether two LOADs fill overlapping ranges of one scratchpad."""
+    if one.sram is None or other.sram is None:
+        return False
+    memory, begin, end = one.sram
+    others, low, high = other.sram
+    return memory == others and begin < high and low < end

@@ -1,4 +1,4 @@
-"""The cycle-level simulation of a program: four units, two bus halves, one event loop."""
+"""The cycle-level simulation of a program: four units and the two halves of the bus."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,11 @@ from accel.faults import Cause, Fault, instruction_faults
 from accel.isa import Instruction, Unit
 from accel.order import Stepper, deadlock_place, explain_deadlock
 from accel.sim.timing.compute import ComputeUnit
-from accel.sim.timing.engine import NEVER, Engine, Stop
+from accel.sim.timing.engine import Engine, Stop
 from accel.sim.timing.fetch import Fetch
 from accel.sim.timing.intervals import Interval, IntervalArray, covered
 from accel.sim.timing.load import LoadUnit
+from accel.sim.timing.pads import PadWriter
 from accel.sim.timing.plan import Step, plan_steps
 from accel.sim.timing.port import BurstLog, BurstRecord, ReadPort
 from accel.sim.timing.store import StoreUnit
@@ -56,7 +57,8 @@ class TimingRun:
         """When a unit writes, also behind an error: a scratchpad, or in the case of STOREs the bus."""
         delay = 0 if unit is Unit.STORE else WRITE_DELAY
         log = self.logs[unit]
-        data = np.array([log.firsts, log.lasts], dtype=np.int64).T + np.array([delay, delay + 1])
+        stops = np.array(log.lasts, dtype=np.int64) + delay + 1
+        data = np.stack([stops - np.array(log.beats, dtype=np.int64), stops], axis=1)
         pads = np.array(self.pad_writes.get(unit, []), dtype=np.int64).reshape(-1, 2)
         return np.concatenate([data, pads])
 
@@ -119,19 +121,18 @@ def simulate_timing(
     if checked is None:
         checked = instruction_faults(instructions, config)
     steps = plan_steps(instructions, config, faults or {}, checked)
-    engine = Engine(config, tokens)
+    engine = Engine(config, tokens, max_cycles)
     fetch = Fetch(engine, steps, address)
     load = LoadUnit(engine, fetch.queues[Unit.LOAD])
     compute = ComputeUnit(engine, fetch.queues[Unit.COMPUTE])
     store = StoreUnit(engine, fetch.queues[Unit.STORE])
-    port = ReadPort(engine, (compute, load, fetch))
-    for requester in (compute, load, fetch):
-        requester.attach(port)
-    engine.run(max_cycles)
+    logs = {log.unit: log for log in (fetch.log, load.log, compute.log, store.log)}
+    _run(engine, ReadPort(config, (compute, load, fetch)), (load.pads, compute.pads))
+    engine.find_overflow(steps)
     stop = engine.stop
     complete = all(step.retire is not None for step in steps)
-    if stop is None and not complete and engine.next_cycle == NEVER:
-        stop = _deadlock(instructions, config, tokens, engine)
+    if stop is None and not complete and not engine.cut:
+        stop = _deadlock(instructions, config, tokens, _last_cycle(steps, logs))
     late = [step.index for step in steps if step.retire is None or step.retire >= max_cycles]
     if late and (stop is None or stop.cycle >= max_cycles):
         message = f"the run takes more than {max_cycles} cycles (max_cycles)"
@@ -142,14 +143,37 @@ def simulate_timing(
         config=config,
         cycles=cycles,
         steps=steps,
-        logs={log.unit: log for log in (fetch.log, load.log, compute.log, store.log)},
+        logs=logs,
         pad_writes={Unit.LOAD: load.pads.writes(), Unit.COMPUTE: compute.pads.writes()},
         stop=stop,
     )
 
 
+def _run(engine: Engine, port: ReadPort, writers: Sequence[PadWriter]) -> None:
+    """Let everything happen. When no unit can go ahead by itself, the earliest decision is due: whatever is
+    not known yet comes later, since it follows from this decision or from those after it."""
+    while True:
+        engine.advance()
+        grant = port.next_cycle()
+        writer = min(writers, key=lambda writer: writer.finish)
+        if not engine.reaches(min(grant, writer.finish)):
+            return
+        if writer.finish <= grant:
+            writer.settle()
+        else:
+            port.grant(grant, writer.finish)
+
+
+def _last_cycle(steps: Sequence[Step], logs: Mapping[Unit, BurstLog]) -> int:
+    """The last cycle in which anything is known to happen."""
+    known = [
+        cycle for step in steps for cycle in (step.dispatch, step.start, step.retire) if cycle is not None
+    ]
+    return max([0, *known, *(cycle for log in logs.values() for cycle in log.lasts)])
+
+
 def _deadlock(
-    instructions: Sequence[Instruction], config: Config, tokens: tuple[int, int, int, int], engine: Engine
+    instructions: Sequence[Instruction], config: Config, tokens: tuple[int, int, int, int], last_cycle: int
 ) -> Stop:
     """The deadlock in words, found again by the token machine, which knows who could push."""
     stepper = Stepper(instructions, config, tokens=tokens)
@@ -158,7 +182,7 @@ def _deadlock(
     waiting = stepper.waiting()
     fault = Fault(cause=Cause.DEADLOCK, message=explain_deadlock(waiting))
     unit, index = deadlock_place(waiting)
-    return Stop(engine.last_cycle + 1, unit, index, fault)
+    return Stop(last_cycle + 1, unit, index, fault)
 
 
 def _unit_cycles(run: TimingRun, unit: Unit) -> UnitCycles:

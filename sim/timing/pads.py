@@ -1,36 +1,40 @@
 """When a unit writes its scratchpads: data as it comes, pad words one a cycle in between, in order."""
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable
 
-from accel.sim.timing.engine import Engine, Wake
+from accel.sim.timing.engine import NEVER
 from accel.sim.timing.intervals import Interval
 from accel.sim.timing.port import BurstLog
 from accel.timing import WRITE_DELAY
 
 
 class PadWriter:
-    """The scratchpad writes of one unit's LOADs.
+    """The pad words of one unit's LOADs, a batch for each.
 
-    A batch's last pad word is known for sure only once no burst granted later can come before it; until
-    then a handler looks again in the cycle in which the batch would be done.
+    Words between two bursts that are known stay there. Those behind the last one do once no burst granted
+    later can come before them.
+
+    Args:
+        log: the unit's bursts, whose beats are written ``WRITE_DELAY`` later.
+        settled: called when :meth:`settle` has found the last word of a batch.
     """
 
-    def __init__(self, engine: Engine, wake: Wake, log: BurstLog, settled: Callable[[], None]) -> None:
-        self._engine = engine
-        self._wake = wake
-        self._settled = settled
+    def __init__(self, log: BurstLog, settled: Callable[[], None]) -> None:
+        self.finish = NEVER
+        """Cycle of the first batch's last word if no more bursts are granted; NEVER if there is no batch."""
         self._log = log
-        """The unit's bursts, whose beats are written ``WRITE_DELAY`` later."""
+        self._settled = settled
         self._cursor = 0
         """First burst that may still matter."""
         self._position = 0
-        """First cycle in which the next pad word may be written."""
-        self._batches: list[tuple[int, int]] = []
-        """Words and earliest cycle of each batch that is not done."""
+        """First cycle in which the next pad word may be written, by the bursts before."""
+        self._batches: deque[tuple[int, int]] = deque()
+        """Words left, and earliest cycle, of each batch that is not done; there are some of the first."""
         self._done: list[int] = []
+        """Cycle of the last word of each batch that is done; 0 if it has none."""
         self._runs: list[Interval] = []
-        """Pad words written by the batches that are done."""
-        engine.on(wake, self._look)
 
     def add(self, words: int, earliest: int) -> None:
         """The next instruction has ``words`` pad words, none to be written before ``earliest``."""
@@ -39,7 +43,7 @@ class PadWriter:
             return
         self._batches.append((words, earliest))
         if len(self._batches) == 1:
-            self._engine.schedule(self._finish(), self._wake)
+            self.look()
 
     def last_write(self, number: int) -> int | None:
         """Cycle of the last pad write of the unit's LOAD ``number``; 0 if it has none, None if it is not
@@ -48,43 +52,44 @@ class PadWriter:
 
     def writes(self) -> list[Interval]:
         """When pad words are written, as far as bursts are known."""
-        return [*self._runs, *(self._gaps(self._position) if self._batches else [])]
+        return [*self._runs, *([(self._begin(), self.finish + 1)] if self._batches else [])]
 
-    def _look(self, cycle: int) -> None:
+    def look(self) -> None:
+        """Fill the gaps before the bursts that are known."""
+        log = self._log
         while self._batches:
-            finish = self._finish()
-            if finish > cycle:
-                self._engine.schedule(finish, self._wake)
-                break
-            runs = list(self._gaps(self._position))
-            words, _ = self._batches.pop(0)
-            self._done.append(finish if words else 0)
-            self._runs.extend(runs)
-            if words:
-                self._position = finish + 1
+            words, earliest = self._batches[0]
+            begin = self._begin()
+            self._cursor = bisect_left(log.lasts, begin - WRITE_DELAY, self._cursor)
+            if self._cursor == len(log.lasts):
+                self.finish = begin + words - 1
+                return
+            written = log.lasts[self._cursor] + WRITE_DELAY
+            room = written - log.beats[self._cursor] + 1 - begin
+            if room >= words:
+                self._write(begin, words)
+                continue
+            if room > 0:
+                self._runs.append((begin, begin + room))
+                self._batches[0] = (words - room, earliest)
+            self._position = written + 1
+        self.finish = NEVER
+
+    def settle(self) -> None:
+        """No burst granted later comes before :attr:`finish`."""
+        self._write(self._begin(), self._batches[0][0])
+        self.look()
         self._settled()
 
-    def _finish(self) -> int:
-        """Cycle of the first batch's last write, by the data writes known so far."""
-        last = max(self._position, self._batches[0][1])
-        for _, stop in self._gaps(self._position):
-            last = stop - 1
-        return last
+    def _begin(self) -> int:
+        return max(self._position, self._batches[0][1])
 
-    def _gaps(self, position: int) -> Iterator[Interval]:
-        """Where the first batch's words go: cycles from ``position`` on in which no data is written."""
-        words, earliest = self._batches[0]
-        cycle = max(position, earliest)
-        firsts, lasts = self._log.firsts, self._log.lasts
-        while self._cursor < len(lasts) and lasts[self._cursor] + WRITE_DELAY < cycle:
-            self._cursor += 1
-        for number in range(self._cursor, len(lasts)):
-            room = min(words, max(0, firsts[number] + WRITE_DELAY - cycle))
-            if room:
-                yield cycle, cycle + room
-                words -= room
-            if not words:
-                return
-            cycle = max(cycle, lasts[number] + WRITE_DELAY + 1)
-        if words:
-            yield cycle, cycle + words
+    def _write(self, begin: int, words: int) -> None:
+        """Write what is left of the first batch."""
+        self._position = begin + words
+        self._runs.append((begin, self._position))
+        self._batches.popleft()
+        self._done.append(self._position - 1)
+        while self._batches and not self._batches[0][0]:
+            self._batches.popleft()
+            self._done.append(0)

@@ -12,7 +12,7 @@ from accel.order import Counter, pops, pushes
 from accel.timing import burst_beats
 
 
-@dataclass(kw_only=True, slots=True)
+@dataclass(slots=True)
 class Step:
     """One instruction. Cycles are None until they are known.
 
@@ -21,7 +21,6 @@ class Step:
     from there to ``start`` it waited for tokens.
     """
 
-    index: int
     unit: Unit
     pops: tuple[Counter, ...]
     pushes: tuple[Counter, ...]
@@ -34,6 +33,7 @@ class Step:
     """Memory id and scratchpad range of a transfer that moves something."""
     pipelined: bool
     """GEMM and ALU may start while others drain."""
+    index: int
     fetch_fault: Fault | None
     start_fault: Fault | None
     uop_fault: tuple[int, Fault] | None
@@ -68,15 +68,8 @@ def plan_steps(
         found = faults.get(index)
         steps.append(
             Step(
+                *shape,
                 index=index,
-                unit=shape.unit,
-                pops=shape.pops,
-                pushes=shape.pushes,
-                uops=shape.uops,
-                bursts=shape.bursts,
-                pads=shape.pads,
-                sram=shape.sram,
-                pipelined=shape.pipelined,
                 fetch_fault=fetch_fault(instruction, index, count),
                 start_fault=checked[index],
                 uop_fault=found if found is not None and found[1].cause in _IN_UOP else None,
@@ -89,7 +82,7 @@ _IN_UOP = (Cause.DST_INDEX, Cause.SRC_INDEX, Cause.WGT_INDEX)
 
 
 class _Shape(NamedTuple):
-    """The part of a step that equal instructions share."""
+    """The part of a step that equal instructions share: its first fields."""
 
     unit: Unit
     pops: tuple[Counter, ...]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from accel.config import Config
 from accel.isa import Unit
-from accel.sim.timing.engine import NEVER, Engine, Wake
+from accel.sim.timing.engine import NEVER
 from accel.timing import STORE_READ_DELAY
 
 
@@ -30,50 +30,44 @@ class BurstRecord(NamedTuple):
     """Write response; for reads the same as ``last``."""
 
 
-class Granted(NamedTuple):
-    """Bursts that were granted one after the other; a list of cycles each."""
-
-    grants: list[int]
-    firsts: list[int]
-    lasts: list[int]
-
-
 class BurstLog:
     """The bursts of one unit in order of their grant, an entry in each list."""
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
         self.instructions: list[int] = []
+        self.beats: list[int] = []
         self.grants: list[int] = []
-        self.firsts: list[int] = []
         self.lasts: list[int] = []
         self.responses: list[int] = [] if unit is Unit.STORE else self.lasts
 
-    def extend(self, instruction: int, granted: Granted) -> None:
-        """Note reads of one instruction."""
-        self.instructions.extend([instruction] * len(granted.grants))
-        self.grants.extend(granted.grants)
-        self.firsts.extend(granted.firsts)
-        self.lasts.extend(granted.lasts)
-
     def records(self) -> list[BurstRecord]:
         """All of them, one by one."""
-        columns = (self.instructions, self.grants, self.firsts, self.lasts, self.responses)
-        return [BurstRecord(self.unit, *row) for row in zip(*columns, strict=True)]
+        rows = zip(self.instructions, self.beats, self.grants, self.lasts, self.responses, strict=True)
+        return [
+            BurstRecord(self.unit, instruction, grant, last - beats + 1, last, response)
+            for instruction, beats, grant, last, response in rows
+        ]
 
 
 class Requester:
-    """A unit's side of the read port: the cycle of its next request, and what follows a grant."""
+    """A unit's side of the read port.
 
+    Attributes:
+        log: the unit's bursts.
+        request: the cycle of its next request; NEVER if it has none, or does not know.
+    """
+
+    log: BurstLog
     request: int = NEVER
 
-    def waiting(self) -> tuple[Sequence[int], int]:
-        """Beats of bursts that are asked for one after the other, each in the cycle after the one before
-        is granted; and the place of the next one among them."""
+    def waiting(self) -> tuple[int, Sequence[int]]:
+        """An instruction, and beats of its bursts that are asked for one after the other, each in the cycle
+        after the one before is granted."""
         raise NotImplementedError
 
-    def granted(self, granted: Granted) -> None:
-        """Some of them, one at least, are granted; sets :attr:`request` for the next one."""
+    def granted(self, count: int) -> None:
+        """The first ``count`` of them, one at least, are granted; sets :attr:`request` for the next one."""
         raise NotImplementedError
 
 
@@ -81,69 +75,53 @@ class ReadPort:
     """Grants one burst a cycle, ``outstanding`` in flight at most.
 
     Args:
-        engine: the event loop.
+        config: the machine.
         requesters: those that go first in front.
     """
 
-    def __init__(self, engine: Engine, requesters: tuple[Requester, ...]) -> None:
-        self._engine = engine
-        self._latency = engine.config.read_latency
-        self._outstanding = engine.config.outstanding
+    def __init__(self, config: Config, requesters: Sequence[Requester]) -> None:
+        self._latency = config.read_latency
+        self._outstanding = config.outstanding
         self._requesters = requesters
-        self._lasts: list[int] = [-1] * self._outstanding
+        self._lasts = [-1] * self._outstanding
         self._free = 0
-        engine.on(Wake.READ_PORT, self._grant)
+        """First cycle in which a burst may be granted."""
 
-    def ask(self, cycle: int) -> None:
-        """A requester has set its request for ``cycle``."""
-        self._engine.schedule(max(cycle, self._free), Wake.READ_PORT)
+    def next_cycle(self) -> int:
+        """The cycle of the next grant, by the requests that are known; NEVER if there are none."""
+        return max(self._free, min(requester.request for requester in self._requesters))
 
-    def _grant(self, cycle: int) -> None:
-        """Grant bursts from ``cycle`` on, until something else happens that might ask for one."""
-        engine = self._engine
-        while True:
-            cycle = max(cycle, self._free)
-            chosen = None
-            earliest = NEVER
-            for requester in self._requesters:
-                if requester.request <= cycle:
-                    chosen = requester
-                    break
-                earliest = min(earliest, requester.request)
-            if chosen is None:
-                if earliest < NEVER:
-                    engine.schedule(earliest, Wake.READ_PORT)
+    def grant(self, cycle: int, end: int) -> None:
+        """Grant bursts to one requester from ``cycle`` on, while no other takes the turn, up to cycle ``end``
+        at most."""
+        for requester in self._requesters:
+            if requester.request <= cycle:
+                requester.granted(self._run(cycle, end, requester))
                 return
-            if cycle > engine.next_cycle:
-                engine.schedule(cycle, Wake.READ_PORT)
-                return
-            beats, position = chosen.waiting()
-            granted = self._run(cycle, beats, position, min(engine.next_cycle, earliest - 1))
-            engine.happens(granted.lasts[-1])
-            chosen.granted(granted)
+            end = min(end, requester.request - 1)
 
-    def _run(self, cycle: int, beats: Sequence[int], position: int, end: int) -> Granted:
-        """Grant bursts of one requester, of whom nobody takes the turn up to cycle ``end``."""
-        latency, outstanding, lasts = self._latency, self._outstanding, self._lasts
-        grants: list[int] = []
-        firsts: list[int] = []
+    def _run(self, cycle: int, end: int, requester: Requester) -> int:
+        """Grant what ``requester`` waits for up to cycle ``end``; returns how many bursts that were."""
+        log, lasts = requester.log, self._lasts
+        grants, latency, oldest = log.grants, self._latency, -self._outstanding
+        instruction, beats = requester.waiting()
         known = len(lasts)
         last = lasts[-1]
-        for length in beats[position:] if position else beats:
+        for length in beats:
             if cycle > end:
                 break
-            first = cycle + latency
-            if first <= last:
-                first = last + 1
-            last = first + length - 1
             grants.append(cycle)
-            firsts.append(first)
+            first = cycle + latency
+            last = (first if first > last else last + 1) + length - 1
             lasts.append(last)
-            cycle += 1
-            if cycle <= lasts[-outstanding]:
-                cycle = lasts[-outstanding] + 1
+            leaver = lasts[oldest]
+            cycle = (cycle if cycle > leaver else leaver) + 1
         self._free = cycle
-        return Granted(grants, firsts, lasts[known:])
+        count = len(lasts) - known
+        log.instructions.extend([instruction] * count)
+        log.beats.extend(beats[:count])
+        log.lasts.extend(lasts[known:])
+        return count
 
 
 class WritePort:
@@ -163,12 +141,11 @@ class WritePort:
             grant = max(grant, last + 1 - STORE_READ_DELAY)
             if len(responses) >= outstanding:
                 grant = max(grant, responses[-outstanding] + 1)
-            first = max(grant + STORE_READ_DELAY, last + 1)
-            last = first + length - 1
-            log.instructions.append(instruction)
+            last = max(grant + STORE_READ_DELAY, last + 1) + length - 1
             log.grants.append(grant)
-            log.firsts.append(first)
             log.lasts.append(last)
             responses.append(last + self._latency)
             grant += 1
+        log.instructions.extend([instruction] * len(beats))
+        log.beats.extend(beats)
         self._free = grant

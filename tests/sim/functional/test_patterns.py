@@ -100,6 +100,13 @@ def test_as_few_boxes_as_there_are() -> None:
     assert [box.axes for box in boxes] == [tuple(part) for part in parts]
 
 
+def test_micro_ops_without_any_pattern_are_given_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking for boxes in them would take longer than their execution."""
+    monkeypatch.setattr(patterns, "_together", None)
+    uops = np.random.default_rng(0).integers(0, 1 << 10, (1 << 12, 3))
+    assert affine_boxes(uops, loop_shape(Gemm(), MACHINE), 64) is None
+
+
 @examples(100)
 @given(axes)
 def test_boxes_taken_apart_hold_the_same(inner: list[Axis]) -> None:

@@ -158,6 +158,7 @@ def test_the_limit_goes_before_any_other_error_of_its_cycle(program: list[Instru
     cycle = stop_of(program)[0]
     assert stop_of(program, max_cycles=cycle) == (cycle, Unit.FETCH, 0, Cause.LIMIT)
     assert stop_of(program, max_cycles=cycle + 1) == stop_of(program)
+    assert stop_of(program, max_cycles=1 << 99) == stop_of(program)
 
 
 def test_an_index_is_checked_when_it_has_been_added() -> None:
