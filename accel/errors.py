@@ -7,6 +7,7 @@ itself is at fault (exit code 1).
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class AccelError(Exception):
@@ -59,8 +60,11 @@ class MachineError(ProgramFault):
     """The machine stopped on one of its error causes.
 
     ``cause`` is the :class:`~accel.faults.Cause`, ``index`` the instruction's place in the program
-    and ``cycle`` when it was found (None where no time is simulated).
+    and ``cycle`` when it was found (None where no time is simulated). ``result`` is what
+    :meth:`~accel.program.Program.run` knows of the run up to there, a :class:`~accel.result.Result`.
     """
+
+    result: Any = None
 
     def __init__(
         self, message: str, *, cause: object = None, index: int | None = None, cycle: int | None = None

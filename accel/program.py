@@ -207,7 +207,8 @@ class Program(Image):
             HardwareError: the hardware breaks a rule.
             ConfigError: a setting that is no timing field, or a bad value.
             ShapeError: an input that the program does not have, or of another shape or dtype.
-            MachineError, DeadlockError, LimitExceeded: the machine stopped early.
+            MachineError, DeadlockError, LimitExceeded: the machine stopped early; its ``result`` is what is
+                known of the run up to there.
         """
         check_backend(backend, BACKENDS)
         if backend != "rtl" and (engine is not None or wave is not None):
@@ -235,26 +236,30 @@ class Program(Image):
                 look=False,
                 progress=progress,
             )
-        done.raise_if_bad()
         finished = time.perf_counter()
-        outputs = program._unpack(dram)
+        outputs = program._unpack(dram) if done.error is None else {}
         unpacked = time.perf_counter()
         mismatches = None
-        if check and program.has_expression:
+        if check and done.error is None and program.has_expression:
             expected = program.reference(values)
             mismatches = sum(int((outputs[name] != expected[name]).sum()) for name in outputs)
-        return Result(
+        result = Result(
             outputs=outputs,
             mismatches=mismatches,
             backend=backend,
             image=program,
             uops=done.uops,
             timing=done.timing,
-            compulsory=program.compulsory,
+            compulsory=program.compulsory if done.error is None else None,
             compile_seconds=program.compile_seconds,
             pack_seconds=packed - start + unpacked - finished,
             simulate_seconds=finished - packed,
+            error=done.error,
         )
+        if done.error is not None:
+            done.error.result = result
+        done.raise_if_bad()
+        return result
 
     def prepared(
         self, inputs: Mapping[str, npt.NDArray[Any]] | None = None, seed: int = 0

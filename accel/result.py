@@ -26,17 +26,18 @@ _KINDS = tuple(memory.name.lower() for memory in Memory)
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """A finished run.
+    """A finished run, or one that the machine ended early.
 
     Attributes:
-        outputs: arrays by name.
+        outputs: arrays by name; none of a run that ended early.
         mismatches: elements that differ from the numpy reference, or None if they were not compared.
         uops: micro-ops executed; None if that is not known.
         timing: what is known of cycles; None if time was not simulated.
         image: the program that ran, with the timing of the run.
-        compulsory: what the computation takes at least, or None if it is not known.
+        compulsory: what the computation takes at least, or None if it is not known or was not done.
         pack_seconds: packing of inputs and unpacking of outputs, which the host does; not in ``cycles``.
         simulate_seconds: from a loaded program with its inputs in memory to outputs and cycles in memory.
+        error: what ended the run early, or None.
     """
 
     outputs: dict[str, npt.NDArray[Any]]
@@ -49,6 +50,7 @@ class Result:
     compile_seconds: float | None
     pack_seconds: float
     simulate_seconds: float
+    error: MachineError | None = None
 
     @property
     def config(self) -> Config:
@@ -157,7 +159,7 @@ class Result:
         """The figures as plain data; what does not apply is None."""
         least = self.compulsory
         stalls = self.stalls
-        wrong = self._mismatch()
+        wrong = self.error or self._mismatch()
         return {
             "schema_version": SCHEMA_VERSION,
             "backend": self.backend,

@@ -1,5 +1,6 @@
 """A run, unit by unit, from its events, which simulator and hardware report alike."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import chain
 
@@ -24,14 +25,15 @@ def activity(
     """What the units did.
 
     Args:
-        events: of the run, sorted.
+        events: of the run, sorted; what comes after its last cycle is not looked at.
         instructions: the program.
         config: the machine; of the bus it is assumed that the beats of a burst follow each other.
         address: of the first instruction in DRAM.
         cycles: length of the run.
         tokens: the counters at the start.
     """
-    times = Times(events, instructions, cycles)
+    before = events[: bisect_left(events, cycles, key=lambda event: event.cycle)]
+    times = Times(before, instructions, config, cycles)
     flows = _flows(times, tokens)
     sources = {(flow.target, flow.counter): flow for flow in flows}
     spans = {Unit.FETCH: fetch_spans(times, instructions, config, address)}

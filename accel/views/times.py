@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from accel.config import Config
 from accel.events import Event, EventKind
 from accel.isa import Instruction, Load, Loops, Unit
 from accel.order import WORKERS, Counter
-from accel.timing import REQUEST_STARTUP, WRITE_DELAY
+from accel.timing import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY
 from accel.views.states import Beats
 
 
@@ -17,10 +18,12 @@ class Times:
         handed, start, retire: by instruction, the cycle, or None.
         order: per unit, its instructions in the order in which it gets them.
         pushed, popped: per counter, cycle and instruction of each token.
-        bursts: per unit, in order of their grants.
+        bursts: per unit, in order of their grants; those that the end of the run cuts short, whole.
     """
 
-    def __init__(self, events: Sequence[Event], instructions: Sequence[Instruction], cycles: int) -> None:
+    def __init__(
+        self, events: Sequence[Event], instructions: Sequence[Instruction], config: Config, cycles: int
+    ) -> None:
         count = len(instructions)
         self.handed: list[int | None] = [None] * count
         self.start: list[int | None] = [None] * count
@@ -28,7 +31,7 @@ class Times:
         self.order: dict[Unit, list[int]] = {unit: [] for unit in WORKERS}
         self.pushed: dict[Counter, list[tuple[int, int]]] = {c: [] for c in Counter}
         self.popped: dict[Counter, list[tuple[int, int]]] = {c: [] for c in Counter}
-        grants: dict[Unit, list[int]] = {unit: [] for unit in Unit}
+        grants: dict[Unit, list[tuple[int, int, int]]] = {unit: [] for unit in Unit}
         lasts: dict[Unit, list[tuple[int, int, int]]] = {unit: [] for unit in Unit}
         for cycle, unit, kind, index, value in events:
             if kind == EventKind.QUEUE_PUSH:
@@ -39,7 +42,7 @@ class Times:
             elif kind == EventKind.RETIRE:
                 self.retire[index] = cycle
             elif kind == EventKind.BURST_GRANT:
-                grants[unit].append(cycle)
+                grants[unit].append((index, cycle, value))
             elif kind == EventKind.BURST_LAST:
                 lasts[unit].append((index, cycle, value))
             elif kind == EventKind.TOKEN_PUSH:
@@ -49,10 +52,18 @@ class Times:
         self.bursts = {
             unit: [
                 Beats(unit, index, grant, last - beats + 1, last + 1)
-                for grant, (index, last, beats) in zip(grants[unit], lasts[unit], strict=False)
+                for (_, grant, _), (index, last, beats) in zip(grants[unit], lasts[unit], strict=False)
             ]
             for unit in Unit
         }
+        for port in ((Unit.FETCH, Unit.LOAD, Unit.COMPUTE), (Unit.STORE,)):
+            delay = STORE_READ_DELAY if Unit.STORE in port else config.read_latency
+            free = max((burst.stop for unit in port for burst in self.bursts[unit]), default=0)
+            cut = [(one, unit) for unit in port for one in grants[unit][len(self.bursts[unit]) :]]
+            for (index, grant, beats), unit in sorted(cut, key=lambda one: one[0][1]):
+                start = max(grant + delay, free)
+                free = start + beats
+                self.bursts[unit].append(Beats(unit, index, grant, start, free))
         self.cycles = cycles
 
 
