@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from accel.cli.common import F, busy, write
+from accel.errors import AccelError, MachineError
 from accel.files import check_writable
 from accel.result import Result
 from accel.views import Report, Timeline, Trace
@@ -44,7 +45,9 @@ class Pictures:
         trace: str | None,
         backend: str,
         as_json: bool,
+        name: str,
     ) -> None:
+        self._name = name
         self._text = timeline == _STDOUT
         if self._text and as_json:
             raise click.UsageError("--timeline - and --json are given; both would be on standard output")
@@ -70,12 +73,22 @@ class Pictures:
         """Write the files."""
         for picture, path in self._files.items():
             with busy(f"drawing {path}"):
-                picture(result).save(path)
+                picture(result, name=self._name).save(path)
 
     def show(self, result: Result) -> None:
         """Print what goes to standard output."""
         if self._text:
             write("\n" + terminal_timeline(result))
+
+    def draw_stopped(self, error: AccelError) -> None:
+        """Draw what led up to an error that ended the run, or say that nothing can be drawn of it."""
+        result = error.result if isinstance(error, MachineError) else None
+        if isinstance(result, Result) and result.cycles is not None:
+            self.draw(result)
+            self.show(result)
+        elif self.wanted:
+            wanted = ", ".join([*self._files.values(), *(["the timeline"] if self._text else [])])
+            click.echo(f"accel: not drawn: {wanted}; the run ended before its time was known", err=True)
 
 
 def terminal_timeline(result: Result) -> str:

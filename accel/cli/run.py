@@ -23,9 +23,10 @@ from accel.cli.common import (
     show,
 )
 from accel.cli.pictures import Pictures, picture_options
-from accel.errors import AccelError, ProgramFault, ShapeError, nearest
+from accel.errors import AccelError, HardwareError, ProgramFault, ShapeError, nearest
 from accel.files import check_writable, write_atomically
 from accel.program import Program
+from accel.replays import program_name
 from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
 
 
@@ -88,7 +89,14 @@ def run(
         if name not in names:
             raise ShapeError(f"{name!r} is no output of the program; {nearest(name, names)}")
         check_writable(path)
-    pictures = Pictures(report=report, timeline=timeline, trace=trace, backend=backend, as_json=as_json)
+    pictures = Pictures(
+        report=report,
+        timeline=timeline,
+        trace=trace,
+        backend=backend,
+        as_json=as_json,
+        name=program_name(file),
+    )
     try:
         if wave is not None:
             check_writable(wave)
@@ -106,8 +114,9 @@ def run(
                 record=pictures.wanted,
                 progress=lambda cycle: note(f"cycle {cycle:,}"),
             )
-    except ProgramFault as error:
-        if not as_json:
+    except (ProgramFault, HardwareError) as error:
+        pictures.draw_stopped(error)
+        if not as_json or isinstance(error, HardwareError):
             raise
         print_json(failure(program, backend, error))
         return error.exit_code

@@ -44,6 +44,7 @@ def activity(
         spans[unit] = unit_spans(unit, times, instructions, config, moves, sources)
     return Activity(
         cycles=cycles,
+        handed=sum(map(len, times.order.values())),
         slices=sorted(slices, key=lambda s: (s.start, s.unit, s.instruction)),
         spans=spans,
         flows=flows,

@@ -24,7 +24,8 @@ class _Picture:
     """A run, looked at.
 
     Args:
-        result: of a run in which time was simulated.
+        result: of a run in which time was simulated; of one that ended early, what led up to that.
+        name: of the program, for the title; that of its workload goes first.
 
     Raises:
         AccelError: it was not, or on the hardware nothing was recorded.
@@ -33,8 +34,9 @@ class _Picture:
     suffixes: tuple[str, ...] = ()
     what = ""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: Result, *, name: str | None = None) -> None:
         self._result = result
+        self._name = name
         self.check_backend(result.backend)
 
     @classmethod
@@ -64,7 +66,7 @@ class _Picture:
 
     @cached_property
     def _scene(self) -> Scene:
-        return scene(self._result)
+        return scene(self._result, self._name)
 
     def _content(self, suffix: str) -> bytes:
         raise NotImplementedError

@@ -12,7 +12,7 @@ from accel.errors import AccelError
 from accel.isa import Unit, format_instruction
 from accel.listing import stage_text
 from accel.program import as_program
-from accel.views import roofline
+from accel.views import roofline, verdict
 from accel.views.assets import asset
 from accel.views.chart import chart_data, height, packed
 from accel.views.figure import Figure
@@ -56,6 +56,7 @@ $script</script>
 def report_html(scene: Scene) -> str:
     """The page; it needs nothing but itself."""
     sections = [
+        ("verdict", "Verdict", _verdict(scene)),
         ("figures", "Figures", _figures(scene)),
         ("units", "Where the cycles went", _units(scene)),
         ("timeline", "Timeline", _timeline(scene)),
@@ -80,13 +81,29 @@ def report_html(scene: Scene) -> str:
     )
 
 
+# --- verdict ---------------------------------------------------------------------------------------
+
+
+def _verdict(scene: Scene) -> str:
+    found = [*_compared(scene), *verdict.rows(scene)]
+    return (
+        "<table><tbody>"
+        + "".join(
+            f'<tr><th>{escape(name)}</th><td class="{"good" if good else "bad"}">{escape(text)}</td></tr>'
+            for name, text, good in found
+        )
+        + "</tbody></table>"
+    )
+
+
 # --- figures ---------------------------------------------------------------------------------------
 
 
 def _figures(scene: Scene) -> str:
     found = scene.result.to_dict()
-    least, verdict = scene.result.compulsory, found["mismatches"]
-    tiles = [("cycles", f"{found['cycles']:,}", "")]
+    least, stopped = scene.result.compulsory, scene.result.error is not None
+    moved = traffic(scene)
+    tiles = [("cycles", f"{found['cycles']:,}", "until it stopped" if stopped else "")]
     if least is not None and found["utilization"] is not None:
         tiles += [
             (
@@ -104,16 +121,29 @@ def _figures(scene: Scene) -> str:
     tiles += [
         (
             "read",
-            size_text(found["load_bytes"] + found["bytes_by_kind"]["instructions"]),
+            size_text(sum(one.read for one in moved)),
             "with instructions",
         ),
-        ("written", size_text(found["store_bytes"]), ""),
-        ("instructions", f"{found['instructions']:,}", f"{found['uops']:,} micro-ops"),
+        ("written", size_text(sum(one.written for one in moved)), ""),
+        ("instructions", f"{found['instructions']:,}", _progress(scene)),
     ]
-    if verdict is not None:
-        text = "all outputs equal" if not verdict else f"{verdict:,} outputs differ"
-        tiles.append(("compared to numpy", "right" if not verdict else "WRONG", text))
     return '<div class="tiles">' + "".join(_tile(*tile) for tile in tiles) + "</div>"
+
+
+def _progress(scene: Scene) -> str:
+    """How much of the program has run."""
+    if scene.result.error is not None:
+        return f"{len(scene.seen.slices):,} of them started"
+    return "" if scene.result.uops is None else f"{scene.result.uops:,} micro-ops"
+
+
+def _compared(scene: Scene) -> list[verdict.Row]:
+    """Whether the outputs are right, if that is known."""
+    wrong = scene.result.mismatches
+    if wrong is None:
+        return []
+    text = f"WRONG: {wrong:,} outputs differ" if wrong else "right: all outputs equal"
+    return [("compared to numpy", text, not wrong)]
 
 
 def _tile(name: str, value: str, note: str) -> str:
@@ -194,6 +224,8 @@ def _timeline(scene: Scene) -> str:
 
 
 def _roofline(scene: Scene) -> str:
+    if scene.result.error is not None:
+        return "<p>The run stopped early; only one that finishes has a place below the roofline.</p>"
     line = roofline.roofline(scene.result)
     if line is None:
         return "<p>The program multiplies nothing; the bus alone is its limit, and there is no roofline.</p>"

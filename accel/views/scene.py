@@ -22,10 +22,12 @@ class Scene:
     Attributes:
         result: of the run.
         seen: what the units did.
+        name: of the program, if it has one.
     """
 
     result: Result
     seen: Activity
+    name: str | None = None
 
     @property
     def image(self) -> Image:
@@ -51,8 +53,9 @@ class Scene:
     @cached_property
     def work(self) -> list[Work]:
         """The tiles that each instruction works on."""
-        order = [one.instruction for one in self.seen.slices]
-        return work(self.image, self.touches, order, self.places)
+        order = dict.fromkeys(one.instruction for one in self.seen.slices)
+        order |= dict.fromkeys(range(len(self.instructions)))  # those that a run cut short did not start
+        return work(self.image, self.touches, list(order), self.places)
 
     @cached_property
     def names(self) -> list[str]:
@@ -63,13 +66,15 @@ class Scene:
         ]
 
 
-def scene(result: Result) -> Scene:
-    """What a run looks like.
+def scene(result: Result, name: str | None = None) -> Scene:
+    """What a run of a program, which may have a name, looks like.
 
     Raises:
         AccelError: nothing is known of when things happened.
     """
-    if result.events is None or result.cycles is None:
+    if result.cycles is None:
+        raise AccelError("the run ended before it took any time; there is nothing to draw")
+    if result.events is None:
         raise AccelError(
             f"the run on the backend {result.backend!r} was not recorded; "
             f"pictures need 'sim', or 'rtl' with record=True"
@@ -83,4 +88,4 @@ def scene(result: Result) -> Scene:
         cycles=result.cycles,
         tokens=image.start.tokens,
     )
-    return Scene(result=result, seen=seen)
+    return Scene(result=result, seen=seen, name=name)

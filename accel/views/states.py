@@ -130,16 +130,18 @@ class Activity:
 
     Attributes:
         cycles: length of the run.
+        handed: how many instructions fetch has handed out.
         slices: instructions in order of their start; those that did not retire end with the run.
         spans: per unit, its states; they cover the run without gaps or overlaps.
         flows: tokens in the order in which they were popped; those of the start and those left over have
             only one end and are left out.
-        bursts: in order of their grants, per unit.
+        bursts: in order of their grants, per unit; those that the end of the run cuts short, whole.
         queues: per unit that has a queue, ``(cycle, entries)`` whenever the number changes.
         tokens: per counter, ``(cycle, tokens)`` at the start and whenever the number changes.
     """
 
     cycles: int
+    handed: int
     slices: list[Slice]
     spans: dict[Unit, list[Span]]
     flows: list[Flow]

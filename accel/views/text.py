@@ -41,6 +41,8 @@ def _lines(scene: Scene, columns: int, ascii_only: bool) -> Iterator[str]:
     per_column = f"{cycles / width:,.0f} cycles" if cycles >= 2 * width else "about a cycle"
     yield " " * _GUTTER + "   ".join(f"{glyph} {label}" for glyph, label in keys.items())
     yield " " * _GUTTER + f"a column is {per_column} and shows what takes most of it"
+    if scene.result.error is not None:
+        yield " " * _GUTTER + f"the run stops here: {scene.result.error}"
     if len(scene.seen.slices) > MOST_ROWS:
         return
     yield ""

@@ -3,10 +3,12 @@
 from html import escape
 from string import Template
 
+from accel.config import NAMED
 from accel.views.assets import asset
 from accel.views.chart import WIDTH, chart_data, height, packed
 from accel.views.scene import Scene
 from accel.views.still import legend, still
+from accel.views.verdict import stopped
 
 _START = """accel.unpack(document.getElementById("data").textContent).then(data => {
   const chart = accel.chart(document.querySelector("svg.chart"), data);
@@ -62,13 +64,16 @@ $start
 
 
 def title(scene: Scene) -> str:
-    """The program and the machine in a few words."""
+    """The program, the machine and what went wrong, in a few words."""
     options = (scene.image.source or {}).get("options")
-    name = "program"
+    name = scene.name or "program"
     if isinstance(options, dict) and "workload" in options:
         words = [_word(key, value) for key, value in options.items() if value != _USUAL.get(key)]
         name = " ".join([str(options["workload"]), *filter(None, words)])
-    return f"{name} on {scene.result.config.name}"
+    config = scene.result.config
+    machine = config.name if config.name in NAMED else f"{config.name} ({config.block_name})"
+    why = stopped(scene)
+    return f"{name} on {machine}" + (f": {why}" if why else "")
 
 
 _USUAL: dict[str, object] = {
@@ -98,6 +103,8 @@ def facts(scene: Scene) -> str:
     """The most important figures in one line."""
     result = scene.result
     known = [f"{result.cycles:,} cycles", f"{len(result.instructions):,} instructions"]
+    if result.error is not None:
+        known = [f"stopped in cycle {result.cycles:,}", f"{len(scene.seen.slices):,} of {known[1]} started"]
     if result.utilization is not None:
         known.append(f"{result.utilization:.1%} of the GEMM core used")
     if result.config.serial:

@@ -11,8 +11,10 @@ from typing import Any
 
 from accel.isa import Unit, format_instruction
 from accel.order import WORKERS
+from accel.result import error_dict
 from accel.views.scene import Scene
 from accel.views.states import NOBODY, State
+from accel.views.verdict import stopped
 
 Entry = dict[str, Any]
 
@@ -45,13 +47,25 @@ def trace_events(scene: Scene) -> Iterator[Entry]:
     yield from _queues(scene)
     yield from _tokens(scene)
     yield from _bandwidth(scene)
+    if scene.result.error is not None:
+        yield {
+            "ph": "i",
+            "name": stopped(scene),
+            "cat": "error",
+            "s": "g",
+            "pid": _MACHINE,
+            "tid": 0,
+            "ts": scene.seen.cycles,
+            "args": error_dict(scene.result.error),
+        }
 
 
 def _about(scene: Scene) -> dict[str, Any]:
     result = scene.result
     known = ("backend", "config", "cycles", "utilization", "roofline_fraction", "instructions")
     figures = result.to_dict()
-    return {"time": "a microsecond stands for a cycle"} | {key: figures[key] for key in known}
+    about = {"time": "a microsecond stands for a cycle"} | {key: figures[key] for key in known}
+    return about if result.error is None else about | {"error": error_dict(result.error)}
 
 
 def _waits(unit: Unit) -> int:

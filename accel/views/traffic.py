@@ -37,11 +37,14 @@ class Traffic:
 
 
 def traffic(scene: Scene) -> list[Traffic]:
-    """What was moved, tensors first, each in order of their place in DRAM."""
+    """What the instructions that started move, tensors first, each in order of their place in DRAM."""
     config = scene.image.config
     found = {name: Traffic(name=name, role=role, size=size) for name, role, size in scene.places.contents()}
     names: dict[int, str] = {}
+    started = {one.instruction for one in scene.seen.slices}
     for index, one in enumerate(scene.instructions):
+        if index not in started:
+            continue
         tile = scene.places.tile(one) if isinstance(one, Transfer) else None
         rows = None if tile is None else dram_rows(one, config)
         if tile is None or rows is None:
@@ -52,14 +55,14 @@ def traffic(scene: Scene) -> list[Traffic]:
             entry.written += rows.rows * rows.row_bytes
         else:
             entry.read += rows.rows * rows.row_bytes
-    code = len(scene.instructions) * INSTRUCTION_BYTES
-    found[INSTRUCTIONS] = Traffic(name=INSTRUCTIONS, role="", size=code, read=code)
+    size, code = (n * INSTRUCTION_BYTES for n in (len(scene.instructions), scene.seen.handed))
+    found[INSTRUCTIONS] = Traffic(name=INSTRUCTIONS, role="", size=size, read=code)
     beats: dict[str, int] = defaultdict(int)
     for burst in scene.seen.bursts:
         name = INSTRUCTIONS if burst.unit is Unit.FETCH else names.get(burst.instruction, "")
         if name:
             found[name].bursts += 1
-            beats[name] += burst.stop - burst.start
+            beats[name] += max(0, min(burst.stop, scene.seen.cycles) - burst.start)
     for name, count in beats.items():
         found[name].bus = count * config.bus_bytes
     return list(found.values())

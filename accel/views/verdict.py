@@ -1,0 +1,77 @@
+"""How a run ended and what is known of its tokens, in words."""
+
+from accel.faults import Cause
+from accel.order import Counter, Stepper, Waiting
+from accel.program import as_program
+from accel.views.scene import Scene
+
+Row = tuple[str, str, bool]
+"""A name, what is found, and whether that is as it should be."""
+
+
+def rows(scene: Scene) -> list[Row]:
+    """What ended the run, who waits for what if nobody can go on, and what the token check says."""
+    error = scene.result.error
+    found: list[Row] = []
+    if error is None:
+        found.append(("the run", "finished", True))
+    else:
+        cause = error.cause.doc if isinstance(error.cause, Cause) else ""
+        found.append(("the run", f"{stopped(scene)}, in cycle {scene.seen.cycles:,}: {cause}", False))
+        found.append(("what is wrong", str(error), False))
+        if error.index is not None and error.index < len(scene.names):
+            found.append(("instruction", f"#{error.index} {scene.names[error.index]}", False))
+        if error.cause is Cause.DEADLOCK:
+            found += [("waits", _wait(scene, one), False) for one in waiting(scene)]
+    return found + _tokens(scene)
+
+
+def stopped(scene: Scene) -> str:
+    """What ended the run early and where, in a few words; nothing of one that finished."""
+    error = scene.result.error
+    if error is None:
+        return ""
+    cause = error.cause.label if isinstance(error.cause, Cause) else "error"
+    return cause if error.index is None else f"{cause} at instruction {error.index}"
+
+
+def waiting(scene: Scene) -> list[Waiting]:
+    """Who waits for which token when nothing can go on."""
+    stepper = Stepper(scene.instructions, scene.image.config, tokens=scene.image.start.tokens)
+    while (index := stepper.first()) is not None:
+        stepper.run(index)
+    return stepper.waiting()
+
+
+def _wait(scene: Scene, one: Waiting) -> str:
+    source = one.counter.source.label
+    text = f"{one.unit.label} at #{one.index} {scene.names[one.index]} for a token from {source}; "
+    if one.pusher is None:
+        return f"{text}no instruction left in the {source} unit pushes one"
+    return f"{text}the next to push one is #{one.pusher} {scene.names[one.pusher]}, which cannot run"
+
+
+def _tokens(scene: Scene) -> list[Row]:
+    """The token check, which concerns the program whatever this run did."""
+    report = as_program(scene.image).check()
+    if report.ok:
+        found = [("tokens", "proven: neither deadlock nor race, whatever the timing", True)]
+    elif report.faults:
+        index, fault = report.faults[0]
+        found = [("tokens", f"nothing is proven: instruction {index}: {fault.message}", False)]
+    elif report.deadlock is not None:
+        found = [("tokens", "deadlock, whatever the timing", False)]
+    elif report.races:
+        more = f" ({report.race_count - 1:,} more)" if report.race_count > 1 else ""
+        found = [("tokens", f"race: {report.races[0]}{more}", False)]
+    else:
+        index = report.unknown_uops[0]
+        text = f"unknown: only the run can tell which micro-ops instruction {index} runs"
+        found = [("tokens", text, False)]
+    left = ", ".join(f"{report.left_over[c]} {c.label}" for c in Counter if report.left_over[c])
+    if left and report.deadlock is None and not report.faults:
+        found.append(("tokens left over", f"{left}; legal, and the next run starts with them", True))
+    if report.unwritten:
+        more = f" ({report.unwritten_count - 1:,} more)" if report.unwritten_count > 1 else ""
+        found.append(("reads of what nothing wrote", f"{report.unwritten[0]}{more}", True))
+    return found
