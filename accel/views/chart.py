@@ -12,6 +12,7 @@ from accel.isa import Alu, Gemm, Instruction, Transfer, Unit
 from accel.order import Counter
 from accel.views.scene import Scene
 from accel.views.states import Reason
+from accel.views.verdict import stopped
 
 WIDTH = 1200
 """Of the picture before it is fitted to the window, in pixels."""
@@ -100,7 +101,9 @@ def chart_data(scene: Scene) -> dict[str, Any]:
         },
         "names": names,
         "name": number_of,
+        "stop": stopped(scene),
         "kinds": list(KINDS),
+        "kindLabels": list(KINDS.values()),
         "kind": [list(KINDS).index(kind(one)) for one in scene.instructions],
         "reasons": [reason.label for reason in Reason],
         "counters": [{"kind": c.kind, "label": c.label} for c in Counter],

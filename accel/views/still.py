@@ -23,6 +23,7 @@ from accel.views.chart import (
 )
 from accel.views.scene import Scene
 from accel.views.states import Slice, Span, State
+from accel.views.verdict import stopped
 
 _TOP = OVERVIEW + AXIS
 _PLOT = WIDTH - GUTTER - RIGHT
@@ -68,6 +69,10 @@ def _elements(scene: Scene) -> Iterator[str]:
     for elements in detailed:
         yield from elements
     yield from _arrows(scene, every)
+    if why := stopped(scene):
+        x = _x(scene, scene.seen.cycles)
+        yield f'<path class="stop" d="M{x:.1f} {_TOP - 5}V{bottom}"/>'
+        yield f'<text class="stop" x="{x:.1f}" y="{bottom + 13}" text-anchor="end">{escape(why)}</text>'
 
 
 def _lane(scene: Scene, lane: Lane) -> Iterator[str]:
@@ -167,15 +172,20 @@ def _arrows(scene: Scene, every: list[Lane]) -> Iterator[str]:
 
 
 def legend(scene: Scene) -> str:
-    """What the colours and arrows mean; it stays when the picture is redrawn."""
+    """What the colours and arrows that appear mean."""
     y = height(scene) - LEGEND + 12
+    every = lanes(scene)
+    barred = {lane.unit for lane in every if _has_bars(scene, lane)}
+    drawn = {kind(scene.instructions[one.instruction]) for one in scene.seen.slices if one.unit in barred}
+    kinds = {style: text for style, text in KINDS.items() if style in drawn}
     states = {state.name.lower(): state.label for state in State if state is not State.IDLE}
+    tokens = {flow.counter.kind for flow in scene.seen.flows} if any(_arrows(scene, every)) else set()
     parts, x = [], float(GUTTER)
-    for style, text in (KINDS | states).items():
+    for style, text in (kinds | states).items():
         parts.append(f'<rect class="{style}" x="{x:.0f}" y="{y}" width="11" height="11"/>')
         parts.append(f'<text x="{x + 16:.0f}" y="{y + 9.5}">{escape(text)}</text>')
         x += 32 + _LETTER * len(text)
-    for style, text in (("RAW", "RAW token"), ("WAR", "WAR token")):
+    for style, text in ((style, f"{style} token") for style in ("RAW", "WAR") if style in tokens):
         parts.append(f'<path class="arrow {style}" d="M{x:.0f} {y + 6}h22"/>')
         parts.append(f'<path class="head {style}" d="M{x + 28:.0f} {y + 6}l-6 -3v6z"/>')
         parts.append(f'<text x="{x + 34:.0f}" y="{y + 9.5}">{text}</text>')

@@ -1,6 +1,7 @@
 """The pipeline chart as text."""
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from accel.isa import Unit
 from accel.views.bins import shares
@@ -42,7 +43,8 @@ def _lines(scene: Scene, columns: int, ascii_only: bool) -> Iterator[str]:
     yield " " * _GUTTER + "   ".join(f"{glyph} {label}" for glyph, label in keys.items())
     yield " " * _GUTTER + f"a column is {per_column} and shows what takes most of it"
     if scene.result.error is not None:
-        yield " " * _GUTTER + f"the run stops here: {scene.result.error}"
+        told = f"the run stops here: {scene.result.error}"
+        yield from (" " * _GUTTER + line for line in wrap(told, width))
     if len(scene.seen.slices) > MOST_ROWS:
         return
     yield ""

@@ -10,6 +10,7 @@ const accel = (() => {
   const BIN = 3;          // pixels of one share
   const MOST_ARROWS = 240;
   const LETTER = 6.1;     // pixels of a letter of a label, about
+  const LEGEND = 52;      // pixels below the lanes
 
   async function unpack(text) {
     const bytes = Uint8Array.from(atob(text.trim()), c => c.charCodeAt(0));
@@ -92,8 +93,9 @@ const accel = (() => {
     const bottom = first + data.lanes[data.lanes.length - 1].top + strip;
     let width = 0, from = 0, to = data.cycles, chosen = null, pending = false;
     const least = Math.min(data.cycles, 12);
+    const drawn = new Set();                        // colours and arrows
 
-    svg.querySelectorAll(".still").forEach(one => one.remove());
+    svg.querySelectorAll(".still, .legend").forEach(one => one.remove());
     const view = element("g", {});
     const note = element("text", { x: gutter, y: data.layout.height - 8, class: "note" });
     svg.append(view, note);
@@ -173,6 +175,7 @@ const accel = (() => {
 
     function bar(lane, n) {
       const s = lane.slices, index = s.index[n], kind = data.kinds[data.kind[index]];
+      drawn.add(kind);
       const y = first + lane.top + s.row[n] * lane.rowHeight, high = lane.rowHeight - 2;
       const clip = v => Math.min(width - right, Math.max(gutter, v));
       const a = clip(x(s.start[n])), b = clip(x(s.stop[n])), c = clip(x(s.begin[n])), d = clip(x(s.end[n]));
@@ -218,6 +221,7 @@ const accel = (() => {
         d: `M${x1.toFixed(1)} ${y1}C${(x1 + bend).toFixed(1)} ${y1} ${(x2 - bend).toFixed(1)} ${y2} ${(x2 - 5).toFixed(1)} ${y2}` });
       path.append(element("title", {}, name));
       view.append(path, element("path", { d: `M${x2.toFixed(1)} ${y2}l-6 -3v6z`, class: `head ${kind}` }));
+      drawn.add(kind);
     }
 
     function drawArrows(visible) {
@@ -233,8 +237,36 @@ const accel = (() => {
       shown.forEach(drawArrow);
     }
 
+    /** What the colours and arrows that are drawn mean, in as many lines as that takes. */
+    function drawLegend() {
+      const states = ["busy", "waits for memory", "waits for token"];
+      const entries = [...data.kinds.map((kind, n) => [kind, data.kindLabels[n]]).filter(([kind]) => drawn.has(kind)),
+        ...STATES.map((state, n) => [state, states[n]]),
+        ...["RAW", "WAR"].filter(kind => drawn.has(kind)).map(kind => [kind, `${kind} token`])];
+      const long = ([style, text]) => (style === "RAW" || style === "WAR" ? 48 : 32) + LETTER * text.length;
+      const left = entries.reduce((sum, one) => sum + long(one), gutter) < width ? gutter : 4;
+      let at = left, y = data.layout.height - LEGEND + 12;
+      for (const entry of entries) {
+        const [style, text] = entry, arrow = style === "RAW" || style === "WAR";
+        if (at > left && at + long(entry) - 16 > width) { at = left; y += 14; }
+        if (arrow) {
+          view.append(element("path", { class: `arrow ${style}`, d: `M${at} ${y + 6}h22` }),
+            element("path", { class: `head ${style}`, d: `M${at + 28} ${y + 6}l-6 -3v6z` }));
+        } else view.append(element("rect", { class: style, x: at, y, width: 11, height: 11 }));
+        view.append(element("text", { class: "key", x: at + (arrow ? 34 : 16), y: y + 9.5 }, text));
+        at += long(entry);
+      }
+    }
+
+    function drawStop() {
+      if (!data.stop || to < data.cycles) return;
+      view.append(element("path", { d: `M${x(data.cycles)} ${overview + axis - 5}V${bottom}`, class: "stop" }),
+        element("text", { x: x(data.cycles), y: bottom + 13, "text-anchor": "end", class: "stop" }, data.stop));
+    }
+
     function draw() {
       pending = false;
+      drawn.clear();
       width = svg.clientWidth || svg.getBoundingClientRect().width || 1200;
       svg.setAttribute("viewBox", `0 0 ${width} ${data.layout.height}`);
       view.replaceChildren(element("rect", { x: 0, y: 0, width, height: bottom, class: "hit" }));
@@ -242,6 +274,8 @@ const accel = (() => {
       drawOverview();
       const detailed = data.lanes.map(drawLane), coarse = data.lanes.some((lane, n) => lane.rows && !detailed[n]);
       drawArrows(detailed.includes(true));
+      drawStop();
+      drawLegend();
       note.textContent = chosen !== null ? summary(chosen)
         : coarse ? "Lanes of many instructions show how much of the time is spent in each state; zoom in to see the instructions." : "";
       view.append(element("rect", { x: 0, y: overview, width: gutter - 1, height: axis, fill: "none" }));
