@@ -37,11 +37,12 @@ def activity(
     flows = _flows(times, tokens)
     sources = {(flow.target, flow.counter): flow for flow in flows}
     spans = {Unit.FETCH: fetch_spans(times, instructions, config, address)}
+    spare = {c for c in Counter if tokens[c] + len(times.pushed[c]) > len(times.popped[c])}
     slices: list[Slice] = []
     for unit in WORKERS:
         moves = moves_of(unit, times, instructions)
         slices += _slices(unit, times, moves)
-        spans[unit] = unit_spans(unit, times, instructions, config, moves, sources)
+        spans[unit] = unit_spans(unit, times, instructions, config, moves, sources, spare)
     return Activity(
         cycles=cycles,
         handed=sum(map(len, times.order.values())),

@@ -3,7 +3,7 @@
 The rules are those of the timing contract.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from accel.config import Config
 from accel.isa import Instruction, Load, Loops, Unit
@@ -106,12 +106,14 @@ def unit_spans(
     config: Config,
     moves: Sequence[Move],
     sources: dict[tuple[int, Counter], Flow],
+    spare: Container[Counter],
 ) -> list[Span]:
     """What a unit behind a queue did in every cycle of a run, and why it did nothing in the others.
 
     Args:
         moves: what its instructions move over the bus.
         sources: who pushed the token that an instruction pops.
+        spare: the counters that hold a token at the end; what has not started does not wait for these.
     """
     moved = extents(moves)
     ready = _ready(unit, times, instructions, config)
@@ -124,7 +126,8 @@ def unit_spans(
             break
         begin = times.cycles if start is None else start
         blocked.append(Span(handed + 1, ready[index], State.IDLE, Reason.OCCUPIED, index, NOBODY))
-        waits.append(_wait(ready[index], begin, index, instructions[index], sources))
+        there: Container[Counter] = () if start is not None else spare
+        waits.append(_wait(ready[index], begin, index, instructions[index], sources, there))
         if start is None or isinstance(instructions[index], Loops):
             continue
         stop = times.cycles if retire is None else retire + 1
@@ -162,13 +165,14 @@ def _wait(
     index: int,
     instruction: Instruction,
     sources: dict[tuple[int, Counter], Flow],
+    there: Container[Counter],
 ) -> Span:
-    """Waiting for the token that comes last."""
+    """Waiting for the token that comes last, or for one that is not ``there``."""
     counters = pops(instruction)
     if not counters:
         return Span(ready, ready, State.TOKEN, Reason.WORK, index, NOBODY)
     flows = [(c, sources.get((index, c))) for c in counters]
-    missing = [c for c, flow in flows if flow is None]
+    missing = sorted((c for c, flow in flows if flow is None), key=lambda c: c in there)
     present = [flow for _, flow in flows if flow is not None]
     if present and not (missing and start > max(flow.pushed for flow in present) + 1):
         late = max(present, key=lambda flow: flow.pushed)

@@ -15,36 +15,41 @@ import numpy.typing as npt
 
 from accel.access import DramRows, Touch, dram_rows
 from accel.assembly.names import places
-from accel.faults import instruction_fault
+from accel.faults import dram_element_bytes, dram_span, instruction_fault
 from accel.image import Image, ImageTensor
-from accel.isa import Alu, Gemm, Load, Memory, Store, Transfer
+from accel.isa import Alu, Gemm, Instruction, Load, Memory, Store, Transfer
 from accel.layout import PackedLayout
 
 MICRO_OPS = "micro-ops"
-ELSEWHERE = "elsewhere"
+DRAM = "dram"
+"""In place of a name where there is none."""
 _NOTHING = -1
 Box = tuple[tuple[int, int], ...]
 """First and last index of each dimension."""
 
 
 class Tile(NamedTuple):
-    """A box of a tensor; without a box, something in DRAM by its name."""
+    """A box of a tensor; without a box, something in DRAM by its name; or addresses in an area without one."""
 
     name: str
     box: Box
+    area: str = ""
 
     def __str__(self) -> str:
+        if self.area:
+            ((first, last),) = self.box
+            return f"{self.name}[{first:#x}:{last + 1:#x}]"
         ranges = ", ".join(f"{a}:{b + 1}" if b > a else f"{a}" for a, b in self.box)
         return f"{self.name}[{ranges}]" if ranges else self.name
 
 
 def joined(tiles: Iterable[Tile]) -> tuple[Tile, ...]:
-    """One tile for each name, which holds all of that name."""
-    found: dict[str, Box] = {}
-    for name, box in tiles:
-        old = found.get(name, box)
-        found[name] = tuple((min(a, c), max(b, d)) for (a, b), (c, d) in zip(old, box, strict=True))
-    return tuple(Tile(name, box) for name, box in found.items())
+    """One tile for each name or area, which holds all of that."""
+    found: dict[tuple[str, str], Box] = {}
+    for name, box, area in tiles:
+        old = found.get((name, area), box)
+        found[name, area] = tuple((min(a, c), max(b, d)) for (a, b), (c, d) in zip(old, box, strict=True))
+    return tuple(Tile(name, box, area) for (name, area), box in found.items())
 
 
 class Places:
@@ -57,6 +62,7 @@ class Places:
         self._starts = [offset for offset, _, _ in named]
         self._named = [(*one, tensors.get(one[0])) for one in named]
         self._box = lru_cache(maxsize=1 << 16)(_box)
+        self._areas = self._nameless(image.instructions)
 
     def contents(self) -> list[tuple[str, str, int]]:
         """Name, role and bytes of what has a name, in order."""
@@ -65,6 +71,14 @@ class Places:
             for _, nbytes, name, tensor in self._named
         ]
 
+    def areas(self) -> list[tuple[str, str, int]]:
+        """Addresses, what is moved there and bytes of what has no name, in order."""
+        kinds: dict[tuple[int, int], list[str]] = {}
+        for memory, (starts, stops) in self._areas.items():
+            for span in zip(starts, stops, strict=True):
+                kinds.setdefault(span, []).append(Memory(memory).name.lower())
+        return [(_area(a, b), ", ".join(found), b - a) for (a, b), found in sorted(kinds.items())]
+
     def tile(self, transfer: Transfer) -> Tile | None:
         """The smallest box that holds what a transfer moves; None if it moves nothing or is at fault."""
         if instruction_fault(transfer, self._config) is not None:
@@ -72,26 +86,92 @@ class Places:
         rows = dram_rows(transfer, self._config)
         if rows is None:
             return None
-        offset = rows.start - self._config.mem_base
-        place = bisect_right(self._starts, offset) - 1
-        if place >= 0:
-            start, nbytes, name, tensor = self._named[place]
-            if offset < start + nbytes:
-                return Tile(name, () if tensor is None else self._tensor_box(tensor, offset - start, rows))
-        return Tile(MICRO_OPS if transfer.memory == Memory.UOP else ELSEWHERE, ())
+        found = self._holding(rows.start - self._config.mem_base)
+        if found is not None:
+            start, name, tensor = found
+            if tensor is None:
+                return Tile(name, ())
+            size = np.dtype(tensor.dtype).itemsize
+            offset = (rows.start - self._config.mem_base - start) // size
+            length, stride = -(-rows.row_bytes // size), rows.stride // size
+            return Tile(name, self._box(tensor.layout, offset, rows.rows, length, stride))
+        if transfer.memory == Memory.UOP:
+            return Tile(MICRO_OPS, ())
+        return self._addresses(transfer, *dram_span(transfer, self._config))
 
-    def _tensor_box(self, tensor: ImageTensor, offset: int, rows: DramRows) -> Box:
-        size = np.dtype(tensor.dtype).itemsize
-        return self._box(
-            tensor.layout, offset // size, rows.rows, -(-rows.row_bytes // size), rows.stride // size
-        )
+    def part(self, transfer: Transfer, elements: npt.NDArray[np.intp]) -> Tile | None:
+        """The smallest box that holds some of the scratchpad elements of a transfer; None if all of them are
+        padding."""
+        y, x = np.divmod(elements - transfer.sram_base, transfer.width)
+        if isinstance(transfer, Load):
+            y, x = y - transfer.y_pad_0, x - transfer.x_pad_0
+        inside = (0 <= y) & (y < transfer.y_size) & (0 <= x) & (x < transfer.x_size)
+        if not inside.any():
+            return None
+        size = dram_element_bytes(transfer.memory, self._config)
+        offsets = (transfer.dram_base + y[inside] * transfer.x_stride + x[inside]) * size
+        found = self._holding(transfer.dram_base * size)
+        if found is None:
+            low, high = int(offsets.min()), int(offsets.max()) + size
+            return self._addresses(transfer, self._config.mem_base + low, self._config.mem_base + high)
+        start, name, tensor = found
+        if tensor is None:
+            return Tile(name, ())
+        value = np.dtype(tensor.dtype).itemsize
+        return Tile(name, _box_of(tensor.layout, (offsets - start) // value, -(-size // value)))
+
+    def _holding(self, offset: int) -> tuple[int, str, ImageTensor | None] | None:
+        """What has a name and holds an offset: where it starts, its name, and the tensor if it is one."""
+        place = bisect_right(self._starts, offset) - 1
+        if place < 0:
+            return None
+        start, nbytes, name, tensor = self._named[place]
+        return (start, name, tensor) if offset < start + nbytes else None
+
+    def _addresses(self, transfer: Transfer, start: int, stop: int) -> Tile:
+        """Bytes in an area that has no name."""
+        starts, stops = self._areas[transfer.memory]
+        place = bisect_right(starts, start) - 1
+        return Tile(DRAM, ((start, stop - 1),), _area(starts[place], stops[place]))
+
+    def _nameless(self, instructions: Sequence[Instruction]) -> dict[int, tuple[list[int], list[int]]]:
+        """By memory, where the areas start and stop that its transfers touch and that have no name."""
+        spans: dict[int, set[tuple[int, int]]] = {}
+        for one in instructions:
+            if not isinstance(one, Transfer) or one.memory == Memory.UOP:
+                continue
+            if instruction_fault(one, self._config) is not None or dram_rows(one, self._config) is None:
+                continue
+            start, stop = dram_span(one, self._config)
+            if self._holding(start - self._config.mem_base) is None:
+                spans.setdefault(one.memory, set()).add((start, stop))
+        areas = {}
+        for memory, found in sorted(spans.items()):
+            starts: list[int] = []
+            stops: list[int] = []
+            for start, stop in sorted(found):
+                if stops and start <= stops[-1]:
+                    stops[-1] = max(stops[-1], stop)
+                else:
+                    starts.append(start)
+                    stops.append(stop)
+            areas[memory] = (starts, stops)
+        return areas
+
+
+def _area(start: int, stop: int) -> str:
+    return f"{start:#x}..{stop - 1:#x}"
 
 
 def _box(layout: PackedLayout, first: int, rows: int, length: int, stride: int) -> Box:
     """The box of the plain tensor that holds ``rows`` runs of the packed one."""
     if stride == length:
         rows, length = 1, rows * length
-    starts = first + np.arange(rows, dtype=np.int64) * stride
+    return _box_of(layout, first + np.arange(rows, dtype=np.int64) * stride, length)
+
+
+def _box_of(layout: PackedLayout, starts: npt.NDArray[np.int64], length: int) -> Box:
+    """The box of the plain tensor that holds the runs of the packed one that begin at ``starts``."""
     last = prod(layout.packed) - 1
     low = np.stack(np.unravel_index(np.minimum(starts, last), layout.packed))
     high = np.stack(np.unravel_index(np.minimum(starts + length - 1, last), layout.packed))
@@ -130,18 +210,21 @@ def work(image: Image, touches: Sequence[Sequence[Touch]], order: Sequence[int],
     """
     instructions = image.instructions
     tiles = [where.tile(one) if isinstance(one, Transfer) else None for one in instructions]
-    sources = _sources(image, touches, order, tiles)
-    targets = _targets(image, touches, order, tiles)
+    sources = _sources(image, touches, order, tiles, where)
+    targets = _targets(image, touches, order, tiles, where)
     return [
         Work(targets[n], sources[n]) if tile is None else Work((tile,), ()) for n, tile in enumerate(tiles)
     ]
 
 
+Tiles = Sequence[Tile | None]
+
+
 def _sources(
-    image: Image, touches: Sequence[Sequence[Touch]], order: Sequence[int], tiles: Sequence[Tile | None]
+    image: Image, touches: Sequence[Sequence[Touch]], order: Sequence[int], tiles: Tiles, where: Places
 ) -> list[tuple[Tile, ...]]:
     """What was loaded into the elements that each GEMM and ALU instruction reads."""
-    owners = _Owners(image, tiles)
+    owners = _Owners(image, tiles, where)
     found: list[tuple[Tile, ...]] = [()] * len(tiles)
     for index in order:
         one = image.instructions[index]
@@ -158,10 +241,10 @@ def _sources(
 
 
 def _targets(
-    image: Image, touches: Sequence[Sequence[Touch]], order: Sequence[int], tiles: Sequence[Tile | None]
+    image: Image, touches: Sequence[Sequence[Touch]], order: Sequence[int], tiles: Tiles, where: Places
 ) -> list[tuple[Tile, ...]]:
     """Where the accumulators that each GEMM and ALU instruction writes are stored."""
-    owners = _Owners(image, tiles)
+    owners = _Owners(image, tiles, where)
     found: list[tuple[Tile, ...]] = [()] * len(tiles)
     for index in reversed(order):
         one = image.instructions[index]
@@ -179,8 +262,10 @@ def _targets(
 class _Owners:
     """For every scratchpad element, the transfer that it belongs to."""
 
-    def __init__(self, image: Image, tiles: Sequence[Tile | None]) -> None:
+    def __init__(self, image: Image, tiles: Tiles, where: Places) -> None:
+        self._instructions = image.instructions
         self._tiles = tiles
+        self._where = where
         self._owners: dict[str, npt.NDArray[np.int64]] = {
             name: np.full(getattr(image.config, f"{name}_depth"), _NOTHING, dtype=np.int64)
             for name in ("uop", "inp", "wgt", "acc")
@@ -192,12 +277,25 @@ class _Owners:
             self._owners[touch.memory][touch.elements] = index
 
     def of(self, touches: Iterable[Touch]) -> tuple[Tile, ...]:
-        """The tiles of those to whom the elements belong."""
+        """What the elements hold of what those to whom they belong have moved."""
         found: list[Tile] = []
         for touch in touches:
             owners = self._owners[touch.memory][touch.elements]
-            found += [tile for n in _distinct(owners) if n >= 0 and (tile := self._tiles[n]) is not None]
+            for index in _distinct(owners):
+                tile = None if index < 0 else self._part(index, touch, owners)
+                if tile is not None:
+                    found.append(tile)
         return joined(found)
+
+    def _part(self, index: int, touch: Touch, owners: npt.NDArray[np.int64]) -> Tile | None:
+        """What a transfer has moved to or from those of the elements that belong to it."""
+        one, tile = self._instructions[index], self._tiles[index]
+        mine = owners == index
+        if tile is None or not isinstance(one, Transfer) or int(mine.sum()) == one.sram_elements:
+            return tile
+        elements = touch.elements
+        numbers = np.arange(elements.start, elements.stop) if isinstance(elements, slice) else elements
+        return self._where.part(one, numbers[mine])
 
 
 def _distinct(values: npt.NDArray[np.int64]) -> list[int]:

@@ -39,7 +39,8 @@ class Traffic:
 def traffic(scene: Scene) -> list[Traffic]:
     """What the instructions that started move, tensors first, each in order of their place in DRAM."""
     config = scene.image.config
-    found = {name: Traffic(name=name, role=role, size=size) for name, role, size in scene.places.contents()}
+    known = scene.places.contents() + scene.places.areas()
+    found = {name: Traffic(name=name, role=role, size=size) for name, role, size in known}
     names: dict[int, str] = {}
     started = {one.instruction for one in scene.seen.slices}
     for index, one in enumerate(scene.instructions):
@@ -49,8 +50,8 @@ def traffic(scene: Scene) -> list[Traffic]:
         rows = None if tile is None else dram_rows(one, config)
         if tile is None or rows is None:
             continue
-        names[index] = tile.name
-        entry = found.setdefault(tile.name, Traffic(name=tile.name, role="", size=None))
+        names[index] = name = tile.area or tile.name
+        entry = found.setdefault(name, Traffic(name=name, role="", size=None))
         if isinstance(one, Store):
             entry.written += rows.rows * rows.row_bytes
         else:

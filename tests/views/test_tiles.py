@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from accel.access import dram_rows
 from accel.isa import Alu, Gemm, Load, Memory, Store, Transfer
 from accel.layout import blocked
-from accel.views.tiles import ELSEWHERE, MICRO_OPS, Tile, _box, joined
+from accel.views.tiles import MICRO_OPS, Tile, _box, joined
 from tests.views.runs import from_text, look
 
 SIZES = [(24, 24, 32), (3, 9, 5), (17, 23, 9)]
@@ -92,7 +92,7 @@ def test_places_without_tensors() -> None:
     assert scene.names == [
         f"LOAD.UOP {MICRO_OPS}",
         "LOAD.ACC spare",
-        f"LOAD.INP {ELSEWHERE}",
+        "LOAD.INP dram[0x20:0x24]",
         "LOAD.WGT",
         "FINISH",
     ]
