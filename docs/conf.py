@@ -31,3 +31,5 @@ napoleon_use_rtype = False
 html_theme = "furo"
 html_title = "accel"
 html_show_copyright = False
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
