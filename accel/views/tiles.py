@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import DramRows, Touch, dram_rows
+from accel.access import Touch, dram_rows
 from accel.assembly.names import places
 from accel.faults import dram_element_bytes, dram_span, instruction_fault
 from accel.image import Image, ImageTensor
@@ -29,7 +29,7 @@ Box = tuple[tuple[int, int], ...]
 
 
 class Tile(NamedTuple):
-    """A box of a tensor; without a box, something in DRAM by its name; or addresses in an area without one."""
+    """A box of a tensor; without a box, something in DRAM by its name; of an area without one, addresses."""
 
     name: str
     box: Box
@@ -105,7 +105,7 @@ class Places:
         y, x = np.divmod(elements - transfer.sram_base, transfer.width)
         if isinstance(transfer, Load):
             y, x = y - transfer.y_pad_0, x - transfer.x_pad_0
-        inside = (0 <= y) & (y < transfer.y_size) & (0 <= x) & (x < transfer.x_size)
+        inside = (y >= 0) & (y < transfer.y_size) & (x >= 0) & (x < transfer.x_size)
         if not inside.any():
             return None
         size = dram_element_bytes(transfer.memory, self._config)

@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 
 import pytest
 
+from accel.replays import load_any
 from accel.views import Timeline, Trace
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program
@@ -101,3 +103,86 @@ def test_refused_before_the_run(
     file = saved()
     Path("d.svg").mkdir()
     accel.refused("run", file, *arguments, message=message)
+
+
+# --- programs at fault -----------------------------------------------------------------------------
+
+TESTS = Path(__file__).parents[1] / "programs"
+FAULTS = {
+    "fault_deadlock.s": "deadlock at instruction 1",
+    "fault_token_overflow.s": "token-overflow at instruction 1",
+    "fault_limit_of_cycles.s": "limit at instruction 1",
+    "fault_dst_index.s": "dst-index at instruction 0",
+    "fault_dram_acc.s": "dram-range at instruction 0",
+    "fault_no_program.s": "no-finish at instruction 0",
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_led_up_to_a_fault_is_drawn(name: str, accel: Shell) -> None:
+    call = ("run", TESTS / name)
+    plain = accel(*call, code=1)
+    files = ("--report", "r.html", "--timeline", "t.svg", "--trace", "t.json")
+    drawn = accel(*call, *files, code=1)
+    assert (drawn.out, drawn.err) == (plain.out, plain.err)
+    told = plain.err.removeprefix("accel: ").rstrip()
+    title = f"{name.removesuffix('.s')} on tiny: {FAULTS[name]}"
+    report = Path("r.html").read_text(encoding="utf-8")
+    assert f"<h1>{title}</h1>" in report
+    assert escape(told) in report
+    assert title in Path("t.svg").read_text(encoding="utf-8")
+    trace = json.loads(Path("t.json").read_text(encoding="utf-8"))
+    error = trace["otherData"]["error"]
+    assert error["message"] == told
+    (end,) = (event for event in trace["traceEvents"] if event["ph"] == "i")
+    assert (end["name"], end["ts"]) == (FAULTS[name], error["cycle"])
+    assert all(e["ts"] + e.get("dur", 0) <= error["cycle"] for e in trace["traceEvents"] if "ts" in e)
+
+
+def test_the_hardware_draws_the_same_fault(accel: Shell) -> None:
+    file = TESTS / "fault_deadlock.s"
+    simulated = accel("run", file, "--trace", "sim.json", code=1)
+    hardware = accel(
+        "run",
+        file,
+        "--backend",
+        "rtl",
+        "--engine",
+        "pysim",
+        "--trace",
+        "rtl.json",
+        "--report",
+        "r.html",
+        code=1,
+    )
+    assert hardware.err == simulated.err
+    sim, rtl = (json.loads(Path(f"{b}.json").read_text(encoding="utf-8")) for b in ("sim", "rtl"))
+    assert rtl["traceEvents"] == sim["traceEvents"]
+    assert rtl["otherData"]["error"] == sim["otherData"]["error"]
+    assert "<h1>fault_deadlock on tiny: deadlock at instruction 1</h1>" in Path("r.html").read_text("utf-8")
+
+
+def test_a_fault_as_json_and_as_text(accel: Shell) -> None:
+    file = TESTS / "fault_deadlock.s"
+    found = accel("run", file, "--json", "--report", "r.html", code=1)
+    assert found.json["error"]["cause"] == "deadlock"
+    assert Path("r.html").exists()
+    text = accel("run", file, "--timeline", "-", code=1).text
+    assert "the run stops here: deadlock: compute waits" in text
+
+
+def test_a_run_without_time_says_that_nothing_is_drawn(accel: Shell) -> None:
+    file = TESTS / "fault_limit_of_micro_ops.s"
+    plain = accel("run", file, code=1)
+    found = accel("run", file, "--trace", "t.json", "--timeline", "-", code=1)
+    note = "accel: not drawn: t.json, the timeline; the run ended before its time was known\n"
+    assert found.err == note + plain.err
+    assert not Path("t.json").exists()
+
+
+def test_the_file_names_a_program_of_others(accel: Shell) -> None:
+    file = TESTS / "order_race.s"
+    accel("run", file, "--report", "r.html")
+    assert "<h1>order_race on tiny</h1>" in Path("r.html").read_text(encoding="utf-8")
+    result = load_any(file).run()
+    assert "program on tiny" in Timeline(result)._content(".svg").decode()

@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.assembly import assemble
 from accel.config import NAMED, Config
-from accel.errors import AccelError
+from accel.errors import AccelError, DeadlockError
 from accel.faults import Cause
 from accel.isa import Instruction, Unit
+from accel.program import as_program
 from accel.sim.timing.model import TimingRun, simulate_timing
 from accel.views.activity import activity
 from accel.views.scene import scene
-from accel.views.states import Activity, State
+from accel.views.states import Activity, Reason, State
 from tests.expect import refused
 from tests.programs import gemm_program
 from tests.strategies import examples, programs, timings
@@ -95,3 +97,18 @@ def test_hardware_that_was_not_recorded_cannot_be_looked_at() -> None:
     message = "the run on the backend 'rtl' was not recorded; pictures need 'sim', or 'rtl' with record=True"
     with refused(AccelError, message):
         scene(unseen)
+
+
+def test_a_deadlock_waits_for_the_token_that_is_missing() -> None:
+    text = """
+        .config tiny
+        LOAD.INP y_size=0 x_size=0 >compute
+        GEMM     uop_end=0 <load <store
+        FINISH
+        """
+    with pytest.raises(DeadlockError) as stopped:
+        as_program(assemble(text)).run()
+    seen = scene(stopped.value.result).seen
+    last = seen.spans[Unit.COMPUTE][-1]
+    assert (last.state, last.reason) == (State.TOKEN, Reason.STORE_TO_COMPUTE)
+    assert last.stop == stopped.value.cycle

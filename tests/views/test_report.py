@@ -15,17 +15,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from accel.errors import DeadlockError
 from accel.events import EventKind
 from accel.isa import Unit
+from accel.replays import load_any
 from accel.views import Report
 from accel.views.occupancy import SCRATCHPADS, occupancy, peaks
 from accel.views.report import report_html, size_text
 from accel.views.roofline import roofline
-from accel.views.scene import Scene
+from accel.views.scene import Scene, scene
 from accel.views.traffic import INSTRUCTIONS, traffic
 from tests.views.runs import from_text, look, many, result
 from tests.views.test_timeline import count, settle
 
+PROGRAMS = Path(__file__).parents[1] / "programs"
 SIZES = [(24, 24, 32), (3, 9, 5), (17, 23, 9)]
 
 
@@ -201,8 +204,48 @@ def test_the_page_says_what_the_run_gave() -> None:
 def test_a_wrong_result_is_said_to_be_wrong() -> None:
     scene = look()
     wrong = replace(scene, result=replace(scene.result, mismatches=3))
-    assert "WRONG" in report_html(wrong)
+    assert '<td class="bad">WRONG: 3 outputs differ</td>' in report_html(wrong)
     assert "3 outputs differ" in report_html(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "mark", "text"),
+    [
+        ("gemm.s", "good", "proven: neither deadlock nor race, whatever the timing"),
+        ("order_race.s", "bad", "race: instruction 0 writes and instruction 1 reads inp elements"),
+        ("order_of_micro_ops_that_were_stored.s", "bad", "unknown: only the run can tell which micro-ops"),
+        ("tokens_on_every_kind.s", "good", "3 compute to load, 2 compute to store; legal"),
+    ],
+)
+def test_the_verdict_tells_of_the_tokens(name: str, mark: str, text: str) -> None:
+    page = report_html(scene(load_any(PROGRAMS / name).run()))
+    assert f'<td class="{mark}">{text}' in page
+
+
+def test_the_verdict_on_a_deadlock_tells_who_waits_for_what() -> None:
+    with pytest.raises(DeadlockError) as stopped:
+        load_any(PROGRAMS / "fault_deadlock.s").run()
+    page = report_html(scene(stopped.value.result))
+    assert "compute at #1 GEMM for a token from store; no instruction left in the store unit" in page
+    assert "store at #2 STORE.OUT for a token from compute" in page
+    assert "1 of them started" in page
+    assert "only one that finishes has a place below the roofline" in page
+
+
+def test_places_without_a_name_are_addresses() -> None:
+    found = from_text(
+        """
+        .config tiny
+        LOAD.INP dram_base=0x400 y_size=1 x_size=4
+        LOAD.INP dram_base=0x404 y_size=1 x_size=4
+        LOAD.WGT dram_base=0x100 y_size=1 x_size=2
+        FINISH
+        """
+    )
+    places = {one.name: (one.role, one.size, one.read) for one in traffic(found)}
+    assert places["0x1000..0x101f"] == ("inp", 32, 32)
+    assert places["0x2000..0x203f"] == ("wgt", 64, 64)
+    assert found.names[0] == "LOAD.INP dram[0x1000:0x1010]"
 
 
 def test_sizes_in_few_digits() -> None:
@@ -255,6 +298,40 @@ def test_the_list_holds_thousands_and_is_searched(tmp_path: Path, opened: Callab
     assert page.get_attribute("#rows .row.chosen", "data-index") == str(total - 1)
     settle(page)
     assert count(page, "rect.chosen") == 1
+
+
+@pytest.mark.browser
+def test_nothing_is_cut_off_on_a_laptop(tmp_path: Path, opened: Callable[..., Any]) -> None:
+    path = tmp_path / "report.html"
+    Report(many()).save(path)
+    page = opened(path)
+    page.wait_for_selector("#rows .row")
+    assert page.evaluate(
+        """[...document.querySelectorAll('#listing, #listing span')].every(
+            e => e.scrollWidth <= e.clientWidth || !e.clientWidth)"""
+    )
+    edges = """[...document.querySelectorAll('#rows span')].every(
+        e => e.getBoundingClientRect().right <= innerWidth)"""
+    assert page.evaluate(edges)
+
+
+@pytest.mark.browser
+def test_a_short_list_is_low_and_a_narrow_window_enough(tmp_path: Path, opened: Callable[..., Any]) -> None:
+    path = tmp_path / "report.html"
+    Report(from_text(".config tiny\nLOAD.INP dram_base=0 y_size=1 x_size=4 x_stride=4\nFINISH").result).save(
+        path
+    )
+    page = opened(path)
+    page.wait_for_selector("#rows .row")
+    assert page.evaluate("document.querySelector('#listing').offsetHeight") < 140
+    Report(result()).save(path)
+    page = opened(path, width=500)
+    page.wait_for_selector("#rows .row")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 500
+    keys = (
+        "[...document.querySelectorAll('text.key')].every(e => e.getBoundingClientRect().right <= innerWidth)"
+    )
+    assert page.evaluate(keys)
 
 
 @pytest.mark.browser

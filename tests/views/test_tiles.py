@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.access import dram_rows
+from accel.faults import dram_element_bytes
 from accel.isa import Alu, Gemm, Load, Memory, Store, Transfer
 from accel.layout import blocked
 from accel.views.tiles import MICRO_OPS, Tile, _box, joined
@@ -98,6 +99,49 @@ def test_places_without_tensors() -> None:
     ]
 
 
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_part_of_a_transfer_is_the_part_of_its_tensor(sizes: tuple[int, int, int]) -> None:
+    scene = look(*sizes, bias=True)
+    tensors = {t.name: t for t in scene.image.tensors}
+    rng = np.random.default_rng(1)
+    seen = set()
+    for one in scene.instructions:
+        if not isinstance(one, Transfer) or one.memory == Memory.UOP or not one.sram_elements:
+            continue
+        elements = np.flatnonzero(rng.random(one.sram_elements) < 0.4)
+        if not len(elements):
+            continue
+        tile = scene.places.part(one, one.sram_base + elements)
+        assert tile is not None
+        tensor = tensors[tile.name]
+        shape = tensor.layout.shape
+        flat = tensor.layout.pack(np.arange(prod(shape)).reshape(shape) + 1).ravel()
+        size = dram_element_bytes(one.memory, scene.image.config) // np.dtype(tensor.dtype).itemsize
+        first = one.dram_base * size - tensor.offset // np.dtype(tensor.dtype).itemsize
+        y, x = np.divmod(elements, one.width)
+        starts = first + (y * one.x_stride + x) * size
+        held = flat[(starts[:, None] + np.arange(size)).ravel()]
+        if (held > 0).any():
+            assert all(
+                a <= c and d <= b for (a, b), (c, d) in zip(tile.box, extent(held, shape), strict=True)
+            )
+            if (held > 0).all():
+                assert tile.box == extent(held, shape)
+                seen.add(tile.name)
+    assert {"A", "B"} & seen
+
+
+def test_an_operand_is_what_is_read_of_what_was_loaded() -> None:
+    scene = look(40, 64, 16, bias=True, shift=8)
+    parts = [w for w in scene.work if any(t.name == "bias" for t in w.sources)]
+    whole = [w.target[0].box for w in scene.work if w.target and w.target[0].name == "bias"]
+    assert len(parts) > 1
+    for work in parts:
+        (bias,) = work.sources
+        assert bias.box[0] == work.target[0].box[1]
+        assert bias.box not in whole
+
+
 @given(data=st.data())
 def test_a_box_holds_all_that_is_moved(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 9), min_size=2, max_size=3)))
@@ -123,6 +167,7 @@ def test_a_box_holds_all_that_is_moved(data: st.DataObject) -> None:
 def test_tiles_as_text() -> None:
     assert str(Tile("A", ((0, 7), (3, 3)))) == "A[0:8, 3]"
     assert str(Tile("spare", ())) == "spare"
+    assert str(Tile("dram", ((16, 31),), "0x10..0x2f")) == "dram[0x10:0x20]"
     assert joined([Tile("A", ((0, 1),)), Tile("B", ((2, 2),)), Tile("A", ((4, 5),))]) == (
         Tile("A", ((0, 5),)),
         Tile("B", ((2, 2),)),

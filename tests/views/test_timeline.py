@@ -80,6 +80,9 @@ def test_a_long_run_shows_shares_where_instructions_are_too_narrow() -> None:
     still = next(g for g in root.iter(f"{NAME}g") if g.get("class") == "still")
     assert len(list(still.iter())) < 1500
     assert {p.get("class") for p in still.iter(f"{NAME}path")} >= {"busy", "token"}
+    legend = next(g for g in root.iter(f"{NAME}g") if g.get("class") == "legend")
+    shown = {r.get("class", "").split()[-1] for r in still.iter(f"{NAME}rect")}
+    assert {r.get("class") for r in legend.iter(f"{NAME}rect")} - {"busy", "memory", "token"} <= shown
 
 
 def test_the_data_is_the_run() -> None:
@@ -113,6 +116,15 @@ def count(page: Any, selector: str) -> int:
     return int(page.evaluate(f"document.querySelectorAll('{selector}').length"))
 
 
+STATES = ["busy", "waits for memory", "waits for token"]
+KINDS_OF_A_PRODUCT = ["LOAD, STORE", "GEMM", "tokens only, FINISH"]
+
+
+def legend_of(page: Any) -> list[str]:
+    """What the legend explains."""
+    return list(page.evaluate("[...document.querySelectorAll('text.key')].map(e => e.textContent)"))
+
+
 def settle(page: Any) -> None:
     """Wait until what was asked for is drawn."""
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -132,6 +144,7 @@ def test_a_small_run_is_drawn_in_full(
     assert count(page, "g.slice") == len(result().instructions)
     assert count(page, "path.arrow.RAW") + count(page, "path.arrow.WAR") == len(look().seen.flows) + 2
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert legend_of(page) == [*KINDS_OF_A_PRODUCT, *STATES, "RAW token", "WAR token"]
     ground = page.evaluate("getComputedStyle(document.querySelector('svg.chart')).backgroundColor")
     assert ground == ("rgb(21, 25, 30)" if dark else "rgb(255, 255, 255)")
 
@@ -144,12 +157,15 @@ def test_a_long_run_can_be_zoomed_into(suffix: str, tmp_path: Path, opened: Call
     page = opened(path)
     page.wait_for_selector("path.busy")
     assert count(page, "g.slice") < 300
+    assert "GEMM" not in legend_of(page)
+    assert set(STATES) <= set(legend_of(page))
     page.mouse.move(700, 300)
     for _ in range(12):
         page.mouse.wheel(0, -100)
     settle(page)
     near = count(page, "g.slice")
     assert 0 < near < 300
+    assert "GEMM" in legend_of(page)
     assert count(page, "text.label") > 0
     assert count(page, "path.arrow") > 2
     assert count(page, "rect.window") == 1
