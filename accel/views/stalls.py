@@ -142,9 +142,15 @@ def unit_spans(
     painter.paint(_in_order(flights))
     painter.paint(span for span in waits if span.start < span.stop)
     painter.paint(_in_order(blocked))
-    starts = [times.start[index] for index in times.order[unit]]
-    painter.rest(max((start for start in starts if start is not None), default=0))
+    known = [times.start[one] for one in times.order[unit]] + [one + 1 for one in _waiting(unit, times)]
+    painter.rest(max((cycle for cycle in known if cycle is not None), default=0))
     return painter.spans()
+
+
+def _waiting(unit: Unit, times: Times) -> list[int]:
+    """When those were handed out that the end of the run finds in the unit's queue."""
+    handed = [times.handed[one] for one in times.order[unit] if times.start[one] is None]
+    return [cycle for cycle in handed if cycle is not None]
 
 
 def _in_order(spans: Iterable[Span]) -> list[Span]:

@@ -72,7 +72,7 @@ def _elements(scene: Scene) -> Iterator[str]:
     if why := stopped(scene):
         x = _x(scene, scene.seen.cycles)
         yield f'<path class="stop" d="M{x:.1f} {_TOP - 5}V{bottom}"/>'
-        yield f'<text class="stop" x="{x:.1f}" y="{bottom + 13}" text-anchor="end">{escape(why)}</text>'
+        yield f'<text class="stop" x="{x:.1f}" y="{bottom + 9}" text-anchor="end">{escape(why)}</text>'
 
 
 def _lane(scene: Scene, lane: Lane) -> Iterator[str]:

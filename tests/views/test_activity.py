@@ -112,3 +112,4 @@ def test_a_deadlock_waits_for_the_token_that_is_missing() -> None:
     last = seen.spans[Unit.COMPUTE][-1]
     assert (last.state, last.reason) == (State.TOKEN, Reason.STORE_TO_COMPUTE)
     assert last.stop == stopped.value.cycle
+    assert {span.reason for span in seen.spans[Unit.COMPUTE]} == {Reason.EMPTY, Reason.STORE_TO_COMPUTE}

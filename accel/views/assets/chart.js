@@ -260,8 +260,9 @@ const accel = (() => {
 
     function drawStop() {
       if (!data.stop || to < data.cycles) return;
-      view.append(element("path", { d: `M${x(data.cycles)} ${overview + axis - 5}V${bottom}`, class: "stop" }),
-        element("text", { x: x(data.cycles), y: bottom + 13, "text-anchor": "end", class: "stop" }, data.stop));
+      const end = data.layout.height - LEGEND;
+      view.append(element("path", { d: `M${x(data.cycles)} ${overview + axis - 5}V${end}`, class: "stop" }),
+        element("text", { x: x(data.cycles), y: end + 9, "text-anchor": "end", class: "stop" }, data.stop));
     }
 
     function draw() {
