@@ -6,25 +6,27 @@ from typing import Any
 import click
 from rich.table import Table
 
-from accel.cli.arrays import array_file, assignments, read_inputs
+from accel.cli.arrays import array_file, input_files, output_files, read_inputs
 from accel.cli.common import (
     backend_option,
     busy,
     describe,
     engine_option,
     figures_table,
+    given,
     json_option,
     limit_options,
     load_program,
     order_option,
     print_json,
+    program_files,
     seed_option,
     set_option,
     show,
 )
 from accel.cli.pictures import Pictures, picture_options
 from accel.errors import AccelError, ProgramFault, ShapeError, nearest
-from accel.files import check_writable, write_atomically
+from accel.files import check_targets, write_atomically
 from accel.program import Program
 from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
 
@@ -82,16 +84,19 @@ def run(
         raise AccelError("--serial is given with the backend 'functional', which has no time; sim and rtl do")
     program = load_program(file, settings, serial=serial)
     arrays = read_inputs(inputs)
-    targets = {name: Path(path) for name, path in assignments(outputs).items()}
+    targets = output_files(outputs)
     names = [t.name for t in program.tensors if t.role == "output"]
-    for name, path in targets.items():
+    for name in targets:
         if name not in names:
             raise ShapeError(f"{name!r} is no output of the program; {nearest(name, names)}")
-        check_writable(path)
     pictures = Pictures(report=report, timeline=timeline, trace=trace, backend=backend, as_json=as_json)
+    check_targets(
+        {f"--output {name}": path for name, path in targets.items()}
+        | given({"--wave": wave})
+        | pictures.targets,
+        program_files(file) | {f"--input {name}": path for name, path in input_files(inputs).items()},
+    )
     try:
-        if wave is not None:
-            check_writable(wave)
         with busy("running") as note:
             result = program.run(
                 arrays,

@@ -45,16 +45,6 @@ def test_text(accel: Shell) -> None:
     assert Image.load("t.accel").instructions == [Finish()]
 
 
-def test_a_text_is_not_overwritten_by_its_program(accel: Shell) -> None:
-    Path("t.s").write_text(TEST)
-    Path("link").symlink_to("t.s")
-    for name in ("t.s", "link", "./t.s"):
-        path = str(Path(name))
-        accel.refused(
-            "asm", "t.s", "-o", name, message=f"the output {path!r} is the text itself; give another file"
-        )
-
-
 def test_texts_of_other_editors(accel: Shell) -> None:
     """With a byte order mark, and lines that end as on Windows."""
     Path("t.s").write_bytes(b"\xef\xbb\xbf" + TEST.replace("\n", "\r\n").encode())

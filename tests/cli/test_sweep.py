@@ -111,6 +111,7 @@ def test_a_fault_is_exit_code_1(accel: Shell, monkeypatch: pytest.MonkeyPatch) -
             [*SMALL, "--vary", "vthreads=1,"],
             "--vary is given 'vthreads=1,'; it takes KEY=VALUE,..., as vthreads=1,2,4",
         ),
+        ([*SMALL, "--vary", "K=32"], "--vary is given K twice, as '16' and as '32'"),
         ([*SMALL, "--plot", "cycles"], "--plot is given 'cycles'; it takes X,Y or X,Y,BY, which are columns"),
         ([*SMALL, "--executor", "das"], "the executor is 'das'; did you mean 'dask'?"),
         (["--workload", "gem"], "'gem' is no workload; did you mean 'gemm'?"),
