@@ -118,6 +118,7 @@ def sweep(
     folder.mkdir(parents=True, exist_ok=True)
     for path in targets.values():
         check_writable(path)
+    notes: list[str] = []
     with progress_bar(spec.title) as tell:
         table = run_sweep(
             spec,
@@ -127,6 +128,7 @@ def sweep(
             executor=executor,
             scheduler=scheduler,
             progress=tell,
+            note=notes.append,
         )
     files = _write(spec, table, targets)
     if as_json:
@@ -138,11 +140,12 @@ def sweep(
                 "points": len(table),
                 "refused": len(table.refused),
                 "failed": len(table.faults),
+                "notes": [f"journal: {note}" for note in notes],
                 "rows": table.rows,
             }
         )
     else:
-        _print(spec, table, files)
+        _print(spec, table, files, notes)
     return 1 if table.faults else 0
 
 
@@ -231,7 +234,7 @@ def _write(spec: Spec, table: Table, targets: dict[str, Path]) -> list[Path]:
     return files
 
 
-def _print(spec: Spec, table: Table, files: list[Path]) -> None:
+def _print(spec: Spec, table: Table, files: list[Path], journal: list[str]) -> None:
     headings, rows = table.short(settings_of(spec.points))
     text = TextTable(box=None, pad_edge=False, title=spec.title, title_justify="left")
     for heading in headings:
@@ -241,7 +244,7 @@ def _print(spec: Spec, table: Table, files: list[Path]) -> None:
     show(text)
     if len(rows) > _SHOWN:
         show(f"... {len(rows) - _SHOWN:,} more in {files[0]}")
-    notes = [("points", f"{len(table):,}")]
+    notes = [("points", f"{len(table):,}"), *(("journal", note) for note in journal)]
     if table.refused:
         notes.append(("refused", f"{len(table.refused):,}; the first: {table.refused[0]['message']}"))
     if table.faults:
