@@ -139,12 +139,13 @@ def _tuples(value: Any) -> Any:
     return tuple(value)
 
 
-def _workload(table: dict[str, Any]) -> tuple[str, Values]:
+def _workload(table: Mapping[str, Any]) -> tuple[str, Values]:
     """Name and parameters; the workload is made once to see whether it can be."""
-    name = table.pop("name", None)
+    parameters = dict(table)
+    name = parameters.pop("name", None)
     if not isinstance(name, str):
         raise SweepError(f"a workload's name is {name!r}; it must be a string, as 'gemm'")
-    made = make_workload(name, table)
+    made = make_workload(name, parameters)
     values = (
         (key, tuple(value) if isinstance(value, list) else value) for key, value in made.parameters.items()
     )

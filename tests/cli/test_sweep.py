@@ -146,9 +146,9 @@ def test_a_fault_is_exit_code_1(accel: Shell, monkeypatch: pytest.MonkeyPatch) -
             "gemm M=16 N=16 K=16 shift=40: shift is 40; it must be in 0..31",
         ),
         (
-            [*SMALL, "--vary", "vthreads=1,2", "--vary", "batch=1,3"],
-            "gemm M=16 N=16 K=16 vthreads=1 batch=3: batch is 3 in configuration 'gemm8x8'; "
-            "it must be a power of two",
+            [*SMALL, "--vary", "vthreads=1,2", "--vary", "read_latency=5,0"],
+            "gemm M=16 N=16 K=16 vthreads=1 read_latency=0: read_latency is 0 in configuration 'gemm8x8'; "
+            "it must be in 2..65535 cycles",
         ),
         (["--workload", "gem"], "'gem' is no workload; did you mean 'gemm'?"),
         (["no.toml"], "sweep 'no.toml' cannot be read: No such file or directory"),
