@@ -122,6 +122,19 @@ REPORT_KEYS = {
 """The keys of a report with ``--json``, in order, and their meanings."""
 
 
+PROVEN = "no deadlock, no race: proven"
+
+
+def in_a_line(report: TokenReport) -> str:
+    """What the check found, in a line."""
+    try:
+        report.raise_if_bad()
+    except ProgramFault as error:
+        found = verdict(report)
+        return f"{found}: {str(error).removeprefix(f'{found.lower()}: ')}"
+    return PROVEN
+
+
 def undetermined(report: TokenReport) -> dict[str, str]:
     """The keys of a report that the check could not determine, and why not."""
     if report.faults:

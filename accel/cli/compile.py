@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 from rich.console import RenderableType
 
+from accel.cli.check import PROVEN
 from accel.cli.common import (
     F,
     Group,
@@ -480,7 +481,7 @@ def _compiled(
         ("carriers", f"{figures['carriers']:,}"),
         ("micro-ops", f"{figures['uops']:,} executed, {figures['stored_uops']:,} stored"),
         ("DRAM", f"{figures['dram_bytes']:,} bytes"),
-        ("tokens", "no deadlock, no race: proven"),
+        ("tokens", PROVEN),
         ("compiled in", f"{figures['compile_seconds']:.2f} s"),
     ]
     if output is not None:
