@@ -67,8 +67,8 @@ def mean_of(counts: Sequence[int]) -> Mean:
         ShapeError: there is no way that keeps within 1 of the exact mean.
     """
     distinct = sorted(set(counts))
-    half = (distinct[0] // 2,) if len(distinct) == 1 else ()
-    for offset in (0, 1, *half):
+    half = min(distinct[0] // 2, IMMEDIATE_HIGH)
+    for offset in (0, 1, half):
         for shift in range(LARGEST_SHIFT, -1, -1):
             factors = {n: factor for n in distinct if (factor := _factor(n, offset, shift))}
             if len(factors) == len(distinct):

@@ -54,7 +54,7 @@ def with_threads(steps: Sequence[Step], threads: int) -> list[Step]:
     Raises:
         ScheduleError: no loop is bound, or one that no split has made.
     """
-    check_threads(threads)
+    threads = check_threads(threads)
     bound = {(step["stage"], step["axis"]) for step in steps if step["op"] == "bind"}
     changed: list[Step] = []
     found = set()
