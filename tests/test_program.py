@@ -164,7 +164,7 @@ sizes = st.tuples(*[st.integers(1, 20)] * 3)
     epilogue=epilogues,
     seed=st.integers(0, 1000),
 )
-@examples(100)
+@examples(80)
 def test_matrix_products(
     sizes: tuple[int, int, int],
     config: str,
