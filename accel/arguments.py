@@ -18,6 +18,8 @@ from accel.errors import AccelError, ProgramError, ShapeError
 
 def plain_integer(value: object) -> int | None:
     """An integer as Python's own, or None if it is none."""
+    if type(value) is int:  # by far most of them, and the quickest to tell
+        return value
     if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
         return None
     try:
@@ -82,6 +84,8 @@ def check_path(what: str, path: object) -> Path:
     """
     if not isinstance(path, str | os.PathLike):
         raise ProgramError(f"the path of the {what} is {path!r}; it must be a string or a path")
+    if "\0" in os.fsdecode(path):
+        raise ProgramError(f"the path of the {what} is {path!r}; it must have no zero byte")
     return Path(path)
 
 

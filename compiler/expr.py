@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from accel.arguments import plain_integer
+from accel.arguments import plain_integer, plain_integers
 from accel.errors import ShapeError
 
 Dtype = Literal["int8", "int32"]
@@ -197,8 +197,12 @@ def clip(value: Expr | int, low: int, high: int) -> Expr:
     """``value`` saturated to ``low..high``.
 
     Raises:
-        ShapeError: ``low`` is above ``high``.
+        ShapeError: ``low`` is above ``high``, or one is no integer.
     """
+    bounds = plain_integers((low, high))
+    if bounds is None:
+        raise ShapeError(f"clip has the range {low!r}..{high!r}; it must be of two integers")
+    low, high = bounds
     if low > high:
         raise ShapeError(f"clip has the range {low}..{high}; it must not be empty")
     return minimum(maximum(value, low), high)

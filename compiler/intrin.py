@@ -158,6 +158,8 @@ def decl_tensor_intrin(
         TensorizeError: the rule returns something else, or a reduction without reset and update.
     """
     computed = op.op if isinstance(op, Tensor) else op
+    if not isinstance(computed, Compute | Placeholder):
+        raise TensorizeError(f"an intrinsic is declared by {computed!r}; it must be what te.compute makes")
     if not isinstance(computed, Compute):
         raise TensorizeError(
             f"{computed.name} is a placeholder; an intrinsic is declared by what it computes"

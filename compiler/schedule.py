@@ -720,7 +720,11 @@ def create_schedule(outputs: Tensor | Compute | Stage | Sequence[Tensor | Comput
         ScheduleError: an output is not computed, or names collide.
     """
     every = outputs if isinstance(outputs, Sequence) else [outputs]
-    tensors = [o if isinstance(o, Tensor) else o.tensor for o in every]
+    tensors = []
+    for output in every:
+        if not isinstance(output, Tensor | Compute | Placeholder | Stage):
+            raise ScheduleError(f"an output is {output!r}; it must be a tensor, as te.compute makes")
+        tensors.append(output if isinstance(output, Tensor) else output.tensor)
     for tensor in tensors:
         if not isinstance(tensor.op, Compute):
             raise ScheduleError(f"{tensor.name} is a placeholder; only what is computed can be scheduled")

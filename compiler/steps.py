@@ -34,6 +34,8 @@ def apply_steps(
     Raises:
         ScheduleError: a step that does not apply, with its number.
     """
+    if not isinstance(steps, Sequence):
+        raise ScheduleError(f"the steps are {steps!r}; they must be a list, as Schedule.steps is")
     context = _Context(schedule, find_intrinsic, find_scope)
     for number, step in enumerate(steps):
         if not isinstance(step, dict):

@@ -196,7 +196,7 @@ def sum(value: Expr | int, axis: IterVar | Sequence[IterVar]) -> Expr:
     Raises:
         ShapeError: an axis is no reduce axis or stands twice, or there is none.
     """
-    axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)
+    axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
     for one in axes:
         if not isinstance(one, IterVar) or one.kind != "reduce":
             raise ShapeError(f"sum runs over {one!r}; it must be made by reduce_axis")
@@ -268,10 +268,12 @@ def compute(
         dtype: of the elements; the expression is cast to it (int8 wraps). Default: the expression's own.
 
     Raises:
-        ShapeError: a sum inside another expression, an axis that is not bound, a sum of int8 products too
-            long for int32.
+        ShapeError: no function, a sum inside another expression, an axis that is not bound, a sum of int8
+            values or products too long for int32.
     """
     sizes = check_shape(name, shape)
+    if not callable(body):
+        raise ShapeError(f"the computation of {name} is {body!r}; it must be a function of the indices")
     axis = tuple(IterVar(n, size) for n, size in zip(_axis_names(body, len(sizes)), sizes, strict=True))
     expr = as_expr(body(*axis))
     if dtype is not None:

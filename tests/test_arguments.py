@@ -13,7 +13,7 @@ import accel
 from accel import te
 from accel.arguments import check_integer, plain_integer, plain_integers
 from accel.config import Config
-from accel.errors import AccelError, ConfigError, ProgramError, ScheduleError, ShapeError
+from accel.errors import AccelError, ConfigError, ProgramError, ScheduleError, ShapeError, TensorizeError
 from accel.schedules import load_steps
 from tests.expect import refused
 from tests.programs import gemm_program
@@ -231,6 +231,51 @@ MACHINE = "it must be a configuration's name, as 'vta', the path of a JSON file,
             "what is to run is a int; it must be a program, as accel.build makes",
         ),
         (lambda: accel.Session("tiny").run(PROGRAM, [3]), ShapeError, f"the inputs are a list; {INPUTS}"),
+        (
+            lambda: accel.Program.load("a\0b"),
+            ProgramError,
+            "the path of the program is 'a\\x00b'; it must have no zero byte",
+        ),
+        (
+            lambda: accel.build(GEMM(), "tiny", steps=3),  # type: ignore[arg-type]
+            ScheduleError,
+            "the steps are 3; they must be a list, as Schedule.steps is",
+        ),
+        (
+            lambda: te.create_schedule([3]),  # type: ignore[list-item]
+            ScheduleError,
+            "an output is 3; it must be a tensor, as te.compute makes",
+        ),
+        (
+            lambda: te.compute((8,), 3, name="B"),  # type: ignore[arg-type]
+            ShapeError,
+            "the computation of B is 3; it must be a function of the indices",
+        ),
+        (
+            lambda: te.sum(1, axis=3),  # type: ignore[arg-type]
+            ShapeError,
+            "sum runs over 3; it must be made by reduce_axis",
+        ),
+        (
+            lambda: te.clip(1, "a", 3),  # type: ignore[arg-type]
+            ShapeError,
+            "clip has the range 'a'..3; it must be of two integers",
+        ),
+        (
+            lambda: te.decl_tensor_intrin(3, None),  # type: ignore[arg-type]
+            TensorizeError,
+            "an intrinsic is declared by 3; it must be what te.compute makes",
+        ),
+        (
+            lambda: te.evaluate([te.placeholder((1,), name="A")], [1]),  # type: ignore[arg-type]
+            ShapeError,
+            f"the inputs are a list; {INPUTS}",
+        ),
+        (
+            lambda: te.evaluate([te.placeholder((1,), name="A")], {"A": np.ma.zeros(1, np.int8)}),
+            ShapeError,
+            "A is a masked array; fill in what is masked, as by filled(0)",
+        ),
         (
             lambda: te.reduce_axis(5),  # type: ignore[arg-type]
             ShapeError,
