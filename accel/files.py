@@ -1,11 +1,17 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and never over what is still wanted."""
 
 import os
 import stat
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from accel.errors import ProgramError
+
+
+def is_device(path: Path) -> bool:
+    """Whether a path is a device or a pipe, which is written as it is."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def check_writable(path: Path) -> None:
@@ -25,6 +31,46 @@ def check_writable(path: Path) -> None:
     raise unwritable(path, reason)
 
 
+def check_distinct(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> None:
+    """Refuse to write over a file that is read, or that is written too; links are seen through.
+
+    Args:
+        outputs: files to be written, by the options that ask for them; devices and pipes may be shared.
+        inputs: files that are read, by the arguments that name them.
+
+    Raises:
+        ProgramError: naming both arguments.
+    """
+    taken = [(path, f"is read as {name}") for name, path in inputs.items()]
+    for name, path in outputs.items():
+        if is_device(path):
+            continue
+        for other, use in taken:
+            if _is_same(path, other):
+                raise ProgramError(f"{name} would overwrite {str(path)!r}, which {use}; give another file")
+        taken.append((path, f"{name} writes"))
+
+
+def check_targets(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> None:
+    """Refuse what cannot or must not be written, before any work is done for it.
+
+    Args:
+        outputs, inputs: as for :func:`check_distinct`.
+
+    Raises:
+        ProgramError: from :func:`check_distinct` or :func:`check_writable`.
+    """
+    check_distinct(outputs, inputs)
+    for path in outputs.values():
+        check_writable(path)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    if os.path.exists(one) and os.path.exists(other):
+        return os.path.samefile(one, other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
 def unwritable(path: Path, reason: str) -> ProgramError:
     """The error of a file that cannot be written."""
     return ProgramError(f"{str(path)!r} cannot be written: {reason}")
@@ -38,7 +84,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     """
     check_writable(path)
     try:
-        if os.path.exists(path) and not os.path.isfile(path):
+        if is_device(path):
             path.write_bytes(content)
         else:
             _replace(path.resolve(), content)

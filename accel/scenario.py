@@ -137,13 +137,17 @@ class Expected:
         )
 
 
-def cause_by_label(label: str) -> Cause:
-    """The cause of an error by its name, as ``dst-index``.
+def cause_by_label(label: str, *, of_error: bool = False) -> Cause:
+    """What a run ends with by its name, as ``dst-index``.
+
+    Args:
+        label: the name.
+        of_error: ``none`` is not meant.
 
     Raises:
-        ProgramError: there is none.
+        ProgramError: there is no such cause.
     """
-    named = {cause.label: cause for cause in Cause}
+    named = {cause.label: cause for cause in Cause if cause is not Cause.NONE or not of_error}
     if label not in named:
         raise ProgramError(f"{label!r} is no cause of an error; {nearest(label, named)}")
     return named[label]

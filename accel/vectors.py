@@ -23,7 +23,13 @@ from accel.image import Image, Region, free_address
 from accel.isa import decode
 from accel.scenario import Expected
 
+_CONFIG = "config.json"
 _INSTRUCTIONS = "insn.bin"
+_BEFORE = "dram_before.npz"
+_AFTER = "expect.npz"
+_META = "meta.json"
+FILES = (_CONFIG, _INSTRUCTIONS, _BEFORE, _AFTER, _META)
+"""What a vector's folder holds."""
 _LARGEST_META = 1 << 20
 
 Content = npt.NDArray[np.uint8]
@@ -48,28 +54,26 @@ def load_vector(path: str | Path) -> Image:
 
 
 def _read(folder: Path) -> Image:
-    config = load_config(folder / "config.json")
+    config = load_config(folder / _CONFIG)
     try:
         code = (folder / _INSTRUCTIONS).read_bytes()
     except OSError as error:
         raise ProgramError(f"{_INSTRUCTIONS} cannot be read: {error.strerror}") from None
     instructions = decode(code, config)
-    before = _arrays(folder, "dram_before.npz", {"addr": (1, "u8"), "data": (2, "u1")})
-    after = _arrays(folder, "expect.npz", {"addr": (1, "u8"), "length": (1, "u8"), "data": (1, "u1")})
+    before = _arrays(folder, _BEFORE, {"addr": (1, "u8"), "data": (2, "u1")})
+    after = _arrays(folder, _AFTER, {"addr": (1, "u8"), "length": (1, "u8"), "data": (1, "u1")})
     if before["data"].shape != (len(before["addr"]), PAGE_BYTES):
         raise ProgramError(
-            f"dram_before.npz has data of shape {before['data'].shape}; "
+            f"{_BEFORE} has data of shape {before['data'].shape}; "
             f"it must be {(len(before['addr']), PAGE_BYTES)}, one row for each addr"
         )
     odd = before["addr"][before["addr"] % PAGE_BYTES != 0].tolist()
     if odd:
-        raise ProgramError(
-            f"dram_before.npz has a page at {odd[0]:#x}; addr must hold multiples of {PAGE_BYTES}"
-        )
+        raise ProgramError(f"{_BEFORE} has a page at {odd[0]:#x}; addr must hold multiples of {PAGE_BYTES}")
     lengths = after["length"].tolist()
     if len(lengths) != len(after["addr"]) or sum(lengths) != len(after["data"]):
         raise ProgramError(
-            f"expect.npz has {len(after['addr'])} addr, {len(lengths)} length and {len(after['data'])} "
+            f"{_AFTER} has {len(after['addr'])} addr, {len(lengths)} length and {len(after['data'])} "
             f"data; it must have one length for each addr, which add up to data's bytes"
         )
     ends = np.cumsum([0, *lengths]).tolist()
@@ -83,7 +87,7 @@ def _read(folder: Path) -> Image:
         code=code,
         code_offset=address - config.mem_base,
         segments=_joined(pages),
-        regions=tuple(_regions(folder / "meta.json", config)),
+        regions=tuple(_regions(folder / _META, config)),
         expected=Expected(memory=tuple(expected)),
     )
 

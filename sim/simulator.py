@@ -6,7 +6,10 @@ to the state in which the machine leaves it: whatever was granted to the write p
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +50,21 @@ class Simulation:
             raise fault_error(stop.fault, stop.index, stop.cycle)
 
 
+@cache
+def _blas() -> Any:
+    """The libraries behind numpy's matrix products."""
+    from threadpoolctl import ThreadpoolController  # noqa: PLC0415  # slow to import
+
+    return ThreadpoolController()
+
+
+def _one_blas_thread() -> AbstractContextManager[Any]:
+    """What fits a scratchpad is multiplied as soon by one thread, and far sooner where others work, too:
+    threads that find no processor keep the others waiting."""
+    limited: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
+    return limited
+
+
 def simulate(
     instructions: Sequence[Instruction],
     config: Config,
@@ -76,16 +94,17 @@ def simulate(
     """
     before = (dram.copy(), pads.copy()) if timed else None
     checked = instruction_faults(instructions, config)
-    functional = run_functional(
-        instructions,
-        Executor(config, dram, pads),
-        order=order,
-        seed=seed,
-        max_uops=max_uops,
-        tokens=tokens,
-        overflows=not timed,  # whether a counter overflows is a matter of time
-        checked=checked,
-    )
+    with _one_blas_thread():
+        functional = run_functional(
+            instructions,
+            Executor(config, dram, pads),
+            order=order,
+            seed=seed,
+            max_uops=max_uops,
+            tokens=tokens,
+            overflows=not timed,  # whether a counter overflows is a matter of time
+            checked=checked,
+        )
     if before is None or any(f.cause is Cause.LIMIT for _, f in functional.faults.values()):
         return Simulation(functional=functional, timing=None)
     timing = simulate_timing(

@@ -328,8 +328,8 @@ class _Assembler:
         match = re.fullmatch(r"fault\s+(\S+)(?:\s+at\s+(\w+))?", text)
         if text == "done":
             self._outcome = (self._line, Cause.NONE, None)
-        elif match is not None and match[1] != Cause.NONE.label:
-            self._outcome = (self._line, cause_by_label(match[1]), match[2])
+        elif match is not None:
+            self._outcome = (self._line, cause_by_label(match[1], of_error=True), match[2])
         else:
             raise ProgramError(f"{text!r} is no end of a run; done, and fault CAUSE at INSTRUCTION are")
 

@@ -6,7 +6,7 @@ Exit code 0: done and right; 1: the program is at fault; 2: bad input or usage, 
 
 import sys
 from collections.abc import Sequence
-from io import StringIO, TextIOWrapper
+from io import BufferedWriter, RawIOBase, StringIO, TextIOWrapper
 
 import click
 
@@ -79,6 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr = StringIO()
     if sys.stdin is None:
         sys.stdin = StringIO()
+    if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stdout.buffer, RawIOBase):
+        sys.stdout = _buffered(sys.stdout)
     for stream in (sys.stdin, sys.stdout):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names of files may hold any byte
@@ -86,6 +88,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(
         completed if completed is not None else _run(sys.argv[1:] if arguments is None else list(arguments))
     )
+
+
+def _buffered(stream: TextIOWrapper) -> TextIOWrapper:
+    """Standard output of PYTHONUNBUFFERED, which would silently drop what a disk has no more room for."""
+    encoding = stream.encoding
+    raw = stream.detach()
+    assert isinstance(raw, RawIOBase)
+    return TextIOWrapper(BufferedWriter(raw), encoding, write_through=True)
 
 
 def _run(arguments: list[str]) -> int:

@@ -1,27 +1,43 @@
 """Arrays in .npy files, as commands take and write them."""
 
 import io
+from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import numpy.typing as npt
 
+from accel.cli.common import named_values
 from accel.errors import ProgramError
+from accel.files import is_device
 
+_SUFFIX = ".npy"
+_FORM = f"NAME=FILE{_SUFFIX}, as A=a{_SUFFIX}"
 _NPY_MAGIC = b"\x93NUMPY"
 
 
-def assignments(texts: tuple[str, ...]) -> dict[str, str]:
-    """``NAME=FILE`` arguments as a mapping."""
-    found: dict[str, str] = {}
-    for text in texts:
-        name, _, path = text.partition("=")
-        if not name or not path:
-            raise click.UsageError(f"{text!r} is not of the form NAME=FILE.npy")
-        if name in found:
-            raise click.UsageError(f"{name} is given twice, as {found[name]!r} and as {path!r}")
-        found[name] = path
+def input_files(texts: tuple[str, ...]) -> dict[str, Path]:
+    """The files of ``--input NAME=FILE.npy`` arguments.
+
+    Raises:
+        AccelError: an argument is not of that form, or a name is given twice.
+    """
+    return {name: Path(path) for name, path in named_values("--input", texts, _FORM).items()}
+
+
+def output_files(texts: tuple[str, ...]) -> dict[str, Path]:
+    """The files of ``--output NAME=FILE.npy`` arguments.
+
+    Raises:
+        AccelError: as :func:`input_files`.
+        ProgramError: a file's name is not that of an array; devices have any.
+    """
+    found = {name: Path(path) for name, path in named_values("--output", texts, _FORM).items()}
+    for name, path in found.items():
+        if path.suffix != _SUFFIX and not is_device(path):
+            raise ProgramError(
+                f"output {name} is to be written to {str(path)!r}; the name must end in {_SUFFIX}"
+            )
     return found
 
 
@@ -29,9 +45,10 @@ def read_inputs(texts: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
     """The arrays of ``--input NAME=FILE.npy`` arguments.
 
     Raises:
+        AccelError: as :func:`input_files`.
         ProgramError: one cannot be read.
     """
-    return {name: read_array(name, path) for name, path in assignments(texts).items()}
+    return {name: read_array(name, str(path)) for name, path in input_files(texts).items()}
 
 
 def read_array(name: str, path: str) -> npt.NDArray[Any]:

@@ -6,8 +6,7 @@ import click
 
 from accel.assembly import load_assembly
 from accel.cli.common import describe, figures_table, json_option, print_json, show
-from accel.errors import ProgramError
-from accel.files import check_writable
+from accel.files import check_targets
 from accel.result import SCHEMA_VERSION
 
 
@@ -25,9 +24,7 @@ def asm(file: Path, output: Path, as_json: bool) -> None:
     Example:
       accel asm test.s -o test.accel
     """
-    check_writable(output)
-    if output.exists() and file.exists() and output.samefile(file):
-        raise ProgramError(f"the output {str(output)!r} is the text itself; give another file")
+    check_targets({"-o": output}, {"FILE": file})
     image = load_assembly(file)
     image.save(output)
     figures = {

@@ -11,6 +11,7 @@ from accel.benchmarks.page import page
 from accel.benchmarks.table import COLUMNS, lines
 from accel.cli.common import (
     check_name,
+    config_file,
     describe,
     figures_table,
     json_option,
@@ -21,7 +22,7 @@ from accel.cli.common import (
     set_option,
     show,
 )
-from accel.files import check_writable, write_atomically
+from accel.files import check_targets, write_atomically
 from accel.machines import machine
 from accel.result import SCHEMA_VERSION
 from accel.sweeps.executors import here, in_processes
@@ -65,7 +66,7 @@ def bench(
     check_name("network", network, NETWORKS)
     target = machine(config, **parse_settings(settings))
     if output is not None:
-        check_writable(output)
+        check_targets({"-o": output}, config_file(config))
     rows = _measured([Task(layer=one, config=target.config, seed=seed) for one in NETWORKS[network]], jobs)
     found = report(network, target.config, rows)
     faults = [row for row in rows if row["error"] is not None]

@@ -26,7 +26,8 @@ def check(paths: tuple[Path, ...], serial: bool, settings: tuple[str, ...], as_j
     Whatever the timing. A PATH is a program file, a vector of another VTA compiler, a text in assembly (.s),
     or a folder that holds such programs. Tokens that are left over, and reads of scratchpad elements that
     nothing in the program has written (what an earlier run left there), are legal, and named. Exit code 1,
-    and the reason, if a proof does not hold.
+    and the reason, if a proof does not hold. With --json, what the check could not determine is null, and
+    named in "undetermined".
 
     \b
     Example:
@@ -75,8 +76,15 @@ def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError],
         if not isinstance(report, TokenReport):
             table.add_row(program_name(path), "UNREADABLE", *["-"] * 4)
             continue
-        numbers = (report.instructions, report.race_count, sum(report.left_over), report.unwritten_count)
-        table.add_row(program_name(path), verdict(report), *(f"{n:,}" for n in numbers))
+        unknown = undetermined(report)
+        numbers = {
+            "instructions": report.instructions,
+            "races": report.race_count,
+            "left_over": sum(report.left_over),
+            "unwritten_reads": report.unwritten_count,
+        }
+        cells = ("-" if key in unknown else f"{number:,}" for key, number in numbers.items())
+        table.add_row(program_name(path), verdict(report), *cells)
     show(table)
     for path, report in zip(found, reports, strict=True):
         for remark in _remarks(report) if isinstance(report, TokenReport) else [str(report)]:
@@ -96,12 +104,57 @@ def verdict(report: TokenReport) -> str:
     return "RACE" if report.race_count else "unknown"
 
 
+REPORT_KEYS = {
+    "ok": "whether the program is proven right",
+    "verdict": "proven, fault, deadlock, race, or unknown",
+    "undetermined": "the keys below that this check could not determine; they are null",
+    "instructions": "how many there are",
+    "races": "how many there are",
+    "first_races": "the first of those found, in words",
+    "deadlock": "in words; null if there is none",
+    "faults": "instructions that are wrong by themselves, counters that may overflow",
+    "unknown_uops": "instructions whose micro-ops only the run can tell",
+    "left_over": "tokens in each counter at the end; legal",
+    "peak": "largest value of each counter in any order",
+    "unwritten_reads": "how many instructions read scratchpad elements that nothing has written; legal",
+    "first_unwritten_reads": "the first of those found, in words",
+}
+"""The keys of a report with ``--json``, in order, and their meanings."""
+
+
+PROVEN = "no deadlock, no race: proven"
+
+
+def in_a_line(report: TokenReport) -> str:
+    """What the check found, in a line."""
+    try:
+        report.raise_if_bad()
+    except ProgramFault as error:
+        found = verdict(report)
+        return f"{found}: {str(error).removeprefix(f'{found.lower()}: ')}"
+    return PROVEN
+
+
+def undetermined(report: TokenReport) -> dict[str, str]:
+    """The keys of a report that the check could not determine, and why not."""
+    if report.faults:
+        keys = ("races", "deadlock", "left_over", "peak", "unwritten_reads")
+        return dict.fromkeys(keys, "the check ends at a fault")
+    if report.unknown_uops:
+        return dict.fromkeys(("races", "unwritten_reads"), "only the run can tell some micro-ops")
+    return {}
+
+
 def report_dict(report: TokenReport | AccelError) -> dict[str, Any]:
-    """A report as plain data."""
+    """A report as plain data with the keys of :data:`REPORT_KEYS`; of an error, which is no report, its
+    message."""
     if not isinstance(report, TokenReport):
         return {"ok": False, "error": str(report)}
-    return {
+    unknown = undetermined(report)
+    values = {
         "ok": report.ok,
+        "verdict": verdict(report).lower(),
+        "undetermined": list(unknown),
         "instructions": report.instructions,
         "races": report.race_count,
         "first_races": [str(race) for race in report.races],
@@ -116,6 +169,7 @@ def report_dict(report: TokenReport | AccelError) -> dict[str, Any]:
         "unwritten_reads": report.unwritten_count,
         "first_unwritten_reads": [str(one) for one in report.unwritten],
     }
+    return values | dict.fromkeys(unknown)
 
 
 def _remarks(report: TokenReport) -> list[str]:
@@ -126,7 +180,7 @@ def _remarks(report: TokenReport) -> list[str]:
     except ProgramFault as error:
         remarks.append(str(error))
     left = _left_over(report)
-    if left:
+    if left and "left_over" not in undetermined(report):
         remarks.append(f"tokens left over: {left}")
     if report.unwritten:
         more = f" ({report.unwritten_count - 1} more)" if report.unwritten_count > 1 else ""
@@ -139,14 +193,24 @@ def _left_over(report: TokenReport) -> str:
 
 
 def _rows(report: TokenReport) -> list[tuple[str, str]]:
-    none = "unknown; the check ends at a fault" if report.faults else "none"
+    unknown = undetermined(report)
+
+    def told(key: str, found: str, *, least: bool = False) -> str:
+        """What is known of a key; of what was counted there may be more."""
+        if key not in unknown:
+            return found or "none"
+        return f"at least {found}" if least and found else f"unknown; {unknown[key]}"
+
+    def counted(key: str, count: int) -> str:
+        return told(key, f"{count:,}" if count else "", least=True)
+
     rows = [
         ("instructions", f"{report.instructions:,}"),
-        ("deadlock", none if report.deadlock is None else "yes"),
-        ("races", f"{report.race_count:,}" if report.race_count else none),
-        ("most tokens at once", ", ".join(f"{report.peak[c]} {c.label}" for c in Counter)),
-        ("tokens left over", _left_over(report) or "none"),
-        ("reads of what nothing wrote", f"{report.unwritten_count:,}" if report.unwritten_count else "none"),
+        ("deadlock", told("deadlock", "" if report.deadlock is None else "yes")),
+        ("races", counted("races", report.race_count)),
+        ("most tokens at once", told("peak", ", ".join(f"{report.peak[c]} {c.label}" for c in Counter))),
+        ("tokens left over", told("left_over", _left_over(report))),
+        ("reads of what nothing wrote", counted("unwritten_reads", report.unwritten_count)),
     ]
     rows += [("fault", f"instruction {index}: {fault.message}") for index, fault in report.faults]
     rows += [("race", str(race)) for race in report.races]

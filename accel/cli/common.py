@@ -5,7 +5,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,8 +23,9 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from accel import vectors
 from accel.config import NAMED, SPECS, Config
-from accel.errors import AccelError, ConfigError, nearest
+from accel.errors import AccelError, nearest
 from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES
 from accel.program import BACKENDS, Program
 from accel.replays import load_any
@@ -171,35 +172,73 @@ def limit_options(command: F) -> F:
     return cycles(uops(command))
 
 
-def parse_settings(settings: Sequence[str]) -> dict[str, str]:
-    """``FIELD=VALUE`` arguments as a mapping.
+def named_values(option: str, texts: Iterable[str], form: str) -> dict[str, str]:
+    """``NAME=VALUE`` arguments of a repeatable option as a mapping.
+
+    Args:
+        option: its name.
+        texts: what it is given.
+        form: what it takes, with an example.
 
     Raises:
-        ConfigError: an argument is not of that form.
+        AccelError: an argument is not of that form, or a name is given twice.
     """
-    values = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name:
-            raise ConfigError(f"--set is given {setting!r}; it takes FIELD=VALUE, as read_latency=100")
-        values[name.strip()] = value.strip()
+    values: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        name = name.strip()
+        if not name or not value:
+            raise AccelError(f"{option} is given {text!r}; it takes {form}")
+        if name in values:
+            raise AccelError(f"{option} is given {name} twice, as {values[name]!r} and as {value!r}")
+        values[name] = value
     return values
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, str]:
+    """``--set FIELD=VALUE`` arguments as a mapping.
+
+    Raises:
+        AccelError: as :func:`named_values`.
+    """
+    found = named_values("--set", settings, "FIELD=VALUE, as read_latency=100")
+    return {name: value.strip() for name, value in found.items()}
 
 
 def load_program(path: Path, settings: Sequence[str] = (), *, serial: bool = False) -> Program:
     """A program file, a text in assembly or a vector, with the timing of this run.
 
     Raises:
+        AccelError: a setting is not of the form FIELD=VALUE, or given twice.
         ProgramError: the file cannot be read.
         ConfigError: a setting is unknown or not a timing field.
     """
     program = load_any(path)
     values = parse_settings(settings)
     if serial:
+        if "serial" in values:
+            raise AccelError(f"--serial and --set serial={values['serial']} are given; one of them is enough")
         values["serial"] = "1"
     if not values:
         return program
     return program.with_timing(program.config.override(values, kinds=("timing",)))
+
+
+def program_files(path: Path) -> dict[str, Path]:
+    """The files that :func:`load_program` reads, by what to call them in messages."""
+    if path.is_dir():
+        return {f"FILE ({name})": path / name for name in vectors.FILES}
+    return {"FILE": path}
+
+
+def config_file(config: str) -> dict[str, Path]:
+    """The file that ``--config`` reads, if it is given one."""
+    return {} if config in NAMED else {"--config": Path(config)}
+
+
+def given(paths: Mapping[str, Path | None]) -> dict[str, Path]:
+    """Those of some paths that are there."""
+    return {name: path for name, path in paths.items() if path is not None}
 
 
 def check_name(what: str, name: str, valid: Iterable[str]) -> None:

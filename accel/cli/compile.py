@@ -9,13 +9,16 @@ import click
 from click.core import ParameterSource
 from rich.console import RenderableType
 
+from accel.cli.check import PROVEN
 from accel.cli.common import (
     F,
     Group,
     busy,
+    config_file,
     config_option,
     describe,
     figures_table,
+    given,
     json_option,
     numbers_option,
     parse_settings,
@@ -31,7 +34,7 @@ from accel.compiler.default import candidates
 from accel.compiler.mean import Mean
 from accel.compiler.workload import Workload
 from accel.errors import ProgramFault
-from accel.files import check_writable
+from accel.files import check_targets
 from accel.isa import Loops
 from accel.machines import machine
 from accel.order import is_carrier
@@ -438,9 +441,9 @@ def _compile(
         )
     target = machine(config, **parse_settings(settings))
     made = make()
-    for file in (output, save_schedule):
-        if file is not None:
-            check_writable(file)
+    written = {"-o": output, "--save-schedule": save_schedule}
+    read = {"--schedule": schedule_file} | config_file(config)
+    check_targets(given(written), given(read))
     steps = None if schedule_file is None else load_steps(schedule_file)
     compared = candidates(made, target.config, vthreads) if explain else None
     try:
@@ -484,7 +487,7 @@ def _compiled(
         ("carriers", f"{figures['carriers']:,}"),
         ("micro-ops", f"{figures['uops']:,} executed, {figures['stored_uops']:,} stored"),
         ("DRAM", f"{figures['dram_bytes']:,} bytes"),
-        ("tokens", "no deadlock, no race: proven"),
+        ("tokens", PROVEN),
         ("compiled in", f"{figures['compile_seconds']:.2f} s"),
     ]
     if output is not None:

@@ -57,12 +57,13 @@ def debug(
     settings: tuple[str, ...],
     max_cycles: int,
     max_uops: int,
-) -> None:
+) -> int:
     """Look into a run, step by step.
 
     Stop anywhere, print memory, see who waits for what. FILE is a program file, a text in assembly (.s) or a
     vector's folder. Commands come from the keyboard, from standard input or from a file, one on each line;
-    'help' lists them. In a script an error ends the session.
+    'help' lists them. In a script an error ends the session, and exit code 1 says that it has run into a
+    fault of the program.
 
     \b
     Example:
@@ -87,7 +88,8 @@ def debug(
                 raise AccelError(f"{where}, line {number}: {error}") from None
             write(f"{error}\n")
         if session.done:
-            return
+            break
+    return 1 if session.failed and not interactive else 0
 
 
 def _lines(script: Path | None) -> Iterator[str]:

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from accel.cli.common import F, busy, write
-from accel.files import check_writable
 from accel.result import Result
 from accel.views import Report, Timeline, Trace
 
@@ -57,7 +56,6 @@ class Pictures:
         for picture, path in self._files.items():
             picture.check_backend(backend)
             picture.check_path(path)
-            check_writable(Path(path))
         if self._text:
             Timeline.check_backend(backend)
 
@@ -65,6 +63,11 @@ class Pictures:
     def wanted(self) -> bool:
         """Whether there is anything to draw, so that the run must be recorded."""
         return self._text or bool(self._files)
+
+    @property
+    def targets(self) -> dict[str, Path]:
+        """The files to write, by option."""
+        return {f"--{picture.what}": Path(path) for picture, path in self._files.items()}
 
     def draw(self, result: Result) -> None:
         """Write the files."""

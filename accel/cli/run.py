@@ -6,27 +6,31 @@ from typing import Any
 import click
 from rich.table import Table
 
-from accel.cli.arrays import array_file, assignments, read_inputs
+from accel.cli.arrays import array_file, input_files, output_files, read_inputs
+from accel.cli.check import in_a_line
 from accel.cli.common import (
     backend_option,
     busy,
     describe,
     engine_option,
     figures_table,
+    given,
     json_option,
     limit_options,
     load_program,
     order_option,
     print_json,
+    program_files,
     seed_option,
     set_option,
     show,
 )
 from accel.cli.pictures import Pictures, picture_options
 from accel.errors import AccelError, ProgramFault, ShapeError, nearest
-from accel.files import check_writable, write_atomically
+from accel.files import check_targets, write_atomically
 from accel.program import Program
 from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
+from accel.tokens import TokenReport
 
 
 @click.command()
@@ -43,7 +47,7 @@ from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
 )
 @click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after the other.")
 @order_option
-@click.option("--no-check", is_flag=True, help="Do not compare with the numpy reference.")
+@click.option("--no-check", is_flag=True, help="Neither compare with the numpy reference nor check tokens.")
 @picture_options
 @seed_option
 @set_option("timing")
@@ -70,8 +74,9 @@ def run(
 ) -> int:
     """Run a program and compare with numpy.
 
-    Inputs that are not given are random, drawn so that few outputs saturate. The backend rtl runs the
-    hardware itself; its model is built once for each configuration and kept.
+    Inputs that are not given are random, drawn so that few outputs saturate. A race that the tokens allow is
+    told, but is no error here as in 'accel check'. The backend rtl runs the hardware itself; its model is
+    built once for each configuration and kept.
 
     \b
     Example:
@@ -82,16 +87,19 @@ def run(
         raise AccelError("--serial is given with the backend 'functional', which has no time; sim and rtl do")
     program = load_program(file, settings, serial=serial)
     arrays = read_inputs(inputs)
-    targets = {name: Path(path) for name, path in assignments(outputs).items()}
+    targets = output_files(outputs)
     names = [t.name for t in program.tensors if t.role == "output"]
-    for name, path in targets.items():
+    for name in targets:
         if name not in names:
             raise ShapeError(f"{name!r} is no output of the program; {nearest(name, names)}")
-        check_writable(path)
     pictures = Pictures(report=report, timeline=timeline, trace=trace, backend=backend, as_json=as_json)
+    check_targets(
+        {f"--output {name}": path for name, path in targets.items()}
+        | given({"--wave": wave})
+        | pictures.targets,
+        program_files(file) | {f"--input {name}": path for name, path in input_files(inputs).items()},
+    )
     try:
-        if wave is not None:
-            check_writable(wave)
         with busy("running") as note:
             result = program.run(
                 arrays,
@@ -117,7 +125,9 @@ def run(
     if as_json:
         print_json(result.to_dict())
         return 1 if result.mismatches else 0
-    print_result(program, result)
+    with busy("checking"):
+        tokens = None if no_check else program.check()
+    print_result(program, result, tokens)
     pictures.show(result)
     result.raise_if_wrong()
     return 0
@@ -135,8 +145,8 @@ def failure(program: Program, backend: str, error: ProgramFault) -> dict[str, An
     }
 
 
-def print_result(program: Program, result: Result) -> None:
-    """The figures of a run as text."""
+def print_result(program: Program, result: Result, tokens: TokenReport | None = None) -> None:
+    """The figures of a run as text, and what the token check found if it was made."""
     rows = [("machine", describe(program.config))]
     if result.cycles is not None:
         rows.append(("cycles", f"{result.cycles:,}"))
@@ -155,6 +165,8 @@ def print_result(program: Program, result: Result) -> None:
         rows.append(("compared to numpy", wrong))
     elif not program.has_expression:
         rows.append(("compared to numpy", "no: the program holds no tensor expression"))
+    if tokens is not None:
+        rows.append(("tokens", in_a_line(tokens)))
     rows.append(("packing, simulation", f"{result.pack_seconds:.3f} s, {result.simulate_seconds:.3f} s"))
     show(figures_table(rows))
     if result.stalls is not None and result.cycles:

@@ -13,13 +13,14 @@ from accel.cli.common import (
     complete,
     figures_table,
     json_option,
+    named_values,
     print_json,
     progress_bar,
     show,
 )
 from accel.config import parse_quantity
-from accel.errors import ConfigError, SweepError
-from accel.files import write_atomically
+from accel.errors import AccelError, ConfigError, SweepError
+from accel.files import check_distinct, check_writable, write_atomically
 from accel.result import SCHEMA_VERSION
 from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep
 from accel.sweeps.executors import EXECUTORS
@@ -112,18 +113,24 @@ def sweep(
     if parquet:
         import_parquet()
     folder = output or Path(spec.name)
+    targets = _targets(spec, folder, parquet)
+    check_distinct(targets, {} if file is None else {"FILE": file})
     folder.mkdir(parents=True, exist_ok=True)
+    for path in targets.values():
+        check_writable(path)
+    notes: list[str] = []
     with progress_bar(spec.title) as tell:
         table = run_sweep(
             spec,
-            journal=folder / f"{spec.name}.journal.jsonl",
+            journal=targets[_JOURNAL],
             fresh=fresh,
             jobs=jobs or os.cpu_count() or 1,
             executor=executor,
             scheduler=scheduler,
             progress=tell,
+            note=notes.append,
         )
-    files = _write(spec, table, folder, parquet)
+    files = _write(spec, table, targets)
     if as_json:
         print_json(
             {
@@ -133,11 +140,12 @@ def sweep(
                 "points": len(table),
                 "refused": len(table.refused),
                 "failed": len(table.faults),
+                "notes": [f"journal: {note}" for note in notes],
                 "rows": table.rows,
             }
         )
     else:
-        _print(spec, table, files)
+        _print(spec, table, files, notes)
     return 1 if table.faults else 0
 
 
@@ -160,14 +168,15 @@ def _values(vary: Sequence[str]) -> dict[str, list[Any]]:
     """``KEY=VALUE,...`` arguments as lists by key.
 
     Raises:
-        SweepError: an argument is not of that form.
+        AccelError: an argument is not of that form, or a key is given twice.
     """
+    form = "KEY=VALUE,..., as vthreads=1,2,4"
     values = {}
-    for text in vary:
-        key, equals, listed = text.partition("=")
-        if not equals or not key or not all(listed.split(",")):
-            raise SweepError(f"--vary is given {text!r}; it takes KEY=VALUE,..., as vthreads=1,2,4")
-        values[key.strip()] = [_value(key, one.strip()) for one in listed.split(",")]
+    for key, listed in named_values("--vary", vary, form).items():
+        parts = [one.strip() for one in listed.split(",")]
+        if not all(parts):
+            raise AccelError(f"--vary is given '{key}={listed}'; it takes {form}")
+        values[key] = [_value(key, one) for one in parts]
     return values
 
 
@@ -188,22 +197,44 @@ def _plot(text: str) -> Plot:
     return make_plot({"x": parts[0], "y": parts[1], "by": parts[2:], "name": "-".join(parts)})
 
 
-def _write(spec: Spec, table: Table, folder: Path, parquet: bool) -> list[Path]:
+_CSV = "the table"
+_PARQUET = "--parquet"
+_JOURNAL = "the journal"
+
+
+def _targets(spec: Spec, folder: Path, parquet: bool) -> dict[str, Path]:
+    """All files of a sweep, by what they are called in messages."""
+    endings = {_CSV: ".csv", _PARQUET: ".parquet", _JOURNAL: ".journal.jsonl"}
+    if not parquet:
+        del endings[_PARQUET]
+    found = {what: folder / f"{spec.name}{ending}" for what, ending in endings.items()}
+    return found | {
+        _plot_name(i): folder / f"{_joined(spec.name, p.name)}.svg" for i, p in enumerate(spec.plots)
+    }
+
+
+def _plot_name(index: int) -> str:
+    return f"plot {index + 1}"
+
+
+def _joined(*parts: str) -> str:
+    return "-".join(part for part in parts if part)
+
+
+def _write(spec: Spec, table: Table, targets: dict[str, Path]) -> list[Path]:
     """All files but the journal."""
-    csv = folder / f"{spec.name}.csv"
-    table.save_csv(csv)
-    files = [csv]
-    if parquet:
-        files.append(csv.with_suffix(".parquet"))
+    table.save_csv(targets[_CSV])
+    files = [targets[_CSV]]
+    if _PARQUET in targets:
+        files.append(targets[_PARQUET])
         table.save_parquet(files[-1])
-    for plot in spec.plots if any(row["error"] is None for row in table.rows) else ():
-        path = folder / f"{'-'.join(part for part in (spec.name, plot.name) if part)}.svg"
-        write_atomically(path, table.svg(plot))
-        files.append(path)
+    for index, plot in enumerate(spec.plots) if any(row["error"] is None for row in table.rows) else ():
+        files.append(targets[_plot_name(index)])
+        write_atomically(files[-1], table.svg(plot))
     return files
 
 
-def _print(spec: Spec, table: Table, files: list[Path]) -> None:
+def _print(spec: Spec, table: Table, files: list[Path], journal: list[str]) -> None:
     headings, rows = table.short(settings_of(spec.points))
     text = TextTable(box=None, pad_edge=False, title=spec.title, title_justify="left")
     for heading in headings:
@@ -213,7 +244,7 @@ def _print(spec: Spec, table: Table, files: list[Path]) -> None:
     show(text)
     if len(rows) > _SHOWN:
         show(f"... {len(rows) - _SHOWN:,} more in {files[0]}")
-    notes = [("points", f"{len(table):,}")]
+    notes = [("points", f"{len(table):,}"), *(("journal", note) for note in journal)]
     if table.refused:
         notes.append(("refused", f"{len(table.refused):,}; the first: {table.refused[0]['message']}"))
     if table.faults:

@@ -6,6 +6,7 @@ import click
 
 from accel.cli.common import (
     busy,
+    config_file,
     config_option,
     describe,
     figures_table,
@@ -16,7 +17,7 @@ from accel.cli.common import (
     show,
 )
 from accel.config import load_config
-from accel.files import check_writable, write_atomically
+from accel.files import check_targets, write_atomically
 from accel.isa import check_encodable
 from accel.result import SCHEMA_VERSION
 
@@ -46,7 +47,7 @@ def verilog(config: str, settings: tuple[str, ...], output: Path, memories: str,
     """
     from accel.hw.verilog import core_verilog  # noqa: PLC0415  # Amaranth takes a while to import
 
-    check_writable(output)
+    check_targets({"-o": output}, config_file(config))
     machine = load_config(config).override(parse_settings(settings))
     check_encodable(machine)
     with busy("writing Verilog"):

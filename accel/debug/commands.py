@@ -21,7 +21,7 @@ continue            until a breakpoint is met or the run ends
 goto CYCLE          until a cycle has happened
 restart             back to the beginning; breakpoints stay
 break WHERE         an instruction's number, 'cycle N', 'token load>compute', or an access to memory: a place,
-                    or 'read PLACE' or 'write PLACE'
+                    or 'read PLACE' or 'write PLACE', which stop the run where the access begins
 breaks              all breakpoints
 delete N            forget breakpoint N
 where               what every unit does, and who waits for what
@@ -38,11 +38,17 @@ _MOST_STEPS = 1 << 40
 
 
 class Session:
-    """A debugger that takes commands as text."""
+    """A debugger that takes commands as text.
+
+    Attributes:
+        done: whether ``quit`` was given.
+        failed: whether the run has come to an end at which the program is at fault.
+    """
 
     def __init__(self, debugger: Debugger) -> None:
         self.debugger = debugger
         self.done = False
+        self.failed = False
         self._names = PlaceNames(debugger.program)
         self.commands: dict[str, Callable[[list[str]], Iterator[str]]] = {
             "step": self._step,
@@ -117,10 +123,11 @@ class Session:
 
     def _halted(self, halt: Halt) -> Iterator[str]:
         at = f"{self._unit} {halt.cycle}"
+        self.failed |= halt.error is not None
         if halt.end is not None:
             yield f"{at}: {halt.end}"
         elif halt.breakpoint is not None:
-            yield f"{at}: breakpoint at {halt.breakpoint}"
+            yield f"{at}: breakpoint at {halt.breakpoint}{self._moment(halt)}"
             if halt.event is not None:
                 yield self._event(halt.event)
         elif halt.event is not None:
@@ -129,6 +136,13 @@ class Session:
                     yield self._event(event)
         else:
             yield at
+
+    def _moment(self, halt: Halt) -> str:
+        """Where an access to memory has stopped the run: what memory shows of it."""
+        if halt.breakpoint is None or halt.breakpoint.place is None or halt.event is None:
+            return ""
+        running = self.debugger.state.units[halt.event.unit].running
+        return f"; memory is as {'before' if halt.event.instruction in running else 'after'} it"
 
     @property
     def _unit(self) -> str:

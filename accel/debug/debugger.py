@@ -37,6 +37,8 @@ class Halt:
     breakpoint: Breakpoint | None = None
     end: str | None = None
     """How the run ended, if this is its end."""
+    error: MachineError | None = None
+    """What it ended with, if that is an error."""
 
 
 class Debugger:
@@ -186,14 +188,15 @@ class Debugger:
         return found
 
     def _end(self) -> Halt:
-        self.cycle = max(self._length - 1, self.cycle)
+        found = None if self._error is None or not self.timed else self._error.cycle
+        self.cycle = max(self._length - 1 if found is None else found, self.cycle)
         if not self._over and self._error is not None:
             dram, pads = self._after
             self._executor = Executor(self.program.config, dram.copy(), pads.copy())
         self._over = True
         unit = "cycles" if self.timed else "instructions"
         how = f"the run has ended after {self._length} {unit}" if self._error is None else str(self._error)
-        return Halt(cycle=self.cycle, end=how)
+        return Halt(cycle=self.cycle, end=how, error=self._error)
 
     # --- breakpoints -----------------------------------------------------------------------------
 

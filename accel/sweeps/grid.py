@@ -3,13 +3,14 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from accel.compiler.default import Tile
 from accel.config import SPECS
-from accel.errors import SweepError, nearest
+from accel.errors import AccelError, SweepError, nearest
 from accel.isa import check_encodable
 from accel.machines import machine
 from accel.schedules import load_steps
@@ -47,12 +48,26 @@ def points(
     found: dict[Point, None] = {}
     for table in workloads:
         for workload in expand(_with_tuples(table)):
-            name, parameters = _workload(workload)
+            with _told_of(workload):
+                name, parameters = _workload(workload)
             for grid in grids:
                 _check_keys(grid)
                 for values in expand(grid):
-                    found[_point(name, parameters, values, seed, folder)] = None
+                    with _told_of(workload, values):
+                        found[_point(name, parameters, values, seed, folder)] = None
     return list(found)
+
+
+@contextmanager
+def _told_of(workload: Mapping[str, Any], values: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Errors begin with the workload, or the point on the grid, that they are about."""
+    settings = {**workload, **(values or {})}
+    name = settings.pop("name", "a workload")
+    where = " ".join([str(name), *(f"{key}={value}" for key, value in settings.items())])
+    try:
+        yield
+    except AccelError as error:
+        raise type(error)(f"{where}: {error}") from None
 
 
 def expand(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -124,12 +139,13 @@ def _tuples(value: Any) -> Any:
     return tuple(value)
 
 
-def _workload(table: dict[str, Any]) -> tuple[str, Values]:
+def _workload(table: Mapping[str, Any]) -> tuple[str, Values]:
     """Name and parameters; the workload is made once to see whether it can be."""
-    name = table.pop("name", None)
+    parameters = dict(table)
+    name = parameters.pop("name", None)
     if not isinstance(name, str):
         raise SweepError(f"a workload's name is {name!r}; it must be a string, as 'gemm'")
-    made = make_workload(name, table)
+    made = make_workload(name, parameters)
     values = (
         (key, tuple(value) if isinstance(value, list) else value) for key, value in made.parameters.items()
     )

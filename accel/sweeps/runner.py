@@ -16,6 +16,8 @@ from accel.sweeps.table import Table
 
 Progress = Callable[[int, int], None]
 """Called with the number of tasks that are done, and of all."""
+Note = Callable[[str], None]
+"""Called with a sentence."""
 
 
 def run_sweep(
@@ -27,6 +29,7 @@ def run_sweep(
     executor: str = "processes",
     scheduler: str | None = None,
     progress: Progress | None = None,
+    note: Note | None = None,
 ) -> Table:
     """Measure a sweep's points.
 
@@ -40,29 +43,33 @@ def run_sweep(
         executor: ``processes`` or ``dask``.
         scheduler: address of a Dask cluster; one of ``jobs`` processes on this machine if not given.
         progress: is told how far it is.
+        note: is told what is worth knowing of the journal.
 
     Returns:
         A row for each point, in the spec's order.
 
     Raises:
-        SweepError: an unknown executor, a cluster that cannot be reached, or a journal that cannot be used.
+        SweepError: an unknown executor, a cluster that cannot be reached, or a journal that cannot be used,
+            is damaged, or belongs to a sweep that is under way.
     """
     if executor not in EXECUTORS:
         raise SweepError(f"the executor is {executor!r}; {nearest(executor, EXECUTORS)}")
     if jobs < 1:
         raise SweepError(f"jobs is {jobs}; at least 1 is needed")
-    log = Journal(journal, fresh=fresh)
-    keys: dict[str, Task] = {key(task): task for point in spec.points for task in point.tasks}
-    missing = {name: task for name, task in keys.items() if name not in log.known}
-    tell = progress or (lambda _done, _all: None)
-    done = len(keys) - len(missing)
-    tell(done, len(keys))
-    names = list(missing)
-    for index, figures in _execute(list(missing.values()), jobs, executor, scheduler):
-        log.add(names[index], figures)
-        done += 1
+    with Journal(journal, fresh=fresh) as log:
+        if log.dropped and note is not None:
+            note("its last line had been cut off; that point is measured again")
+        keys: dict[str, Task] = {key(task): task for point in spec.points for task in point.tasks}
+        missing = {name: task for name, task in keys.items() if name not in log.known}
+        tell = progress or (lambda _done, _all: None)
+        done = len(keys) - len(missing)
         tell(done, len(keys))
-    return table_of(spec.points, log)
+        names = list(missing)
+        for index, figures in _execute(list(missing.values()), jobs, executor, scheduler):
+            log.add(names[index], figures)
+            done += 1
+            tell(done, len(keys))
+        return table_of(spec.points, log)
 
 
 def table_of(points: Sequence[Point], log: Journal) -> Table:

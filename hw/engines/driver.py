@@ -14,7 +14,7 @@ from accel.dram import Dram
 from accel.errors import AccelError, HardwareError, ProgramError
 from accel.faults import Cause
 from accel.hw.engines.run import Behaviour, HardwareRun, Records, Tokens
-from accel.registers import REGISTERS, Access, constants, joined, word_addresses, word_writes
+from accel.registers import REGISTERS, Access, joined, word_addresses, word_writes
 
 Contents = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
 """Of the micro-op memory and the scratchpads inp, wgt and acc; elements along the first axis."""
@@ -205,17 +205,6 @@ class Engine(ABC):
                 raise HardwareError(f"the hardware refuses to read the register at {address:#05x}")
             words.append(word)
         return joined(names, words)
-
-    def identify(self) -> None:
-        """Check that the hardware is what it is taken for.
-
-        Raises:
-            HardwareError: a constant register has another value.
-        """
-        for name, expected in constants(self.config).items():
-            found = self.registers(name)[name]
-            if found != expected:
-                raise HardwareError(f"the register {name} holds {found:#x}; it must hold {expected:#x}")
 
     def _set(self, **values: int) -> None:
         for address, word in word_writes(values):

@@ -177,6 +177,26 @@ def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
     assert ended.stderr == b"accel: standard output cannot be written: No space left on device\n"
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["configs", "--json"], ["run", "--help"]])
+def test_a_disk_that_fills_on_the_way_is_one_line(
+    arguments: list[str], unbuffered: str, tmp_path: Path
+) -> None:
+    """It takes a part of what is written, and only then no more."""
+    resource = pytest.importorskip("resource")
+    with (tmp_path / "out").open("wb") as file:
+        ended = process(
+            *arguments,
+            stdout=file,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+        )
+    assert (tmp_path / "out").stat().st_size == 1000
+    assert ended.returncode == 2
+    assert ended.stderr == b"accel: standard output cannot be written: File too large\n"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX shell")
 def test_closed_streams_are_no_crash(accel: Shell) -> None:
     def shell(line: str) -> "subprocess.CompletedProcess[bytes]":

@@ -379,10 +379,10 @@ def test_a_loop_of_10_to_the_12_micro_ops(loop: Loops, accel: Shell) -> None:
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("no/c", "there is no folder 'no'"),
-        (".", "it is a folder"),
-        ("file/c", "there is no folder 'file'"),
-        ("c" * 300, os.strerror(errno.ENAMETOOLONG)),
+        ("no/c.npy", "there is no folder 'no'"),
+        ("folder.npy", "it is a folder"),
+        ("file/c.npy", "there is no folder 'file'"),
+        ("c" * 300 + ".npy", os.strerror(errno.ENAMETOOLONG)),
     ],
 )
 def test_an_output_path_that_cannot_be_written(
@@ -390,6 +390,7 @@ def test_an_output_path_that_cannot_be_written(
 ) -> None:
     file = saved()
     Path("file").touch()
+    Path("folder.npy").mkdir()
     message = f"{path!r} cannot be written: {reason}"
     for as_json in ([], ["--json"]):
         accel.refused("run", file, "--output", f"C={path}", *as_json, message=message)

@@ -6,20 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from accel.cli.check import REPORT_KEYS
 from accel.isa import Alu, Gemm, Instruction, Load, Memory, Store, encode
 from tests.cli.conftest import Shell
 from tests.programs import TINY, gemm_program, handmade
 from tests.vectors import write_vector
 
-KEYS = [
-    *("schema_version", "ok", "instructions", "races", "first_races", "deadlock", "faults", "unknown_uops"),
-    *("left_over", "peak", "unwritten_reads", "first_unwritten_reads"),
-]
+KEYS = ["schema_version", *REPORT_KEYS]
 ROW = {"y_size": 1, "x_size": 1, "x_stride": 1}
 RACE = [Load(memory=Memory.INP, **ROW), Load(memory=Memory.UOP, **ROW), Gemm(uop_end=1)]
 DEADLOCK = [Gemm(pop_prev=True)]
 FAULT = [Load(memory=Memory.INP, sram_base=200, **ROW)]
 LEFT_OVER = [Load(memory=Memory.INP, push_next=True, **ROW)]
+OVERFLOW = [
+    *[Load(memory=Memory.INP, push_next=True, **ROW)] * 2,
+    *[Alu(pop_prev=True)] * 2,
+]
+NARROW = ["--set", "token_bits=1"]
 UNKNOWN = [Gemm(uop_end=1)]
 
 
@@ -31,7 +34,8 @@ def test_a_right_program(accel: Shell, saved: Callable[..., Path]) -> None:
     ]
     found = accel("check", saved(), "--json").json
     assert list(found) == KEYS
-    assert (found["ok"], found["races"], found["deadlock"], found["faults"]) == (True, 0, None, [])
+    assert (found["ok"], found["verdict"], found["undetermined"]) == (True, "proven", [])
+    assert (found["races"], found["deadlock"], found["faults"]) == (0, None, [])
     assert list(found["peak"]) == [
         *("load to compute", "compute to load", "compute to store", "store to compute")
     ]
@@ -79,6 +83,43 @@ def test_programs_at_fault(body: list[Instruction], message: str, accel: Shell) 
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "options", "verdict", "unknown"),
+    [
+        (FAULT, [], "fault", ["races", "deadlock", "left_over", "peak", "unwritten_reads"]),
+        (OVERFLOW, NARROW, "fault", ["races", "deadlock", "left_over", "peak", "unwritten_reads"]),
+        (UNKNOWN, [], "unknown", ["races", "unwritten_reads"]),
+        (RACE, [], "race", []),
+        (DEADLOCK, [], "deadlock", []),
+    ],
+    ids=["fault", "overflow", "unknown", "race", "deadlock"],
+)
+def test_what_is_not_determined_is_not_stated(
+    body: list[Instruction], options: list[str], verdict: str, unknown: list[str], accel: Shell
+) -> None:
+    """Neither as data, nor in words, nor in a table of several."""
+    handmade(*body).save("bad.accel")
+    found = accel("check", "bad.accel", *options, "--json", code=1).json
+    assert (found["verdict"], found["undetermined"]) == (verdict, unknown)
+    nulls = [key for key, value in found.items() if value is None and key != "deadlock"]
+    assert nulls == [key for key in unknown if key != "deadlock"]
+    assert (found["deadlock"] is None) is (verdict != "deadlock")
+    text = accel("check", "bad.accel", *options, code=1).out
+    assert text.count("  unknown; ") + text.count("  at least 1\n") == len(unknown)
+    line = accel("check", "bad.accel", "bad.accel", *options, code=1).out.splitlines()[1]
+    assert line.split()[3:].count("-") == len([key for key in unknown if key not in ("deadlock", "peak")])
+
+
+def test_races_found_before_the_check_ends_are_told(accel: Shell) -> None:
+    """They are facts; that there are no more is none."""
+    handmade(*RACE, Gemm(uop_begin=5, uop_end=6)).save("both.accel")
+    outcome = accel("check", "both.accel", code=1)
+    assert "races                        at least 1\n" in outcome.text
+    found = accel("check", "both.accel", "--json", code=1).json
+    assert found["races"] is None
+    assert len(found["first_races"]) == 1
+
+
 def test_tokens_left_over_are_told_and_legal(accel: Shell) -> None:
     handmade(*LEFT_OVER).save("left.accel")
     assert "tokens left over             1 load to compute\n" in accel("check", "left.accel").text
@@ -87,10 +128,9 @@ def test_tokens_left_over_are_told_and_legal(accel: Shell) -> None:
 
 def test_timing_matters_to_the_proof(accel: Shell) -> None:
     """A counter that is too narrow for two tokens, queues too short to reach the push."""
-    two = [Load(memory=Memory.INP, push_next=True, **ROW)] * 2
-    handmade(*two, Alu(pop_prev=True), Alu(pop_prev=True)).save("two.accel")
+    handmade(*OVERFLOW).save("two.accel")
     accel("check", "two.accel")
-    outcome = accel("check", "two.accel", "--set", "token_bits=1", "--json", code=1)
+    outcome = accel("check", "two.accel", *NARROW, "--json", code=1)
     assert outcome.json["faults"][0]["cause"] == "token-overflow"
     late = [Alu(pop_prev=True), Alu(), Load(memory=Memory.INP, push_next=True, **ROW)]
     handmade(*late).save("late.accel")
@@ -155,9 +195,9 @@ def test_several_programs_in_a_table(accel: Shell) -> None:
         ["left", "proven", "2", "0", "1", "0"],
         ["race", "RACE", "4", "1", "0", "2"],
         ["stuck", "DEADLOCK", "2", "0", "0", "0"],
-        ["t", "FAULT", "2", "0", "0", "0"],
+        ["t", "FAULT", "2", "-", "-", "-"],
         ["v", "proven", "5", "0", "0", "0"],
-        ["what", "unknown", "2", "0", "0", "1"],
+        ["what", "unknown", "2", "-", "0", "-"],
     ]
     assert lines[7:] == [
         "left: tokens left over: 1 load to compute",

@@ -45,7 +45,11 @@ def test_files_are_shown(accel: Shell) -> None:
         ),
         (["vta", "--set", "batch"], "--set is given 'batch'; it takes FIELD=VALUE, as read_latency=100"),
         (["vta", "--set", "=1"], "--set is given '=1'; it takes FIELD=VALUE, as read_latency=100"),
-        (["vta", "--set", "batch="], "batch is ''; it must be an integer, as 64, 0x40 or 64KiB"),
+        (["vta", "--set", "batch="], "--set is given 'batch='; it takes FIELD=VALUE, as read_latency=100"),
+        (
+            ["vta", "--set", "batch=2", "--set", "batch=2"],
+            "--set is given batch twice, as '2' and as '2'",
+        ),
         (["vta", "--set", "batch=512"], "batch is 512 in configuration 'vta'; it must be in 1..256 elements"),
         (
             ["vta", "--set", "inp_bytes=64MiB"],

@@ -1,6 +1,7 @@
 """``accel debug``, by scripts."""
 
 import io
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -35,9 +36,11 @@ def talk(accel: Shell) -> Callable[..., list[str]]:
     """What the debugger says to some commands."""
     Path("t.s").write_text(TEXT)
 
-    def say(*commands: str, options: tuple[object, ...] = ()) -> list[str]:
+    def say(*commands: str, options: tuple[object, ...] = (), code: int = 0) -> list[str]:
         Path("script").write_text("\n".join(commands) + "\n")
-        return accel("debug", "t.s", "-x", "script", *options).out.splitlines()
+        outcome = accel("debug", "t.s", "-x", "script", *options, code=code)
+        assert outcome.err == ""
+        return outcome.out.splitlines()
 
     return say
 
@@ -71,7 +74,7 @@ def test_a_session(talk: Callable[..., list[str]]) -> None:
         "store    waits at 2 for a token compute>store; instruction 1 sends it: "
         "STORE.OUT dram_base=y y_size=1 x_size=1 <compute",
         "breakpoint 1 at write dram[0x1008:0x1010]",
-        "cycle 144: breakpoint at write dram[0x1008:0x1010]",
+        "cycle 144: breakpoint at write dram[0x1008:0x1010]; memory is as before it",
         "cycle 144  store    2 starts: STORE.OUT dram_base=y y_size=1 x_size=1 <compute",
         "acc[0:1]: int32[1x8]",
         "[[20 20 20 20 20 20 20 20]]",
@@ -190,17 +193,63 @@ def test_tensors_by_name(accel: Shell, saved: Callable[..., Path]) -> None:
 
 def test_an_error_of_the_program_is_told_at_its_end(talk: Callable[..., list[str]]) -> None:
     Path("t.s").write_text(TEXT.replace("uop_end=1 iter_in=2", "uop_end=1 iter_in=3 wgt_factor_in=64"))
-    said = talk("continue", "where", "step")
+    said = talk("continue", "where", "step", code=1)
     message = (
         "instruction 1 (cycle 140): GEMM has wgt index 128 in micro-op 2 of its 3; that scratchpad has 128"
     )
-    assert said[0] == f"cycle 139: {message} elements"
-    assert said[1].endswith("the run is over")
+    assert said[0] == f"cycle 140: {message} elements"
+    assert said[1] == "cycle 140: 4 of 4 instructions handed out, the run is over"
     assert said[-1] == said[0]
     Path("t.s").write_text(TEXT.replace(">compute", ""))
-    said = talk("continue", "where")
-    assert "deadlock: compute waits at instruction 1 for a token from load" in said[0]
+    said = talk("continue", "where", code=1)
+    found = re.fullmatch(r"cycle (\d+): deadlock: compute waits at instruction 1 .+ \(cycle (\d+)\)", said[0])
+    assert found is not None
+    assert found[1] == found[2]
     assert "compute  waits at 1 for a token load>compute; nobody will send it: " in said[3]
+
+
+def test_only_a_script_that_has_met_the_fault_ends_with_1(
+    talk: Callable[..., list[str]], accel: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it has gone back since; who types sees it."""
+    Path("t.s").write_text(TEXT.replace(">compute", ""))
+    for options in ((), ("--backend", "functional")):
+        talk("step", "where", options=options)
+        talk("continue", "restart", "quit", options=options, code=1)
+    commands = io.StringIO("continue\n")
+    monkeypatch.setattr(sys, "stdin", commands)
+    assert accel("debug", "t.s", code=1).err == ""
+    monkeypatch.setattr(sys, "stdin", typing(monkeypatch, "continue"))
+    assert "deadlock" in accel("debug", "t.s").out
+
+
+@pytest.mark.parametrize(("backend", "moment"), [("sim", "before"), ("functional", "after")])
+def test_a_stop_at_an_access_says_what_memory_shows(
+    backend: str, moment: str, talk: Callable[..., list[str]]
+) -> None:
+    commands = ("break write acc[0]", "print acc[0]", "continue", "print acc[0]", "continue", "print acc[0]")
+    said = talk(*commands, options=("--backend", backend))
+    assert said[3].endswith(f"breakpoint at write acc[0:1]; memory is as {moment} it")
+    first, then, last = said[2], said[6], said[-1]
+    assert (first == then, then == last) == (moment == "before", moment == "after")
+    assert first != last
+
+
+def typing(monkeypatch: pytest.MonkeyPatch, *lines: str) -> io.StringIO:
+    """A terminal at which somebody types some lines, and ends the input."""
+    typed = iter(lines)
+
+    def answer(prompt: str) -> str:
+        assert prompt == "(accel) "
+        try:
+            return next(typed)
+        except StopIteration:
+            raise EOFError from None
+
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", answer)
+    return terminal
 
 
 def test_commands_may_be_shortened(talk: Callable[..., list[str]]) -> None:
@@ -277,19 +326,7 @@ def test_standard_input_that_is_closed_or_no_text(accel: Shell, monkeypatch: pyt
 def test_a_person_goes_on_after_a_mistake(accel: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """And leaves by the end of input."""
     Path("t.s").write_text(TEXT)
-    typed = iter(["nonsense", "continue"])
-
-    def answer(prompt: str) -> str:
-        assert prompt == "(accel) "
-        try:
-            return next(typed)
-        except StopIteration:
-            raise EOFError from None
-
-    terminal = io.StringIO()
-    monkeypatch.setattr(terminal, "isatty", lambda: True)
-    monkeypatch.setattr(sys, "stdin", terminal)
-    monkeypatch.setattr("builtins.input", answer)
+    monkeypatch.setattr(sys, "stdin", typing(monkeypatch, "nonsense", "continue"))
     first, second, last = accel("debug", "t.s").out.split("\n", 2)
     assert first.startswith("'nonsense' is no command; ")
     assert second == "cycle 163: the run has ended after 164 cycles"

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.isa import Gemm
+from accel.isa import Gemm, Instruction, Load, Memory
 from accel.program import Program
 from accel.result import RESULT_KEYS
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program, handmade
 
+ROW = {"y_size": 1, "x_size": 1, "x_stride": 1}
 TIMES = ("compile_seconds", "pack_seconds", "simulate_seconds")
 
 
@@ -32,14 +33,15 @@ def test_text(accel: Shell, saved: Callable[..., Path]) -> None:
     result = gemm_program().run()
     assert list(found) == [
         *("machine", "cycles", "utilization", "roofline", "bound by", "instructions", "micro-ops"),
-        *("bytes moved", "compared to numpy", "packing, simulation", "where the cycles went", "unit"),
-        *("fetch", "load", "compute", "store"),
+        *("bytes moved", "compared to numpy", "tokens", "packing, simulation", "where the cycles went"),
+        *("unit", "fetch", "load", "compute", "store"),
     ]
     assert found["machine"] == "tiny (1x4x8, 64-bit bus)"
     assert found["cycles"] == str(result.cycles)
     assert found["bound by"] == result.bound_by
     assert found["bytes moved"] == ", ".join(f"{k} {n}" for k, n in result.bytes_by_kind.items() if n)
     assert found["compared to numpy"] == "all equal"
+    assert found["tokens"] == "no deadlock, no race: proven"
     for line in lines[-4:]:
         shares = [float(word.strip().rstrip("%")) for word in line[1:] if word]
         assert len(shares) == 4
@@ -126,7 +128,45 @@ def test_a_mismatch_is_found(accel: Shell, wrong: Path) -> None:
 
 def test_no_check(accel: Shell, wrong: Path) -> None:
     assert figures(accel, wrong, "--no-check")["mismatches"] is None
-    assert "compared to numpy" not in accel("run", wrong, "--no-check").text
+    text = accel("run", wrong, "--no-check").text
+    assert "compared to numpy" not in text
+    assert "tokens" not in text
+
+
+@pytest.mark.parametrize(
+    ("body", "options", "found"),
+    [
+        (
+            [Load(memory=Memory.INP, **ROW), Load(memory=Memory.UOP, **ROW), Gemm(uop_end=1)],
+            [],
+            "RACE: instruction 0 writes and instruction 2 reads inp elements 0..0, and no token orders them",
+        ),
+        (
+            [
+                Load(memory=Memory.INP, push_next=True, **ROW),
+                *[Gemm()] * 3,
+                Load(memory=Memory.INP, push_next=True, **ROW),
+                *[Gemm(pop_prev=True)] * 2,
+            ],
+            ["--set", "token_bits=1"],
+            "FAULT: instruction 4: up to 2 tokens from load to compute may be waiting at once; "
+            "a counter of token_bits=1 holds 1",
+        ),
+        (
+            [Gemm(uop_end=1)],
+            ["--backend", "functional"],
+            "unknown: instruction 0 runs micro-ops that are not known before the run; "
+            "nothing can be proven of it",
+        ),
+    ],
+    ids=["race", "overflow", "unknown"],
+)
+def test_what_tokens_allow_is_told(
+    body: list[Instruction], options: list[str], found: str, accel: Shell
+) -> None:
+    """Of a run in which it has not happened."""
+    handmade(*body).save("p.accel")
+    assert f"tokens               {found}\n" in accel("run", "p.accel", *options).text
 
 
 @pytest.mark.parametrize(
@@ -201,16 +241,25 @@ def test_a_deadlock_is_told_at_once(accel: Shell) -> None:
         ),
         (["--set", "token_bits=17"], "token_bits is 17 in configuration 'tiny'; it must be in 1..16 bits"),
         (["--set", "mem_base=1"], "mem_base is 1; it must be a multiple of 4096"),
-        (["--input", "A"], "'A' is not of the form NAME=FILE.npy (see 'accel run --help')"),
-        (["--input", "=a.npy"], "'=a.npy' is not of the form NAME=FILE.npy (see 'accel run --help')"),
-        (["--output", "C="], "'C=' is not of the form NAME=FILE.npy (see 'accel run --help')"),
+        (["--input", "A"], "--input is given 'A'; it takes NAME=FILE.npy, as A=a.npy"),
+        (["--input", "=a.npy"], "--input is given '=a.npy'; it takes NAME=FILE.npy, as A=a.npy"),
+        (["--output", "C="], "--output is given 'C='; it takes NAME=FILE.npy, as A=a.npy"),
         (
             ["--input", "A=a.npy", "--input", "A=b.npy"],
-            "A is given twice, as 'a.npy' and as 'b.npy' (see 'accel run --help')",
+            "--input is given A twice, as 'a.npy' and as 'b.npy'",
         ),
         (
             ["--output", "C=c.npy", "--output", "C=d.npy"],
-            "C is given twice, as 'c.npy' and as 'd.npy' (see 'accel run --help')",
+            "--output is given C twice, as 'c.npy' and as 'd.npy'",
+        ),
+        (
+            ["--set", "read_latency=5", "--set", " read_latency=6"],
+            "--set is given read_latency twice, as '5' and as '6'",
+        ),
+        (["--serial", "--set", "serial=0"], "--serial and --set serial=0 are given; one of them is enough"),
+        (
+            ["--output", "C=keep.py"],
+            "output C is to be written to 'keep.py'; the name must end in .npy",
         ),
         (["--output", "A=a.npy"], "'A' is no output of the program; valid are C"),
     ],

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from accel.cli import sweep as command
+from accel.sweeps.journal import Journal
 from tests.cli.conftest import Shell
 
 SMALL = ["--workload", "gemm", *(part for size in "MNK" for part in ("--vary", f"{size}=16"))]
@@ -82,6 +83,32 @@ def test_points_that_do_not_fit_are_no_fault(accel: Shell) -> None:
         assert [row["error"] for row in csv.DictReader(file)] == ["", "refused"]
 
 
+def test_a_line_of_the_journal_that_was_cut_off_is_told(accel: Shell) -> None:
+    accel("sweep", *SMALL, "--jobs", 1)
+    journal = accel.folder / "sweep" / "sweep.journal.jsonl"
+    whole = journal.read_bytes()
+    note = "its last line had been cut off; that point is measured again"
+    journal.write_bytes(whole[:-9])
+    assert f"journal     {note}\n" in accel("sweep", *SMALL, "--jobs", 1).text
+    journal.write_bytes(whole[:-9])
+    assert accel("sweep", *SMALL, "--jobs", 1, "--json").json["notes"] == [f"journal: {note}"]
+    assert accel("sweep", *SMALL, "--jobs", 1, "--json").json["notes"] == []
+
+
+def test_a_second_sweep_into_a_folder_is_refused(accel: Shell) -> None:
+    """As long as the first is at work."""
+    accel("sweep", *SMALL, "--jobs", 1)
+    journal = "sweep/sweep.journal.jsonl"
+    with Journal(accel.folder / journal):
+        accel.refused(
+            "sweep",
+            *SMALL,
+            message=f"journal '{journal}' is being written by another sweep; wait for its end, "
+            f"or give another folder",
+        )
+    accel("sweep", *SMALL, "--jobs", 1)
+
+
 def test_a_fault_is_exit_code_1(accel: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     real = command.run_sweep
 
@@ -111,8 +138,18 @@ def test_a_fault_is_exit_code_1(accel: Shell, monkeypatch: pytest.MonkeyPatch) -
             [*SMALL, "--vary", "vthreads=1,"],
             "--vary is given 'vthreads=1,'; it takes KEY=VALUE,..., as vthreads=1,2,4",
         ),
+        ([*SMALL, "--vary", "K=32"], "--vary is given K twice, as '16' and as '32'"),
         ([*SMALL, "--plot", "cycles"], "--plot is given 'cycles'; it takes X,Y or X,Y,BY, which are columns"),
         ([*SMALL, "--executor", "das"], "the executor is 'das'; did you mean 'dask'?"),
+        (
+            [*SMALL, "--vary", "shift=2,40"],
+            "gemm M=16 N=16 K=16 shift=40: shift is 40; it must be in 0..31",
+        ),
+        (
+            [*SMALL, "--vary", "vthreads=1,2", "--vary", "read_latency=5,0"],
+            "gemm M=16 N=16 K=16 vthreads=1 read_latency=0: read_latency is 0 in configuration 'gemm8x8'; "
+            "it must be in 2..65535 cycles",
+        ),
         (["--workload", "gem"], "'gem' is no workload; did you mean 'gemm'?"),
         (["no.toml"], "sweep 'no.toml' cannot be read: No such file or directory"),
     ],

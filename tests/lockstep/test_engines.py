@@ -17,7 +17,7 @@ OPTIMIZE = 2
 """Where these models are compiled soonest."""
 
 
-@pytest.fixture(scope="module", params=ENGINES.keys() - {DEFAULT_ENGINE})
+@pytest.fixture(scope="module", params=[name for name in ENGINES if name != DEFAULT_ENGINE])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     with open_engine(TINY, request.param, optimize=OPTIMIZE) as found:
         yield found

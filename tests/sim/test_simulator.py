@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from accel.config import NAMED, Config
 from accel.dram import Dram
 from accel.errors import DeadlockError, LimitExceeded, MachineError
 from accel.faults import Cause
 from accel.isa import Alu, AluOp, Finish, Instruction, Load, Memory, Store, Unit
+from accel.sim.functional.executor import FunctionalRun, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation, simulate
 from accel.sim.timing.model import TimingRun
@@ -151,3 +153,27 @@ def test_limits_of_cycles_and_of_micro_ops() -> None:
         "instruction 0: ALU.ADD runs 48 micro-ops after 0 before it; at most 47 are allowed (max_uops)",
     ):
         found.raise_if_bad()
+
+
+# --- the machine underneath ------------------------------------------------------------------------
+
+
+def blas_threads() -> list[int]:
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_products_take_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """During the run; then as many as before."""
+    seen = []
+
+    def watched(*arguments: object, **options: object) -> FunctionalRun:
+        seen.append(blas_threads())
+        return run_functional(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("accel.sim.simulator.run_functional", watched)
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        run([Finish()])
+        assert blas_threads() == before
+    assert before, "numpy has no BLAS that is known"
+    assert seen == [[1] * len(before)]

@@ -18,6 +18,7 @@ from tests.expect import refused
 from tests.strategies import examples
 
 TINY = NAMED["tiny"]
+ERRORS = ", ".join(sorted(cause.label for cause in Cause if cause is not Cause.NONE))
 
 WHOLE = """\
 # every directive once
@@ -241,7 +242,11 @@ def test_labels_without_data_between_them_are_the_same_place() -> None:
         (".config vta\n.expect done\n.expect done", "line 3: what a run ends with is expected twice"),
         (
             ".config vta\n.expect fault none",
-            "line 2: 'fault none' is no end of a run; done, and fault CAUSE at INSTRUCTION are",
+            f"line 2: 'none' is no cause of an error; valid are {ERRORS}",
+        ),
+        (
+            ".config vta\n.expect fault foo",
+            f"line 2: 'foo' is no cause of an error; valid are {ERRORS}",
         ),
         (
             ".config vta\n.expect fault",
