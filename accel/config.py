@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
+from accel.arguments import plain_integer
 from accel.errors import ConfigError, nearest
 
 Kind = Literal["geometry", "timing"]
@@ -97,7 +98,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for name, spec in SPECS.items():
-            _check_value(self, name, getattr(self, name), spec)
+            object.__setattr__(self, name, _checked_value(self, name, spec))
         for memory, element in (
             ("uop", UOP_BYTES),
             ("inp", self.inp_element_bytes),
@@ -241,9 +242,12 @@ RUN_FIELDS = frozenset({"read_latency", "write_latency", "mem_base", "mem_size",
 """Timing fields that make no other hardware: the memory's, and those written to registers before a run."""
 
 
-def _check_value(config: Config, name: str, value: object, spec: Spec) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ConfigError(f"{name} is {value!r} in configuration {config.name!r}; it must be an integer")
+def _checked_value(config: Config, name: str, spec: Spec) -> int:
+    """A field's value, as Python's own integer."""
+    given = getattr(config, name)
+    value = plain_integer(given)
+    if value is None:
+        raise ConfigError(f"{name} is {given!r} in configuration {config.name!r}; it must be an integer")
     if not spec.low <= value <= spec.high:
         raise ConfigError(
             f"{name} is {value} in configuration {config.name!r}; "
@@ -251,17 +255,17 @@ def _check_value(config: Config, name: str, value: object, spec: Spec) -> None:
         )
     if spec.power_of_two and value & (value - 1):
         raise ConfigError(f"{name} is {value} in configuration {config.name!r}; it must be a power of two")
+    return value
 
 
 _UNITS = {"": 1, "k": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mib": 1 << 20, "g": 1 << 30, "gib": 1 << 30}
 
 
-def parse_quantity(name: str, value: int | str | bool) -> int:
+def parse_quantity(name: str, value: SupportsIndex | str | bool) -> int:
     """An integer, written as one, in hexadecimal, with ``KiB``, ``MiB`` or ``GiB``, or as true/false."""
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, int):
-        return value
+    number = int(value) if isinstance(value, bool) else plain_integer(value)
+    if number is not None:
+        return number
     text = str(value).strip().lower()
     if text in ("true", "false"):
         return int(text == "true")

@@ -104,11 +104,11 @@ _MOST_NAMES = 24
 """That a message lists."""
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
+def nearest(name: object, valid: Iterable[str]) -> str:
     """``"did you mean 'x'?"`` for the closest of ``valid``, or a list where none is close, of all if they are
     few."""
     names = sorted(valid)
-    close = difflib.get_close_matches(name, names, n=1)
+    close = difflib.get_close_matches(name, names, n=1) if isinstance(name, str) else []
     if close:
         return f"did you mean {close[0]!r}?"
     if len(names) > _MOST_NAMES:

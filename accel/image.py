@@ -20,6 +20,7 @@ from typing import IO, Any, Literal, Self, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from accel.arguments import check_path
 from accel.config import INSTRUCTION_BYTES, PAGE_BYTES, SPECS, Config, from_dict
 from accel.dram import Dram
 from accel.errors import AccelError, ProgramError
@@ -202,6 +203,17 @@ class Image:
         for region in self.regions:
             yield region.offset, region.offset + region.nbytes
 
+    def __repr__(self) -> str:
+        """What it is in a line; the content is in its attributes."""
+        options = (self.source or {}).get("options")
+        workload = options.get("workload") if isinstance(options, dict) else None
+        tensors = ", ".join(f"{t.role} {t.name} {t.dtype}{list(t.shape)}" for t in self.tensors)
+        return (
+            f"{type(self).__name__}({'' if workload is None else f'{workload} '}for {self.config.name}, "
+            f"{len(self.code) // INSTRUCTION_BYTES} instructions, {self.size} bytes of DRAM"
+            f"{f'; {tensors}' if tensors else ''})"
+        )
+
     # --- file ------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
@@ -210,13 +222,14 @@ class Image:
         Raises:
             ProgramError: it cannot be written.
         """
+        target = check_path("program", path)
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
             _add(archive, _MANIFEST, json.dumps(self._manifest(), indent=1).encode())
             _add(archive, _INSTRUCTIONS, self.code)
             for number, (_, content) in enumerate(self.segments):
                 _add(archive, _segment_name(number), content)
-        write_atomically(Path(path), buffer.getvalue())
+        write_atomically(target, buffer.getvalue())
 
     def _manifest(self) -> dict[str, Any]:
         return {
@@ -242,9 +255,10 @@ class Image:
         Raises:
             ProgramError: it cannot be read, is damaged, no program file, or from a newer version.
         """
+        source = check_path("program", path)
         name = f"program {str(path)!r}"
         try:
-            with open(path, "rb") as file:
+            with open(source, "rb") as file:
                 if file.read(len(_MAGIC)) != _MAGIC:
                     raise ProgramError(f"{name} is no program file; 'accel compile' writes such files")
                 return cls._read(name, file if file.seekable() else io.BytesIO(_MAGIC + file.read()))

@@ -1,5 +1,6 @@
 """A machine as schedules see it: its configuration, its memory scopes and its intrinsics."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from accel import intrinsics
 from accel.compiler.intrin import AluIntrin, CopyIntrin, Intrinsic, TensorIntrin
 from accel.compiler.scope import Scope, scopes
 from accel.config import Config, load_config
-from accel.errors import ScheduleError, nearest
+from accel.errors import ConfigError, ScheduleError, nearest
 from accel.isa import check_encodable
 
 
@@ -84,18 +85,29 @@ class Machine:
         return named[name]
 
 
-def machine(name_or_path: str | Path | Config = "vta", **overrides: int | str) -> Machine:
-    """A machine by configuration name, configuration file (ours or VTA's) or :class:`Config`.
+def machine(name_or_path: str | Path | Config | Machine = "vta", **overrides: int | str) -> Machine:
+    """A machine by configuration name, configuration file (ours or VTA's) or :class:`Config`; or another one.
 
     Args:
-        name_or_path: ``vta``, ``gemm8x8``, ``tiny``, ``ecp5``, or the path of a JSON file.
+        name_or_path: ``vta``, ``gemm8x8``, ``tiny``, ``ecp5``, the path of a JSON file, a configuration or a
+            machine.
         overrides: configuration fields to replace, as ``read_latency=100`` or ``inp_bytes="64KiB"``.
 
     Raises:
         ConfigError: unknown name or field, bad value, or a configuration that does not fit the
             instruction format.
     """
-    config = name_or_path if isinstance(name_or_path, Config) else load_config(name_or_path)
+    if isinstance(name_or_path, Machine):
+        config = name_or_path.config
+    elif isinstance(name_or_path, Config):
+        config = name_or_path
+    elif isinstance(name_or_path, str | os.PathLike):
+        config = load_config(name_or_path)
+    else:
+        raise ConfigError(
+            f"the machine is {name_or_path!r}; it must be a configuration's name, as 'vta', the path of a "
+            f"JSON file, a Config or a Machine"
+        )
     if overrides:
         config = config.override(overrides)
     check_encodable(config)

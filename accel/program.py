@@ -1,5 +1,6 @@
 """Programs as users handle them: build, save, load, show, check and run."""
 
+import reprlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.build import check_array, compile_schedule
+from accel.arguments import check_array, check_integer, check_mapping, check_path
+from accel.compiler.build import compile_schedule
 from accel.compiler.data import expression_from_data
 from accel.compiler.default import default_schedule
 from accel.compiler.inputs import random_inputs
@@ -44,7 +46,7 @@ BACKENDS = (*SIMULATORS, "rtl")
 _WITHOUT_SOURCE = "it can be run, checked, disassembled, and shown at the stages streams and asm"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Program(Image):
     """A compiled program; see :class:`accel.image.Image` for its parts."""
 
@@ -114,7 +116,7 @@ class Program(Image):
         Raises:
             AccelError: the seed is negative.
         """
-        check_seed(seed)
+        seed = check_seed(seed)
         if not self.has_expression:
             rng = np.random.default_rng(seed)
             bounds = {dtype: np.iinfo(dtype) for dtype in ("int8", "int32")}
@@ -131,9 +133,14 @@ class Program(Image):
 
         Raises:
             ProgramError: the program holds no tensor expression.
-            ShapeError: an input is missing.
+            ShapeError: an input is missing, or of another shape or dtype.
         """
-        return evaluate(self.outputs, {**inputs, **self._constants()})
+        known = self.inputs
+        given = {
+            name: check_array(name, value, *known[name]) if name in known else value
+            for name, value in check_mapping("the inputs", inputs).items()
+        }
+        return evaluate(self.outputs, {**given, **self._constants()})
 
     def _constants(self) -> dict[str, npt.NDArray[Any]]:
         segments = dict(self.segments)
@@ -211,6 +218,8 @@ class Program(Image):
                 known of the run up to there.
         """
         check_backend(backend, BACKENDS)
+        seed = check_seed(seed)
+        max_cycles, max_uops = self.limits(max_cycles, max_uops)
         if backend != "rtl" and (engine is not None or wave is not None):
             raise AccelError(
                 f"an engine or a wave file is given with the backend {backend!r}; they go with 'rtl'"
@@ -283,9 +292,8 @@ class Program(Image):
         self, inputs: Mapping[str, npt.NDArray[Any]] | None, seed: int
     ) -> "tuple[Program, dict[str, npt.NDArray[Any]]]":
         """The program as it runs on these inputs, and a value for each."""
-        check_seed(seed)
-        given = dict(inputs or {})
-        self._check_inputs(given)
+        seed = check_seed(seed)
+        given = self.checked_inputs(inputs)
         values = (self.random_inputs(seed) if self._missing(given) else {}) | given
         return self.for_values(values), values
 
@@ -309,10 +317,16 @@ class Program(Image):
     def _hardware(self, engine: str | None, wave: str | Path | None) -> "Engine":
         from accel.hw.engines.choose import open_engine  # noqa: PLC0415  # seldom needed
 
-        return open_engine(self.config, engine, wave=None if wave is None else Path(wave))
+        return open_engine(self.config, engine, wave=None if wave is None else check_path("wave file", wave))
 
     def limits(self, max_cycles: int, max_uops: int) -> tuple[int, int]:
-        """The limits given, if :attr:`start` has none that is lower."""
+        """The limits given, if :attr:`start` has none that is lower.
+
+        Raises:
+            AccelError: one that is no positive integer.
+        """
+        max_cycles = check_integer("max_cycles", max_cycles, error=AccelError)
+        max_uops = check_integer("max_uops", max_uops, error=AccelError)
         start = self.start
         return min(max_cycles, start.max_cycles or max_cycles), min(max_uops, start.max_uops or max_uops)
 
@@ -404,7 +418,7 @@ class Program(Image):
             tokens=self.start.tokens,
             timed=timed,
             order=order,
-            seed=seed,
+            seed=check_seed(seed),
             max_cycles=max_cycles,
             max_uops=max_uops,
         )
@@ -417,12 +431,29 @@ class Program(Image):
     def _missing(self, given: Mapping[str, object]) -> list[str]:
         return [name for name in self.inputs if name not in given]
 
-    def _check_inputs(self, given: Mapping[str, object]) -> None:
+    def named_inputs(self, given: object) -> dict[str, Any]:
+        """What is given for inputs by name, of whatever kind; nothing if it is None.
+
+        Raises:
+            ShapeError: it is no mapping, or names an input that the program does not have.
+        """
         known = self.inputs
-        for name, value in given.items():
+        named = check_mapping("the inputs", given)
+        for name in named:
             if name not in known:
                 raise ShapeError(f"{name!r} is no input of the program; {nearest(name, known)}")
-            check_array(name, value, *known[name])
+        return named
+
+    def checked_inputs(self, given: object) -> dict[str, npt.NDArray[Any]]:
+        """Arrays for inputs by name, as plain ones.
+
+        Raises:
+            ShapeError: as :meth:`named_inputs`, or an array of another shape or dtype, or a masked one.
+        """
+        known = self.inputs
+        return {
+            name: check_array(name, value, *known[name]) for name, value in self.named_inputs(given).items()
+        }
 
     def _pack(self, dram: Dram, values: Mapping[str, npt.NDArray[Any]]) -> None:
         for tensor in self.tensors:
@@ -468,14 +499,13 @@ def check_backend(backend: str, valid: Sequence[str]) -> None:
         raise AccelError(f"the backend is {backend!r}; {nearest(backend, valid)}")
 
 
-def check_seed(seed: int) -> None:
-    """Refuse a negative seed.
+def check_seed(seed: object) -> int:
+    """A seed, as Python's own integer.
 
     Raises:
-        AccelError: it is one.
+        AccelError: it is none, or negative.
     """
-    if seed < 0:
-        raise AccelError(f"the seed is {seed}; it must not be negative")
+    return check_integer("the seed", seed, least=0, error=AccelError)
 
 
 def build(
@@ -497,10 +527,11 @@ def build(
         constants: inputs whose values are known now.
 
     Raises:
-        ConfigError, ScheduleError, TensorizeError, ShapeError: it does not fit the machine.
+        ConfigError, ScheduleError, TensorizeError, ShapeError: it does not fit the machine, or is nothing
+            that can be compiled.
         RaceError, DeadlockError, MachineError: the compiler's own output failed the token check.
     """
-    chosen = on if isinstance(on, Machine) else machine(on)
+    chosen = machine(on)
     begin = time.perf_counter()
     options = {"workload": target.name, **target.parameters} if isinstance(target, Workload) else {}
     schedule = _schedule(target, chosen, vthreads, steps)
@@ -517,6 +548,11 @@ def _schedule(
         if steps is None:
             return default_schedule(target, on, vthreads)
         schedule = scheduled(target, on, steps)
+    elif not isinstance(target, Schedule):
+        raise ScheduleError(
+            f"what is to be compiled is {reprlib.repr(target)}; it must be a workload, as accel.gemm makes, "
+            f"or a schedule"
+        )
     elif steps is None:
         schedule = target
     else:

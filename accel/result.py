@@ -24,9 +24,10 @@ SCHEMA_VERSION = 1
 _KINDS = tuple(memory.name.lower() for memory in Memory)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
-    """A finished run, or one that the machine ended early.
+    """A finished run, or one that the machine ended early. Two of them are equal if they are the same object:
+    compare ``outputs`` by numpy, and figures as :meth:`to_dict` has them.
 
     Attributes:
         outputs: arrays by name; none of a run that ended early.
@@ -51,6 +52,21 @@ class Result:
     pack_seconds: float
     simulate_seconds: float
     error: MachineError | None = None
+
+    def __repr__(self) -> str:
+        """The main figures in a line; all of them are in :meth:`to_dict`."""
+        parts = [f"{self.backend} on {self.config.name}", f"{len(self.instructions)} instructions"]
+        if self.cycles is not None:
+            parts.append(f"{self.cycles} cycles")
+        if self.error is not None:
+            parts.append(f"stopped by {error_dict(self.error)['cause']}")
+        if self.utilization is not None:
+            parts.append(f"utilization {self.utilization:.1%}")
+        if self.bound_by is not None:
+            parts.append(f"bound by {self.bound_by}")
+        parts.append("not compared" if self.mismatches is None else f"{self.mismatches} mismatches")
+        outputs = ", ".join(f"{name} {a.dtype}{list(a.shape)}" for name, a in self.outputs.items())
+        return f"Result({', '.join(parts)}{f'; {outputs}' if outputs else ''})"
 
     @property
     def config(self) -> Config:

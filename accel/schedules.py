@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from accel.arguments import check_path
 from accel.compiler.schedule import Schedule, Step, create_schedule
 from accel.compiler.steps import apply_steps, with_threads
 from accel.compiler.workload import Workload
@@ -22,7 +23,7 @@ def save_steps(path: str | Path, steps: list[Step]) -> None:
     Raises:
         ProgramError: the file cannot be written.
     """
-    target = Path(path)
+    target = check_path("schedule", path)
     text = _toml(steps) if target.suffix == ".toml" else _json(steps)
     write_atomically(target, text.encode())
 
@@ -33,7 +34,7 @@ def load_steps(path: str | Path) -> list[Step]:
     Raises:
         ProgramError: it cannot be read, or is not of that form.
     """
-    source = Path(path)
+    source = check_path("schedule", path)
     try:
         text = source.read_text(encoding="utf-8")
     except OSError as error:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.build import check_array
+from accel.arguments import check_array, plain_array
 from accel.config import SPECS, Config
 from accel.dram import Dram
-from accel.errors import ProgramError, ShapeError, nearest
+from accel.errors import AccelError, ProgramError, ShapeError
 from accel.image import ImageTensor
 from accel.layout import PackedLayout
 from accel.machines import Machine, machine
@@ -86,7 +86,12 @@ class SessionTensor:
         self._values = values
 
     def numpy(self) -> Array:
-        """The plain values, not to be changed; the host unpacks them once."""
+        """The plain values, not to be changed; the host unpacks them once.
+
+        Raises:
+            AccelError: the session is closed.
+        """
+        self._session._check_open()
         return self._session._plain(self._values).reshape(self.shape)
 
     def reshape(self, *shape: int) -> "SessionTensor":
@@ -97,7 +102,7 @@ class SessionTensor:
         """
         try:
             found = np.empty(self.shape, dtype=np.int8).reshape(shape).shape
-        except ValueError:
+        except (TypeError, ValueError):
             raise ShapeError(
                 f"the new shape is {list(shape)}; the tensor's is {list(self.shape)}, of another size"
             ) from None
@@ -111,7 +116,8 @@ class Session:
     """One machine and its DRAM, for programs that run one after the other.
 
     Between programs the machine starts anew, but for what is in DRAM. With ``backend="rtl"`` a session holds
-    the hardware in simulation: use it in a ``with`` statement, or call :meth:`close`.
+    the hardware in simulation: use it in a ``with`` statement, or call :meth:`close`. After that nothing
+    runs, and its tensors' values are gone: take them by ``numpy()`` before.
 
     Args:
         on: the machine, its configuration or the configuration's name.
@@ -139,11 +145,12 @@ class Session:
         engine: str | None = None,
     ) -> None:
         check_backend(backend, BACKENDS)
-        check_seed(seed)
+        seed = check_seed(seed)
         check_engine(backend, engine)
-        self.config = (on if isinstance(on, Machine) else machine(on)).config
+        self.config = machine(on).config
         self.results: list[Result] = []
         self.packing = Packing()
+        self._closed = False
         self._backend = backend
         self._seed = seed
         self._dram = Dram.of(self.config)
@@ -167,9 +174,20 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Give back the hardware, if there is any."""
+        """Give back DRAM and the hardware, if there is any; what has been measured stays."""
+        self._closed = True
+        self._dram = Dram.of(self.config)
         if self._hardware is not None:
             self._hardware.close()
+
+    def _check_open(self) -> None:
+        """Refuse to go on after :meth:`close`.
+
+        Raises:
+            AccelError: the session is closed.
+        """
+        if self._closed:
+            raise AccelError("the session is closed; open another, and take values by numpy() before close()")
 
     @property
     def cycles(self) -> int | None:
@@ -181,14 +199,14 @@ class Session:
         """An array of the host's, for several runs; each packing that they take it in is made once.
 
         Raises:
-            ShapeError: it is no array of int8 or int32.
+            ShapeError: it is no array of int8 or int32, or a masked one.
+            AccelError: the session is closed.
         """
-        if not isinstance(values, np.ndarray) or values.dtype.name not in ("int8", "int32"):
-            raise ShapeError(
-                f"a tensor is made of {getattr(values, 'dtype', type(values).__name__)}; "
-                f"it must be an int8 or int32 array"
-            )
-        return SessionTensor(self, _Values(values.flatten()), values.shape, values.dtype.name)
+        self._check_open()
+        array = plain_array("what a tensor is made of", values, "an int8 or int32 array")
+        if array.dtype.name not in ("int8", "int32"):
+            raise ShapeError(f"a tensor is made of {array.dtype}; it must be an int8 or int32 array")
+        return SessionTensor(self, _Values(array.flatten()), array.shape, array.dtype.name)
 
     def run(
         self,
@@ -210,14 +228,16 @@ class Session:
             progress: of the hardware, called now and then with the cycle.
 
         Raises:
-            ProgramError: the program is for another machine, cannot be moved, or DRAM is full.
+            AccelError: the session is closed.
+            ProgramError: it is no program, one for another machine, cannot be moved, or DRAM is full.
             ShapeError: an input that the program does not have, or of another shape or dtype.
             HardwareError: the hardware breaks a rule.
             MismatchError: the outputs are wrong.
             MachineError, DeadlockError, LimitExceeded: the machine stopped early.
         """
+        self._check_open()
         program = self._for_session(program)
-        given = self._inputs(program, dict(inputs or {}))
+        given = self._inputs(program, inputs)
         prepared = {t.name for t in program.tensors if t.preparation is not None and t.role == "input"}
         program = program.for_values({name: self._peek(given[name]) for name in prepared})
         before = self.packing.seconds
@@ -264,6 +284,10 @@ class Session:
 
     def _for_session(self, program: Program) -> Program:
         """The program with the session's timing."""
+        if not isinstance(program, Program):
+            raise ProgramError(
+                f"what is to run is a {type(program).__name__}; it must be a program, as accel.build makes"
+            )
         theirs, mine = program.config, self.config
         for name, spec in SPECS.items():
             if spec.kind == "geometry" and getattr(theirs, name) != getattr(mine, name):
@@ -276,14 +300,15 @@ class Session:
             kept = self._timed[id(program)] = program, program.with_timing(mine)
         return kept[1]
 
-    def _inputs(self, program: Program, given: dict[str, SessionTensor | Array]) -> dict[str, SessionTensor]:
+    def _inputs(
+        self, program: Program, inputs: Mapping[str, SessionTensor | Array] | None
+    ) -> dict[str, SessionTensor]:
         """A tensor of this session for every input."""
         known = program.inputs
+        given = program.named_inputs(inputs)
         for name, value in given.items():
-            if name not in known:
-                raise ShapeError(f"{name!r} is no input of the program; {nearest(name, known)}")
             if not isinstance(value, SessionTensor):
-                check_array(name, value, *known[name])
+                given[name] = check_array(name, value, *known[name])
             elif value._session is not self:
                 raise ShapeError(f"{name} is a tensor of another session; give its values, by numpy()")
             elif (value.shape, value.dtype) != known[name]:

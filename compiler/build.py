@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
+from accel.arguments import check_array, check_mapping
 from accel.compiler.data import expression_to_data
 from accel.compiler.dependence import insert_tokens
 from accel.compiler.emit import Emission
@@ -49,8 +49,7 @@ def compile_schedule(
     begin = time.perf_counter()
     check_encodable(config)
     nest = tensorize(schedule)
-    known = dict(constants or {})
-    _check_constants(nest, known)
+    known = _checked_constants(nest, constants)
     if fold:
         folded = fold_bias(nest)
         fold = all(p.accepts(known[b.name]) for b, p in folded.prepared.items() if b.name in known)
@@ -95,13 +94,15 @@ def compile_schedule(
     )
 
 
-def _check_constants(nest: Nest, constants: dict[str, npt.NDArray[Any]]) -> None:
-    """Refuse constants of an unknown name, another shape or dtype."""
+def _checked_constants(nest: Nest, constants: object) -> dict[str, npt.NDArray[Any]]:
+    """Constants by name; those of an unknown name, another shape or dtype are refused."""
     inputs = {buffer.name: buffer for buffer in nest.inputs}
-    for name, value in constants.items():
+    found = {}
+    for name, value in check_mapping("the constants", constants).items():
         if name not in inputs:
             raise ShapeError(f"the constant {name!r} is no input; {nearest(name, inputs)}")
-        check_array(name, value, inputs[name].shape, inputs[name].dtype)
+        found[name] = check_array(name, value, inputs[name].shape, inputs[name].dtype)
+    return found
 
 
 def _tensors(
@@ -141,19 +142,3 @@ def _units(nest: Nest, dram: DramMap) -> Iterator[tuple[Region, bytes]]:
         if buffer in nodes:
             content = array_bytes(place.layout.pack(nodes[buffer].value)).tobytes()
             yield Region(name=buffer.name, offset=place.offset, nbytes=len(content)), content
-
-
-def check_array(name: str, value: object, shape: tuple[int, ...], dtype: str) -> None:
-    """Refuse an array that is not what the program expects.
-
-    Raises:
-        ShapeError: another type, dtype or shape.
-    """
-    if not isinstance(value, np.ndarray):
-        raise ShapeError(
-            f"{name} is a {type(value).__name__}; it must be a numpy array of {dtype}{list(shape)}"
-        )
-    if value.dtype != np.dtype(dtype):
-        raise ShapeError(f"{name} has dtype {value.dtype}; it must be {dtype}")
-    if value.shape != shape:
-        raise ShapeError(f"{name} has shape {list(value.shape)}; it must be {list(shape)}")

@@ -49,10 +49,10 @@ def conv2d(
         relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
 
     Raises:
-        ShapeError: a size, stride, padding, dilation, shift or clip out of range, channels that the groups do
-            not divide, a kernel larger than the padded input, or sums too long for int32.
+        ShapeError: a size, stride, padding, dilation, flag, shift or clip out of range, channels that the
+            groups do not divide, a kernel larger than the padded input, or sums too long for int32.
     """
-    check_sizes(N=N, IC=IC, H=H, W=W, OC=OC, groups=groups)
+    N, IC, H, W, OC, groups = check_sizes(N=N, IC=IC, H=H, W=W, OC=OC, groups=groups)
     for name, channels in (("IC", IC), ("OC", OC)):
         if channels % groups:
             raise ShapeError(f"{name} is {channels}; {groups} groups do not divide it")

@@ -10,7 +10,6 @@ from accel.compiler.candidate import Candidate, unfit
 from accel.compiler.conv_model import ConvModel, conv_shape, part_sizes
 from accel.compiler.conv_plans import THREAD_AXES, ConvTable, Sizes, fitting
 from accel.compiler.conv_schedule import ConvPlan
-from accel.compiler.threads import check_threads
 from accel.compiler.workload import Workload
 from accel.config import Config
 
@@ -39,8 +38,6 @@ def conv_candidates(
         ScheduleError: no plan fits, or none with so many threads.
     """
     model = ConvModel(conv_shape(workload, config), config)
-    if threads is not None:
-        check_threads(threads)
     table = fitting(model.shape, config, _THREADS if threads is None else (threads,))
     if not len(table.rows):
         raise unfit(

@@ -48,7 +48,7 @@ def conv2d_transpose(
     Raises:
         ShapeError: an argument out of range, nothing left of the output, or sums too long for int32.
     """
-    check_sizes(N=N, IC=IC, H=H, W=W, OC=OC)
+    N, IC, H, W, OC = check_sizes(N=N, IC=IC, H=H, W=W, OC=OC)
     KH, KW = pair("kernel", kernel)
     SY, SX = pair("stride", stride)
     top, left, bottom, right = sides(padding)

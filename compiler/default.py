@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from accel.arguments import plain_integer
 from accel.compiler.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
 from accel.compiler.candidate import Candidate, too_many_threads
 from accel.compiler.conv_default import conv_candidates
@@ -78,6 +79,7 @@ def candidates(
             multiple of the machine's blocks, do not fit, or are given for something else than a product; DRAM
             is too small.
     """
+    threads = None if threads is None else check_threads(threads)
     check_room([workload.output], config)
     if len(workload.axes) > 2:
         if tile != (None, None, None):
@@ -144,12 +146,13 @@ def _tile_blocks(model: GemmModel, tile: Tile) -> Tile:
     for size, block, whole in zip(
         tile, (config.batch, config.block_out, config.block_in), wholes, strict=True
     ):
-        if size is not None and (size < 1 or size % block):
+        side = plain_integer(size)
+        if size is not None and (side is None or side < 1 or side % block):
             raise ScheduleError(
-                f"the tile has a side of {size}; on configuration {config.name!r} "
+                f"the tile has a side of {size!r}; on configuration {config.name!r} "
                 f"it must be a multiple of {block}"
             )
-        blocks.append(None if size is None else min(size // block, whole))
+        blocks.append(None if side is None else min(side // block, whole))
     return blocks[0], blocks[1], blocks[2]
 
 
@@ -194,7 +197,6 @@ def _sizes(size: int) -> list[int]:
 
 def _check_fits(model: GemmModel, threads: int) -> None:
     """Refuse more threads than even the smallest tiles leave room for."""
-    check_threads(threads)
     if threads == 1 or _smallest_fits(model, threads):
         return
     most = bisect_left(range(1, threads), True, key=lambda n: not _smallest_fits(model, n + 1)) + 1

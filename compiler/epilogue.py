@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from accel.arguments import check_flag, check_integer, plain_integers
 from accel.compiler.expr import Expr, clip, maximum
 from accel.compiler.fold import preparation_for
 from accel.compiler.tensor import LARGEST_PRODUCT
@@ -27,7 +28,7 @@ class Epilogue:
             clip nothing saturates: the result holds the low 8 bits.
 
     Raises:
-        ShapeError: shift or clip out of range.
+        ShapeError: a flag that is no boolean, or shift or clip out of range.
     """
 
     bias: bool = False
@@ -37,20 +38,15 @@ class Epilogue:
     clip: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        if self.shift is not None and not (type(self.shift) is int and 0 <= self.shift <= LARGEST_SHIFT):
-            raise ShapeError(f"shift is {self.shift!r}; it must be in 0..{LARGEST_SHIFT}")
-        if self.clip is None:
-            return
-        bounds = tuple(self.clip)
-        if (
-            len(bounds) != 2
-            or any(type(n) is not int for n in bounds)
-            or not INT8_LOW <= bounds[0] <= bounds[1] <= INT8_HIGH
-        ):
-            raise ShapeError(
-                f"clip is {self.clip!r}; it must be two ascending integers in {INT8_LOW}..{INT8_HIGH}"
-            )
-        object.__setattr__(self, "clip", bounds)
+        for name in ("bias", "residual", "relu"):
+            self._set(name, check_flag(name, getattr(self, name)))
+        if self.shift is not None:
+            self._set("shift", check_integer("shift", self.shift, least=0, most=LARGEST_SHIFT))
+        if self.clip is not None:
+            self._set("clip", _bounds(self.clip))
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
 
     @property
     def saturates(self) -> bool:
@@ -105,3 +101,15 @@ class Epilogue:
             "shift": self.shift,
             "clip": clip,
         }
+
+
+def _bounds(clip: object) -> tuple[int, ...]:
+    """What to saturate to, as Python's own integers.
+
+    Raises:
+        ShapeError: it is no two ascending integers within int8.
+    """
+    bounds = plain_integers(clip)
+    if bounds is not None and len(bounds) == 2 and INT8_LOW <= bounds[0] <= bounds[1] <= INT8_HIGH:
+        return bounds
+    raise ShapeError(f"clip is {clip!r}; it must be two ascending integers in {INT8_LOW}..{INT8_HIGH}")

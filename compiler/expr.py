@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from accel.arguments import plain_integer, plain_integers
 from accel.errors import ShapeError
 
 Dtype = Literal["int8", "int32"]
@@ -174,9 +175,9 @@ def as_expr(value: Expr | int) -> Expr:
     """
     if isinstance(value, Expr):
         return value
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    number = plain_integer(value)
+    if number is None:
         raise ShapeError(f"{value!r} is a {type(value).__name__}; expressions hold integers only")
-    number = int(value)
     if not INT32_MIN <= number <= INT32_MAX:
         raise ShapeError(f"the constant is {number}; it must fit int32")
     return Const(number)
@@ -196,8 +197,12 @@ def clip(value: Expr | int, low: int, high: int) -> Expr:
     """``value`` saturated to ``low..high``.
 
     Raises:
-        ShapeError: ``low`` is above ``high``.
+        ShapeError: ``low`` is above ``high``, or one is no integer.
     """
+    bounds = plain_integers((low, high))
+    if bounds is None:
+        raise ShapeError(f"clip has the range {low!r}..{high!r}; it must be of two integers")
+    low, high = bounds
     if low > high:
         raise ShapeError(f"clip has the range {low}..{high}; it must not be empty")
     return minimum(maximum(value, low), high)

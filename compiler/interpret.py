@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accel.arguments import check_mapping, plain_array
 from accel.compiler.expr import Binary, Cast, Condition, Const, Expr, Guarded, IterVar, Read
 from accel.compiler.linear import evaluate as evaluate_index
 from accel.compiler.linear import variables
@@ -52,8 +53,11 @@ def interpret(nest: Nest, inputs: Mapping[str, Array]) -> dict[str, Array]:
 
     Returns:
         The values of its outputs by name.
+
+    Raises:
+        ShapeError: an input is missing, no array or a masked one; or what is given is no mapping.
     """
-    state = _State(nest, inputs)
+    state = _State(nest, check_mapping("the inputs", inputs))
     state.run(nest.body, {})
     return {buffer.name: state.arrays[buffer] for buffer in nest.outputs}
 
@@ -64,7 +68,8 @@ class _State:
         for buffer in nest.inputs:
             if buffer.name not in inputs:
                 raise ShapeError(f"the input {buffer.name} is missing")
-            value = np.array(inputs[buffer.name], dtype=buffer.dtype)
+            what = f"a numpy array of {buffer.dtype}{list(buffer.shape)}"
+            value = plain_array(buffer.name, inputs[buffer.name], what).astype(buffer.dtype)
             if buffer in nest.prepared:
                 value = nest.prepared[buffer].apply(buffer.name, value)
             self.arrays[buffer] = value

@@ -17,8 +17,9 @@ gemm8x8 = decl_tensor_intrin(y.op, lower)
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from accel.compiler.data import expression_to_data
 from accel.compiler.expr import reads
 from accel.compiler.tensor import Compute, Placeholder, Tensor
 from accel.errors import ScheduleError, TensorizeError
@@ -82,9 +83,9 @@ class Intrinsic:
     name: str
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TensorIntrin(Intrinsic):
-    """A declared intrinsic.
+    """A declared intrinsic. Two are equal if name, computation, calls and scopes are, operands by name.
 
     Attributes:
         op: what it computes.
@@ -101,6 +102,27 @@ class TensorIntrin(Intrinsic):
     reset: tuple[HardwareCall, ...]
     update: tuple[HardwareCall, ...]
     scopes: Mapping[Tensor, str]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorIntrin):
+            return NotImplemented
+        return type(self) is type(other) and self._as_data() == other._as_data()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.name))
+
+    def _as_data(self) -> tuple[Any, ...]:
+        calls = [
+            (form, call.name, [(pointer.tensor.name, pointer.mode) for pointer in call.pointers])
+            for form in FORMS
+            for call in self.calls(form)
+        ]
+        scopes = {tensor.name: scope for tensor, scope in self.scopes.items()}
+        return self.name, expression_to_data([self.op.tensor]), calls, scopes
+
+    def __repr__(self) -> str:
+        operands = ", ".join(map(str, self.inputs))
+        return f"{type(self).__name__}({self.name}: {self.op.tensor} of {operands})"
 
     def calls(self, form: str) -> tuple[HardwareCall, ...]:
         """The hardware calls of a form."""
@@ -136,6 +158,8 @@ def decl_tensor_intrin(
         TensorizeError: the rule returns something else, or a reduction without reset and update.
     """
     computed = op.op if isinstance(op, Tensor) else op
+    if not isinstance(computed, Compute | Placeholder):
+        raise TensorizeError(f"an intrinsic is declared by {computed!r}; it must be what te.compute makes")
     if not isinstance(computed, Compute):
         raise TensorizeError(
             f"{computed.name} is a placeholder; an intrinsic is declared by what it computes"
@@ -177,12 +201,12 @@ def _calls(form: Lowered) -> tuple[HardwareCall, ...]:
     return calls
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CopyIntrin(TensorIntrin):
     """``dma_copy2d``: declared on one element, applied to boxes of any size between DRAM and a scratchpad."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class AluIntrin(Intrinsic):
     """The vector ALU: any expression that a chain of in-place operations on accumulators computes."""
 

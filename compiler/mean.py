@@ -4,7 +4,7 @@
 from the exact mean, and stays within int8, for any int8 values. Up to 196 values no offset is needed. Beyond,
 factors of 15 bits below ``1 / n`` are not always close enough, and those above need an offset of 1, lest a
 mean of -128 becomes -129; for some numbers from 483 on it is half the number of values, and the result is
-rounded to the nearest.
+rounded to the nearest, as far as 16 bits hold the half.
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,9 @@ from accel.compiler.chain import IMMEDIATE_HIGH
 from accel.compiler.epilogue import INT8_HIGH, INT8_LOW, LARGEST_SHIFT
 from accel.compiler.expr import INT32_MAX, INT32_MIN, Expr
 from accel.errors import ShapeError
+
+SURE_MEAN = 93_462
+"""Up to so many values there is a way to take the mean, as trying all of them shows; beyond not always."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,8 @@ def mean_of(counts: Sequence[int]) -> Mean:
         ShapeError: there is no way that keeps within 1 of the exact mean.
     """
     distinct = sorted(set(counts))
-    half = (distinct[0] // 2,) if len(distinct) == 1 else ()
-    for offset in (0, 1, *half):
+    half = min(distinct[0] // 2, IMMEDIATE_HIGH)
+    for offset in (0, 1, half):
         for shift in range(LARGEST_SHIFT, -1, -1):
             factors = {n: factor for n in distinct if (factor := _factor(n, offset, shift))}
             if len(factors) == len(distinct):
@@ -76,6 +79,11 @@ def mean_of(counts: Sequence[int]) -> Mean:
                 reduced = {n: factor >> needless for n, factor in factors.items()}
                 return Mean(reduced, offset, shift - needless)
     numbers = ", ".join(map(str, distinct))
+    if len(distinct) == 1:
+        raise ShapeError(
+            f"the mean of {numbers} values is not found to within 1 by an offset and a factor of 16 bits, "
+            f"with products that int32 holds; up to {SURE_MEAN} values it always is"
+        )
     raise ShapeError(
         f"the mean of {numbers} values is not found to within 1 by a factor of 16 bits for each number and "
         f"one shift; fewer values are needed, or as many everywhere"

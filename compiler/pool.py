@@ -6,6 +6,7 @@ from itertools import groupby, product
 
 import numpy as np
 
+from accel.arguments import check_flag
 from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr import INT32_MIN, Condition, Const, Expr, Guarded, IterVar, maximum, minimum
 from accel.compiler.linear import simplify
@@ -45,9 +46,11 @@ def avg_pool2d(
 
     Raises:
         ShapeError: a size, stride, padding or dilation out of range, a kernel larger than the padded input,
-            a window that sees nothing but padding, or one for whose mean there is no such factor.
+            a window that sees nothing but padding, one for whose mean there is no such factor, or a flag that
+            is no boolean.
     """
-    check_sizes(N=N, C=C, H=H, W=W)
+    N, C, H, W = check_sizes(N=N, C=C, H=H, W=W)
+    count_padding = check_flag("count_padding", count_padding)
     slide = sliding((H, W), kernel, kernel if stride is None else stride, padding, dilation)
     inside = _inside(slide)
     (KH, KW), (OH, OW) = slide.kernel, slide.outputs
@@ -117,7 +120,7 @@ def max_pool2d(
         ShapeError: a size, stride, padding or dilation out of range, a kernel larger than the padded input,
             or a window that sees nothing but padding.
     """
-    check_sizes(N=N, C=C, H=H, W=W)
+    N, C, H, W = check_sizes(N=N, C=C, H=H, W=W)
     slide = sliding((H, W), kernel, kernel if stride is None else stride, padding, dilation)
     _inside(slide)
     OH, OW = slide.outputs

@@ -16,7 +16,6 @@ from accel.compiler.model import Prediction
 from accel.compiler.pool import Taps
 from accel.compiler.pool_schedule import PoolPlan, PoolThreadAxis
 from accel.compiler.sliding import Sliding
-from accel.compiler.threads import check_threads
 from accel.compiler.workload import Workload
 from accel.config import Config
 from accel.timing import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
@@ -45,8 +44,6 @@ def pool_candidates(
     Raises:
         ScheduleError: no plan fits, or none with so many threads.
     """
-    if threads is not None:
-        check_threads(threads)
     model = _Model(workload, config)
     plans = list(model.fitting(_THREADS if threads is None else (threads,)))
     if not plans:

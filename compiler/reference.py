@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accel.arguments import check_mapping, plain_array
 from accel.compiler.expr import (
     Binary,
     Cast,
@@ -43,14 +44,16 @@ def evaluate(outputs: Sequence[Tensor], inputs: Mapping[str, Array]) -> dict[str
         inputs: the value of every placeholder, by name, of its shape and dtype.
 
     Raises:
-        ShapeError: an input is missing.
+        ShapeError: an input is missing, no array or a masked one; or what is given is no mapping.
     """
+    inputs = check_mapping("the inputs", inputs)
     values: dict[Tensor, Array] = {}
     for tensor in producers(outputs):
         if isinstance(tensor.op, Compute):
             values[tensor] = _compute(tensor.op, values)
         elif tensor.name in inputs:
-            values[tensor] = np.asarray(inputs[tensor.name])
+            what = f"a numpy array of {tensor.dtype}{list(tensor.shape)}"
+            values[tensor] = plain_array(tensor.name, inputs[tensor.name], what)
         else:
             raise ShapeError(f"the input {tensor.name} is missing; it is {tensor.dtype}{list(tensor.shape)}")
     return {tensor.name: values[tensor] for tensor in outputs}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from accel.arguments import check_integer, plain_integer, plain_integers
 from accel.compiler.expr import Cast, Expr, IterVar, Read, Sum, reads, rewrite, substitute
 from accel.compiler.groups import find_groups, grouped_weight
 from accel.compiler.identity import product_body, read_along, unit_element
@@ -132,7 +133,7 @@ class Stage:
                 names; or the factor is not positive.
         """
         parent = self._free_leaf(axis)
-        self._check_factor(parent, factor)
+        factor = self._check_factor(parent, factor)
         outer, inner = self._split(parent, factor, names)
         self._record("split", axis=parent.name, factor=factor, names=[outer.name, inner.name])
         return outer, inner
@@ -156,7 +157,8 @@ class Stage:
         """
         count = len(axes_and_factors) // 2
         axes, factors = axes_and_factors[:count], axes_and_factors[count:]
-        if not count or len(factors) != count or not all(isinstance(f, int) for f in factors):
+        plain = plain_integers(factors)
+        if not count or plain is None or len(plain) != count:
             raise ScheduleError(
                 f"tile of {self.name} is given {len(axes_and_factors)} arguments; "
                 f"it takes axes and then as many integer factors"
@@ -168,14 +170,14 @@ class Stage:
             raise ScheduleError(
                 f"tile of {self.name} is given {len(names)} names; it makes {2 * count} loops"
             )
-        for parent, factor in zip(parents, factors, strict=True):
+        for parent, factor in zip(parents, plain, strict=True):
             self._check_factor(parent, factor)
         named = [None] * count if names is None else list(zip(names[:count], names[count:], strict=True))
-        pairs = [self._split(p, int(f), n) for p, f, n in zip(parents, factors, named, strict=True)]  # type: ignore[arg-type]
+        pairs = [self._split(p, f, n) for p, f, n in zip(parents, plain, named, strict=True)]
         tiled = (*(outer for outer, _ in pairs), *(inner for _, inner in pairs))
         self._reorder(tiled)
         self._record(
-            "tile", axes=[p.name for p in parents], factors=list(factors), names=[v.name for v in tiled]
+            "tile", axes=[p.name for p in parents], factors=list(plain), names=[v.name for v in tiled]
         )
         return tiled
 
@@ -368,10 +370,12 @@ class Stage:
                 f"{weights.name} is no input that {self.name} alone reads; the host widens only such: "
                 f"merge groups before cache_read"
             )
-        if type(count) is not int or not 1 <= count <= groups.number:
+        merged = plain_integer(count)
+        if merged is None or not 1 <= merged <= groups.number:
             raise ScheduleError(
                 f"the number of groups to merge is {count!r}; {self.name} has {groups.number}"
             )
+        count = merged
         assert isinstance(weights, Tensor)
         inputs = IterVar(loop.name, count * groups.columns, "reduce")
         rest = (IterVar(f"i{d}", weights.shape[d]) for d in range(2, len(weights.shape)))
@@ -414,11 +418,13 @@ class Stage:
         schedule = self.schedule
         loop = self._free_leaf(axis)
         read_along(self.name, self.body, loop)
-        if type(block) is not int or not 1 <= block <= loop.extent:
+        rows = plain_integer(block)
+        if rows is None or not 1 <= rows <= loop.extent:
             raise ScheduleError(
                 f"the identity matrix for {self.name} has {block!r} rows; along {loop.name} it has 1 to "
                 f"{loop.extent}"
             )
+        block = rows
         axes = IterVar("i", block), IterVar("j", block)
         element = unit_element(axes)
         unit = Compute(schedule._fresh(name or "identity"), (block, block), "int8", axes, element).tensor
@@ -461,11 +467,8 @@ class Stage:
 
     # --- helpers ---------------------------------------------------------------------------------
 
-    def _check_factor(self, parent: IterVar, factor: object) -> None:
-        if isinstance(factor, bool) or not isinstance(factor, int) or factor < 1:
-            raise ScheduleError(
-                f"the factor for {parent.name} of {self.name} is {factor!r}; it must be a positive integer"
-            )
+    def _check_factor(self, parent: IterVar, factor: object) -> int:
+        return check_integer(f"the factor for {parent.name} of {self.name}", factor, error=ScheduleError)
 
     def _split(self, parent: IterVar, factor: int, names: tuple[str, str] | None) -> tuple[IterVar, IterVar]:
         first, second = names or (parent.name + "o", parent.name + "i")
@@ -717,7 +720,11 @@ def create_schedule(outputs: Tensor | Compute | Stage | Sequence[Tensor | Comput
         ScheduleError: an output is not computed, or names collide.
     """
     every = outputs if isinstance(outputs, Sequence) else [outputs]
-    tensors = [o if isinstance(o, Tensor) else o.tensor for o in every]
+    tensors = []
+    for output in every:
+        if not isinstance(output, Tensor | Compute | Placeholder | Stage):
+            raise ScheduleError(f"an output is {output!r}; it must be a tensor, as te.compute makes")
+        tensors.append(output if isinstance(output, Tensor) else output.tensor)
     for tensor in tensors:
         if not isinstance(tensor.op, Compute):
             raise ScheduleError(f"{tensor.name} is a placeholder; only what is computed can be scheduled")

@@ -1,8 +1,8 @@
 """Sliding windows: how many there are, and what of a padded input they see."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from accel.arguments import plain_integer, plain_integers
 from accel.compiler.expr import Condition, Const, Expr, Guarded, IterVar
 from accel.compiler.tensor import Tensor, compute
 from accel.errors import ShapeError
@@ -127,12 +127,8 @@ def pair(name: str, value: int | tuple[int, ...], least: int = 1) -> tuple[int, 
     Raises:
         ShapeError: neither, or one below ``least``.
     """
-    numbers = (value,) if type(value) is int else value
-    if (
-        not isinstance(numbers, Sequence)
-        or len(numbers) not in (1, 2)
-        or any(type(n) is not int or n < least for n in numbers)
-    ):
+    numbers = _integers(value, (1, 2), least)
+    if numbers is None:
         kind = "a positive integer" if least == 1 else f"an integer from {least} on"
         raise ShapeError(f"{name} is {_shown(value)}; it must be {kind} or two of them")
     return numbers[0], numbers[-1]
@@ -144,15 +140,18 @@ def sides(padding: int | tuple[int, ...]) -> tuple[int, int, int, int]:
     Raises:
         ShapeError: not 1, 2 or 4 integers, or one below zero.
     """
-    numbers = (padding,) if type(padding) is int else padding
-    if (
-        not isinstance(numbers, Sequence)
-        or len(numbers) not in (1, 2, 4)
-        or any(type(n) is not int or n < 0 for n in numbers)
-    ):
+    numbers = _integers(padding, (1, 2, 4), 0)
+    if numbers is None:
         raise ShapeError(f"padding is {_shown(padding)}; it must be 1, 2 or 4 integers, none negative")
-    top, left, bottom, right = (tuple(numbers) * 4)[:4]
+    top, left, bottom, right = (numbers * 4)[:4]
     return top, left, bottom, right
+
+
+def _integers(value: object, counts: tuple[int, ...], least: int) -> tuple[int, ...] | None:
+    """One number or several, as Python's own; None if they are not so many, or one is below ``least``."""
+    alone = plain_integer(value)
+    numbers = plain_integers(value) if alone is None else (alone,)
+    return numbers if numbers is not None and len(numbers) in counts and min(numbers) >= least else None
 
 
 def _shown(value: object) -> str:

@@ -34,6 +34,8 @@ def apply_steps(
     Raises:
         ScheduleError: a step that does not apply, with its number.
     """
+    if not isinstance(steps, Sequence):
+        raise ScheduleError(f"the steps are {steps!r}; they must be a list, as Schedule.steps is")
     context = _Context(schedule, find_intrinsic, find_scope)
     for number, step in enumerate(steps):
         if not isinstance(step, dict):
@@ -54,7 +56,7 @@ def with_threads(steps: Sequence[Step], threads: int) -> list[Step]:
     Raises:
         ScheduleError: no loop is bound, or one that no split has made.
     """
-    check_threads(threads)
+    threads = check_threads(threads)
     bound = {(step["stage"], step["axis"]) for step in steps if step["op"] == "bind"}
     changed: list[Step] = []
     found = set()

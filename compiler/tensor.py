@@ -12,7 +12,9 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
+from accel.arguments import plain_integers
 from accel.compiler.expr import (
     Cast,
     Condition,
@@ -32,12 +34,17 @@ from accel.compiler.expr import (
     walk,
 )
 from accel.compiler.linear import guarded_bounds
+from accel.config import DRAM_ADDRESS_BITS
 from accel.errors import ShapeError
 
 LARGEST_PRODUCT = 1 << 14
 """Magnitude of a product of two int8 values at most."""
 LONGEST_REDUCTION = (1 << 31) // LARGEST_PRODUCT - 1
 """Products of two int8 values that an int32 sum is sure to hold."""
+LONGEST_SUM = (1 << 31) // (1 << 7) - 1
+"""Int8 values that an int32 sum is sure to hold."""
+LARGEST_TENSOR = 1 << DRAM_ADDRESS_BITS
+"""Elements that have an address, if each is one byte."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,28 +135,38 @@ def check_name(name: str) -> str:
     Raises:
         ShapeError: otherwise.
     """
-    if not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ShapeError(f"the name is {name!r}; it must be an identifier")
     return name
 
 
 def check_shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """``shape`` if it is made of one or more positive integers.
+    """A shape of one or more positive integers, as Python's own.
 
     Raises:
-        ShapeError: otherwise.
+        ShapeError: it is none, or has more elements than there are addresses of bytes.
     """
-    sizes = tuple(shape)
-    if not sizes or any(isinstance(n, bool) or not hasattr(n, "__index__") or int(n) < 1 for n in sizes):
-        raise ShapeError(f"the shape of {name} is {sizes}; it must be one or more positive integers")
-    return tuple(int(n) for n in sizes)
+    sizes = plain_integers(shape)
+    if not sizes or min(sizes) < 1:
+        raise ShapeError(f"the shape of {name} is {_shown(shape)}; it must be one or more positive integers")
+    if prod(sizes) > LARGEST_TENSOR:
+        raise ShapeError(
+            f"{name} has {prod(sizes)} elements; DRAM's addresses of {DRAM_ADDRESS_BITS} bits reach "
+            f"{LARGEST_TENSOR} of one byte"
+        )
+    return sizes
+
+
+def _shown(values: object) -> str:
+    """For a message: a list as a tuple."""
+    return repr(tuple(values) if isinstance(values, list) else values)
 
 
 def placeholder(shape: Sequence[int], dtype: str = "int8", *, name: str = "placeholder") -> Tensor:
     """A tensor that is given when the program runs.
 
     Raises:
-        ShapeError: a size that is not positive, or an unknown dtype.
+        ShapeError: a size that is not positive, more elements than there are addresses, or an unknown dtype.
     """
     return Placeholder(check_name(name), check_shape(name, shape), check_dtype(dtype)).tensor
 
@@ -160,12 +177,17 @@ def reduce_axis(bounds: tuple[int, int], *, name: str = "k") -> IterVar:
     Raises:
         ShapeError: the bounds do not start at 0 or hold nothing.
     """
-    low, high = bounds
+    plain = plain_integers(bounds)
+    if plain is None or len(plain) != 2:
+        raise ShapeError(
+            f"the bounds of the reduce axis {name!r} are {_shown(bounds)}; they must be two integers"
+        )
+    low, high = plain
     if low != 0 or high < 1:
         raise ShapeError(
             f"the reduce axis {name!r} runs over {low}..{high}; it must start at 0 and not be empty"
         )
-    return IterVar(check_name(name), int(high), "reduce")
+    return IterVar(check_name(name), high, "reduce")
 
 
 def sum(value: Expr | int, axis: IterVar | Sequence[IterVar]) -> Expr:
@@ -174,7 +196,7 @@ def sum(value: Expr | int, axis: IterVar | Sequence[IterVar]) -> Expr:
     Raises:
         ShapeError: an axis is no reduce axis or stands twice, or there is none.
     """
-    axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)
+    axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
     for one in axes:
         if not isinstance(one, IterVar) or one.kind != "reduce":
             raise ShapeError(f"sum runs over {one!r}; it must be made by reduce_axis")
@@ -197,14 +219,8 @@ def pad(
     Raises:
         ShapeError: not one number per dimension, or a negative one.
     """
-    behind = before if after is None else after
     sizes = tensor.shape
-    for numbers in (before, behind):
-        if len(numbers) != len(sizes) or any(type(n) is not int or n < 0 for n in numbers):
-            raise ShapeError(
-                f"the padding of {tensor.name} is {tuple(numbers)}; "
-                f"it must be {len(sizes)} integers, none negative"
-            )
+    before, behind = (_padding(tensor, numbers) for numbers in (before, before if after is None else after))
 
     def body(*index: IterVar) -> Expr:
         conditions: list[Condition] = []
@@ -218,6 +234,16 @@ def pad(
 
     whole = tuple(a + n + b for a, n, b in zip(before, sizes, behind, strict=True))
     return compute(whole, body, name=name or f"{tensor.name}_pad")
+
+
+def _padding(tensor: Tensor, numbers: object) -> tuple[int, ...]:
+    plain = plain_integers(numbers)
+    if plain is None or len(plain) != len(tensor.shape) or min(plain) < 0:
+        raise ShapeError(
+            f"the padding of {tensor.name} is {_shown(numbers)}; "
+            f"it must be {len(tensor.shape)} integers, none negative"
+        )
+    return plain
 
 
 def _check_distinct(axes: Sequence[IterVar]) -> None:
@@ -242,10 +268,12 @@ def compute(
         dtype: of the elements; the expression is cast to it (int8 wraps). Default: the expression's own.
 
     Raises:
-        ShapeError: a sum inside another expression, an axis that is not bound, a sum of int8 products too
-            long for int32.
+        ShapeError: no function, a sum inside another expression, an axis that is not bound, a sum of int8
+            values or products too long for int32.
     """
     sizes = check_shape(name, shape)
+    if not callable(body):
+        raise ShapeError(f"the computation of {name} is {body!r}; it must be a function of the indices")
     axis = tuple(IterVar(n, size) for n, size in zip(_axis_names(body, len(sizes)), sizes, strict=True))
     expr = as_expr(body(*axis))
     if dtype is not None:
@@ -293,13 +321,18 @@ def check_compute(op: Compute) -> None:
             )
         _check_bounds(op, read, conditions)
     if outer is not None:
-        length = 1
-        for axis in outer.axes:
-            length *= axis.extent
-        if length > LONGEST_REDUCTION and all(read.dtype == "int8" for read in reads(outer.body)):
-            raise ShapeError(
-                f"{op.name} sums {length} products of int8 values; int32 is sure to hold {LONGEST_REDUCTION}"
-            )
+        length = prod(axis.extent for axis in outer.axes)
+        products = not isinstance(_unguarded(outer.body), Read)
+        longest = LONGEST_REDUCTION if products else LONGEST_SUM
+        if length > longest and all(read.dtype == "int8" for read in reads(outer.body)):
+            what = "products of int8 values" if products else "int8 values"
+            raise ShapeError(f"{op.name} sums {length} {what}; int32 is sure to hold {longest}")
+
+
+def _unguarded(expr: Expr) -> Expr:
+    while isinstance(expr, Guarded | Cast):
+        expr = expr.value
+    return expr
 
 
 def guarded_reads(

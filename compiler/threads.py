@@ -18,6 +18,7 @@ unit the turns come in the same order, as anonymous tokens need.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from accel.arguments import check_integer
 from accel.compiler.expr import Binary, Const, Expr, IterVar
 from accel.compiler.linear import bounds, simplify, variables
 from accel.compiler.nest import (
@@ -38,14 +39,13 @@ from accel.compiler.nest import (
 from accel.errors import ScheduleError
 
 
-def check_threads(threads: object) -> None:
-    """Refuse what is no number of virtual threads.
+def check_threads(threads: object) -> int:
+    """A number of virtual threads.
 
     Raises:
         ScheduleError: it is no positive integer.
     """
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ScheduleError(f"the number of virtual threads is {threads!r}; it must be a positive integer")
+    return check_integer("the number of virtual threads", threads, error=ScheduleError)
 
 
 def lower_threads(nest: Nest) -> Nest:

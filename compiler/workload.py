@@ -1,20 +1,22 @@
 """Common computations as tensor expressions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
+from accel.arguments import check_flag, check_integer
+from accel.compiler.data import expression_to_data
 from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr import Expr, IterVar, Read, reads
 from accel.compiler.mean import Mean
 from accel.compiler.tensor import Compute, Tensor, compute, placeholder, reduce_axis, reduction, sum
-from accel.errors import ShapeError
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Workload:
-    """A computation and how it came about.
+    """A computation and how it came about. Two are equal if they compute the same from the same arguments,
+    under the same names.
 
     Attributes:
         name: of the function that made it.
@@ -33,6 +35,21 @@ class Workload:
     epilogue: Epilogue | Mean
     parameters: dict[str, Any]
     residual: Tensor | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return self._as_data() == other._as_data() if isinstance(other, Workload) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.output.name, self.output.shape))
+
+    def _as_data(self) -> tuple[Any, ...]:
+        parts = (self.output, self.sums, self.bias, self.residual)
+        names = [None if tensor is None else tensor.name for tensor in parts]
+        return self.name, self.parameters, self.epilogue, names, expression_to_data([self.output])
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"Workload({self.name}: {arguments})"
 
     @property
     def axes(self) -> tuple[IterVar, ...]:
@@ -68,15 +85,13 @@ class Workload:
         return data, weights
 
 
-def check_sizes(**sizes: object) -> None:
-    """Refuse what is no size.
+def check_sizes(**sizes: object) -> tuple[int, ...]:
+    """Sizes, in order, as Python's own integers.
 
     Raises:
-        ShapeError: naming the size.
+        ShapeError: naming the one that is no positive integer.
     """
-    for name, size in sizes.items():
-        if type(size) is not int or size < 1:
-            raise ShapeError(f"{name} is {size!r}; it must be a positive integer")
+    return tuple(check_integer(name, size) for name, size in sizes.items())
 
 
 def gemm(
@@ -87,39 +102,35 @@ def gemm(
     transpose_a: bool = False,
     transpose_b: bool = False,
     bias: bool = False,
+    residual: bool = False,
     relu: bool = False,
     shift: int | None = None,
+    clip: tuple[int, int] | None = None,
 ) -> Workload:
-    """C = A @ B, int8 operands, int32 sums, int8 result.
+    """C = A @ B and an epilogue, int8 operands, int32 sums, int8 result.
 
     A is (M, K), or (K, M) with ``transpose_a``; B is (K, N), or (N, K) with ``transpose_b``. Without
-    ``shift`` and ``relu``, C holds the low 8 bits of the sum, ``bias`` added if there is one. With either,
-    in this order: plus bias, arithmetic shift right, ReLU, saturation to int8.
+    ``shift``, ``residual``, ``relu`` and ``clip``, C holds the low 8 bits of the sum, ``bias`` added if there
+    is one. With any, in this order: plus bias, arithmetic shift right, plus residual, ReLU, saturation.
 
     Args:
         M, N, K: sizes, at least 1.
         transpose_a, transpose_b: how the operands are stored.
         bias: add an int32 tensor ``bias`` of shape (N,).
-        relu: negative values become zero.
-        shift: 0..31.
+        residual: add an int8 tensor ``residual`` of the shape of C.
+        relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
 
     Raises:
-        ShapeError: a size or shift out of range, or K too long for int32 sums.
+        ShapeError: a size, flag, shift or clip out of range, or K too long for int32 sums.
     """
-    check_sizes(M=M, N=N, K=K)
-    epilogue = Epilogue(bias=bias, shift=shift, relu=relu)
+    M, N, K = check_sizes(M=M, N=N, K=K)
+    transpose_a = check_flag("transpose_a", transpose_a)
+    transpose_b = check_flag("transpose_b", transpose_b)
+    epilogue = Epilogue(bias=bias, shift=shift, residual=residual, relu=relu, clip=clip)
     A = placeholder((K, M) if transpose_a else (M, K), name="A")
     B = placeholder((N, K) if transpose_b else (K, N), name="B")
-    parameters = {
-        "M": M,
-        "N": N,
-        "K": K,
-        "transpose_a": transpose_a,
-        "transpose_b": transpose_b,
-        "bias": bias,
-        "relu": relu,
-        "shift": shift,
-    }
+    transposed = {"transpose_a": transpose_a, "transpose_b": transpose_b}
+    parameters = {"M": M, "N": N, "K": K} | transposed | epilogue.to_dict()
     return _product("gemm", "C", A, B, (transpose_a, transpose_b), epilogue, parameters)
 
 
@@ -146,9 +157,9 @@ def dense(
         relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
 
     Raises:
-        ShapeError: a size, shift or clip out of range, or IC too long for int32 sums.
+        ShapeError: a size, flag, shift or clip out of range, or IC too long for int32 sums.
     """
-    check_sizes(N=N, IC=IC, OC=OC)
+    N, IC, OC = check_sizes(N=N, IC=IC, OC=OC)
     epilogue = Epilogue(bias=bias, shift=shift, residual=residual, relu=relu, clip=clip)
     data, weight = placeholder((N, IC), name="data"), placeholder((OC, IC), name="weight")
     parameters = {"N": N, "IC": IC, "OC": OC} | epilogue.to_dict()
@@ -236,7 +247,8 @@ def sums_and_result(
     if after is None:
         sums = compute(shape, total, name=result, dtype="int8")
         return sums, sums
-    sums = compute(shape, total, name="S")
+    named = compute(shape, total, name=result).op  # what is refused bears the result's name
+    sums = replace(named, name="S").tensor
 
     @wraps(total)  # for the names of the axes
     def element(*at: IterVar) -> Expr:

@@ -42,6 +42,23 @@ def test_bytes_moved(result: Result) -> None:
     assert figures["store_bytes"] == 16 * 8
 
 
+def test_results_introduce_themselves_in_a_line(result: Result) -> None:
+    assert repr(result) == (
+        f"Result(sim on gemm8x8, {len(result.instructions)} instructions, {result.cycles} cycles, "
+        f"utilization {6 / (result.cycles or 0):.1%}, bound by latency, 0 mismatches; C int8[16, 8])"
+    )
+    untimed = gemm_program().run(backend="functional", check=False)
+    assert repr(untimed) == (
+        f"Result(functional on tiny, {len(untimed.instructions)} instructions, not compared; C int8[3, 9])"
+    )
+
+
+def test_results_are_equal_if_they_are_the_same(result: Result) -> None:
+    assert result == result  # arrays in it must not be asked
+    assert result != replace(result)
+    assert result in {result}
+
+
 def test_micro_ops_are_counted_as_executed(result: Result) -> None:
     """Six block products, and two accumulators set to zero."""
     assert result.to_dict()["uops"] == 6 + 2

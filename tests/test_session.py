@@ -222,7 +222,7 @@ def test_what_is_refused() -> None:
         Session("tiny", backend="simm")
     with refused(AccelError, "an engine is given with the backend 'sim'; it goes with 'rtl'"):
         Session("tiny", engine="pysim")
-    with refused(AccelError, "the seed is -1; it must not be negative"):
+    with refused(AccelError, "the seed is -1; it must be an integer from 0 on"):
         Session("tiny", seed=-1)
     session = Session("tiny")
     program = gemm_program()
@@ -237,7 +237,7 @@ def test_what_is_refused() -> None:
         Session("tiny").run(program, {"A": out})
     with refused(ShapeError, "a tensor is made of float64; it must be an int8 or int32 array"):
         session.tensor(np.zeros(3))
-    with refused(ShapeError, "a tensor is made of list; it must be an int8 or int32 array"):
+    with refused(ShapeError, "what a tensor is made of is a list; it must be an int8 or int32 array"):
         session.tensor([1])  # type: ignore[arg-type]
     other = gemm_program(config="gemm8x8")
     message = (
@@ -256,3 +256,26 @@ def test_a_window_that_is_full() -> None:
         kept += [session.run(program) for _ in range(9)]
     kept.clear()
     session.run(program)
+
+
+@pytest.mark.parametrize("backend", ["sim", "functional"])
+def test_a_closed_session_is_over(backend: str) -> None:
+    program = gemm_program()
+    values = np.ones((3, 5), np.int8)
+    with Session("tiny", backend=backend) as session:
+        given = session.tensor(values)
+        out = session.run(program, {"A": given})["C"]
+        found = out.numpy()
+    message = "the session is closed; open another, and take values by numpy() before close()"
+    for use in (
+        lambda: session.run(program),
+        lambda: session.tensor(values),
+        out.numpy,
+        out.reshape(-1).numpy,
+        given.numpy,
+    ):
+        with refused(AccelError, message):
+            use()
+    session.close()
+    assert found.shape == (3, 9)
+    assert session.results[0].mismatches == 0

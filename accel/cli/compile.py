@@ -138,6 +138,8 @@ def _program_options(command: F) -> F:
 @click.option("--transpose-a", is_flag=True, help="A is stored as (K, M).")
 @click.option("--transpose-b", is_flag=True, help="B is stored as (N, K).")
 @_epilogue_options("N")
+@_residual_option
+@_clip_option
 @_program_options
 def gemm(
     rows: int,
@@ -146,14 +148,16 @@ def gemm(
     transpose_a: bool,
     transpose_b: bool,
     bias: bool,
+    residual: bool,
     relu: bool,
     shift: int | None,
+    clip: tuple[int, int] | None,
     **common: Any,
 ) -> int:
     """C = A @ B on int8 operands, with int32 sums and an int8 result.
 
-    A is (M, K), B is (K, N). Without --shift and --relu, C holds the low 8 bits of the sums. With either:
-    plus bias, shift right, ReLU, saturation to -128..127, in this order.
+    A is (M, K), B is (K, N). Without --shift, --residual, --relu and --clip, C holds the low 8 bits of the
+    sums. With any: plus bias, shift right, plus residual, ReLU, saturation, in this order.
 
     Without --schedule, an analytical model of the machine chooses tiles, loop order and virtual threads;
     --explain shows what it compared. With --explain or --save-schedule, -o may be left out.
@@ -172,8 +176,10 @@ def gemm(
             transpose_a=transpose_a,
             transpose_b=transpose_b,
             bias=bias,
+            residual=residual,
             relu=relu,
             shift=shift,
+            clip=clip,
         ),
         **common,
     )

@@ -164,5 +164,5 @@ def test_a_layer_that_does_not_fit_is_named(accel: Shell, monkeypatch: pytest.Mo
         "small",
         "--config",
         "tiny",
-        message="L: S sums 1048576 products of int8 values; int32 is sure to hold 131071",
+        message="L: out sums 1048576 products of int8 values; int32 is sure to hold 131071",
     )

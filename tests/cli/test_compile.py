@@ -65,6 +65,8 @@ def test_json(accel: Shell) -> None:
         (["--transpose-b"], {"transpose_b": True}),
         (["--bias"], {"bias": True}),
         (["--relu"], {"relu": True}),
+        (["--clip=-3,100"], {"clip": (-3, 100)}),
+        (["--residual", "--shift", 3, "--clip", "0,9"], {"residual": True, "shift": 3, "clip": (0, 9)}),
         (["--shift", 0], {"shift": 0}),
         (["--shift", 31, "--bias", "--relu"], {"shift": 31, "bias": True, "relu": True}),
     ],

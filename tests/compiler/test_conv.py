@@ -230,7 +230,7 @@ def test_rows_that_nobody_reads_are_skipped() -> None:
         ({"clip": (0, 128)}, "clip is (0, 128); it must be two ascending integers in -128..127"),
         (
             {"IC": 20000},
-            "S sums 180000 products of int8 values; int32 is sure to hold 131071",
+            "out sums 180000 products of int8 values; int32 is sure to hold 131071",
         ),
     ],
 )

@@ -36,6 +36,28 @@ def test_a_declaration() -> None:
     assert te.decl_tensor_intrin(y.op, rule, name="mine").name == "mine"  # type: ignore[arg-type]
 
 
+def test_declarations_are_equal_if_what_they_say_is() -> None:
+    intrin = te.decl_tensor_intrin(y, rule)
+    again = te.decl_tensor_intrin(y, rule)
+    assert intrin is not again
+    assert (intrin, hash(intrin)) == (again, hash(again))
+    scopes = {w: "wgt_buffer"}
+    for other in (
+        te.decl_tensor_intrin(y, rule, name="mine"),
+        te.decl_tensor_intrin(y, rule, scopes=scopes),
+        te.decl_tensor_intrin(y, lambda i, o: (rule(i, o)[0], rule(i, o)[1], rule(i, o)[0])),
+        te.decl_tensor_intrin(z, rule, name="gemm8x8"),
+        accel.machine("tiny").gemm,
+        "gemm8x8",
+    ):
+        assert intrin != other
+    assert accel.machine("vta").gemm == accel.machine("vta", read_latency=5).gemm
+    assert accel.machine("vta").alu != accel.machine("tiny").alu
+    assert repr(intrin) == (
+        "TensorIntrin(gemm8x8: Tensor(y, (8, 8), int32) of Tensor(w, (8, 8), int8), Tensor(x, (8, 8), int8))"
+    )
+
+
 def test_inputs_stand_in_the_order_of_the_expression() -> None:
     assert te.decl_tensor_intrin(z, lambda inputs, outputs: te.hardware_intrin("f")).inputs == (x, w)
 

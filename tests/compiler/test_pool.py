@@ -14,7 +14,7 @@ from accel import te
 from accel.compiler.data import expression_from_data, expression_to_data
 from accel.compiler.default import candidates
 from accel.compiler.expr import INT32_MIN, Const, Guarded, maximum
-from accel.compiler.mean import Mean, is_mean, mean_of
+from accel.compiler.mean import SURE_MEAN, Mean, is_mean, mean_of
 from accel.config import Config
 from accel.errors import ScheduleError, ShapeError, TensorizeError
 from accel.isa import Alu, Gemm, Load, Loops, Memory
@@ -153,6 +153,33 @@ def test_means_that_there_are_no_factors_for() -> None:
     )
     with refused(ShapeError, message):
         mean_of([1, 300])
+
+
+@pytest.mark.parametrize("count", [65_537, 90_000, SURE_MEAN - 1, SURE_MEAN, 1 << 17])
+def test_means_of_very_many_values(count: int) -> None:
+    """Half of so many is more than an offset of 16 bits."""
+    mean = mean_of([count])
+    assert is_mean(count, mean.factors[count], mean.offset, mean.shift)
+    assert mean.offset in (0, 1, (1 << 15) - 1)
+
+
+def test_means_of_more_values_are_not_sure() -> None:
+    message = (
+        f"the mean of {SURE_MEAN + 1} values is not found to within 1 by an offset and a factor of 16 bits, "
+        f"with products that int32 holds; up to {SURE_MEAN} values it always is"
+    )
+    with refused(ShapeError, message):
+        mean_of([SURE_MEAN + 1])
+
+
+def test_a_mean_over_a_large_input() -> None:
+    workload = accel.global_avg_pool2d(1, 3, 257, 256)
+    data = np.random.default_rng(5).integers(-128, 128, (1, 3, 257, 256)).astype(np.int8)
+    data[0, 0], data[0, 1] = -128, 127
+    run = accel.build(workload, "vta").run({"data": data}, backend="functional")
+    assert run.mismatches == 0
+    exact = data.mean(axis=(2, 3), keepdims=True)
+    assert (np.abs(run.outputs["out"] - exact) <= 1).all()
 
 
 def test_a_mean_of_one_value_is_a_copy() -> None:

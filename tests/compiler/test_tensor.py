@@ -1,13 +1,14 @@
 """Tensor expressions: what they are made of, and what is refused where it is written."""
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import pytest
 
 from accel import te
 from accel.compiler.expr import Cast, Const, Expr, IterVar, Sum
-from accel.compiler.tensor import LONGEST_REDUCTION, Compute, check_compute, producers, reduction
+from accel.compiler.tensor import LONGEST_REDUCTION, LONGEST_SUM, Compute, check_compute, producers, reduction
 from accel.errors import ShapeError
 from tests.expect import refused
 
@@ -142,6 +143,30 @@ def test_sums_that_int32_may_not_hold() -> None:
     dot(LONGEST_REDUCTION)
     with refused(ShapeError, "C sums 131072 products of int8 values; int32 is sure to hold 131071"):
         dot(LONGEST_REDUCTION + 1)
+
+
+def test_sums_of_elements_that_int32_may_not_hold() -> None:
+    """The largest int8 value is 2**7 in magnitude; padding changes nothing."""
+    assert LONGEST_SUM * (1 << 7) < 1 << 31 <= (LONGEST_SUM + 1) * (1 << 7)
+
+    def total(length: int) -> te.Tensor:
+        P = te.pad(te.placeholder((length,), name="P"), [1])
+        n = te.reduce_axis((0, length))
+        return te.compute((1,), lambda y: te.sum(P[n], axis=n), name="C")
+
+    total(LONGEST_SUM)
+    with refused(ShapeError, "C sums 16777216 int8 values; int32 is sure to hold 16777215"):
+        total(LONGEST_SUM + 1)
+
+
+@pytest.mark.parametrize("shape", [(1 << 20, (1 << 20) + 1), (10**30,)])
+def test_tensors_that_have_no_addresses(shape: tuple[int, ...]) -> None:
+    message = f"A has {prod(shape)} elements; DRAM's addresses of 40 bits reach 1099511627776 of one byte"
+    with refused(ShapeError, message):
+        te.placeholder(shape, name="A")
+    with refused(ShapeError, message):
+        te.compute(shape, lambda *i: 0, name="A")
+    assert te.placeholder((1 << 20, 1 << 20), name="A").shape == (1 << 20, 1 << 20)
 
 
 def test_elements_have_the_tensors_dtype() -> None:

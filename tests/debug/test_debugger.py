@@ -289,5 +289,5 @@ def test_bad_input() -> None:
     count = len(program("gemm").instructions)
     with refused(AccelError, f"instruction {count} does not exist; the program has {count}"):
         Debugger(program("gemm")).instruction(count)
-    with refused(AccelError, "the seed is -1; it must not be negative"):
+    with refused(AccelError, "the seed is -1; it must be an integer from 0 on"):
         Debugger(program("gemm"), seed=-1)

@@ -1,0 +1,134 @@
+"""Arguments as callers give them, made plain: Python's integers and booleans, numpy's arrays, paths.
+
+An integer is what Python takes as an index, numpy's integers among them, but no boolean; a flag is a boolean,
+Python's or numpy's. Both come out as Python's own, so that what is made of them can be saved as JSON.
+"""
+
+import operator
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.errors import AccelError, ProgramError, ShapeError
+
+
+def plain_integer(value: object) -> int | None:
+    """An integer as Python's own, or None if it is none."""
+    if type(value) is int:  # by far most of them, and the quickest to tell
+        return value
+    if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:  # arrays have the method, and most of them no index
+        return None
+
+
+def plain_integers(values: object) -> tuple[int, ...] | None:
+    """A sequence of integers, as Python's own, or None if it is none."""
+    if not isinstance(values, Sequence) and not (isinstance(values, np.ndarray) and values.ndim == 1):
+        return None
+    numbers = tuple(map(plain_integer, values))
+    return None if None in numbers else tuple(n for n in numbers if n is not None)
+
+
+def check_integer(
+    name: str,
+    value: object,
+    *,
+    least: int = 1,
+    most: int | None = None,
+    error: type[AccelError] = ShapeError,
+) -> int:
+    """An integer in a range, as Python's own.
+
+    Args:
+        name: what the message calls it.
+        value: what is given.
+        least, most: its bounds; none above if ``most`` is not given.
+        error: what is raised.
+
+    Raises:
+        AccelError: of the kind ``error``; it is no integer or out of range.
+    """
+    number = plain_integer(value)
+    if number is None or number < least or (most is not None and number > most):
+        if most is not None:
+            right = f"in {least}..{most}"
+        else:
+            right = "a positive integer" if least == 1 else f"an integer from {least} on"
+        raise error(f"{name} is {value!r}; it must be {right}")
+    return number
+
+
+def check_flag(name: str, value: object) -> bool:
+    """A boolean, as Python's own.
+
+    Raises:
+        ShapeError: it is none.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ShapeError(f"{name} is {value!r}; it must be True or False")
+    return bool(value)
+
+
+def check_path(what: str, path: object) -> Path:
+    """A path.
+
+    Raises:
+        ProgramError: it is none, as the number of an open file.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise ProgramError(f"the path of the {what} is {path!r}; it must be a string or a path")
+    if "\0" in os.fsdecode(path):
+        raise ProgramError(f"the path of the {what} is {path!r}; it must have no zero byte")
+    return Path(path)
+
+
+def check_mapping(what: str, given: object) -> dict[str, Any]:
+    """What is given by name; nothing if it is None.
+
+    Raises:
+        ShapeError: it is no mapping.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise ShapeError(f"{what} are a {type(given).__name__}; they must be arrays by name, as in a dict")
+    return dict(given)
+
+
+def check_array(name: str, value: object, shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
+    """An array of a shape and dtype, as a plain one over the same memory.
+
+    Raises:
+        ShapeError: another type, dtype or shape, or a masked array.
+    """
+    array = plain_array(name, value, f"a numpy array of {dtype}{list(shape)}")
+    if array.dtype != np.dtype(dtype):
+        raise ShapeError(f"{name} has dtype {array.dtype}; it must be {dtype}")
+    if array.shape != shape:
+        raise ShapeError(f"{name} has shape {list(array.shape)}; it must be {list(shape)}")
+    return array
+
+
+def plain_array(name: str, value: object, right: str) -> npt.NDArray[Any]:
+    """An array as a plain one over the same memory.
+
+    Args:
+        name: what the message calls it.
+        value: what is given.
+        right: what it must be.
+
+    Raises:
+        ShapeError: it is no array, or a masked one.
+    """
+    if not isinstance(value, np.ndarray):
+        raise ShapeError(f"{name} is a {type(value).__name__}; it must be {right}")
+    if isinstance(value, np.ma.MaskedArray):
+        raise ShapeError(f"{name} is a masked array; fill in what is masked, as by filled(0)")
+    return np.asarray(value)
