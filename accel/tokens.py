@@ -78,6 +78,10 @@ class Unwritten:
         )
 
 
+PROVEN = "no deadlock, no race: proven"
+"""The summary of a report that is ``ok``."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TokenReport:
     """What the token check found; ``ok`` says that the program is proven right."""
@@ -100,6 +104,26 @@ class TokenReport:
     @property
     def ok(self) -> bool:
         return not (self.race_count or self.deadlock is not None or self.faults or self.unknown_uops)
+
+    @property
+    def verdict(self) -> str:
+        """``proven``, ``fault``, ``deadlock``, ``race`` or ``unknown``."""
+        if self.ok:
+            return "proven"
+        if self.faults:
+            return "fault"
+        if self.deadlock is not None:
+            return "deadlock"
+        return "race" if self.race_count else "unknown"
+
+    @property
+    def summary(self) -> str:
+        """The verdict, and the first reason for it, in a line."""
+        try:
+            self.raise_if_bad()
+        except ProgramFault as error:
+            return f"{self.verdict}: {str(error).removeprefix(f'{self.verdict}: ')}"
+        return PROVEN
 
     def raise_if_bad(self) -> None:
         """Raise what was found.

@@ -74,7 +74,7 @@ def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError],
         table.add_column(heading, justify="left" if heading in ("program", "verdict") else "right")
     for path, report in zip(found, reports, strict=True):
         if not isinstance(report, TokenReport):
-            table.add_row(program_name(path), "UNREADABLE", *["-"] * 4)
+            table.add_row(program_name(path), "unreadable", *["-"] * 4)
             continue
         unknown = undetermined(report)
         numbers = {
@@ -84,24 +84,13 @@ def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError],
             "unwritten_reads": report.unwritten_count,
         }
         cells = ("-" if key in unknown else f"{number:,}" for key, number in numbers.items())
-        table.add_row(program_name(path), verdict(report), *cells)
+        table.add_row(program_name(path), report.verdict, *cells)
     show(table)
     for path, report in zip(found, reports, strict=True):
         for remark in _remarks(report) if isinstance(report, TokenReport) else [str(report)]:
             show(f"{program_name(path)}: {remark}")
     show(f"{sum(proven)} of {len(reports)} proven")
     return 0 if ok else 1
-
-
-def verdict(report: TokenReport) -> str:
-    """A report in a word."""
-    if report.ok:
-        return "proven"
-    if report.faults:
-        return "FAULT"
-    if report.deadlock is not None:
-        return "DEADLOCK"
-    return "RACE" if report.race_count else "unknown"
 
 
 REPORT_KEYS = {
@@ -122,19 +111,6 @@ REPORT_KEYS = {
 """The keys of a report with ``--json``, in order, and their meanings."""
 
 
-PROVEN = "no deadlock, no race: proven"
-
-
-def in_a_line(report: TokenReport) -> str:
-    """What the check found, in a line."""
-    try:
-        report.raise_if_bad()
-    except ProgramFault as error:
-        found = verdict(report)
-        return f"{found}: {str(error).removeprefix(f'{found.lower()}: ')}"
-    return PROVEN
-
-
 def undetermined(report: TokenReport) -> dict[str, str]:
     """The keys of a report that the check could not determine, and why not."""
     if report.faults:
@@ -153,7 +129,7 @@ def report_dict(report: TokenReport | AccelError) -> dict[str, Any]:
     unknown = undetermined(report)
     values = {
         "ok": report.ok,
-        "verdict": verdict(report).lower(),
+        "verdict": report.verdict,
         "undetermined": list(unknown),
         "instructions": report.instructions,
         "races": report.race_count,

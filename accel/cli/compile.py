@@ -9,7 +9,6 @@ import click
 from click.core import ParameterSource
 from rich.console import RenderableType
 
-from accel.cli.check import PROVEN
 from accel.cli.common import (
     F,
     Group,
@@ -41,6 +40,7 @@ from accel.order import is_carrier
 from accel.program import Program, build
 from accel.result import SCHEMA_VERSION, error_dict
 from accel.schedules import load_steps, save_steps
+from accel.tokens import PROVEN
 
 
 @click.group(cls=Group, name="compile")

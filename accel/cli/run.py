@@ -7,7 +7,6 @@ import click
 from rich.table import Table
 
 from accel.cli.arrays import array_file, input_files, output_files, read_inputs
-from accel.cli.check import in_a_line
 from accel.cli.common import (
     backend_option,
     busy,
@@ -175,7 +174,7 @@ def print_result(program: Program, result: Result, tokens: TokenReport | None = 
     elif not program.has_expression:
         rows.append(("compared to numpy", "no: the program holds no tensor expression"))
     if tokens is not None:
-        rows.append(("tokens", in_a_line(tokens)))
+        rows.append(("tokens", tokens.summary))
     rows.append(("packing, simulation", f"{result.pack_seconds:.3f} s, {result.simulate_seconds:.3f} s"))
     show(figures_table(rows))
     if result.stalls is not None and result.cycles:

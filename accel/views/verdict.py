@@ -54,20 +54,7 @@ def _wait(scene: Scene, one: Waiting) -> str:
 def _tokens(scene: Scene) -> list[Row]:
     """The token check, which concerns the program whatever this run did."""
     report = as_program(scene.image).check()
-    if report.ok:
-        found = [("tokens", "proven: neither deadlock nor race, whatever the timing", True)]
-    elif report.faults:
-        index, fault = report.faults[0]
-        found = [("tokens", f"nothing is proven: instruction {index}: {fault.message}", False)]
-    elif report.deadlock is not None:
-        found = [("tokens", "deadlock, whatever the timing", False)]
-    elif report.races:
-        more = f" ({report.race_count - 1:,} more)" if report.race_count > 1 else ""
-        found = [("tokens", f"race: {report.races[0]}{more}", False)]
-    else:
-        index = report.unknown_uops[0]
-        text = f"unknown: only the run can tell which micro-ops instruction {index} runs"
-        found = [("tokens", text, False)]
+    found = [("tokens", report.summary, report.ok)]
     left = ", ".join(f"{report.left_over[c]} {c.label}" for c in Counter if report.left_over[c])
     if left and report.deadlock is None and not report.faults:
         found.append(("tokens left over", f"{left}; legal, and the next run starts with them", True))

@@ -193,9 +193,9 @@ def test_several_programs_in_a_table(accel: Shell) -> None:
     lines = accel("check", ".", code=1).text.splitlines()
     assert [line.split() for line in lines[1:7]] == [
         ["left", "proven", "2", "0", "1", "0"],
-        ["race", "RACE", "4", "1", "0", "2"],
-        ["stuck", "DEADLOCK", "2", "0", "0", "0"],
-        ["t", "FAULT", "2", "-", "-", "-"],
+        ["race", "race", "4", "1", "0", "2"],
+        ["stuck", "deadlock", "2", "0", "0", "0"],
+        ["t", "fault", "2", "-", "-", "-"],
         ["v", "proven", "5", "0", "0", "0"],
         ["what", "unknown", "2", "-", "0", "-"],
     ]
@@ -234,7 +234,7 @@ def test_a_file_that_cannot_be_read_keeps_nobody_from_the_others(
     right.rename("folder/right.accel")
     Path("folder/wrong.accel").write_bytes(b"text")
     shown = accel("check", "folder", code=1).text
-    assert "UNREADABLE" in shown
+    assert "unreadable" in shown
     assert shown.endswith("1 of 2 proven\n")
     programs = accel("check", "folder", "--json", code=1).json["programs"]
     assert [program["ok"] for program in programs] == [True, False]

@@ -139,7 +139,7 @@ def test_no_check(accel: Shell, wrong: Path) -> None:
         (
             [Load(memory=Memory.INP, **ROW), Load(memory=Memory.UOP, **ROW), Gemm(uop_end=1)],
             [],
-            "RACE: instruction 0 writes and instruction 2 reads inp elements 0..0, and no token orders them",
+            "race: instruction 0 writes and instruction 2 reads inp elements 0..0, and no token orders them",
         ),
         (
             [
@@ -149,7 +149,7 @@ def test_no_check(accel: Shell, wrong: Path) -> None:
                 *[Gemm(pop_prev=True)] * 2,
             ],
             ["--set", "token_bits=1"],
-            "FAULT: instruction 4: up to 2 tokens from load to compute may be waiting at once; "
+            "fault: instruction 4: up to 2 tokens from load to compute may be waiting at once; "
             "a counter of token_bits=1 holds 1",
         ),
         (

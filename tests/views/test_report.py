@@ -211,9 +211,9 @@ def test_a_wrong_result_is_said_to_be_wrong() -> None:
 @pytest.mark.parametrize(
     ("name", "mark", "text"),
     [
-        ("gemm.s", "good", "proven: neither deadlock nor race, whatever the timing"),
+        ("gemm.s", "good", "no deadlock, no race: proven"),
         ("order_race.s", "bad", "race: instruction 0 writes and instruction 1 reads inp elements"),
-        ("order_of_micro_ops_that_were_stored.s", "bad", "unknown: only the run can tell which micro-ops"),
+        ("order_of_micro_ops_that_were_stored.s", "bad", "unknown: instruction "),
         ("tokens_on_every_kind.s", "good", "3 compute to load, 2 compute to store; legal"),
     ],
 )
