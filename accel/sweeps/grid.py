@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from accel.arguments import check_integer
 from accel.compiler.default import Tile
 from accel.config import SPECS
 from accel.errors import AccelError, SweepError, nearest
@@ -215,6 +216,4 @@ def _tile(values: Mapping[str, Any]) -> Tile:
 
 def _count(name: str, values: Mapping[str, Any]) -> int | None:
     value = values.get(name)
-    if value is not None and (type(value) is not int or value < 1):
-        raise SweepError(f"{name} is {value!r}; it must be a positive integer")
-    return value
+    return None if value is None else check_integer(name, value, error=SweepError)

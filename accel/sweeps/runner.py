@@ -4,6 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from accel.arguments import check_integer
 from accel.compiler.workload import Workload
 from accel.errors import SweepError, nearest
 from accel.sweeps.executors import EXECUTORS, here, in_processes, on_dask
@@ -112,13 +115,13 @@ def sweep(
         workloads: what is compiled.
         seed: of the inputs.
         journal, jobs, executor, progress: see :func:`run_sweep`.
-        grid: values, or lists of values whose every combination is measured: ``config``, ``vthreads``,
-            ``tile_m``, ``tile_n``, ``step_k``, and every configuration field. In ``run`` timing fields that
-            are set for the run only; the schedule is then made without knowing them. In ``zip`` lists that
-            advance together.
+        grid: values, or sequences or arrays of values whose every combination is measured: ``config``,
+            ``vthreads``, ``tile_m``, ``tile_n``, ``step_k``, and every configuration field. In ``run`` timing
+            fields that are set for the run only; the schedule is then made without knowing them. In ``zip``
+            lists that advance together.
 
     Raises:
-        SweepError: an unknown key of the grid.
+        SweepError: an unknown key of the grid, or a bad seed.
         ConfigError, ScheduleError: a value that cannot be.
 
     Example:
@@ -126,8 +129,20 @@ def sweep(
     """
     every = [workloads] if isinstance(workloads, Workload) else list(workloads)
     tables: list[Mapping[str, Any]] = [{"name": one.name, **one.parameters} for one in every]
-    spec = Spec(
-        name="sweep", title="sweep", points=tuple(points([dict(t) for t in tables], [grid], seed=seed))
-    )
+    seed = check_integer("seed", seed, least=0, error=SweepError)
+    grids = [{name: _lists(values) for name, values in grid.items()}]
+    found = points([dict(t) for t in tables], grids, seed=seed)
+    spec = Spec(name="sweep", title="sweep", points=tuple(found))
     path = None if journal is None else Path(journal)
     return run_sweep(spec, journal=path, jobs=jobs, executor=executor, progress=progress)
+
+
+def _lists(values: Any) -> Any:
+    """Sequences and arrays as lists, which are a grid's axes, with Python's own numbers in them."""
+    if isinstance(values, Mapping):
+        return {name: _lists(one) for name, one in values.items()}
+    if isinstance(values, np.ndarray | np.generic):
+        return values.tolist()
+    if isinstance(values, Sequence) and not isinstance(values, str):
+        return [_lists(one) for one in values]
+    return values

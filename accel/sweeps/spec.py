@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from accel.arguments import check_integer
 from accel.errors import SweepError, nearest
 from accel.sweeps.grid import RUN, flatten, knobs, points
 from accel.sweeps.plots import Plot, make_plot
@@ -85,9 +86,7 @@ def make_spec(
     grids = _tables(data, "grid") or [{}]
     for key, values in (vary or {}).items():
         _replace(key, list(values), workloads, grids)
-    seed = data.get("seed", 0)
-    if type(seed) is not int or seed < 0:
-        raise SweepError(f"seed is {seed!r}; it must be an integer that is not negative")
+    seed = check_integer("seed", data.get("seed", 0), least=0, error=SweepError)
     return Spec(
         name=name,
         title=str(data.get("title", name)),

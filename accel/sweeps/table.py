@@ -17,7 +17,7 @@ _SHOWN = ("cycles", "utilization", "traffic_bytes", "error")
 """Figures that the short form shows."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table:
     """Rows with the same columns; what does not apply is None.
 
@@ -42,6 +42,9 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<Table of {len(self)} rows, {len(self.columns)} columns>"
 
     @property
     def columns(self) -> list[str]:

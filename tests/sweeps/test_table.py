@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import accel
@@ -35,6 +36,21 @@ def test_figures_are_those_of_the_run(table: Table) -> None:
         assert row["utilization"] / row["roof_utilization"] == pytest.approx(result.roofline_fraction)
         assert row["intensity"] == pytest.approx(32 * 24 * 40 / (32 * 40 + 40 * 24))
         assert row["compulsory_bytes"] == 32 * 40 + 40 * 24 + 32 * 24
+
+
+def test_axes_are_sequences_of_any_kind(table: Table) -> None:
+    """Numbers of numpy's come out as Python's."""
+    workload = accel.gemm(32, 24, 40, shift=6)
+    again = accel.sweep(
+        workload, seed=np.int64(0), vthreads=range(1, 3), run={"read_latency": np.array([4, 400])}
+    )
+    assert repr(again) == repr(table) == f"<Table of 4 rows, {len(table.columns)} columns>"
+    for name in table.columns:
+        if not name.endswith("seconds"):
+            assert again.column(name) == table.column(name)
+            assert list(map(type, again.column(name))) == list(map(type, table.column(name)))
+    with pytest.raises(SweepError, match="seed is 1.5; it must be an integer from 0 on"):
+        accel.sweep(workload, seed=1.5)
 
 
 def test_every_setting_is_a_column(table: Table) -> None:
