@@ -49,7 +49,7 @@ def test_axes_are_sequences_of_any_kind(table: Table) -> None:
         if not name.endswith("seconds"):
             assert again.column(name) == table.column(name)
             assert list(map(type, again.column(name))) == list(map(type, table.column(name)))
-    with pytest.raises(SweepError, match="seed is 1.5; it must be an integer from 0 on"):
+    with pytest.raises(SweepError, match=r"seed is 1\.5; it must be an integer from 0 on"):
         accel.sweep(workload, seed=1.5)
 
 
