@@ -80,9 +80,11 @@ def test_what_stops_the_machine_fails_the_vector(tmp_path: Path) -> None:
     assert done.figures["error"]["cause"] == "no-finish"
 
 
-@pytest.mark.parametrize("limit", [{"max_uops": 0}, {"max_cycles": 20, "backend": "sim"}])
+@pytest.mark.parametrize("limit", [{"max_uops": 1}, {"max_cycles": 20, "backend": "sim"}])
 def test_limits_fail_the_vector(limit: dict[str, Any], tmp_path: Path) -> None:
-    done = run(write_vector(tmp_path / "v"), **limit)
+    load_uop, load_acc, alu, *rest = program()
+    twice = [load_uop, load_acc, replace(alu, iter_out=2), *rest]
+    done = run(write_vector(tmp_path / "v", insn=encode(twice, CONFIG)), **limit)
     assert not done.passed
     assert done.error is not None
     assert "max_" in done.error

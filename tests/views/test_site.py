@@ -19,8 +19,6 @@ _BROKEN = """[...document.querySelectorAll('td:nth-child(2)')].filter(
 
 @pytest.mark.browser
 def test_tables_of_networks_fit(tmp_path: Path, opened: Callable[..., Any]) -> None:
-    for name in ("sphinx", "furo", "myst_parser"):
-        pytest.importorskip(name)
     settings = ("extensions=myst_parser", "root_doc=mobilenet")
     options = [word for setting in settings for word in ("-D", setting)]
     command = [sys.executable, "-m", "sphinx", "-Q", "-c", str(DOCS), *options]
