@@ -123,7 +123,12 @@ def on_dask(
     try:
         if scheduler is None:
             cluster = LocalCluster(
-                n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+                n_workers=jobs,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address="127.0.0.1:0",  # any port: None would be the same for all clusters
+                scheduler_kwargs={"dashboard": False},
+                silence_logs=50,
             )
         client = Client(scheduler if cluster is None else cluster, timeout=timeout)
     except OSError as error:

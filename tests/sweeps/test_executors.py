@@ -2,9 +2,11 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,16 @@ def test_dask_outlives_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(table) == 8
     assert table.column("cycles") == alone.column("cycles")
     assert len(journal.read_text().splitlines()) == 8
+
+
+def test_clusters_share_a_machine() -> None:
+    """Dask's own choice of a port is the same for all of them."""
+    pytest.importorskip("distributed")
+    with socket.socket() as another:
+        with suppress(OSError):  # there is one already
+            another.bind(("", 8787))
+            another.listen()
+        assert list(on_dask(work.double, [("", 1)], 1)) == [(0, 2)]
 
 
 def test_a_cluster_that_is_not_there_is_said() -> None:
