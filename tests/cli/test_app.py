@@ -135,7 +135,7 @@ def test_ctrl_c_ends_with_130() -> None:
         assert running.stderr is not None
         running.stdout.readline()  # it is at work
         running.send_signal(signal.SIGINT)
-        assert running.wait(timeout=30) == 130
+        assert running.wait(timeout=120) == 130
         assert running.stderr.read() == b""
 
 
@@ -153,7 +153,7 @@ def test_a_reader_may_leave(accel: Shell) -> None:
         assert running.stdout.readline() == b".config tiny\n"
         running.stdout.close()
         assert running.stderr.read() == b""
-        assert running.wait(timeout=30) == 0
+        assert running.wait(timeout=120) == 0
 
 
 def test_a_fault_is_told_though_the_reader_has_left(accel: Shell) -> None:

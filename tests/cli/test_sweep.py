@@ -169,7 +169,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path: Path) -> None:
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (130, b"", b"")
     done = len(journal.read_bytes().splitlines())
     assert 5 < done < 398

@@ -87,7 +87,7 @@ def test_workers_end_with_who_started_them(how: signal.Signals, tmp_path: Path) 
     process = subprocess.Popen([sys.executable, script, seen], stderr=subprocess.DEVNULL)
     _until(lambda: len(list(seen.iterdir())) == 2)
     process.send_signal(how)
-    process.wait(timeout=20)
+    process.wait(timeout=120)
     workers = [int(path.name) for path in seen.iterdir()]
     _until(lambda: not any(_alive(pid) for pid in workers))
 

@@ -35,7 +35,7 @@ def opened(chromium: Any) -> Iterator[Callable[..., Any]]:
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda asked: asked.url.startswith("http") and complaints.append(asked.url))
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         page.goto(path.as_uri())
         pages.append(page)
         return page
