@@ -23,7 +23,7 @@ from accel.hw.engines.driver import Contents, Engine, Progress
 from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.image import Image
 from accel.isa import Finish, Instruction, Load, Loops, Memory, Store, Unit, encode
-from accel.order import Counter, Stepper, explain_deadlock, pushes
+from accel.order import Counter, explain_deadlock, pushes, stuck
 from accel.scenario import NO_TOKENS, Tokens
 from accel.sim.functional.executor import uop_limit_fault
 from accel.sim.functional.scratchpads import Scratchpads
@@ -171,10 +171,7 @@ def _message(run: HardwareRun, instructions: Sequence[Instruction], tokens: Toke
     if run.cause is Cause.LIMIT:
         return f"the run takes more than {max_cycles} cycles (max_cycles)"
     if run.cause is Cause.DEADLOCK:
-        stepper = Stepper(instructions, run.config, tokens=tokens)
-        while (index := stepper.first()) is not None:
-            stepper.run(index)
-        return explain_deadlock(stepper.waiting())
+        return explain_deadlock(stuck(instructions, run.config, tokens))
     if run.index >= len(instructions):
         return EMPTY_PROGRAM.message
     instruction = instructions[run.index]

@@ -230,6 +230,14 @@ def deadlock_place(waiting: Sequence[Waiting]) -> tuple[Unit, int]:
     return (Unit.FETCH, 0) if first is None else (first.unit, first.index)
 
 
+def stuck(instructions: Sequence[Instruction], config: Config, tokens: Sequence[int]) -> list[Waiting]:
+    """Who waits for which token when a program with these tokens at its start can go no further."""
+    stepper = Stepper(instructions, config, tokens=tokens)
+    while (index := stepper.first()) is not None:
+        stepper.run(index)
+    return stepper.waiting()
+
+
 def explain_deadlock(waiting: Sequence[Waiting]) -> str:
     """The deadlock in words, one clause per unit that waits."""
     if not waiting:

@@ -165,7 +165,11 @@ class Program(Image):
     # --- checking and running ------------------------------------------------------------------------
 
     def check(self) -> TokenReport:
-        """Prove or refute that the program neither deadlocks nor races, before it runs."""
+        """Prove or refute that the program neither deadlocks nor races, before it runs; once is enough."""
+        return self._report
+
+    @cached_property
+    def _report(self) -> TokenReport:
         base = self.config.mem_base
         span = (base + self.code_offset, base + self.code_offset + len(self.code))
         return check_tokens(

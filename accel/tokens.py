@@ -117,6 +117,11 @@ class TokenReport:
         return "race" if self.race_count else "unknown"
 
     @property
+    def leftovers(self) -> str:
+        """The tokens left over by counter, in words; nothing if there are none."""
+        return ", ".join(f"{self.left_over[c]} {c.label}" for c in Counter if self.left_over[c])
+
+    @property
     def summary(self) -> str:
         """The verdict, and the first reason for it, in a line."""
         try:

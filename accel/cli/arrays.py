@@ -1,6 +1,7 @@
 """Arrays in .npy files, as commands take and write them."""
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +42,13 @@ def output_files(texts: tuple[str, ...]) -> dict[str, Path]:
     return found
 
 
-def read_inputs(texts: tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of ``--input NAME=FILE.npy`` arguments.
+def read_arrays(files: Mapping[str, Path]) -> dict[str, npt.NDArray[Any]]:
+    """The arrays in files, as :func:`input_files` gives them.
 
     Raises:
-        AccelError: as :func:`input_files`.
         ProgramError: one cannot be read.
     """
-    return {name: read_array(name, str(path)) for name, path in input_files(texts).items()}
+    return {name: read_array(name, str(path)) for name, path in files.items()}
 
 
 def read_array(name: str, path: str) -> npt.NDArray[Any]:

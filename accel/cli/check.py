@@ -155,17 +155,12 @@ def _remarks(report: TokenReport) -> list[str]:
         report.raise_if_bad()
     except ProgramFault as error:
         remarks.append(str(error))
-    left = _left_over(report)
-    if left and "left_over" not in undetermined(report):
-        remarks.append(f"tokens left over: {left}")
+    if report.leftovers and "left_over" not in undetermined(report):
+        remarks.append(f"tokens left over: {report.leftovers}")
     if report.unwritten:
         more = f" ({report.unwritten_count - 1} more)" if report.unwritten_count > 1 else ""
         remarks.append(f"{report.unwritten[0]}{more}")
     return remarks
-
-
-def _left_over(report: TokenReport) -> str:
-    return ", ".join(f"{report.left_over[c]} {c.label}" for c in Counter if report.left_over[c])
 
 
 def _rows(report: TokenReport) -> list[tuple[str, str]]:
@@ -185,7 +180,7 @@ def _rows(report: TokenReport) -> list[tuple[str, str]]:
         ("deadlock", told("deadlock", "" if report.deadlock is None else "yes")),
         ("races", counted("races", report.race_count)),
         ("most tokens at once", told("peak", ", ".join(f"{report.peak[c]} {c.label}" for c in Counter))),
-        ("tokens left over", told("left_over", _left_over(report))),
+        ("tokens left over", told("left_over", report.leftovers)),
         ("reads of what nothing wrote", counted("unwritten_reads", report.unwritten_count)),
     ]
     rows += [("fault", f"instruction {index}: {fault.message}") for index, fault in report.faults]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from accel.cli.arrays import read_inputs
+from accel.cli.arrays import input_files, read_arrays
 from accel.cli.common import (
     busy,
     check_name,
@@ -71,7 +71,7 @@ def debug(
     """
     check_name("backend", backend, SIMULATORS)
     program = load_program(file, settings, serial=serial)
-    arrays = read_inputs(inputs)
+    arrays = read_arrays(input_files(inputs))
     lines = _lines(script)
     with busy("running"):
         debugger = Debugger(

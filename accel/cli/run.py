@@ -6,7 +6,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from accel.cli.arrays import array_file, input_files, output_files, read_inputs
+from accel.cli.arrays import array_file, input_files, output_files, read_arrays
 from accel.cli.common import (
     backend_option,
     busy,
@@ -86,7 +86,8 @@ def run(
     if serial and backend == "functional":
         raise AccelError("--serial is given with the backend 'functional', which has no time; sim and rtl do")
     program = load_program(file, settings, serial=serial)
-    arrays = read_inputs(inputs)
+    sources = input_files(inputs)
+    arrays = read_arrays(sources)
     targets = output_files(outputs)
     names = [t.name for t in program.tensors if t.role == "output"]
     for name in targets:
@@ -104,7 +105,7 @@ def run(
         {f"--output {name}": path for name, path in targets.items()}
         | given({"--wave": wave})
         | pictures.targets,
-        program_files(file) | {f"--input {name}": path for name, path in input_files(inputs).items()},
+        program_files(file) | {f"--input {name}": path for name, path in sources.items()},
     )
     try:
         with busy("running") as note:

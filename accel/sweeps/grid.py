@@ -43,9 +43,10 @@ def points(
         folder: what schedule files are relative to.
 
     Raises:
-        SweepError: an unknown key.
+        SweepError: an unknown key, or a bad seed.
         ConfigError, ProgramError, ScheduleError, ShapeError: a value that cannot be.
     """
+    seed = check_integer("seed", seed, least=0, error=SweepError)
     found: dict[Point, None] = {}
     for table in workloads:
         for workload in expand(_with_tuples(table)):

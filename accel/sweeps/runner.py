@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from accel.arguments import check_integer
 from accel.compiler.workload import Workload
 from accel.errors import SweepError, nearest
 from accel.sweeps.executors import EXECUTORS, here, in_processes, on_dask
@@ -129,7 +128,6 @@ def sweep(
     """
     every = [workloads] if isinstance(workloads, Workload) else list(workloads)
     tables: list[Mapping[str, Any]] = [{"name": one.name, **one.parameters} for one in every]
-    seed = check_integer("seed", seed, least=0, error=SweepError)
     grids = [{name: _lists(values) for name, values in grid.items()}]
     found = points([dict(t) for t in tables], grids, seed=seed)
     spec = Spec(name="sweep", title="sweep", points=tuple(found))

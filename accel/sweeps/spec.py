@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accel.arguments import check_integer
 from accel.errors import SweepError, nearest
 from accel.sweeps.grid import RUN, flatten, knobs, points
 from accel.sweeps.plots import Plot, make_plot
@@ -86,11 +85,10 @@ def make_spec(
     grids = _tables(data, "grid") or [{}]
     for key, values in (vary or {}).items():
         _replace(key, list(values), workloads, grids)
-    seed = check_integer("seed", data.get("seed", 0), least=0, error=SweepError)
     return Spec(
         name=name,
         title=str(data.get("title", name)),
-        points=tuple(points(workloads, grids, seed=seed, folder=folder)),
+        points=tuple(points(workloads, grids, seed=data.get("seed", 0), folder=folder)),
         plots=tuple(make_plot(table) for table in _tables(data, "plot")),
     )
 

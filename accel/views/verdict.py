@@ -1,7 +1,7 @@
 """How a run ended and what is known of its tokens, in words."""
 
 from accel.faults import Cause
-from accel.order import Counter, Stepper, Waiting
+from accel.order import Waiting, stuck
 from accel.program import as_program
 from accel.views.scene import Scene
 
@@ -22,7 +22,8 @@ def rows(scene: Scene) -> list[Row]:
         if error.index is not None and error.index < len(scene.names):
             found.append(("instruction", f"#{error.index} {scene.names[error.index]}", False))
         if error.cause is Cause.DEADLOCK:
-            found += [("waits", _wait(scene, one), False) for one in waiting(scene)]
+            waiting = stuck(scene.instructions, scene.image.config, scene.image.start.tokens)
+            found += [("waits", _wait(scene, one), False) for one in waiting]
     return found + _tokens(scene)
 
 
@@ -33,14 +34,6 @@ def stopped(scene: Scene) -> str:
         return ""
     cause = error.cause.label if isinstance(error.cause, Cause) else "error"
     return cause if error.index is None else f"{cause} at instruction {error.index}"
-
-
-def waiting(scene: Scene) -> list[Waiting]:
-    """Who waits for which token when nothing can go on."""
-    stepper = Stepper(scene.instructions, scene.image.config, tokens=scene.image.start.tokens)
-    while (index := stepper.first()) is not None:
-        stepper.run(index)
-    return stepper.waiting()
 
 
 def _wait(scene: Scene, one: Waiting) -> str:
@@ -55,9 +48,9 @@ def _tokens(scene: Scene) -> list[Row]:
     """The token check, which concerns the program whatever this run did."""
     report = as_program(scene.image).check()
     found = [("tokens", report.summary, report.ok)]
-    left = ", ".join(f"{report.left_over[c]} {c.label}" for c in Counter if report.left_over[c])
-    if left and report.deadlock is None and not report.faults:
-        found.append(("tokens left over", f"{left}; legal, and the next run starts with them", True))
+    if report.leftovers and report.deadlock is None and not report.faults:
+        text = f"{report.leftovers}; legal, and the next run starts with them"
+        found.append(("tokens left over", text, True))
     if report.unwritten:
         more = f" ({report.unwritten_count - 1:,} more)" if report.unwritten_count > 1 else ""
         found.append(("reads of what nothing wrote", f"{report.unwritten[0]}{more}", True))

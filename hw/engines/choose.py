@@ -6,7 +6,7 @@ from pathlib import Path
 from accel.config import Config
 from accel.errors import EngineError, ProgramError, nearest
 from accel.hw.engines.driver import Engine
-from accel.hw.engines.waves import write_save_file
+from accel.hw.engines.waves import discard, write_save_file
 
 
 def _pysim(config: Config, optimize: int, wave: Path | None) -> Engine:
@@ -69,6 +69,6 @@ def open_engine(
             write_save_file(wave, name, config)
         except ProgramError:
             engine.close()
-            wave.unlink()
+            discard(wave)
             raise
     return engine

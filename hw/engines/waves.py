@@ -25,12 +25,17 @@ def lost_wave(wave: Path, error: int) -> ProgramError:
     """The error of a wave file that could not be written whole; what there is of it is deleted.
 
     Args:
-        wave: the file; a device or a pipe is left alone.
+        wave: the file.
         error: an ``errno``; 0 if it is not known.
     """
+    discard(wave)
+    return unwritable(wave, os.strerror(error) if error else "not all of it found room")
+
+
+def discard(wave: Path) -> None:
+    """Delete a wave file that is of no use; a device or a pipe is left alone."""
     if wave.is_file():
         wave.unlink()
-    return unwritable(wave, os.strerror(error) if error else "not all of it found room")
 
 
 def is_whole(wave: Path) -> bool:

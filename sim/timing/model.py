@@ -10,7 +10,7 @@ from accel.config import Config
 from accel.events import Event, EventKind, UnitCycles
 from accel.faults import Cause, Fault, instruction_faults
 from accel.isa import Instruction, Unit
-from accel.order import Stepper, deadlock_place, explain_deadlock
+from accel.order import deadlock_place, explain_deadlock, stuck
 from accel.sim.timing.compute import ComputeUnit
 from accel.sim.timing.engine import Engine, Stop
 from accel.sim.timing.fetch import Fetch
@@ -176,10 +176,7 @@ def _deadlock(
     instructions: Sequence[Instruction], config: Config, tokens: tuple[int, int, int, int], last_cycle: int
 ) -> Stop:
     """The deadlock in words, found again by the token machine, which knows who could push."""
-    stepper = Stepper(instructions, config, tokens=tokens)
-    while (index := stepper.first()) is not None:
-        stepper.run(index)
-    waiting = stepper.waiting()
+    waiting = stuck(instructions, config, tokens)
     fault = Fault(cause=Cause.DEADLOCK, message=explain_deadlock(waiting))
     unit, index = deadlock_place(waiting)
     return Stop(last_cycle + 1, unit, index, fault)
