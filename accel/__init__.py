@@ -1,12 +1,7 @@
 """accel: an open tensor accelerator. Compile loop nests onto it, check, simulate, measure."""
 
 from accel import te
-from accel.compiler.conv import conv2d
-from accel.compiler.conv_transpose import conv2d_transpose
-from accel.compiler.pool import avg_pool2d, global_avg_pool2d, max_pool2d
-from accel.compiler.workload import Workload, dense, gemm
-from accel.config import Config
-from accel.errors import (
+from accel.base.errors import (
     AccelError,
     ConfigError,
     DeadlockError,
@@ -21,6 +16,12 @@ from accel.errors import (
     SweepError,
     TensorizeError,
 )
+from accel.base.version import __version__
+from accel.compiler.conv import conv2d
+from accel.compiler.conv_transpose import conv2d_transpose
+from accel.compiler.pool import avg_pool2d, global_avg_pool2d, max_pool2d
+from accel.compiler.workload import Workload, dense, gemm
+from accel.config import Config
 from accel.events import Event, EventKind, UnitCycles
 from accel.machines import Machine, machine
 from accel.program import Program, build
@@ -28,7 +29,6 @@ from accel.result import Result
 from accel.session import Session, SessionTensor
 from accel.sweeps import sweep
 from accel.tokens import TokenReport
-from accel.version import __version__
 
 __all__ = [
     "AccelError",

@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, SupportsIndex
 
-from accel.arguments import plain_integer
-from accel.errors import ConfigError, nearest
+from accel.base.arguments import plain_integer
+from accel.base.errors import ConfigError, nearest
 
 Kind = Literal["geometry", "timing"]
 

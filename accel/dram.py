@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.access import DramRows
+from accel.base.errors import ProgramError
 from accel.config import PAGE_BYTES, Config
-from accel.errors import ProgramError
 
 Bytes = npt.NDArray[np.uint8]
 

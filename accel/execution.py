@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from accel.errors import MachineError
+from accel.base.errors import MachineError
 from accel.events import Timing
 from accel.scenario import Tokens
 from accel.sim.simulator import Simulation

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from accel.base.errors import DeadlockError, LimitExceeded, MachineError
 from accel.config import UOP_BYTES, Config
-from accel.errors import DeadlockError, LimitExceeded, MachineError
 from accel.isa import Alu, AluOp, Finish, Instruction, Load, Loops, Memory, Store, Transfer, Unknown
 
 

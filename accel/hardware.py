@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.errors import MachineError
 from accel.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.dram import Dram
-from accel.errors import MachineError
 from accel.execution import Execution
 from accel.faults import (
     EMPTY_PROGRAM,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.errors import ProgramError, ShapeError
+from accel.base.errors import ProgramError, ShapeError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 
 from accel.assembly import code_lines
+from accel.base.errors import AccelError, nearest
 from accel.compiler.fold import fold_bias
 from accel.compiler.lower import lower
 from accel.compiler.nest import format_nest
 from accel.compiler.schedule import create_schedule
 from accel.compiler.tensorize import tensorize
 from accel.compiler.threads import lower_threads
-from accel.errors import AccelError, nearest
 from accel.isa import Instruction, Unit, format_instruction
 from accel.order import pops, pushes
 from accel.program import Program

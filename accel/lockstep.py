@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.access import dram_rows
+from accel.base.errors import HardwareError
 from accel.config import PAGE_BYTES, Config
 from accel.dram import Dram
-from accel.errors import HardwareError
 from accel.events import Event
 from accel.faults import Cause, Fault, dram_span
 from accel.hardware import run_on_hardware, take_contents

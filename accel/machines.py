@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from accel import intrinsics
+from accel.base.errors import ConfigError, ScheduleError, nearest
 from accel.compiler.intrin import AluIntrin, CopyIntrin, Intrinsic, TensorIntrin
 from accel.compiler.scope import Scope, scopes
 from accel.config import Config, load_config
-from accel.errors import ConfigError, ScheduleError, nearest
 from accel.isa import check_encodable
 
 

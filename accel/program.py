@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.arguments import check_array, check_integer, check_mapping, check_path
+from accel.base.arguments import check_array, check_integer, check_mapping, check_path
+from accel.base.errors import AccelError, ProgramError, ScheduleError, ShapeError, nearest
 from accel.compiler.build import compile_schedule
 from accel.compiler.data import expression_from_data
 from accel.compiler.default import default_schedule
@@ -25,7 +26,6 @@ from accel.compiler.tensor import Placeholder, Tensor, producers
 from accel.compiler.workload import Workload
 from accel.config import Config
 from accel.dram import Dram
-from accel.errors import AccelError, ProgramError, ScheduleError, ShapeError, nearest
 from accel.execution import Execution, simulated
 from accel.image import Image
 from accel.machines import Machine, machine

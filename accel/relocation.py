@@ -8,8 +8,8 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from accel.base.errors import ProgramError
 from accel.config import PAGE_BYTES, Config
-from accel.errors import ProgramError
 from accel.faults import dram_element_bytes, dram_span
 from accel.image import Image
 from accel.isa import Instruction, Memory, Transfer, encode

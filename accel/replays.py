@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from accel.assembly import load_assembly
+from accel.base.errors import MachineError, MismatchError, ProgramError
 from accel.dram import Dram
-from accel.errors import MachineError, MismatchError, ProgramError
 from accel.faults import Cause
 from accel.hw.engines.driver import Engine
 from accel.image import Image

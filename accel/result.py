@@ -9,9 +9,9 @@ from typing import Any
 import numpy.typing as npt
 
 from accel.access import dram_rows
+from accel.base.errors import MachineError, MismatchError, ProgramFault
 from accel.compiler.metrics import Compulsory, bound_by
 from accel.config import INSTRUCTION_BYTES, Config
-from accel.errors import MachineError, MismatchError, ProgramFault
 from accel.events import Event, Timing, UnitCycles
 from accel.faults import Cause, instruction_fault
 from accel.image import Image

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from accel.base.errors import ProgramError, nearest
 from accel.config import Config
-from accel.errors import ProgramError, nearest
 from accel.faults import Cause
 
 T = TypeVar("T")

@@ -5,12 +5,12 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from accel.arguments import check_path
+from accel.base.arguments import check_path
+from accel.base.errors import ProgramError, nearest
+from accel.base.files import write_atomically
 from accel.compiler.schedule import Schedule, Step, create_schedule
 from accel.compiler.steps import apply_steps, with_threads
 from accel.compiler.workload import Workload
-from accel.errors import ProgramError, nearest
-from accel.files import write_atomically
 from accel.machines import Machine
 
 FORMAT = "accel-schedule"

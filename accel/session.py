@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from accel.arguments import check_array, plain_array
+from accel.base.arguments import check_array, plain_array
+from accel.base.errors import AccelError, ProgramError, ShapeError
 from accel.config import SPECS, Config
 from accel.dram import Dram
-from accel.errors import AccelError, ProgramError, ShapeError
 from accel.image import ImageTensor
 from accel.layout import PackedLayout
 from accel.machines import Machine, machine

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.access import AccessSets, Elements
+from accel.base.errors import DeadlockError, MachineError, ProgramFault, RaceError
 from accel.config import Config
 from accel.dram import Dram
-from accel.errors import DeadlockError, MachineError, ProgramFault, RaceError
 from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_faults
 from accel.isa import Instruction, Loops, Transfer, Unit
 from accel.micro_ops import UopMemory

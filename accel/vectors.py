@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.errors import ProgramError
 from accel.config import PAGE_BYTES, Config, load_config
-from accel.errors import ProgramError
 from accel.image import Image, Region, free_address
 from accel.isa import decode
 from accel.scenario import Expected

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from accel.arguments import check_array, check_mapping
+from accel.base.arguments import check_array, check_mapping
+from accel.base.errors import ShapeError, nearest
 from accel.compiler.data import expression_to_data
 from accel.compiler.dependence import insert_tokens
 from accel.compiler.emit import Emission
@@ -19,7 +20,6 @@ from accel.compiler.tensorize import tensorize
 from accel.compiler.threads import lower_threads
 from accel.compiler.uops import at_offset, place_uops
 from accel.config import INSTRUCTION_BYTES, Config
-from accel.errors import ShapeError, nearest
 from accel.image import Image, ImageTensor, Region, Role, array_bytes
 from accel.isa import Finish, check_encodable, encode
 from accel.shared import SharedDram

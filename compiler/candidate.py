@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from accel.base.errors import ScheduleError
 from accel.compiler.conv_schedule import ConvPlan
 from accel.compiler.model import Prediction
 from accel.compiler.plans import GemmPlan
 from accel.compiler.pool_schedule import PoolPlan
 from accel.config import Config
-from accel.errors import ScheduleError
 
 PlanT = TypeVar("PlanT", GemmPlan, ConvPlan, PoolPlan)
 

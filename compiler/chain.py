@@ -11,6 +11,7 @@ from functools import reduce
 
 import numpy as np
 
+from accel.base.errors import TensorizeError
 from accel.compiler.expr import (
     INT32_MAX,
     INT32_MIN,
@@ -26,7 +27,6 @@ from accel.compiler.expr import (
 )
 from accel.compiler.linear import variables
 from accel.compiler.reference import values_at
-from accel.errors import TensorizeError
 
 IMMEDIATE_LOW, IMMEDIATE_HIGH = -(1 << 15), (1 << 15) - 1
 

@@ -1,12 +1,12 @@
 """Convolutions as tensor expressions."""
 
+from accel.base.errors import ShapeError
 from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr import Expr, IterVar
 from accel.compiler.linear import simplify
 from accel.compiler.sliding import sliding, window
 from accel.compiler.tensor import placeholder, reduce_axis, sum
 from accel.compiler.workload import Workload, check_sizes, with_epilogue
-from accel.errors import ShapeError
 
 
 def conv2d(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from accel.base.errors import AccelError, ProgramError
 from accel.compiler.expr import (
     Binary,
     Cast,
@@ -25,7 +26,6 @@ from accel.compiler.tensor import (
     producers,
     reduce_axis,
 )
-from accel.errors import AccelError, ProgramError
 
 
 def expression_to_data(outputs: Sequence[Tensor]) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from accel.arguments import plain_integer
+from accel.base.arguments import plain_integer
+from accel.base.errors import ScheduleError
 from accel.compiler.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
 from accel.compiler.candidate import Candidate, too_many_threads
 from accel.compiler.conv_default import conv_candidates
@@ -28,7 +29,6 @@ from accel.compiler.schedule import Schedule, Stage, create_schedule
 from accel.compiler.threads import check_threads
 from accel.compiler.workload import Workload
 from accel.config import Config
-from accel.errors import ScheduleError
 
 _FINALISTS = 10
 """Plans of each kind (threads, what they run along, loop order) that the model looks at in detail."""

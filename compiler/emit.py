@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from accel.base.errors import TensorizeError
 from accel.compiler.emitters import alu, dma_copy2d, fill_zero
 from accel.compiler.expr import Const, Expr, IterVar
 from accel.compiler.guards import Ranges, alike, boxes
@@ -37,7 +38,6 @@ from accel.compiler.nest import (
 from accel.compiler.packing import Element, buffer_elements, widths
 from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.config import Config
-from accel.errors import TensorizeError
 from accel.isa import Gemm, Instruction, Memory
 
 Env = dict[IterVar, int]

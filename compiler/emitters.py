@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from accel.base.errors import TensorizeError
 from accel.compiler.registry import AccessPtr, Emitted, Target, register_emitter
 from accel.config import Config
-from accel.errors import TensorizeError
 from accel.isa import PAD_BITS, SIZE_BITS, Alu, AluOp, Gemm, Load, Loops, Memory, Store, UopArray, class_slots
 
 _OPS = {"min": AluOp.MIN, "max": AluOp.MAX, "add": AluOp.ADD, "shr": AluOp.SHR, "mul": AluOp.MUL}

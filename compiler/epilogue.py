@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from accel.arguments import check_flag, check_integer, plain_integers
+from accel.base.arguments import check_flag, check_integer, plain_integers
+from accel.base.errors import ShapeError
 from accel.compiler.expr import Expr, clip, maximum
 from accel.compiler.fold import preparation_for
 from accel.compiler.tensor import LARGEST_PRODUCT
-from accel.errors import ShapeError
 
 INT8_LOW, INT8_HIGH = -128, 127
 LARGEST_SHIFT = 31

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from accel.arguments import plain_integer, plain_integers
-from accel.errors import ShapeError
+from accel.base.arguments import plain_integer, plain_integers
+from accel.base.errors import ShapeError
 
 Dtype = Literal["int8", "int32"]
 AxisKind = Literal["space", "reduce"]

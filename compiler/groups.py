@@ -9,10 +9,10 @@ weights of all but an output's own group are zero.
 from math import gcd, lcm
 from typing import NamedTuple
 
+from accel.base.errors import ScheduleError
 from accel.compiler.expr import Binary, Condition, Const, Expr, Guarded, IterVar, Read, reads, rewrite
 from accel.compiler.linear import Linear, linear, simplify
 from accel.compiler.tensor import Tensor, reduction
-from accel.errors import ScheduleError
 
 
 class Groups(NamedTuple):

@@ -5,10 +5,10 @@ slot of the compute unit for each element, as an addition in the ALU does; but o
 unit, which works ahead, and need no accumulators.
 """
 
+from accel.base.errors import ScheduleError
 from accel.compiler.expr import Cast, Condition, Const, Expr, Guarded, IterVar, Read, rewrite
 from accel.compiler.linear import simplify, variables
 from accel.compiler.tensor import Tensor, reduction
-from accel.errors import ScheduleError
 
 
 def unit_element(axes: tuple[IterVar, ...]) -> Expr:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.arguments import check_mapping, plain_array
+from accel.base.arguments import check_mapping, plain_array
+from accel.base.errors import ShapeError
 from accel.compiler.expr import Binary, Cast, Condition, Const, Expr, Guarded, IterVar, Read
 from accel.compiler.linear import evaluate as evaluate_index
 from accel.compiler.linear import variables
@@ -34,7 +35,6 @@ from accel.compiler.nest import (
     written_out,
 )
 from accel.compiler.reference import apply, evaluate, values_at
-from accel.errors import ShapeError
 
 Array = npt.NDArray[Any]
 Env = dict[IterVar, int]

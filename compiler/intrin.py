@@ -19,10 +19,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from accel.base.errors import ScheduleError, TensorizeError
 from accel.compiler.data import expression_to_data
 from accel.compiler.expr import reads
 from accel.compiler.tensor import Compute, Placeholder, Tensor
-from accel.errors import ScheduleError, TensorizeError
 
 FORMS = ("compute", "reset", "update")
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from typing import NamedTuple
 
+from accel.base.errors import ShapeError
 from accel.compiler.expr import Binary, Condition, Const, Expr, IterVar, format_expr, rewrite, walk
-from accel.errors import ShapeError
 
 
 class Linear(NamedTuple):

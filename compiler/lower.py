@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from accel.base.errors import ScheduleError
 from accel.compiler.expr import (
     Binary,
     Cast,
@@ -28,7 +29,6 @@ from accel.compiler.linear import at_zero, bounds, ceil_div, linear, simplify, v
 from accel.compiler.nest import Assign, Buffer, Fill, For, Guard, Nest, Node, Range, Region, replace_vars
 from accel.compiler.schedule import Fuse, Schedule, Split, Stage
 from accel.compiler.tensor import Tensor, guarded_reads
-from accel.errors import ScheduleError
 
 
 @dataclass(eq=False)

@@ -1,5 +1,6 @@
 """Which elements tensors and buffers are made of, as the intrinsics that touch them want it."""
 
+from accel.base.errors import TensorizeError
 from accel.compiler.nest import (
     Alu,
     Buffer,
@@ -12,7 +13,6 @@ from accel.compiler.nest import (
     format_region,
     walk_nodes,
 )
-from accel.errors import TensorizeError
 
 Element = tuple[tuple[int | None, int], ...]
 """For each dimension of a hardware element: the buffer's dimension and the size along it, or None."""

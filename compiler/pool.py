@@ -6,7 +6,8 @@ from itertools import groupby, product
 
 import numpy as np
 
-from accel.arguments import check_flag
+from accel.base.arguments import check_flag
+from accel.base.errors import ShapeError
 from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr import INT32_MIN, Condition, Const, Expr, Guarded, IterVar, maximum, minimum
 from accel.compiler.linear import simplify
@@ -14,7 +15,6 @@ from accel.compiler.mean import Mean, mean_of
 from accel.compiler.sliding import Sliding, sliding, window
 from accel.compiler.tensor import compute, placeholder, reduce_axis, sum
 from accel.compiler.workload import Workload, check_sizes, sums_and_result
-from accel.errors import ShapeError
 
 
 def avg_pool2d(

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.arguments import check_mapping, plain_array
+from accel.base.arguments import check_mapping, plain_array
+from accel.base.errors import ShapeError
 from accel.compiler.expr import (
     Binary,
     Cast,
@@ -27,7 +28,6 @@ from accel.compiler.expr import (
     rewrite,
 )
 from accel.compiler.tensor import Compute, Tensor, producers, reduction
-from accel.errors import ShapeError
 
 Array = npt.NDArray[Any]
 _Fixed = dict[IterVar, int]

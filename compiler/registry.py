@@ -10,10 +10,10 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from accel.base.errors import TensorizeError, nearest
 from accel.compiler.intrin import TensorIntrin
 from accel.compiler.tensor import Tensor
 from accel.config import Config
-from accel.errors import TensorizeError, nearest
 from accel.isa import Instruction, UopArray
 
 

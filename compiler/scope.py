@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from accel.base.errors import ScheduleError
 from accel.config import Config
-from accel.errors import ScheduleError
 from accel.isa import Memory
 
 

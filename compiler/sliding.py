@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from accel.arguments import plain_integer, plain_integers
+from accel.base.arguments import plain_integer, plain_integers
+from accel.base.errors import ShapeError
 from accel.compiler.expr import Condition, Const, Expr, Guarded, IterVar
 from accel.compiler.tensor import Tensor, compute
-from accel.errors import ShapeError
 
 
 @dataclass(frozen=True)

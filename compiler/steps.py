@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from accel.base.errors import AccelError, ScheduleError, nearest
 from accel.compiler.intrin import Intrinsic
 from accel.compiler.schedule import Schedule, Stage, Step, thread_axis
 from accel.compiler.scope import Scope
 from accel.compiler.threads import check_threads
-from accel.errors import AccelError, ScheduleError, nearest
 
 FindIntrinsic = Callable[[str], Intrinsic]
 FindScope = Callable[[str], Scope]

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from accel.arguments import plain_integers
+from accel.base.arguments import plain_integers
+from accel.base.errors import ShapeError
 from accel.compiler.expr import (
     Cast,
     Condition,
@@ -35,7 +36,6 @@ from accel.compiler.expr import (
 )
 from accel.compiler.linear import guarded_bounds
 from accel.config import DRAM_ADDRESS_BITS
-from accel.errors import ShapeError
 
 LARGEST_PRODUCT = 1 << 14
 """Magnitude of a product of two int8 values at most."""

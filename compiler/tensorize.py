@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
+from accel.base.errors import TensorizeError
 from accel.compiler.chain import Chain, chain_of
 from accel.compiler.expr import Binary, Cast, Condition, Const, Expr, IterVar, Read, format_expr, reads
 from accel.compiler.guards import hoist
@@ -31,7 +32,6 @@ from accel.compiler.schedule import Schedule, Split, Stage
 from accel.compiler.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
 from accel.compiler.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
 from accel.compiler.window import window_of
-from accel.errors import TensorizeError
 from accel.layout import BlockDiagonal
 
 

@@ -18,7 +18,8 @@ unit the turns come in the same order, as anonymous tokens need.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from accel.arguments import check_integer
+from accel.base.arguments import check_integer
+from accel.base.errors import ScheduleError
 from accel.compiler.expr import Binary, Const, Expr, IterVar
 from accel.compiler.linear import bounds, simplify, variables
 from accel.compiler.nest import (
@@ -36,7 +37,6 @@ from accel.compiler.nest import (
     replace_vars,
     walk_nodes,
 )
-from accel.errors import ScheduleError
 
 
 def check_threads(threads: object) -> int:

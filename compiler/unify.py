@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from accel.base.errors import TensorizeError
 from accel.compiler.expr import Binary, Cast, Const, Expr, IterVar, Read, Sum, format_expr
 from accel.compiler.linear import at_zero, linear, variables
 from accel.compiler.nest import Buffer, Range, Region
 from accel.compiler.tensor import Tensor
-from accel.errors import TensorizeError
 
 COMMUTATIVE = ("+", "*", "min", "max")
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.errors import ScheduleError
 from accel.compiler.registry import Emitted
 from accel.config import UOP_BYTES, Config
-from accel.errors import ScheduleError
 from accel.isa import Instruction, Load, Loops, Memory, encode_uops
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
-from accel.arguments import check_flag, check_integer
+from accel.base.arguments import check_flag, check_integer
 from accel.compiler.data import expression_to_data
 from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr import Expr, IterVar, Read, reads

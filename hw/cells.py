@@ -6,8 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from accel.base.errors import EngineError
 from accel.config import Config
-from accel.errors import EngineError
 from accel.hw.core import Core
 from accel.hw.hdl import rtlil_text
 

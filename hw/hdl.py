@@ -7,7 +7,7 @@ from typing import Any
 
 from amaranth.back import rtlil
 
-from accel.errors import EngineError
+from accel.base.errors import EngineError
 
 
 def rtlil_text(design: Any, name: str, platform: Any = None) -> str:

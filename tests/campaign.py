@@ -30,9 +30,9 @@ from hypothesis import strategies as st
 
 import accel
 from accel.assembly import disassemble
+from accel.base.errors import nearest
 from accel.config import INSTRUCTION_BYTES, Config
 from accel.dram import Dram
-from accel.errors import nearest
 from accel.faults import Cause
 from accel.isa import Instruction, Transfer, class_slots, decode, encode
 from accel.lockstep import Scope, lockstep, scope_of

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from accel.errors import AccelError
+from accel.base.errors import AccelError
 
 
 def refused(kind: type[AccelError], message: str) -> pytest.RaisesExc[AccelError]:

@@ -16,8 +16,8 @@ from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from accel.base.errors import ConfigError
 from accel.config import NAMED, Config
-from accel.errors import ConfigError
 from accel.isa import (
     CLASSES,
     Alu,

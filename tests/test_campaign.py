@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accel.assembly import load_assembly
-from accel.errors import MachineError
+from accel.base.errors import MachineError
 from accel.execution import Execution
 from accel.faults import Cause
 from accel.program import Program

@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
-from accel.errors import AccelError, ProgramError
+from accel.base.errors import AccelError, ProgramError
 from accel.image import ImageTensor
 from accel.layout import PackedLayout
 from accel.listing import STAGES, stage_text
@@ -550,7 +550,7 @@ def test_an_interrupted_write_leaves_nothing_behind(
             super().write(content[:100])
             raise full if kind is ProgramError else KeyboardInterrupt
 
-    monkeypatch.setattr("accel.files.os.fdopen", Disk)
+    monkeypatch.setattr("accel.base.files.os.fdopen", Disk)
     with pytest.raises(kind) as caught:
         program.save(path)
     if kind is ProgramError:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.errors import ProgramError
+from accel.base.errors import ProgramError
 from accel.layout import PackedLayout, blocked
 from tests.expect import refused
 from tests.strategies import examples

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel import te
-from accel.errors import (
+from accel.base.errors import (
     AccelError,
     ConfigError,
     LimitExceeded,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import accel
-from accel.errors import DeadlockError, MachineError, MismatchError, RaceError
+from accel.base.errors import DeadlockError, MachineError, MismatchError, RaceError
 from accel.faults import Cause
 from accel.isa import Gemm, Load, Memory, Store
 from accel.result import RESULT_KEYS, Result, error_dict

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 import accel
-from accel.errors import AccelError, MismatchError, ProgramError, ShapeError
+from accel.base.errors import AccelError, MismatchError, ProgramError, ShapeError
 from accel.image import Region
 from accel.isa import Load, Memory, Store
 from accel.program import Program

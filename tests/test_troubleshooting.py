@@ -10,7 +10,7 @@ import pytest
 
 import accel
 from accel import te
-from accel.errors import AccelError
+from accel.base.errors import AccelError
 from accel.replays import load_any
 from accel.result import Result
 from accel.sweeps.journal import Journal

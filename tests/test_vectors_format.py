@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.errors import AccelError, ConfigError, ProgramError
+from accel.base.errors import AccelError, ConfigError, ProgramError
 from accel.image import Region, free_address
 from accel.isa import Finish, Gemm, Load, Memory, decode, encode
 from accel.replays import Replay, find_programs, load_test, replay

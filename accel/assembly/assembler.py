@@ -10,8 +10,8 @@ from typing import Any
 
 from accel.assembly.names import tensor_label, token_label
 from accel.assembly.values import DATA, parse_data, parse_integer
+from accel.base.errors import AccelError, ProgramError, nearest
 from accel.config import NAMED, PAGE_BYTES, Config
-from accel.errors import AccelError, ProgramError, nearest
 from accel.faults import Cause, dram_element_bytes
 from accel.image import Image, ImageTensor, Region, check_image, free_address, read_tensor
 from accel.isa import Instruction, check_encodable, encode, parse_instruction

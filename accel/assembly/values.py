@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.errors import ProgramError, nearest
 from accel.config import Config
-from accel.errors import ProgramError, nearest
 from accel.isa import encode_uops
 
 MOST_VALUES = 1 << 24

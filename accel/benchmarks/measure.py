@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from accel.base.errors import AccelError, ProgramFault
 from accel.benchmarks.networks import Layer
 from accel.config import Config
-from accel.errors import AccelError, ProgramFault
 from accel.machines import Machine
 from accel.program import Program, build
 from accel.result import RESULT_KEYS, Result, error_dict

@@ -10,6 +10,8 @@ from io import BufferedWriter, RawIOBase, StringIO, TextIOWrapper
 
 import click
 
+from accel.base.errors import AccelError
+from accel.base.version import __version__
 from accel.cli.asm import asm
 from accel.cli.bench import bench
 from accel.cli.check import check
@@ -28,8 +30,6 @@ from accel.cli.run import run
 from accel.cli.show import show
 from accel.cli.sweep import sweep
 from accel.cli.verilog import verilog
-from accel.errors import AccelError
-from accel.version import __version__
 
 EXIT_USAGE = 2
 _LONGEST = 2000

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.errors import ProgramError
+from accel.base.files import is_device
 from accel.cli.common import named_values
-from accel.errors import ProgramError
-from accel.files import is_device
 
 _SUFFIX = ".npy"
 _FORM = f"NAME=FILE{_SUFFIX}, as A=a{_SUFFIX}"

@@ -5,8 +5,8 @@ from pathlib import Path
 import click
 
 from accel.assembly import load_assembly
+from accel.base.files import check_targets
 from accel.cli.common import describe, figures_table, json_option, print_json, show
-from accel.files import check_targets
 from accel.result import SCHEMA_VERSION
 
 

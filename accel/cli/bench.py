@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from accel.base.files import check_targets, write_atomically
 from accel.benchmarks import NETWORKS, Row, Task, measure, report
 from accel.benchmarks.page import page
 from accel.benchmarks.table import COLUMNS, lines
@@ -22,7 +23,6 @@ from accel.cli.common import (
     set_option,
     show,
 )
-from accel.files import check_targets, write_atomically
 from accel.machines import machine
 from accel.result import SCHEMA_VERSION
 from accel.sweeps.executors import here, in_processes

@@ -7,8 +7,8 @@ from typing import Any
 import click
 from rich.table import Table
 
+from accel.base.errors import AccelError, ProgramError, ProgramFault
 from accel.cli.common import busy, figures_table, json_option, load_program, print_json, set_option, show
-from accel.errors import AccelError, ProgramError, ProgramFault
 from accel.order import Counter, explain_deadlock
 from accel.replays import find_programs, program_name
 from accel.result import SCHEMA_VERSION

@@ -24,8 +24,8 @@ from rich.progress import (
 from rich.table import Table
 
 from accel import vectors
+from accel.base.errors import AccelError, nearest
 from accel.config import NAMED, SPECS, Config
-from accel.errors import AccelError, nearest
 from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES
 from accel.program import BACKENDS, Program
 from accel.replays import load_any

@@ -9,6 +9,8 @@ import click
 from click.core import ParameterSource
 from rich.console import RenderableType
 
+from accel.base.errors import ProgramFault
+from accel.base.files import check_targets
 from accel.cli.common import (
     F,
     Group,
@@ -32,8 +34,6 @@ from accel.compiler.candidate import Candidate
 from accel.compiler.default import candidates
 from accel.compiler.mean import Mean
 from accel.compiler.workload import Workload
-from accel.errors import ProgramFault
-from accel.files import check_targets
 from accel.isa import Loops
 from accel.machines import machine
 from accel.order import is_carrier

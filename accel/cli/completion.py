@@ -5,8 +5,8 @@ import os
 import click
 from click.shell_completion import get_completion_class, shell_complete
 
+from accel.base.errors import AccelError
 from accel.cli.common import check_name, write
-from accel.errors import AccelError
 
 VARIABLE = "_ACCEL_COMPLETE"
 """Set by the shell's script when it asks for completions."""

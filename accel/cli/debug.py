@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from accel.base.errors import AccelError, ProgramError
 from accel.cli.arrays import input_files, read_arrays
 from accel.cli.common import (
     busy,
@@ -19,7 +20,6 @@ from accel.cli.common import (
     write,
 )
 from accel.debug import Debugger, Session
-from accel.errors import AccelError, ProgramError
 from accel.program import SIMULATORS
 
 _PROMPT = "(accel) "

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from accel.base.errors import AccelError, MachineError
 from accel.cli.common import F, busy, write
-from accel.errors import AccelError, MachineError
 from accel.result import Result
 from accel.views import Report, Timeline, Trace
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from accel.base.errors import AccelError
 from accel.cli.common import (
     backend_option,
     check_name,
@@ -28,7 +29,6 @@ from accel.cli.common import (
     show,
 )
 from accel.config import Config
-from accel.errors import AccelError
 from accel.hw.engines.choose import open_engine
 from accel.hw.engines.driver import Engine
 from accel.isa import Loops

@@ -6,6 +6,8 @@ from typing import Any
 import click
 from rich.table import Table
 
+from accel.base.errors import AccelError, HardwareError, ProgramFault, ShapeError, nearest
+from accel.base.files import check_targets, write_atomically
 from accel.cli.arrays import array_file, input_files, output_files, read_arrays
 from accel.cli.common import (
     backend_option,
@@ -25,8 +27,6 @@ from accel.cli.common import (
     show,
 )
 from accel.cli.pictures import Pictures, picture_options
-from accel.errors import AccelError, HardwareError, ProgramFault, ShapeError, nearest
-from accel.files import check_targets, write_atomically
 from accel.program import Program
 from accel.replays import program_name
 from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict

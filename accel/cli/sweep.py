@@ -8,6 +8,8 @@ from typing import Any
 import click
 from rich.table import Table as TextTable
 
+from accel.base.errors import AccelError, ConfigError, SweepError
+from accel.base.files import check_distinct, check_writable, write_atomically
 from accel.cli.common import (
     check_name,
     complete,
@@ -19,8 +21,6 @@ from accel.cli.common import (
     show,
 )
 from accel.config import parse_quantity
-from accel.errors import AccelError, ConfigError, SweepError
-from accel.files import check_distinct, check_writable, write_atomically
 from accel.result import SCHEMA_VERSION
 from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep
 from accel.sweeps.executors import EXECUTORS

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from accel.base.files import check_targets, write_atomically
 from accel.cli.common import (
     busy,
     config_file,
@@ -17,7 +18,6 @@ from accel.cli.common import (
     show,
 )
 from accel.config import load_config
-from accel.files import check_targets, write_atomically
 from accel.isa import check_encodable
 from accel.result import SCHEMA_VERSION
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.assembly import token_label
+from accel.base.errors import AccelError
 from accel.debug.places import Place, parse_place
-from accel.errors import AccelError
 from accel.image import Image
 from accel.order import Counter
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from accel.assembly import Annotator, PlaceNames, token_label
+from accel.base.errors import AccelError, nearest
 from accel.debug.breakpoints import parse_breakpoint
 from accel.debug.debugger import Debugger, Halt
 from accel.debug.places import Place, parse_place
-from accel.errors import AccelError, nearest
 from accel.events import Event, EventKind
 from accel.isa import Loops, Unit, format_instruction
 from accel.order import WORKERS, Counter

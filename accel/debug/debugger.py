@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.access import AccessSets, dram_rows
+from accel.base.errors import AccelError, MachineError
 from accel.debug.breakpoints import Breakpoint
 from accel.debug.places import Place
 from accel.debug.state import MachineState, functional_events
 from accel.dram import Dram
-from accel.errors import AccelError, MachineError
 from accel.events import Event, EventKind
 from accel.faults import instruction_fault
 from accel.isa import Instruction, Load, Loops, Store, decode_uops

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from accel.assembly import places
-from accel.errors import AccelError, nearest
+from accel.base.errors import AccelError, nearest
 from accel.image import Image
 from accel.scenario import SCRATCHPADS
 

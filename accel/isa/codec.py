@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.errors import ProgramError
 from accel.config import INSTRUCTION_BYTES, Config
-from accel.errors import ProgramError
 from accel.isa.fields import WORD_BITS, Slot, class_slots
 from accel.isa.instructions import CLASSES, Instruction, MicroOp, Opcode, Unknown
 

@@ -11,8 +11,8 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Any, cast
 
+from accel.base.errors import ConfigError
 from accel.config import Config
-from accel.errors import ConfigError
 
 WORD_BITS = 64
 """Fields do not cross multiples of this."""

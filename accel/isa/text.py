@@ -13,8 +13,8 @@ elements from the start of ``A``.
 import re
 from collections.abc import Callable
 
+from accel.base.errors import ProgramError, nearest
 from accel.config import Config
-from accel.errors import ProgramError, nearest
 from accel.isa.fields import class_slots
 from accel.isa.instructions import (
     Alu,

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from accel.errors import SweepError
+from accel.base.errors import SweepError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -8,10 +8,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from accel.arguments import check_integer
+from accel.base.arguments import check_integer
+from accel.base.errors import AccelError, SweepError, nearest
 from accel.compiler.default import Tile
 from accel.config import SPECS
-from accel.errors import AccelError, SweepError, nearest
 from accel.isa import check_encodable
 from accel.machines import machine
 from accel.schedules import load_steps

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from accel.errors import SweepError
+from accel.base.errors import SweepError
 
 _BEGIN = b'{"key": "'
 """Of every line."""

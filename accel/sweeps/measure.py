@@ -4,9 +4,9 @@ import json
 from functools import lru_cache
 from typing import Any
 
+from accel.base.errors import AccelError, ProgramFault
 from accel.compiler.default import default_schedule
 from accel.compiler.metrics import Compulsory
-from accel.errors import AccelError, ProgramFault
 from accel.machines import Machine
 from accel.program import Program, build
 from accel.result import Result, error_dict

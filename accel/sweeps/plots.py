@@ -7,8 +7,8 @@ from functools import cache
 from math import log2
 from typing import Any, Literal, get_args
 
+from accel.base.errors import SweepError, nearest
 from accel.config import SPECS
-from accel.errors import SweepError, nearest
 
 Rows = Sequence[Mapping[str, Any]]
 

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
+from accel.base.version import __version__
 from accel.compiler.default import Tile
 from accel.config import Config
-from accel.version import __version__
 
 Values = tuple[tuple[str, Any], ...]
 """Names and values, in order."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accel.errors import SweepError, nearest
+from accel.base.errors import SweepError, nearest
 from accel.sweeps.grid import RUN, flatten, knobs, points
 from accel.sweeps.plots import Plot, make_plot
 from accel.sweeps.points import Point

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accel.errors import SweepError, nearest
-from accel.files import write_atomically
+from accel.base.errors import SweepError, nearest
+from accel.base.files import write_atomically
 from accel.sweeps.plots import Plot, draw, make_plot, svg
 
 FAULT_FREE = ("refused",)

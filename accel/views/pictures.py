@@ -4,8 +4,8 @@ from functools import cached_property
 from html import escape
 from pathlib import Path
 
-from accel.errors import AccelError
-from accel.files import write_atomically
+from accel.base.errors import AccelError
+from accel.base.files import write_atomically
 from accel.result import Result
 from accel.views.chart import height
 from accel.views.report import report_html

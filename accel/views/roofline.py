@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from itertools import count
 
+from accel.base.errors import AccelError
 from accel.config import Config
-from accel.errors import AccelError
 from accel.result import Result
 from accel.views.figure import Figure
 

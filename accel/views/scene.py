@@ -6,7 +6,7 @@ from functools import cached_property
 
 from accel.access import Touch
 from accel.assembly.annotate import Annotator
-from accel.errors import AccelError
+from accel.base.errors import AccelError
 from accel.image import Image
 from accel.isa import Instruction
 from accel.result import Result

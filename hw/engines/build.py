@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from accel.base.errors import EngineError
+from accel.base.version import __version__
 from accel.config import Config
-from accel.errors import EngineError
-from accel.version import __version__
 
 NATIVE = Path(__file__).parent / "native"
 _HARDWARE = Path(__file__).parents[1]

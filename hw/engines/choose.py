@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from accel.base.errors import EngineError, ProgramError, nearest
 from accel.config import Config
-from accel.errors import EngineError, ProgramError, nearest
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.waves import discard, write_save_file
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.errors import AccelError, HardwareError, ProgramError
 from accel.config import Config
 from accel.dram import Dram
-from accel.errors import AccelError, HardwareError, ProgramError
 from accel.faults import Cause
 from accel.hw.engines.run import Behaviour, HardwareRun, Records, Tokens
 from accel.registers import REGISTERS, Access, joined, word_addresses, word_writes

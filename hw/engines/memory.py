@@ -4,9 +4,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from random import Random
 
+from accel.base.errors import HardwareError
 from accel.config import PAGE_BYTES, Config
 from accel.dram import Dram
-from accel.errors import HardwareError
 from accel.hw.engines.run import Behaviour
 
 OKAY = 0

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.errors import HardwareError
+from accel.base.files import unwritable
 from accel.config import PAGE_BYTES, Config
 from accel.dram import Dram
-from accel.errors import HardwareError
-from accel.files import unwritable
 from accel.hw.engines.driver import Contents, Engine, empty_contents
 from accel.hw.engines.run import RECORD, Behaviour, Records, Tokens
 from accel.hw.engines.waves import is_whole, lost_wave

@@ -8,9 +8,9 @@ import numpy as np
 from amaranth.hdl import ClockDomain, Module
 from amaranth.sim import Simulator, SimulatorContext
 
+from accel.base.errors import HardwareError
 from accel.config import Config
 from accel.dram import Dram
-from accel.errors import HardwareError
 from accel.hw.engines.driver import Contents, Engine, empty_contents
 from accel.hw.engines.memory import OKAY, Memory
 from accel.hw.engines.run import RECORD, Behaviour, RecordKind, Records, Tokens

@@ -5,8 +5,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from accel.base.errors import EngineError
 from accel.config import Config
-from accel.errors import EngineError
 from accel.hw.engines import build
 from accel.hw.engines.native import NativeEngine
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from accel.access import Elements, LoopShape, as_elements, index_fault, loop_shape, reached
+from accel.base.errors import AccelError
 from accel.config import Config
 from accel.dram import Dram
-from accel.errors import AccelError
 from accel.faults import (
     EMPTY_PROGRAM,
     Cause,

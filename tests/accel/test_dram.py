@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.access import DramRows
+from accel.base.errors import ProgramError
 from accel.config import NAMED, PAGE_BYTES
 from accel.dram import Dram
-from accel.errors import ProgramError
 from tests.expect import refused
 from tests.strategies import examples
 

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from accel.errors import (
+from accel.base.errors import (
     AccelError,
     ConfigError,
     DeadlockError,

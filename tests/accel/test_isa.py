@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.base.errors import ConfigError, ProgramError
 from accel.config import NAMED, Config
-from accel.errors import ConfigError, ProgramError
 from accel.isa import (
     CLASSES,
     Alu,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
+from accel.base.errors import ProgramError
 from accel.config import PAGE_BYTES
-from accel.errors import ProgramError
 from accel.image import ImageTensor
 from accel.isa import Load, Memory, Store
 from accel.layout import blocked

@@ -9,8 +9,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import accel
+from accel.base.errors import AccelError, ProgramError, ProgramFault, ScheduleError
 from accel.compiler.schedule import Step
-from accel.errors import AccelError, ProgramError, ProgramFault, ScheduleError
 from accel.schedules import load_steps, rethreaded, save_steps, scheduled
 from tests.expect import refused
 from tests.strategies import examples

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.base.errors import DeadlockError, MachineError, ProgramFault, RaceError
 from accel.config import NAMED, Config
 from accel.dram import Dram
-from accel.errors import DeadlockError, MachineError, ProgramFault, RaceError
 from accel.faults import Cause
 from accel.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, decode_uops, encode_uops
 from accel.order import Counter

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.base.errors import ProgramError
 from accel.cli.arrays import read_array
 from accel.config import NAMED
-from accel.errors import ProgramError
 from accel.isa import Alu, Finish, Gemm, Instruction, Load, Loops, Memory, Store, Unknown, encode
 from accel.program import Program
 from tests.cli.conftest import Shell

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import accel as package
+from accel.base.errors import MachineError
 from accel.cli import compile as command
 from accel.compiler.default import candidates
-from accel.errors import MachineError
 from accel.faults import Cause
 from accel.listing import stage_text
 from accel.program import Program

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
+from accel.base.errors import ScheduleError
 from accel.compiler.expr import IterVar
 from accel.compiler.linear import bounds
 from accel.compiler.lower import lower
 from accel.compiler.nest import For, Guard, Node
 from accel.compiler.schedule import Schedule, Stage
-from accel.errors import ScheduleError
 from accel.machines import machine
 
 MACHINE = machine("tiny")

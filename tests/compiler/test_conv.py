@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 import accel
 from accel import te
+from accel.base.errors import ScheduleError, ShapeError
 from accel.compiler.conv import conv2d
 from accel.compiler.conv_model import conv_shape
 from accel.compiler.conv_plans import fitting
 from accel.compiler.data import expression_from_data, expression_to_data
 from accel.config import Config
-from accel.errors import ScheduleError, ShapeError
 from accel.isa import Load, Memory
 from accel.machines import Machine
 from accel.te import Schedule

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
+from accel.base.errors import ScheduleError
 from accel.compiler.build import compile_schedule
 from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_model import ConvModel, conv_shape, part_sizes
 from accel.compiler.conv_plans import ConvTable, Sizes, fitting
 from accel.compiler.conv_schedule import conv_schedule
 from accel.config import Config
-from accel.errors import ScheduleError
 from accel.isa import Alu, Gemm, Load, Loops, Memory, decode
 from accel.sim.timing.model import simulate_timing
 from tests.compiler.convs import convolutions

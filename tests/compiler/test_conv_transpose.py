@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
+from accel.base.errors import ScheduleError, ShapeError
 from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_model import conv_shape
 from accel.compiler.conv_plans import fitting
 from accel.config import Config
-from accel.errors import ScheduleError, ShapeError
 from accel.isa import Alu, Gemm, Loops
 from tests.compiler.convs import any_inputs, expected, transposed
 from tests.compiler.verdicts import program_is_right, stages_are_right

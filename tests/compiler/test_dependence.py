@@ -11,11 +11,11 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 import accel
+from accel.base.errors import ScheduleError, TensorizeError
 from accel.compiler.dependence import insert_tokens
 from accel.compiler.steps import apply_steps
 from accel.config import NAMED
 from accel.dram import Dram
-from accel.errors import ScheduleError, TensorizeError
 from accel.faults import Cause
 from accel.isa import Gemm, Instruction, Load, Memory, Store, encode_uops
 from accel.order import Counter, pops, pushes

@@ -7,10 +7,10 @@ import pytest
 
 import accel
 from accel import te
+from accel.base.errors import TensorizeError
 from accel.compiler.default import default_schedule, gemm_schedule
 from accel.compiler.emit import Emission
 from accel.compiler.plans import GemmPlan
-from accel.errors import TensorizeError
 from accel.isa import Gemm, Load, Store
 from accel.machines import Machine, machine
 from accel.te import Schedule

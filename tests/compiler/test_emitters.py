@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import accel
 from accel import intrinsics, te
+from accel.base.errors import TensorizeError
 from accel.compiler.emitters import alu, dma_copy2d, fill_zero, fused_gemm_add, gemm
 from accel.compiler.reference import apply
 from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.config import NAMED, Config
 from accel.dram import Dram
-from accel.errors import TensorizeError
 from accel.isa import Alu, AluOp, Gemm, Load, Loops, Memory, Store
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.compiler.running import run, steps

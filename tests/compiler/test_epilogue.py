@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 
 import accel
+from accel.base.errors import ShapeError
 from accel.compiler.epilogue import Epilogue
-from accel.errors import ShapeError
 from accel.isa import Alu, Gemm, Loops
 from tests.compiler.convs import epilogues
 from tests.expect import refused

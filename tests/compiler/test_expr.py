@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel import te
+from accel.base.errors import ShapeError
 from accel.compiler.expr import (
     Binary,
     Cast,
@@ -27,7 +28,6 @@ from accel.compiler.expr import (
     substitute,
     walk,
 )
-from accel.errors import ShapeError
 from tests.expect import refused
 from tests.strategies import examples
 

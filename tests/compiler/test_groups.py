@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import accel
 from accel import te
+from accel.base.errors import ProgramError, ScheduleError, ShapeError, TensorizeError
 from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_model import conv_shape
 from accel.compiler.groups import groups_to_merge
-from accel.errors import ProgramError, ScheduleError, ShapeError, TensorizeError
 from accel.isa import Load, Memory
 from accel.layout import BlockDiagonal
 from accel.program import Program

@@ -7,9 +7,9 @@ import pytest
 
 import accel
 from accel import te
+from accel.base.errors import ShapeError
 from accel.compiler import interpret
 from accel.compiler.nest import Alu, Assign, Call, Copy, Fill, For, Guard, Nest, Node, walk_nodes
-from accel.errors import ShapeError
 from tests.compiler import gemms
 from tests.expect import refused
 

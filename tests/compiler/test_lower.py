@@ -6,8 +6,8 @@ from textwrap import dedent
 import pytest
 
 from accel import te
+from accel.base.errors import ScheduleError
 from accel.compiler.lower import Lowering
-from accel.errors import ScheduleError
 from accel.machines import machine
 from accel.te import Schedule, Tensor
 from tests.compiler import gemms

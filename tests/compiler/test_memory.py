@@ -6,10 +6,10 @@ import pytest
 
 import accel
 from accel import te
+from accel.base.errors import ScheduleError
 from accel.compiler.memory import DramMap, block_count, place_buffers, transfer_memory
 from accel.compiler.nest import Buffer
 from accel.config import NAMED
-from accel.errors import ScheduleError
 from accel.isa import Memory
 from accel.machines import machine
 from tests.compiler import gemms

@@ -4,8 +4,8 @@ import pytest
 
 import accel
 from accel import te
+from accel.base.errors import TensorizeError
 from accel.compiler.packing import buffer_elements, widths
-from accel.errors import TensorizeError
 from accel.machines import machine
 from tests.compiler import gemms
 from tests.expect import refused

@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from accel import te
+from accel.base.errors import ShapeError
 from accel.compiler.expr import Binary
 from accel.compiler.reference import apply, index_values
-from accel.errors import ShapeError
 from tests.compiler.expressions import random_expression
 from tests.compiler.oracle import expected, operated, some_inputs, wrapped
 from tests.expect import refused

@@ -11,8 +11,8 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from accel import te
+from accel.base.errors import ScheduleError, ShapeError
 from accel.compiler.expr import IterVar
-from accel.errors import ScheduleError, ShapeError
 from accel.machines import machine
 from accel.te import Schedule, Stage, Tensor
 from tests.compiler.expressions import random_expression

@@ -3,7 +3,7 @@
 import pytest
 
 import accel
-from accel.errors import ScheduleError
+from accel.base.errors import ScheduleError
 from accel.isa import Instruction, Load, Memory
 from accel.schedules import scheduled
 from accel.sim.timing.model import simulate_timing

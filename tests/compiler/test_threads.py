@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import accel
 from accel import te
+from accel.base.errors import ScheduleError
 from accel.compiler.expr import Const
 from accel.compiler.nest import For, Nest, walk_nodes
 from accel.compiler.threads import check_threads, lower_threads
-from accel.errors import ScheduleError
 from accel.machines import machine
 from accel.order import Counter
 from accel.te import Schedule, thread_axis

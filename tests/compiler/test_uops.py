@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.base.errors import ScheduleError
 from accel.compiler.registry import Emitted
 from accel.compiler.uops import at_offset, place_uops
 from accel.config import NAMED
-from accel.errors import ScheduleError
 from accel.isa import Gemm, Load, Loops, Memory, decode_uops
 from tests.expect import refused
 from tests.strategies import examples

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 import accel
 from accel import te
+from accel.base.errors import ShapeError, TensorizeError
 from accel.compiler.expr import Const, Guarded
 from accel.compiler.linear import evaluate
 from accel.compiler.window import window_of
-from accel.errors import ShapeError, TensorizeError
 from accel.te import Schedule, Tensor
 from tests.compiler.oracle import some_inputs
 from tests.expect import refused

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from accel.base.errors import AccelError
 from accel.debug import Debugger
 from accel.debug.breakpoints import Breakpoint
 from accel.debug.places import Place, parse_place
-from accel.errors import AccelError
 from accel.events import EventKind
 from accel.order import WORKERS, Counter, pops, pushes
 from accel.program import Program

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 import pywellen
 
-from accel.errors import HardwareError, ProgramError
+from accel.base.errors import HardwareError, ProgramError
 from accel.hw.engines.choose import WAVES
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.waves import ROOTS, is_whole, save_path, write_save_file

@@ -2,7 +2,7 @@
 
 import pytest
 
-from accel.errors import EngineError
+from accel.base.errors import EngineError
 from accel.hw.engines import build
 
 

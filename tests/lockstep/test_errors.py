@@ -5,8 +5,8 @@ from functools import cache
 import pytest
 
 import accel
+from accel.base.errors import MachineError
 from accel.config import NAMED
-from accel.errors import MachineError
 from accel.faults import Cause
 from accel.hardware import raise_if_bad, run_on_hardware
 from accel.hw.engines.run import Behaviour, HardwareRun

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from accel.base.errors import DeadlockError, LimitExceeded, MachineError
 from accel.config import NAMED, Config
 from accel.dram import Dram
-from accel.errors import DeadlockError, LimitExceeded, MachineError
 from accel.faults import Cause
 from accel.isa import Alu, AluOp, Finish, Instruction, Load, Memory, Store, Unit
 from accel.sim.functional.executor import FunctionalRun, run_functional

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import accel
-from accel.errors import SweepError
+from accel.base.errors import SweepError
 from accel.sweeps import runner
 from accel.sweeps.executors import here, in_processes, on_dask
 from tests.sweeps import work

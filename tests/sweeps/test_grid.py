@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import accel
-from accel.errors import AccelError
+from accel.base.errors import AccelError
 from accel.schedules import save_steps
 from accel.sweeps.grid import expand, points
 from accel.sweeps.points import Point, key

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import accel
-from accel.errors import SweepError
+from accel.base.errors import SweepError
 from accel.sweeps import run_sweep, runner
 from accel.sweeps.journal import Journal
 from accel.sweeps.points import Task

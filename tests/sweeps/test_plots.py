@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from accel.errors import SweepError
+from accel.base.errors import SweepError
 from accel.sweeps import Plot, Table
 
 pytest.importorskip("matplotlib")

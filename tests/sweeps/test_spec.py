@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from accel.errors import AccelError
+from accel.base.errors import AccelError
 from accel.sweeps import Spec, load_spec
 from accel.sweeps.spec import make_spec
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import accel
+from accel.base.errors import MismatchError, SweepError
 from accel.compiler.default import default_schedule
-from accel.errors import MismatchError, SweepError
 from accel.isa import Gemm
 from accel.sweeps import Table, measure
 from accel.sweeps.grid import points

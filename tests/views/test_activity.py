@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.assembly import assemble
+from accel.base.errors import AccelError, DeadlockError
 from accel.config import NAMED, Config
-from accel.errors import AccelError, DeadlockError
 from accel.faults import Cause
 from accel.isa import Instruction, Unit
 from accel.program import as_program

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.errors import DeadlockError
+from accel.base.errors import DeadlockError
 from accel.events import EventKind
 from accel.isa import Unit
 from accel.replays import load_any

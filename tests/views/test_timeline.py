@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import accel
-from accel.errors import AccelError, ProgramError
+from accel.base.errors import AccelError, ProgramError
 from accel.events import EventKind
 from accel.isa import Unit
 from accel.views import Report, Timeline, Trace

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.assembly import assemble, load_assembly
+from accel.base.errors import ProgramError
 from accel.config import NAMED
-from accel.errors import ProgramError
 from accel.faults import Cause
 from accel.image import Region
 from accel.isa import Alu, AluOp, Finish, Gemm, Load, Memory, Store, encode_uops

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accel.base.errors import AccelError, DeadlockError, LimitExceeded, MachineError
 from accel.config import NAMED, Config
 from accel.dram import Dram
-from accel.errors import AccelError, DeadlockError, LimitExceeded, MachineError
 from accel.faults import Cause
 from accel.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Memory, Store, Unknown, encode_uops
 from accel.order import Stepper

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from accel.errors import ProgramError
+from accel.base.errors import ProgramError
 
 
 def is_device(path: Path) -> bool:

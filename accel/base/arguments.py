@@ -13,7 +13,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from accel.errors import AccelError, ProgramError, ShapeError
+from accel.base.errors import AccelError, ProgramError, ShapeError
 
 
 def plain_integer(value: object) -> int | None:
