@@ -21,8 +21,8 @@ from accel.compiler.conv import conv2d
 from accel.compiler.conv_transpose import conv2d_transpose
 from accel.compiler.pool import avg_pool2d, global_avg_pool2d, max_pool2d
 from accel.compiler.workload import Workload, dense, gemm
-from accel.config import Config
-from accel.events import Event, EventKind, UnitCycles
+from accel.core.config import Config
+from accel.core.events import Event, EventKind, UnitCycles
 from accel.machines import Machine, machine
 from accel.program import Program, build
 from accel.result import Result

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import DramRows
 from accel.base.errors import ProgramError
-from accel.config import PAGE_BYTES, Config
+from accel.core.access import DramRows
+from accel.core.config import PAGE_BYTES, Config
 
 Bytes = npt.NDArray[np.uint8]
 

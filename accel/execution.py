@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from accel.base.errors import MachineError
-from accel.events import Timing
+from accel.core.events import Timing
 from accel.scenario import Tokens
 from accel.sim.simulator import Simulation
 

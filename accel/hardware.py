@@ -7,10 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import MachineError
-from accel.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
-from accel.dram import Dram
-from accel.execution import Execution
-from accel.faults import (
+from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
+from accel.core.faults import (
     EMPTY_PROGRAM,
     Cause,
     Fault,
@@ -19,11 +17,13 @@ from accel.faults import (
     instruction_fault,
     overflow_fault,
 )
+from accel.core.isa import Finish, Instruction, Load, Loops, Memory, Store, Unit, encode
+from accel.core.token_rules import Counter, explain_deadlock, pushes, stuck
+from accel.dram import Dram
+from accel.execution import Execution
 from accel.hw.engines.driver import Contents, Engine, Progress
 from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.image import Image
-from accel.isa import Finish, Instruction, Load, Loops, Memory, Store, Unit, encode
-from accel.order import Counter, explain_deadlock, pushes, stuck
 from accel.scenario import NO_TOKENS, Tokens
 from accel.sim.functional.executor import uop_limit_fault
 from accel.sim.functional.scratchpads import Scratchpads

@@ -23,10 +23,10 @@ import numpy.typing as npt
 from accel.base.arguments import check_path
 from accel.base.errors import AccelError, ProgramError
 from accel.base.files import write_atomically
-from accel.config import INSTRUCTION_BYTES, PAGE_BYTES, SPECS, Config, from_dict
+from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, SPECS, Config, from_dict
+from accel.core.faults import dram_span, instruction_fault
+from accel.core.isa import Instruction, Transfer, check_encodable, decode
 from accel.dram import Dram
-from accel.faults import dram_span, instruction_fault
-from accel.isa import Instruction, Transfer, check_encodable, decode
 from accel.layout import BlockDiagonal, PackedLayout, Preparation
 from accel.scenario import Expected, Start, check_scenario
 

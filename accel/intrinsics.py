@@ -15,7 +15,7 @@ from accel.compiler.intrin import (
     hardware_intrin,
 )
 from accel.compiler.tensor import compute, placeholder, reduce_axis, sum
-from accel.config import Config
+from accel.core.config import Config
 
 __all__ = ["alu", "dma_copy2d", "emitters", "fill_zero", "gemm"]
 

@@ -10,8 +10,8 @@ from accel.compiler.nest import format_nest
 from accel.compiler.schedule import create_schedule
 from accel.compiler.tensorize import tensorize
 from accel.compiler.threads import lower_threads
-from accel.isa import Instruction, Unit, format_instruction
-from accel.order import pops, pushes
+from accel.core.isa import Instruction, Unit, format_instruction
+from accel.core.token_rules import pops, pushes
 from accel.program import Program
 
 _SHORT = {Unit.FETCH: "fetch", Unit.LOAD: "ld", Unit.COMPUTE: "ex", Unit.STORE: "st"}

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import dram_rows
 from accel.base.errors import HardwareError
-from accel.config import PAGE_BYTES, Config
+from accel.core.access import dram_rows
+from accel.core.config import PAGE_BYTES, Config
+from accel.core.events import Event
+from accel.core.faults import Cause, Fault, dram_span
+from accel.core.isa import Finish, Instruction, Load, Memory, Store, Transfer, Unit, format_instruction
+from accel.core.token_rules import Counter
 from accel.dram import Dram
-from accel.events import Event
-from accel.faults import Cause, Fault, dram_span
 from accel.hardware import run_on_hardware, take_contents
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.run import Behaviour, HardwareRun
-from accel.isa import Finish, Instruction, Load, Memory, Store, Transfer, Unit, format_instruction
-from accel.order import Counter
 from accel.program import Program
 from accel.scenario import SCRATCHPADS
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS

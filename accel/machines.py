@@ -8,8 +8,8 @@ from accel import intrinsics
 from accel.base.errors import ConfigError, ScheduleError, nearest
 from accel.compiler.intrin import AluIntrin, CopyIntrin, Intrinsic, TensorIntrin
 from accel.compiler.scope import Scope, scopes
-from accel.config import Config, load_config
-from accel.isa import check_encodable
+from accel.core.config import Config, load_config
+from accel.core.isa import check_encodable
 
 
 @dataclass(frozen=True)

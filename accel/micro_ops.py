@@ -9,10 +9,10 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import dram_rows
-from accel.config import Config
+from accel.core.access import dram_rows
+from accel.core.config import Config
+from accel.core.isa import Instruction, Load, Loops, Memory
 from accel.dram import Dram
-from accel.isa import Instruction, Load, Loops, Memory
 from accel.scenario import Contents
 
 

@@ -24,7 +24,7 @@ from accel.compiler.schedule import Schedule, Step, create_schedule
 from accel.compiler.steps import apply_steps
 from accel.compiler.tensor import Placeholder, Tensor, producers
 from accel.compiler.workload import Workload
-from accel.config import Config
+from accel.core.config import Config
 from accel.dram import Dram
 from accel.execution import Execution, simulated
 from accel.image import Image

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from accel.base.errors import ProgramError
-from accel.config import PAGE_BYTES, Config
-from accel.faults import dram_element_bytes, dram_span
+from accel.core.config import PAGE_BYTES, Config
+from accel.core.faults import dram_element_bytes, dram_span
+from accel.core.isa import Instruction, Memory, Transfer, encode
 from accel.image import Image
-from accel.isa import Instruction, Memory, Transfer, encode
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,11 @@ import numpy as np
 
 from accel.assembly import load_assembly
 from accel.base.errors import MachineError, MismatchError, ProgramError
+from accel.core.faults import Cause
+from accel.core.token_rules import Counter
 from accel.dram import Dram
-from accel.faults import Cause
 from accel.hw.engines.driver import Engine
 from accel.image import Image
-from accel.order import Counter
 from accel.program import Program, as_program
 from accel.result import Result, error_dict
 from accel.scenario import Expected

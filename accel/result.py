@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy.typing as npt
 
-from accel.access import dram_rows
 from accel.base.errors import MachineError, MismatchError, ProgramFault
 from accel.compiler.metrics import Compulsory, bound_by
-from accel.config import INSTRUCTION_BYTES, Config
-from accel.events import Event, Timing, UnitCycles
-from accel.faults import Cause, instruction_fault
+from accel.core.access import dram_rows
+from accel.core.config import INSTRUCTION_BYTES, Config
+from accel.core.events import Event, Timing, UnitCycles
+from accel.core.faults import Cause, instruction_fault
+from accel.core.isa import Gemm, Instruction, Memory, Transfer, Unit
+from accel.core.token_rules import is_carrier
 from accel.image import Image
-from accel.isa import Gemm, Instruction, Memory, Transfer, Unit
-from accel.order import is_carrier
 
 SCHEMA_VERSION = 1
 """Of the JSON objects that commands print."""
@@ -205,7 +205,7 @@ class Result:
 
 def error_dict(error: ProgramFault) -> dict[str, Any]:
     """What a program is at fault for, as plain data; ``cause`` is ``mismatch``, ``race`` or one of
-    :class:`~accel.faults.Cause`."""
+    :class:`~accel.core.faults.Cause`."""
     cause = type(error).__name__.removesuffix("Error").lower()
     index: int | None = None
     cycle: int | None = None

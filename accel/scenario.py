@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from accel.base.errors import ProgramError, nearest
-from accel.config import Config
-from accel.faults import Cause
+from accel.core.config import Config
+from accel.core.faults import Cause
 
 T = TypeVar("T")
 Tokens = tuple[int, int, int, int]
-"""The four token counters, in the order of :class:`~accel.order.Counter`."""
+"""The four token counters, in the order of :class:`~accel.core.token_rules.Counter`."""
 
 NO_TOKENS: Tokens = (0, 0, 0, 0)
 SCRATCHPADS = ("uop", "inp", "wgt", "acc")

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_array, plain_array
 from accel.base.errors import AccelError, ProgramError, ShapeError
-from accel.config import SPECS, Config
+from accel.core.config import SPECS, Config
 from accel.dram import Dram
 from accel.image import ImageTensor
 from accel.layout import PackedLayout

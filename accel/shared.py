@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import DramRows, dram_rows
-from accel.config import Config
-from accel.isa import Instruction, Load
+from accel.core.access import DramRows, dram_rows
+from accel.core.config import Config
+from accel.core.isa import Instruction, Load
 
 
 class SharedDram:

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import AccessSets, Elements
 from accel.base.errors import DeadlockError, MachineError, ProgramFault, RaceError
-from accel.config import Config
+from accel.core.access import AccessSets, Elements
+from accel.core.config import Config
+from accel.core.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_faults
+from accel.core.isa import Instruction, Loops, Transfer, Unit
+from accel.core.token_rules import WORKERS, Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.dram import Dram
-from accel.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_faults
-from accel.isa import Instruction, Loops, Transfer, Unit
 from accel.micro_ops import UopMemory
-from accel.order import WORKERS, Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.scenario import Contents, element_bytes
 from accel.shared import SharedDram
 

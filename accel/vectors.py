@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import ProgramError
-from accel.config import PAGE_BYTES, Config, load_config
+from accel.core.config import PAGE_BYTES, Config, load_config
+from accel.core.isa import decode
 from accel.image import Image, Region, free_address
-from accel.isa import decode
 from accel.scenario import Expected
 
 _CONFIG = "config.json"

@@ -18,8 +18,8 @@ from typing import Any
 from functional import LAYER
 
 import accel
+from accel.core.faults import Cause
 from accel.dram import Dram
-from accel.faults import Cause
 from accel.hardware import run_on_hardware
 from accel.hw.engines.choose import ENGINES, open_engine
 from accel.hw.engines.driver import Engine

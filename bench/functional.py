@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 import accel
-from accel.access import loop_shape
-from accel.config import PAGE_BYTES
-from accel.isa import Finish, Gemm, Instruction, Load, Loops, Memory, decode_uops, encode, encode_uops
+from accel.core.access import loop_shape
+from accel.core.config import PAGE_BYTES
+from accel.core.isa import Finish, Gemm, Instruction, Load, Loops, Memory, decode_uops, encode, encode_uops
 from accel.micro_ops import UopMemory
 from accel.replays import find_programs, load_any
 from accel.sim.functional.patterns import all_indices

@@ -9,7 +9,7 @@ about two minutes. Cells are those of the whole core, both AXI ports included, b
 import argparse
 from pathlib import Path
 
-from accel.config import NAMED, Config, load_config
+from accel.core.config import NAMED, Config, load_config
 from accel.hw.cells import synthesize
 
 COLUMNS = {

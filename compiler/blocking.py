@@ -4,7 +4,7 @@ from accel.compiler.expr import IterVar
 from accel.compiler.machine import MachineLike
 from accel.compiler.schedule import Schedule, Stage, thread_axis
 from accel.compiler.workload import Workload
-from accel.config import Config
+from accel.core.config import Config
 
 
 def in_accumulators(s: Schedule, workload: Workload, machine: MachineLike) -> list[Stage]:

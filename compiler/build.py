@@ -19,9 +19,9 @@ from accel.compiler.startup import held_back
 from accel.compiler.tensorize import tensorize
 from accel.compiler.threads import lower_threads
 from accel.compiler.uops import at_offset, place_uops
-from accel.config import INSTRUCTION_BYTES, Config
+from accel.core.config import INSTRUCTION_BYTES, Config
+from accel.core.isa import Finish, check_encodable, encode
 from accel.image import Image, ImageTensor, Region, Role, array_bytes
-from accel.isa import Finish, check_encodable, encode
 from accel.shared import SharedDram
 
 

@@ -9,7 +9,7 @@ from accel.compiler.conv_schedule import ConvPlan
 from accel.compiler.model import Prediction
 from accel.compiler.plans import GemmPlan
 from accel.compiler.pool_schedule import PoolPlan
-from accel.config import Config
+from accel.core.config import Config
 
 PlanT = TypeVar("PlanT", GemmPlan, ConvPlan, PoolPlan)
 

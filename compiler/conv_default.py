@@ -11,7 +11,7 @@ from accel.compiler.conv_model import ConvModel, conv_shape, part_sizes
 from accel.compiler.conv_plans import THREAD_AXES, ConvTable, Sizes, fitting
 from accel.compiler.conv_schedule import ConvPlan
 from accel.compiler.workload import Workload
-from accel.config import Config
+from accel.core.config import Config
 
 _FINALISTS = 4
 """Plans of each kind (threads, what they run along, loop order) that the model looks at."""

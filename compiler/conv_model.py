@@ -17,13 +17,13 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from accel.access import DramRows
 from accel.compiler.conv_schedule import ConvPlan, merged_groups
 from accel.compiler.model import Prediction
 from accel.compiler.plans import IntArray
 from accel.compiler.workload import Workload
-from accel.config import INSTRUCTION_BYTES, UOP_BYTES, Config
-from accel.timing import (
+from accel.core.access import DramRows
+from accel.core.config import INSTRUCTION_BYTES, UOP_BYTES, Config
+from accel.core.timing_rules import (
     FETCH_STARTUP,
     REQUEST_STARTUP,
     STORE_READ_DELAY,

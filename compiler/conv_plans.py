@@ -10,8 +10,8 @@ import numpy as np
 from accel.compiler.conv_model import ConvShape, part_sizes
 from accel.compiler.conv_schedule import ConvPlan, Outer, ThreadAxis
 from accel.compiler.plans import BoolArray, FloatArray, IntArray
-from accel.config import Config
-from accel.timing import compute_depth
+from accel.core.config import Config
+from accel.core.timing_rules import compute_depth
 
 THREAD_AXES = get_args(ThreadAxis)
 OUTERS = get_args(Outer)

@@ -21,7 +21,7 @@ from accel.compiler.schedule import Schedule, Stage, create_schedule
 from accel.compiler.tensor import Tensor
 from accel.compiler.window import window_of
 from accel.compiler.workload import Workload
-from accel.config import Config
+from accel.core.config import Config
 
 ThreadAxis = Literal["channels", "rows", "depth", "groups"]
 Outer = Literal["channels", "pixels"]

@@ -28,7 +28,7 @@ from accel.compiler.pool_schedule import PoolPlan, pool_schedule
 from accel.compiler.schedule import Schedule, Stage, create_schedule
 from accel.compiler.threads import check_threads
 from accel.compiler.workload import Workload
-from accel.config import Config
+from accel.core.config import Config
 
 _FINALISTS = 10
 """Plans of each kind (threads, what they run along, loop order) that the model looks at in detail."""

@@ -16,9 +16,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from accel.access import AccessSets, Elements, Touch
-from accel.config import Config
-from accel.isa import Gemm, Instruction, Loops, Transfer, Unit
+from accel.core.access import AccessSets, Elements, Touch
+from accel.core.config import Config
+from accel.core.isa import Gemm, Instruction, Loops, Transfer, Unit
 from accel.shared import SharedDram
 
 _CHAIN = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)

@@ -37,8 +37,8 @@ from accel.compiler.nest import (
 )
 from accel.compiler.packing import Element, buffer_elements, widths
 from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
-from accel.config import Config
-from accel.isa import Gemm, Instruction, Memory
+from accel.core.config import Config
+from accel.core.isa import Gemm, Instruction, Memory
 
 Env = dict[IterVar, int]
 

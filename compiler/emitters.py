@@ -14,8 +14,20 @@ import numpy as np
 
 from accel.base.errors import TensorizeError
 from accel.compiler.registry import AccessPtr, Emitted, Target, register_emitter
-from accel.config import Config
-from accel.isa import PAD_BITS, SIZE_BITS, Alu, AluOp, Gemm, Load, Loops, Memory, Store, UopArray, class_slots
+from accel.core.config import Config
+from accel.core.isa import (
+    PAD_BITS,
+    SIZE_BITS,
+    Alu,
+    AluOp,
+    Gemm,
+    Load,
+    Loops,
+    Memory,
+    Store,
+    UopArray,
+    class_slots,
+)
 
 _OPS = {"min": AluOp.MIN, "max": AluOp.MAX, "add": AluOp.ADD, "shr": AluOp.SHR, "mul": AluOp.MUL}
 

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from accel.compiler.intrin import Intrinsic
 from accel.compiler.scope import Scope
-from accel.config import Config
+from accel.core.config import Config
 
 
 class MachineLike(Protocol):

@@ -11,9 +11,9 @@ from accel.base.errors import ScheduleError
 from accel.compiler.nest import Buffer
 from accel.compiler.packing import Element, widths
 from accel.compiler.tensor import Placeholder, Tensor, producers
-from accel.config import PAGE_BYTES, Config
-from accel.faults import dram_element_bytes
-from accel.isa import Memory
+from accel.core.config import PAGE_BYTES, Config
+from accel.core.faults import dram_element_bytes
+from accel.core.isa import Memory
 from accel.layout import PackedLayout, blocked
 
 

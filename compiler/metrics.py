@@ -14,7 +14,7 @@ from accel.compiler.guards import hoist
 from accel.compiler.linear import variables
 from accel.compiler.reference import index_values, values_at
 from accel.compiler.tensor import Compute, Placeholder, Tensor, producers, reduction
-from accel.config import Config
+from accel.core.config import Config
 
 Array = npt.NDArray[Any]
 Elements = npt.NDArray[np.bool_]

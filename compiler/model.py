@@ -13,8 +13,8 @@ import numpy as np
 
 from accel.compiler.metrics import bound_by
 from accel.compiler.plans import BoolArray, FloatArray, GemmPlan, GemmShape, IntArray, PlanTable
-from accel.config import INSTRUCTION_BYTES, PAGE_BYTES, UOP_BYTES, Config
-from accel.timing import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
+from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, UOP_BYTES, Config
+from accel.core.timing_rules import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
 
 _MOST_STEPS = 300
 """Reduce steps that are gone through one by one; longer programs are extrapolated."""

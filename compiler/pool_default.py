@@ -17,8 +17,8 @@ from accel.compiler.pool import Taps
 from accel.compiler.pool_schedule import PoolPlan, PoolThreadAxis
 from accel.compiler.sliding import Sliding
 from accel.compiler.workload import Workload
-from accel.config import Config
-from accel.timing import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
+from accel.core.config import Config
+from accel.core.timing_rules import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
 
 _THREADS = (1, 2)
 _SIZES = 12

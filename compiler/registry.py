@@ -13,8 +13,8 @@ import numpy as np
 from accel.base.errors import TensorizeError, nearest
 from accel.compiler.intrin import TensorIntrin
 from accel.compiler.tensor import Tensor
-from accel.config import Config
-from accel.isa import Instruction, UopArray
+from accel.core.config import Config
+from accel.core.isa import Instruction, UopArray
 
 
 class AccessPtr(NamedTuple):

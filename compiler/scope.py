@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from accel.base.errors import ScheduleError
-from accel.config import Config
-from accel.isa import Memory
+from accel.core.config import Config
+from accel.core.isa import Memory
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ its way.
 from collections.abc import Mapping, Sequence
 
 from accel.compiler.nest import Buffer
-from accel.isa import Instruction, Unit
+from accel.core.isa import Instruction, Unit
 
 
 def held_back(

@@ -35,7 +35,7 @@ from accel.compiler.expr import (
     walk,
 )
 from accel.compiler.linear import guarded_bounds
-from accel.config import DRAM_ADDRESS_BITS
+from accel.core.config import DRAM_ADDRESS_BITS
 
 LARGEST_PRODUCT = 1 << 14
 """Magnitude of a product of two int8 values at most."""

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from accel.base.errors import ScheduleError
 from accel.compiler.registry import Emitted
-from accel.config import UOP_BYTES, Config
-from accel.isa import Instruction, Load, Loops, Memory, encode_uops
+from accel.core.config import UOP_BYTES, Config
+from accel.core.isa import Instruction, Load, Loops, Memory, encode_uops
 
 
 @dataclass(frozen=True, kw_only=True)

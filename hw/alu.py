@@ -6,9 +6,9 @@ from amaranth.hdl import Array, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import Config
+from accel.core.config import Config
+from accel.core.isa import AluOp
 from accel.hw.gemm import ACC_BITS
-from accel.isa import AluOp
 
 
 class Alu(wiring.Component):

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from accel.base.errors import EngineError
-from accel.config import Config
+from accel.core.config import Config
 from accel.hw.core import Core
 from accel.hw.hdl import rtlil_text
 

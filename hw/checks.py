@@ -1,14 +1,14 @@
-"""What is wrong with an instruction by itself, as :func:`accel.faults.instruction_fault` has it."""
+"""What is wrong with an instruction by itself, as :func:`accel.core.faults.instruction_fault` has it."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from amaranth.hdl import Const, Module, Signal, Value
 
-from accel.config import Config
-from accel.faults import Cause
+from accel.core.config import Config
+from accel.core.faults import Cause
+from accel.core.isa import AluOp, Opcode
 from accel.hw.transfer import Kind, choose, kind_number
-from accel.isa import AluOp, Opcode
 
 CAUSE_BITS = 5
 

@@ -12,8 +12,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import DRAM_ADDRESS_BITS, UOP_BYTES, Config
-from accel.faults import Cause
+from accel.core.config import DRAM_ADDRESS_BITS, UOP_BYTES, Config
+from accel.core.faults import Cause
+from accel.core.isa import Alu, Instruction, Load, Memory, Opcode
+from accel.core.timing_rules import compute_depth
 from accel.hw.alu import Alu as AluLanes
 from accel.hw.checks import CAUSE_BITS, first_fault, loops_faults, loops_run, neighbour_fault, transfer_faults
 from accel.hw.flight import RetireLayout
@@ -24,8 +26,6 @@ from accel.hw.queue import Queue
 from accel.hw.scratchpads import Accumulators, Scratchpad
 from accel.hw.sequencer import OperationLayout, Sequencer
 from accel.hw.transfer import BeatLayout, kind_of, sram_bits
-from accel.isa import Alu, Instruction, Load, Memory, Opcode
-from accel.timing import compute_depth
 
 KINDS = (Memory.UOP, Memory.ACC, Memory.ACC_8BIT)
 """What LOADs of the compute unit fill."""

@@ -1,4 +1,4 @@
-"""The registers of :mod:`accel.registers` on an AXI4-Lite subordinate port, and the interrupt."""
+"""The registers of :mod:`accel.core.registers` on an AXI4-Lite subordinate port, and the interrupt."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,9 +7,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, Config
+from accel.core.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, Config
+from accel.core.registers import ADDRESS_BITS, REGISTERS, WORD_BYTES, Access, Register, constants
 from accel.hw.checks import CAUSE_BITS
-from accel.registers import ADDRESS_BITS, REGISTERS, WORD_BYTES, Access, Register, constants
 
 OKAY = 0
 SLVERR = 2

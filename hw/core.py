@@ -11,8 +11,10 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import DRAM_ADDRESS_BITS, UOP_BYTES, Config
-from accel.faults import Cause
+from accel.core.config import DRAM_ADDRESS_BITS, UOP_BYTES, Config
+from accel.core.faults import Cause
+from accel.core.isa import Instruction, Unit
+from accel.core.token_rules import WORKERS, Counter, queue_depth
 from accel.hw.checks import CAUSE_BITS
 from accel.hw.compute import Compute
 from accel.hw.control import Control, subordinate_ports
@@ -24,8 +26,6 @@ from accel.hw.port import READERS, ReadPort
 from accel.hw.queue import Queue
 from accel.hw.store import Store
 from accel.hw.tokens import TokenCounters
-from accel.isa import Instruction, Unit
-from accel.order import WORKERS, Counter, queue_depth
 
 COUNTER_BITS = 48
 """Of the hardware's own counters of cycles and bytes."""

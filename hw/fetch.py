@@ -7,16 +7,16 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from accel.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, Config
-from accel.faults import Cause
+from accel.core.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, Config
+from accel.core.faults import Cause
+from accel.core.isa import Load, Opcode, Unit
+from accel.core.isa import Memory as MemoryId
+from accel.core.token_rules import WORKERS
 from accel.hw.checks import CAUSE_BITS, first_fault
 from accel.hw.layouts import INDEX_BITS, EntryLayout, log2, minimum, multiply_out, view
 from accel.hw.loader import RequestLayout
 from accel.hw.queue import Queue
 from accel.hw.scratchpads import bank_of
-from accel.isa import Load, Opcode, Unit
-from accel.isa import Memory as MemoryId
-from accel.order import WORKERS
 
 _BITS = INSTRUCTION_BYTES * 8
 

@@ -6,7 +6,7 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import Config
+from accel.core.config import Config
 from accel.hw.layouts import INDEX_BITS
 from accel.hw.queue import Queue
 from accel.hw.transfer import sram_bits

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import Config
+from accel.core.config import Config
 from accel.hw.layouts import log2
 
 ACC_BITS = 32

@@ -1,6 +1,6 @@
 """Instructions and micro-ops as hardware sees them: views over their words, and what follows from them.
 
-Places and widths of fields come from the one declaration in :mod:`accel.isa`.
+Places and widths of fields come from the one declaration in :mod:`accel.core.isa`.
 """
 
 from typing import Any
@@ -8,9 +8,9 @@ from typing import Any
 from amaranth.hdl import Module, Mux, Shape, Signal, ValueLike, signed, unsigned
 from amaranth.lib import data
 
-from accel.config import Config
-from accel.isa import MicroOp, class_slots
-from accel.isa.fields import INSTRUCTION_BITS
+from accel.core.config import Config
+from accel.core.isa import MicroOp, class_slots
+from accel.core.isa.fields import INSTRUCTION_BITS
 
 INDEX_BITS = 32
 """Width of an instruction's place in the program."""

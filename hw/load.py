@@ -6,16 +6,16 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import DRAM_ADDRESS_BITS, Config
-from accel.faults import Cause
+from accel.core.config import DRAM_ADDRESS_BITS, Config
+from accel.core.faults import Cause
+from accel.core.isa import Load as LoadInstruction
+from accel.core.isa import Memory
 from accel.hw.checks import CAUSE_BITS, first_fault, neighbour_fault, transfer_faults
 from accel.hw.flight import RetireLayout
 from accel.hw.layouts import INDEX_BITS, EntryLayout, view
 from accel.hw.loader import Loader, RequestLayout
 from accel.hw.scratchpads import Scratchpad
 from accel.hw.transfer import kind_of, sram_bits
-from accel.isa import Load as LoadInstruction
-from accel.isa import Memory
 
 KINDS = (Memory.INP, Memory.WGT)
 

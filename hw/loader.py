@@ -7,7 +7,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import DRAM_ADDRESS_BITS, Config
+from accel.core.config import DRAM_ADDRESS_BITS, Config
+from accel.core.isa import Load
 from accel.hw.flight import Flight, RetireLayout
 from accel.hw.layouts import INDEX_BITS, EntryLayout, view
 from accel.hw.pads import PadsLayout, PadWalker
@@ -22,7 +23,6 @@ from accel.hw.transfer import (
     kind_number,
     sram_bits,
 )
-from accel.isa import Load
 
 
 class RequestLayout(data.StructLayout):

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import Config
+from accel.core.config import Config
 from accel.hw.layouts import SPAN_BITS
 from accel.hw.transfer import SIZE_BITS, sram_bits
 

@@ -6,11 +6,11 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import DRAM_ADDRESS_BITS, Config
+from accel.core.config import DRAM_ADDRESS_BITS, Config
+from accel.core.isa import Unit
 from accel.hw.layouts import INDEX_BITS
 from accel.hw.loader import RequestLayout
 from accel.hw.queue import Queue
-from accel.isa import Unit
 
 READERS = (Unit.COMPUTE, Unit.LOAD, Unit.FETCH)
 """Who reads, the first goes before the others."""

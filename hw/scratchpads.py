@@ -14,10 +14,10 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from accel.config import Config
+from accel.core.config import Config
+from accel.core.isa import Memory as MemoryId
 from accel.hw.layouts import bits_for_depth, log2
 from accel.hw.transfer import BeatLayout, Kind, choose, sram_bits
-from accel.isa import Memory as MemoryId
 
 
 @dataclass(frozen=True)

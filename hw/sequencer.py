@@ -6,12 +6,12 @@ from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import Config
+from accel.core.config import Config
+from accel.core.isa import Alu, Gemm, Opcode
+from accel.core.isa.instructions import LOOP_BITS
 from accel.hw.checks import loops_run
 from accel.hw.layouts import INDEX_BITS, EntryLayout, view
 from accel.hw.transfer import sram_bits
-from accel.isa import Alu, Gemm, Opcode
-from accel.isa.instructions import LOOP_BITS
 
 
 class OperationLayout(data.StructLayout):

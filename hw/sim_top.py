@@ -1,6 +1,6 @@
 """The machine as simulations see it: its events on ports, its scratchpads open to the outside."""
 
-from accel.config import Config
+from accel.core.config import Config
 from accel.hw.core import Core
 
 

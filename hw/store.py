@@ -10,16 +10,16 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import DRAM_ADDRESS_BITS, Config
-from accel.faults import Cause
+from accel.core.config import DRAM_ADDRESS_BITS, Config
+from accel.core.faults import Cause
+from accel.core.isa import Memory, Unit
+from accel.core.isa import Store as StoreInstruction
 from accel.hw.checks import CAUSE_BITS, first_fault, neighbour_fault, transfer_faults
 from accel.hw.flight import Flight, RetireLayout
 from accel.hw.layouts import INDEX_BITS, EntryLayout, view
 from accel.hw.port import BurstLayout
 from accel.hw.queue import BypassQueue, Queue
 from accel.hw.transfer import BeatLayout, BeatWalker, BurstWalker, PlacesLayout, dram_lane, kind_of
-from accel.isa import Memory, Unit
-from accel.isa import Store as StoreInstruction
 
 
 class Store(wiring.Component):

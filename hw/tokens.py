@@ -6,8 +6,8 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import Config
-from accel.order import Counter
+from accel.core.config import Config
+from accel.core.token_rules import Counter
 
 
 class TokenCounters(wiring.Component):

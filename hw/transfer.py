@@ -12,10 +12,10 @@ from amaranth.hdl import Array, Const, Module, Mux, Signal, Value, ValueLike, un
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
-from accel.faults import dram_element_bytes, scratchpad_depth
+from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
+from accel.core.faults import dram_element_bytes, scratchpad_depth
+from accel.core.isa import Memory
 from accel.hw.layouts import log2, minimum
-from accel.isa import Memory
 
 SIZE_BITS = 16
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 from amaranth.hdl import ClockSignal, Instance
 from amaranth.lib.memory import Memory
 
-from accel.config import Config
+from accel.core.config import Config
 from accel.hw.core import Core
 from accel.hw.hdl import rtlil_text, yosys
 from accel.hw.layouts import bits_for_depth

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from accel.access import dram_rows
-from accel.config import Config
+from accel.core.access import dram_rows
+from accel.core.config import Config
+from accel.core.faults import Cause, fault_error, instruction_faults
+from accel.core.isa import Instruction, Store, Unit
+from accel.core.timing_rules import transfer_bursts
 from accel.dram import Dram
-from accel.faults import Cause, fault_error, instruction_faults
-from accel.isa import Instruction, Store, Unit
 from accel.sim.functional.executor import (
     DEFAULT_MAX_UOPS,
     Executor,
@@ -27,7 +28,6 @@ from accel.sim.functional.executor import (
 )
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES, TimingRun, simulate_timing
-from accel.timing import transfer_bursts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,10 +31,10 @@ from hypothesis import strategies as st
 import accel
 from accel.assembly import disassemble
 from accel.base.errors import nearest
-from accel.config import INSTRUCTION_BYTES, Config
+from accel.core.config import INSTRUCTION_BYTES, Config
+from accel.core.faults import Cause
+from accel.core.isa import Instruction, Transfer, class_slots, decode, encode
 from accel.dram import Dram
-from accel.faults import Cause
-from accel.isa import Instruction, Transfer, class_slots, decode, encode
 from accel.lockstep import Scope, lockstep, scope_of
 from accel.program import BACKENDS, Program
 from accel.replays import find_programs, load_any

@@ -5,10 +5,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from accel.config import NAMED, Config
-from accel.faults import Cause
+from accel.core.config import NAMED, Config
+from accel.core.faults import Cause
+from accel.core.isa import encode
 from accel.image import Image, Region
-from accel.isa import encode
 from accel.scenario import SCRATCHPADS, Contents, Expected, Start, element_bytes
 from tests.strategies import any_instructions
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import accel
-from accel.config import NAMED, Config
-from accel.isa import Finish, Instruction, encode
+from accel.core.config import NAMED, Config
+from accel.core.isa import Finish, Instruction, encode
 from accel.program import Program
 
 TINY = NAMED["tiny"]

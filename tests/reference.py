@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from accel.config import Config
+from accel.core.config import Config
+from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Store, Transfer
 from accel.dram import Dram
-from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, Transfer
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from accel.base.errors import ConfigError
-from accel.config import NAMED, Config
-from accel.isa import (
+from accel.core.config import NAMED, Config
+from accel.core.isa import (
     CLASSES,
     Alu,
     AluOp,
@@ -34,7 +34,7 @@ from accel.isa import (
     check_encodable,
     class_slots,
 )
-from accel.order import pops, pushes
+from accel.core.token_rules import pops, pushes
 
 T = TypeVar("T")
 

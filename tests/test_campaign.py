@@ -8,8 +8,8 @@ import pytest
 
 from accel.assembly import load_assembly
 from accel.base.errors import MachineError
+from accel.core.faults import Cause
 from accel.execution import Execution
-from accel.faults import Cause
 from accel.program import Program
 from tests import campaign as module
 from tests.campaign import DAMAGE, campaign, trial

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from accel.assembly import assemble, disassemble
-from accel.faults import Cause
-from accel.isa import CLASSES, Alu, AluOp, Instruction, Load, Store, field_specs
+from accel.core.faults import Cause
+from accel.core.isa import CLASSES, Alu, AluOp, Instruction, Load, Store, field_specs
 from accel.program import SIMULATORS, Program, as_program
 from accel.replays import load_test, replay
 

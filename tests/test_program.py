@@ -27,10 +27,10 @@ from accel.base.errors import (
     ScheduleError,
     ShapeError,
 )
-from accel.events import EventKind
-from accel.isa import Gemm, Load, Memory, Store, Unit
+from accel.core.events import EventKind
+from accel.core.isa import Gemm, Load, Memory, Store, Unit
+from accel.core.token_rules import pops, pushes
 from accel.listing import STAGES, stage_text
-from accel.order import pops, pushes
 from accel.program import Program
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.compiler.convs import epilogues

@@ -8,8 +8,8 @@ import pytest
 
 import accel
 from accel.base.errors import DeadlockError, MachineError, MismatchError, RaceError
-from accel.faults import Cause
-from accel.isa import Gemm, Load, Memory, Store
+from accel.core.faults import Cause
+from accel.core.isa import Gemm, Load, Memory, Store
 from accel.result import RESULT_KEYS, Result, error_dict
 from tests.expect import refused
 from tests.programs import gemm_program, handmade

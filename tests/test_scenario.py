@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from accel.assembly import assemble, disassemble
 from accel.base.errors import AccelError, ProgramError
-from accel.config import NAMED
+from accel.core.config import NAMED
 from accel.image import Image
 from accel.program import Program, as_program
 from accel.replays import replay

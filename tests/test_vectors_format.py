@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import AccelError, ConfigError, ProgramError
+from accel.core.isa import Finish, Gemm, Load, Memory, decode, encode
 from accel.image import Region, free_address
-from accel.isa import Finish, Gemm, Load, Memory, decode, encode
 from accel.replays import Replay, find_programs, load_test, replay
 from accel.vectors import load_vector
 from tests.expect import refused

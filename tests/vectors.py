@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import from_vta
-from accel.isa import Alu, AluOp, Finish, Instruction, Load, Memory, Store, encode, encode_uops
+from accel.core.config import from_vta
+from accel.core.isa import Alu, AluOp, Finish, Instruction, Load, Memory, Store, encode, encode_uops
 
 KEYS = {
     "LOG_BATCH": 0,

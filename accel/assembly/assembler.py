@@ -11,11 +11,11 @@ from typing import Any
 from accel.assembly.names import tensor_label, token_label
 from accel.assembly.values import DATA, parse_data, parse_integer
 from accel.base.errors import AccelError, ProgramError, nearest
-from accel.config import NAMED, PAGE_BYTES, Config
-from accel.faults import Cause, dram_element_bytes
+from accel.core.config import NAMED, PAGE_BYTES, Config
+from accel.core.faults import Cause, dram_element_bytes
+from accel.core.isa import Instruction, check_encodable, encode, parse_instruction
+from accel.core.token_rules import Counter
 from accel.image import Image, ImageTensor, Region, check_image, free_address, read_tensor
-from accel.isa import Instruction, check_encodable, encode, parse_instruction
-from accel.order import Counter
 from accel.scenario import SCRATCHPADS, Contents, Expected, Start, Tokens, cause_by_label, element_bytes
 
 _NUMBERED = re.compile(r"\s*\d+\s+(?=[A-Za-z_.])")

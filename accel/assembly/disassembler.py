@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from accel.access import dram_rows
 from accel.assembly.annotate import Annotator
 from accel.assembly.names import PlaceNames, token_label
 from accel.assembly.values import MOST_VALUES, format_integers
-from accel.config import NAMED, SPECS, Config
-from accel.faults import Cause, instruction_fault
+from accel.core.access import dram_rows
+from accel.core.config import NAMED, SPECS, Config
+from accel.core.faults import Cause, instruction_fault
+from accel.core.isa import Load, Memory, decode_uops, encode_uops, format_instruction
+from accel.core.token_rules import Counter
 from accel.image import Image
-from accel.isa import Load, Memory, decode_uops, encode_uops, format_instruction
-from accel.order import Counter
 from accel.scenario import NO_TOKENS, Expected, Start, Tokens
 
 _COMMENT_COLUMN = 88

@@ -3,10 +3,10 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from accel.faults import dram_element_bytes, instruction_fault
+from accel.core.faults import dram_element_bytes, instruction_fault
+from accel.core.isa import Transfer
+from accel.core.token_rules import Counter
 from accel.image import Image, ImageTensor
-from accel.isa import Transfer
-from accel.order import Counter
 
 
 def places(image: Image) -> dict[str, tuple[int, int]]:

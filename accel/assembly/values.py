@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import ProgramError, nearest
-from accel.config import Config
-from accel.isa import encode_uops
+from accel.core.config import Config
+from accel.core.isa import encode_uops
 
 MOST_VALUES = 1 << 24
 """Numbers that one statement may stand for."""

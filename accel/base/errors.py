@@ -59,7 +59,7 @@ class ProgramFault(AccelError):
 class MachineError(ProgramFault):
     """The machine stopped on one of its error causes.
 
-    ``cause`` is the :class:`~accel.faults.Cause`, ``index`` the instruction's place in the program
+    ``cause`` is the :class:`~accel.core.faults.Cause`, ``index`` the instruction's place in the program
     and ``cycle`` when it was found (None where no time is simulated). ``result`` is what
     :meth:`~accel.program.Program.run` knows of the run up to there, a :class:`~accel.result.Result`.
     """

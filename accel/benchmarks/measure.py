@@ -11,7 +11,7 @@ from typing import Any
 
 from accel.base.errors import AccelError, ProgramFault
 from accel.benchmarks.networks import Layer
-from accel.config import Config
+from accel.core.config import Config
 from accel.machines import Machine
 from accel.program import Program, build
 from accel.result import RESULT_KEYS, Result, error_dict

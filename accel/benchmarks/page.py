@@ -5,7 +5,7 @@ from typing import Any
 
 from accel.benchmarks.measure import Row, total
 from accel.benchmarks.table import COLUMNS, NAME, REPEATS, Column, lines
-from accel.config import Config
+from accel.core.config import Config
 
 _FULL = 0.9
 """Blocks are full of which at least this share is real products."""

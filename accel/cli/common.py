@@ -25,7 +25,7 @@ from rich.table import Table
 
 from accel import vectors
 from accel.base.errors import AccelError, nearest
-from accel.config import NAMED, SPECS, Config
+from accel.core.config import NAMED, SPECS, Config
 from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES
 from accel.program import BACKENDS, Program
 from accel.replays import load_any

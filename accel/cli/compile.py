@@ -34,9 +34,9 @@ from accel.compiler.candidate import Candidate
 from accel.compiler.default import candidates
 from accel.compiler.mean import Mean
 from accel.compiler.workload import Workload
-from accel.isa import Loops
+from accel.core.isa import Loops
+from accel.core.token_rules import is_carrier
 from accel.machines import machine
-from accel.order import is_carrier
 from accel.program import Program, build
 from accel.result import SCHEMA_VERSION, error_dict
 from accel.schedules import load_steps, save_steps

@@ -4,8 +4,8 @@ import click
 from rich.table import Table
 
 from accel.cli.common import json_option, parse_settings, print_json, set_option, show
-from accel.config import NAMED, SPECS, Config, load_config
-from accel.isa import check_encodable
+from accel.core.config import NAMED, SPECS, Config, load_config
+from accel.core.isa import check_encodable
 from accel.result import SCHEMA_VERSION
 
 

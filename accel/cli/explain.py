@@ -9,7 +9,7 @@ from accel.compiler.candidate import Candidate
 from accel.compiler.conv_schedule import ConvPlan
 from accel.compiler.plans import GemmPlan
 from accel.compiler.pool_schedule import PoolPlan
-from accel.config import Config
+from accel.core.config import Config
 
 _SHOWN = 10
 """Plans that the table has, and the best one for each other number of virtual threads."""

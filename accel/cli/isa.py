@@ -3,8 +3,8 @@
 import click
 
 from accel.cli.common import config_option, parse_settings, set_option, write
+from accel.core.isa_manual import isa_manual
 from accel.machines import machine
-from accel.manual import isa_manual
 
 
 @click.command()

@@ -18,7 +18,7 @@ from accel.cli.common import (
     set_option,
     show,
 )
-from accel.faults import Cause
+from accel.core.faults import Cause
 from accel.hw.engines.choose import DEFAULT_ENGINE, open_engine
 from accel.lockstep import Lockstep, Scope
 from accel.lockstep import lockstep as run_lockstep

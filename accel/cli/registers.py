@@ -3,7 +3,7 @@
 import click
 
 from accel.cli.common import write
-from accel.register_manual import c_header, registers_manual
+from accel.core.register_manual import c_header, registers_manual
 
 
 @click.command()

@@ -28,10 +28,10 @@ from accel.cli.common import (
     seed_option,
     show,
 )
-from accel.config import Config
+from accel.core.config import Config
+from accel.core.isa import Loops
 from accel.hw.engines.choose import open_engine
 from accel.hw.engines.driver import Engine
-from accel.isa import Loops
 from accel.program import BACKENDS, Program, check_engine, check_order
 from accel.replays import Replay, load_tests, program_name
 from accel.replays import replay as replay_program

@@ -20,7 +20,7 @@ from accel.cli.common import (
     progress_bar,
     show,
 )
-from accel.config import parse_quantity
+from accel.core.config import parse_quantity
 from accel.result import SCHEMA_VERSION
 from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep
 from accel.sweeps.executors import EXECUTORS

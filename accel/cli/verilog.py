@@ -17,8 +17,8 @@ from accel.cli.common import (
     set_option,
     show,
 )
-from accel.config import load_config
-from accel.isa import check_encodable
+from accel.core.config import load_config
+from accel.core.isa import check_encodable
 from accel.result import SCHEMA_VERSION
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from accel.assembly import token_label
 from accel.base.errors import AccelError
+from accel.core.token_rules import Counter
 from accel.debug.places import Place, parse_place
 from accel.image import Image
-from accel.order import Counter
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,12 @@ import numpy as np
 
 from accel.assembly import Annotator, PlaceNames, token_label
 from accel.base.errors import AccelError, nearest
+from accel.core.events import Event, EventKind
+from accel.core.isa import Loops, Unit, format_instruction
+from accel.core.token_rules import WORKERS, Counter
 from accel.debug.breakpoints import parse_breakpoint
 from accel.debug.debugger import Debugger, Halt
 from accel.debug.places import Place, parse_place
-from accel.events import Event, EventKind
-from accel.isa import Loops, Unit, format_instruction
-from accel.order import WORKERS, Counter
 
 HELP = """\
 step [N]            until an instruction has retired, N times

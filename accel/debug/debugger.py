@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import AccessSets, dram_rows
 from accel.base.errors import AccelError, MachineError
+from accel.core.access import AccessSets, dram_rows
+from accel.core.events import Event, EventKind
+from accel.core.faults import instruction_fault
+from accel.core.isa import Instruction, Load, Loops, Store, decode_uops
 from accel.debug.breakpoints import Breakpoint
 from accel.debug.places import Place
 from accel.debug.state import MachineState, functional_events
 from accel.dram import Dram
-from accel.events import Event, EventKind
-from accel.faults import instruction_fault
-from accel.isa import Instruction, Load, Loops, Store, decode_uops
 from accel.program import SIMULATORS, Program, check_backend
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Executor
 from accel.sim.functional.scratchpads import Scratchpads

@@ -4,9 +4,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from accel.events import Event, EventKind
-from accel.isa import Instruction, Unit
-from accel.order import WORKERS, Counter, pops, pushes
+from accel.core.events import Event, EventKind
+from accel.core.isa import Instruction, Unit
+from accel.core.token_rules import WORKERS, Counter, pops, pushes
 from accel.scenario import Tokens
 from accel.sim.functional.executor import FunctionalRun
 

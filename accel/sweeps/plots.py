@@ -8,7 +8,7 @@ from math import log2
 from typing import Any, Literal, get_args
 
 from accel.base.errors import SweepError, nearest
-from accel.config import SPECS
+from accel.core.config import SPECS
 
 Rows = Sequence[Mapping[str, Any]]
 

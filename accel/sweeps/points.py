@@ -9,7 +9,7 @@ from typing import Any
 
 from accel.base.version import __version__
 from accel.compiler.default import Tile
-from accel.config import Config
+from accel.core.config import Config
 
 Values = tuple[tuple[str, Any], ...]
 """Names and values, in order."""

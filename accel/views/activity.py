@@ -4,10 +4,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import chain
 
-from accel.config import Config
-from accel.events import Event
-from accel.isa import Instruction, Unit
-from accel.order import WORKERS, Counter
+from accel.core.config import Config
+from accel.core.events import Event
+from accel.core.isa import Instruction, Unit
+from accel.core.token_rules import WORKERS, Counter
 from accel.views.stalls import fetch_spans, unit_spans
 from accel.views.states import Activity, Flow, Slice
 from accel.views.times import Move, Times, extents, moves_of

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from accel.isa import Alu, Gemm, Instruction, Transfer, Unit
-from accel.order import Counter
+from accel.core.isa import Alu, Gemm, Instruction, Transfer, Unit
+from accel.core.token_rules import Counter
 from accel.views.scene import Scene
 from accel.views.states import Reason
 from accel.views.verdict import stopped

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import Elements, Touch
-from accel.config import Config
+from accel.core.access import Elements, Touch
+from accel.core.config import Config
 from accel.views.states import Slice
 
 SCRATCHPADS = ("inp", "wgt", "acc", "uop")

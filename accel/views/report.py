@@ -9,7 +9,7 @@ from typing import Any
 from accel.assembly.annotate import Annotator
 from accel.assembly.names import PlaceNames
 from accel.base.errors import AccelError
-from accel.isa import Unit, format_instruction
+from accel.core.isa import Unit, format_instruction
 from accel.listing import stage_text
 from accel.program import as_program
 from accel.views import roofline, verdict

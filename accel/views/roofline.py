@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from accel.base.errors import AccelError
-from accel.config import Config
+from accel.core.config import Config
 from accel.result import Result
 from accel.views.figure import Figure
 

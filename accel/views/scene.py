@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from accel.access import Touch
 from accel.assembly.annotate import Annotator
 from accel.base.errors import AccelError
+from accel.core.access import Touch
+from accel.core.isa import Instruction
 from accel.image import Image
-from accel.isa import Instruction
 from accel.result import Result
 from accel.views.activity import activity
 from accel.views.states import Activity

@@ -5,10 +5,10 @@ The rules are those of the timing contract.
 
 from collections.abc import Container, Iterable, Sequence
 
-from accel.config import Config
-from accel.isa import Instruction, Load, Loops, Unit
-from accel.order import Counter, pops
-from accel.timing import WRITE_DELAY, FetchBurst, fetch_bursts
+from accel.core.config import Config
+from accel.core.isa import Instruction, Load, Loops, Unit
+from accel.core.timing_rules import WRITE_DELAY, FetchBurst, fetch_bursts
+from accel.core.token_rules import Counter, pops
 from accel.views.states import NOBODY, Beats, Flow, Reason, Span, State
 from accel.views.times import Move, Times, extents
 

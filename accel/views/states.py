@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from accel.events import UnitCycles
-from accel.isa import Unit
-from accel.order import Counter
+from accel.core.events import UnitCycles
+from accel.core.isa import Unit
+from accel.core.token_rules import Counter
 
 
 class State(IntEnum):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from textwrap import wrap
 
-from accel.isa import Unit
+from accel.core.isa import Unit
 from accel.views.bins import shares
 from accel.views.scene import Scene
 from accel.views.states import Slice, State

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import Touch, dram_rows
 from accel.assembly.names import places
-from accel.faults import dram_element_bytes, dram_span, instruction_fault
+from accel.core.access import Touch, dram_rows
+from accel.core.faults import dram_element_bytes, dram_span, instruction_fault
+from accel.core.isa import Alu, Gemm, Instruction, Load, Memory, Store, Transfer
 from accel.image import Image, ImageTensor
-from accel.isa import Alu, Gemm, Instruction, Load, Memory, Store, Transfer
 from accel.layout import PackedLayout
 
 MICRO_OPS = "micro-ops"

@@ -3,7 +3,7 @@
 from html import escape
 from string import Template
 
-from accel.config import NAMED
+from accel.core.config import NAMED
 from accel.views.assets import asset
 from accel.views.chart import WIDTH, chart_data, height, packed
 from accel.views.scene import Scene

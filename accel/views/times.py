@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from accel.config import Config
-from accel.events import Event, EventKind
-from accel.isa import Instruction, Load, Loops, Unit
-from accel.order import WORKERS, Counter
-from accel.timing import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY
+from accel.core.config import Config
+from accel.core.events import Event, EventKind
+from accel.core.isa import Instruction, Load, Loops, Unit
+from accel.core.timing_rules import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY
+from accel.core.token_rules import WORKERS, Counter
 from accel.views.states import Beats
 
 

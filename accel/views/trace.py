@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from accel.isa import Unit, format_instruction
-from accel.order import WORKERS
+from accel.core.isa import Unit, format_instruction
+from accel.core.token_rules import WORKERS
 from accel.result import error_dict
 from accel.views.scene import Scene
 from accel.views.states import NOBODY, State

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from accel.access import dram_rows
-from accel.config import INSTRUCTION_BYTES
-from accel.isa import Store, Transfer, Unit
+from accel.core.access import dram_rows
+from accel.core.config import INSTRUCTION_BYTES
+from accel.core.isa import Store, Transfer, Unit
 from accel.views.scene import Scene
 
 INSTRUCTIONS = "instructions"

@@ -1,7 +1,7 @@
 """How a run ended and what is known of its tokens, in words."""
 
-from accel.faults import Cause
-from accel.order import Waiting, stuck
+from accel.core.faults import Cause
+from accel.core.token_rules import Waiting, stuck
 from accel.program import as_program
 from accel.views.scene import Scene
 

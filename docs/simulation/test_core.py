@@ -14,7 +14,7 @@ from cocotb_tools.runner import get_runner
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam
 
 import accel
-from accel.registers import REGISTERS, word_writes
+from accel.core.registers import REGISTERS, word_writes
 
 MEMORY_BYTES = 1 << 20
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from accel.base.errors import EngineError
 from accel.base.version import __version__
-from accel.config import Config
+from accel.core.config import Config
 
 NATIVE = Path(__file__).parent / "native"
 _HARDWARE = Path(__file__).parents[1]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from accel.base.errors import EngineError, ProgramError, nearest
-from accel.config import Config
+from accel.core.config import Config
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.waves import discard, write_save_file
 

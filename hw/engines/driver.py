@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import AccelError, HardwareError, ProgramError
-from accel.config import Config
+from accel.core.config import Config
+from accel.core.faults import Cause
+from accel.core.registers import REGISTERS, Access, joined, word_addresses, word_writes
 from accel.dram import Dram
-from accel.faults import Cause
 from accel.hw.engines.run import Behaviour, HardwareRun, Records, Tokens
-from accel.registers import REGISTERS, Access, joined, word_addresses, word_writes
 
 Contents = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
 """Of the micro-op memory and the scratchpads inp, wgt and acc; elements along the first axis."""
@@ -146,7 +146,7 @@ class Engine(ABC):
         """Run a program that is in memory.
 
         Args:
-            config: of the machine; of its :data:`~accel.config.RUN_FIELDS` those of this run.
+            config: of the machine; of its :data:`~accel.core.config.RUN_FIELDS` those of this run.
             dram: memory before the run; it is changed.
             address: of the first instruction.
             length: instructions.

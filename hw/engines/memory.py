@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from accel.base.errors import HardwareError
-from accel.config import PAGE_BYTES, Config
+from accel.core.config import PAGE_BYTES, Config
 from accel.dram import Dram
 from accel.hw.engines.run import Behaviour
 

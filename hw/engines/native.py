@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from accel.base.errors import HardwareError
 from accel.base.files import unwritable
-from accel.config import PAGE_BYTES, Config
+from accel.core.config import PAGE_BYTES, Config
+from accel.core.token_rules import Counter
 from accel.dram import Dram
 from accel.hw.engines.driver import Contents, Engine, empty_contents
 from accel.hw.engines.run import RECORD, Behaviour, Records, Tokens
 from accel.hw.engines.waves import is_whole, lost_wave
-from accel.order import Counter
 
 _OKAY = 0
 _ENDED = 1

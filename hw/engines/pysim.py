@@ -9,15 +9,15 @@ from amaranth.hdl import ClockDomain, Module
 from amaranth.sim import Simulator, SimulatorContext
 
 from accel.base.errors import HardwareError
-from accel.config import Config
+from accel.core.config import Config
+from accel.core.isa import Unit
+from accel.core.token_rules import WORKERS, Counter
 from accel.dram import Dram
 from accel.hw.engines.driver import Contents, Engine, empty_contents
 from accel.hw.engines.memory import OKAY, Memory
 from accel.hw.engines.run import RECORD, Behaviour, RecordKind, Records, Tokens
 from accel.hw.engines.waves import lost_wave
 from accel.hw.sim_top import SimTop
-from accel.isa import Unit
-from accel.order import WORKERS, Counter
 
 _CYCLE_SECONDS = 2e-9
 _PADS = ("uop", "inp", "wgt", "acc")

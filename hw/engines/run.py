@@ -8,12 +8,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from accel.config import Config
-from accel.events import Event, EventKind, UnitCycles
-from accel.faults import Cause
-from accel.isa import Unit
-from accel.order import Counter
-from accel.registers import UNIT_COUNTERS
+from accel.core.config import Config
+from accel.core.events import Event, EventKind, UnitCycles
+from accel.core.faults import Cause
+from accel.core.isa import Unit
+from accel.core.registers import UNIT_COUNTERS
+from accel.core.token_rules import Counter
 
 
 class RecordKind(IntEnum):
@@ -39,7 +39,7 @@ RECORD = np.dtype(
 Records = npt.NDArray[np.void]
 
 Tokens = tuple[int, int, int, int]
-"""What the token counters hold, in the order of :class:`~accel.order.Counter`."""
+"""What the token counters hold, in the order of :class:`~accel.core.token_rules.Counter`."""
 
 NEVER = (1 << 64) - 1
 """An ordinal or a limit that is not reached."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from amaranth.hdl import Shape
 from amaranth.lib.wiring import Flow
 
-from accel.config import Config
+from accel.core.config import Config
 from accel.hw.core import element_bytes, simulation_ports
 
 TOP = "accel_sim"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from accel.base.errors import EngineError
-from accel.config import Config
+from accel.core.config import Config
 from accel.hw.engines import build
 from accel.hw.engines.native import NativeEngine
 

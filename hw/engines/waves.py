@@ -8,7 +8,7 @@ from pathlib import Path
 
 from accel.base.errors import ProgramError
 from accel.base.files import unwritable, write_atomically
-from accel.config import Config
+from accel.core.config import Config
 
 ROOTS = {"verilator": "TOP.accel_sim", "cxxrtl": "accel_sim", "pysim": "bench.top.accel_sim"}
 """Where the simulation top is in the wave files of each engine."""

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import LoopShape
-from accel.isa import Alu, AluOp, UopArray
+from accel.core.access import LoopShape
+from accel.core.isa import Alu, AluOp, UopArray
 from accel.sim.functional.patterns import Box, index_chunks, is_injective, strided
 
 Acc = npt.NDArray[np.int32]

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from accel.access import Elements, LoopShape, as_elements, index_fault, loop_shape, reached
 from accel.base.errors import AccelError
-from accel.config import Config
-from accel.dram import Dram
-from accel.faults import (
+from accel.core.access import Elements, LoopShape, as_elements, index_fault, loop_shape, reached
+from accel.core.config import Config
+from accel.core.faults import (
     EMPTY_PROGRAM,
     Cause,
     Fault,
@@ -22,8 +21,9 @@ from accel.faults import (
     instruction_fault,
     overflow_fault,
 )
-from accel.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
-from accel.order import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
+from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
+from accel.core.token_rules import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
+from accel.dram import Dram
 from accel.sim.functional.alu import AluBox, alu_box, alu_general
 from accel.sim.functional.gemm import Product, gemm_box, gemm_general
 from accel.sim.functional.patterns import Box, affine_box, affine_boxes, apart, index_chunks

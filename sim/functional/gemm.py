@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import LoopShape
-from accel.config import Config
-from accel.isa import UopArray
+from accel.core.access import LoopShape
+from accel.core.config import Config
+from accel.core.isa import UopArray
 from accel.sim.functional.patterns import Axis, Box, Scalar, index_chunks, is_injective
 from accel.sim.functional.scratchpads import Scratchpads
 

@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from accel.access import LoopShape
-from accel.isa import UopArray
+from accel.core.access import LoopShape
+from accel.core.isa import UopArray
 
 Triple = tuple[int, int, int]
 _Axes = tuple["Axis", ...]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.config import Config
-from accel.faults import scratchpad
+from accel.core.config import Config
+from accel.core.faults import scratchpad
 from accel.scenario import Contents
 
 

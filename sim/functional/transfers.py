@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from accel.access import dram_rows
-from accel.config import Config
+from accel.core.access import dram_rows
+from accel.core.config import Config
+from accel.core.isa import Load, Memory, Store
 from accel.dram import Dram
-from accel.isa import Load, Memory, Store
 from accel.sim.functional.scratchpads import Scratchpads
 
 

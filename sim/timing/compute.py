@@ -6,12 +6,12 @@ a cycle. A LOAD or FINISH waits until everything before it has retired, and what
 
 from collections.abc import Sequence
 
-from accel.isa import Unit
+from accel.core.isa import Unit
+from accel.core.timing_rules import EMPTY_DURATION, INDEX_CHECK, REQUEST_STARTUP, WRITE_DELAY, compute_depth
 from accel.sim.timing.engine import NEVER, Engine
 from accel.sim.timing.pads import PadWriter
 from accel.sim.timing.plan import Step
 from accel.sim.timing.port import BurstLog, Requester
-from accel.timing import EMPTY_DURATION, INDEX_CHECK, REQUEST_STARTUP, WRITE_DELAY, compute_depth
 
 
 class ComputeUnit(Requester):

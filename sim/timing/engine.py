@@ -10,10 +10,10 @@ with cycles.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from accel.config import Config
-from accel.faults import Fault, overflow_fault
-from accel.isa import Unit
-from accel.order import Counter
+from accel.core.config import Config
+from accel.core.faults import Fault, overflow_fault
+from accel.core.isa import Unit
+from accel.core.token_rules import Counter
 from accel.sim.timing.plan import Step
 
 NEVER = 1 << 62

@@ -7,13 +7,13 @@ in the first cycle in which it has arrived and the one before it has gone, wheth
 
 from collections.abc import Sequence
 
-from accel.faults import EMPTY_PROGRAM
-from accel.isa import Unit
-from accel.order import WORKERS, queue_depth
+from accel.core.faults import EMPTY_PROGRAM
+from accel.core.isa import Unit
+from accel.core.timing_rules import FETCH_STARTUP, WRITE_DELAY, fetch_bursts
+from accel.core.token_rules import WORKERS, queue_depth
 from accel.sim.timing.engine import NEVER, Engine
 from accel.sim.timing.plan import Step
 from accel.sim.timing.port import BurstLog, Requester
-from accel.timing import FETCH_STARTUP, WRITE_DELAY, fetch_bursts
 
 
 class Fetch(Requester):

@@ -8,12 +8,12 @@ first.
 
 from collections.abc import Sequence
 
-from accel.isa import Unit
+from accel.core.isa import Unit
+from accel.core.timing_rules import EMPTY_DURATION, REQUEST_STARTUP, WRITE_DELAY
 from accel.sim.timing.engine import NEVER, Engine
 from accel.sim.timing.pads import PadWriter
 from accel.sim.timing.plan import Step
 from accel.sim.timing.port import BurstLog, Requester
-from accel.timing import EMPTY_DURATION, REQUEST_STARTUP, WRITE_DELAY
 
 
 class LoadUnit(Requester):

@@ -6,11 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
-from accel.config import Config
-from accel.events import Event, EventKind, UnitCycles
-from accel.faults import Cause, Fault, instruction_faults
-from accel.isa import Instruction, Unit
-from accel.order import deadlock_place, explain_deadlock, stuck
+from accel.core.config import Config
+from accel.core.events import Event, EventKind, UnitCycles
+from accel.core.faults import Cause, Fault, instruction_faults
+from accel.core.isa import Instruction, Unit
+from accel.core.timing_rules import WRITE_DELAY
+from accel.core.token_rules import deadlock_place, explain_deadlock, stuck
 from accel.sim.timing.compute import ComputeUnit
 from accel.sim.timing.engine import Engine, Stop
 from accel.sim.timing.fetch import Fetch
@@ -20,7 +21,6 @@ from accel.sim.timing.pads import PadWriter
 from accel.sim.timing.plan import Step, plan_steps
 from accel.sim.timing.port import BurstLog, BurstRecord, ReadPort
 from accel.sim.timing.store import StoreUnit
-from accel.timing import WRITE_DELAY
 
 DEFAULT_MAX_CYCLES = 10**10
 """Cycles that a run may take unless the caller says otherwise."""

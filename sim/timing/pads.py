@@ -4,10 +4,10 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 
+from accel.core.timing_rules import WRITE_DELAY
 from accel.sim.timing.engine import NEVER
 from accel.sim.timing.intervals import Interval
 from accel.sim.timing.port import BurstLog
-from accel.timing import WRITE_DELAY
 
 
 class PadWriter:

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from accel.access import dram_rows
-from accel.config import Config
-from accel.faults import Cause, Fault, fetch_fault
-from accel.isa import Instruction, Loops, Transfer, Unit
-from accel.order import Counter, pops, pushes
-from accel.timing import burst_beats
+from accel.core.access import dram_rows
+from accel.core.config import Config
+from accel.core.faults import Cause, Fault, fetch_fault
+from accel.core.isa import Instruction, Loops, Transfer, Unit
+from accel.core.timing_rules import burst_beats
+from accel.core.token_rules import Counter, pops, pushes
 
 
 @dataclass(slots=True)

@@ -12,10 +12,10 @@ response(i-outstanding) + 1)``, ``first = max(grant + read_delay, last(i-1) + 1)
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from accel.config import Config
-from accel.isa import Unit
+from accel.core.config import Config
+from accel.core.isa import Unit
+from accel.core.timing_rules import STORE_READ_DELAY
 from accel.sim.timing.engine import NEVER
-from accel.timing import STORE_READ_DELAY
 
 
 class BurstRecord(NamedTuple):

@@ -4,11 +4,11 @@ A STORE starts when the one before has had its last burst granted and ``stores_i
 retires with its last write response.
 """
 
-from accel.isa import Unit
+from accel.core.isa import Unit
+from accel.core.timing_rules import EMPTY_DURATION, REQUEST_STARTUP
 from accel.sim.timing.engine import Engine
 from accel.sim.timing.plan import Step
 from accel.sim.timing.port import BurstLog, WritePort
-from accel.timing import EMPTY_DURATION, REQUEST_STARTUP
 
 
 class StoreUnit:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from accel.config import Config
-from accel.isa import Instruction
-from accel.order import Stepper
+from accel.core.config import Config
+from accel.core.isa import Instruction
+from accel.core.token_rules import Stepper
 from tests.reference import Access, Reference
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import ConfigError
-from accel.config import NAMED, SPECS, Config, from_dict, from_vta, load_config, parse_quantity
+from accel.core.config import NAMED, SPECS, Config, from_dict, from_vta, load_config, parse_quantity
 from tests.expect import refused
 from tests.strategies import machines, timings
 

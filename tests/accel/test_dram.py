@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.access import DramRows
 from accel.base.errors import ProgramError
-from accel.config import NAMED, PAGE_BYTES
+from accel.core.access import DramRows
+from accel.core.config import NAMED, PAGE_BYTES
 from accel.dram import Dram
 from tests.expect import refused
 from tests.strategies import examples

@@ -19,7 +19,7 @@ from accel.base.errors import (
     TensorizeError,
     nearest,
 )
-from accel.faults import Cause
+from accel.core.faults import Cause
 
 
 @pytest.mark.parametrize("kind", [ConfigError, ShapeError, ScheduleError, TensorizeError, ProgramError])

@@ -6,11 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.access import index_fault
-from accel.config import NAMED, PAGE_BYTES
+from accel.core.access import index_fault
+from accel.core.config import NAMED, PAGE_BYTES
+from accel.core.faults import Cause, fetch_fault, instruction_fault
+from accel.core.isa import (
+    Alu,
+    Finish,
+    Gemm,
+    Instruction,
+    Load,
+    Memory,
+    Store,
+    Unknown,
+    decode_uops,
+    encode_uops,
+)
 from accel.dram import Dram
-from accel.faults import Cause, fetch_fault, instruction_fault
-from accel.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, Unknown, decode_uops, encode_uops
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import Reference
 from tests.strategies import any_instructions, examples, small_machines

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import ConfigError, ProgramError
-from accel.config import NAMED, Config
-from accel.isa import (
+from accel.core.config import NAMED, Config
+from accel.core.isa import (
     CLASSES,
     Alu,
     AluOp,

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from accel.config import NAMED
-from accel.faults import Cause
-from accel.isa import CLASSES, MicroOp, class_slots
-from accel.manual import isa_manual
+from accel.core.config import NAMED
+from accel.core.faults import Cause
+from accel.core.isa import CLASSES, MicroOp, class_slots
+from accel.core.isa_manual import isa_manual
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "isa.md"
 

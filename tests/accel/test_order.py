@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
-from accel.config import NAMED
-from accel.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, Unit
-from accel.order import Counter, Stepper, Waiting, explain_deadlock, pops, pushes, queue_depth
+from accel.core.config import NAMED
+from accel.core.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, Unit
+from accel.core.token_rules import Counter, Stepper, Waiting, explain_deadlock, pops, pushes, queue_depth
 
 TINY = NAMED["tiny"]
 LOAD = Load(memory=Memory.INP)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from accel.config import NAMED, RUN_FIELDS, SPECS
-from accel.faults import Cause
-from accel.isa import Unit
-from accel.register_manual import c_header, registers_manual
-from accel.registers import (
+from accel.core.config import NAMED, RUN_FIELDS, SPECS
+from accel.core.faults import Cause
+from accel.core.isa import Unit
+from accel.core.register_manual import c_header, registers_manual
+from accel.core.registers import (
     REGISTERS,
     UNIT_COUNTERS,
     Access,

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ProgramError
-from accel.config import PAGE_BYTES
+from accel.core.config import PAGE_BYTES
+from accel.core.isa import Load, Memory, Store
 from accel.image import ImageTensor
-from accel.isa import Load, Memory, Store
 from accel.layout import blocked
 from accel.program import Program, as_program
 from accel.relocation import Part, parts, relocated

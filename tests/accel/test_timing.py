@@ -4,9 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.access import DramRows
-from accel.config import NAMED, Config
-from accel.timing import Burst, burst_beats, compute_depth, fetch_bursts, split_bursts, transfer_bursts
+from accel.core.access import DramRows
+from accel.core.config import NAMED, Config
+from accel.core.timing_rules import (
+    Burst,
+    burst_beats,
+    compute_depth,
+    fetch_bursts,
+    split_bursts,
+    transfer_bursts,
+)
 from tests.strategies import examples, timings
 
 buses = timings(NAMED["tiny"])

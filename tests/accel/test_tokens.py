@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import DeadlockError, MachineError, ProgramFault, RaceError
-from accel.config import NAMED, Config
+from accel.core.config import NAMED, Config
+from accel.core.faults import Cause
+from accel.core.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, decode_uops, encode_uops
+from accel.core.token_rules import Counter
 from accel.dram import Dram
-from accel.faults import Cause
-from accel.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, decode_uops, encode_uops
-from accel.order import Counter
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.tokens import MOST_REPORTED, TokenReport, Unwritten, check_tokens
 from tests.accel.orders import Orders, all_orders

@@ -13,7 +13,7 @@ import pytest
 
 import accel as package
 from accel.cli.app import app
-from accel.isa import Gemm
+from accel.core.isa import Gemm
 from accel.program import Program
 from tests.cli.conftest import Shell
 from tests.programs import handmade

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from accel.assembly import assemble, disassemble
+from accel.core.isa import Finish
 from accel.image import Image
-from accel.isa import Finish
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program
 from tests.vectors import write_vector

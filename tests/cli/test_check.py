@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from accel.cli.check import REPORT_KEYS
-from accel.isa import Alu, Gemm, Instruction, Load, Memory, Store, encode
+from accel.core.isa import Alu, Gemm, Instruction, Load, Memory, Store, encode
 from tests.cli.conftest import Shell
 from tests.programs import TINY, gemm_program, handmade
 from tests.vectors import write_vector

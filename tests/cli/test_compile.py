@@ -11,7 +11,7 @@ import accel as package
 from accel.base.errors import MachineError
 from accel.cli import compile as command
 from accel.compiler.default import candidates
-from accel.faults import Cause
+from accel.core.faults import Cause
 from accel.listing import stage_text
 from accel.program import Program
 from tests.cli.conftest import Shell

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.config import NAMED, SPECS, from_dict
+from accel.core.config import NAMED, SPECS, from_dict
 from tests.cli.conftest import Shell
 
 

@@ -1,7 +1,7 @@
 """``accel isa``."""
 
-from accel.config import NAMED
-from accel.manual import isa_manual
+from accel.core.config import NAMED
+from accel.core.isa_manual import isa_manual
 from tests.cli.conftest import Shell
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.config import NAMED
+from accel.core.config import NAMED
 from tests.cli.conftest import Shell
 from tests.vectors import write_vector
 

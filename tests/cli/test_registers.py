@@ -1,6 +1,6 @@
 """``accel registers``."""
 
-from accel.register_manual import c_header, registers_manual
+from accel.core.register_manual import c_header, registers_manual
 from tests.cli.conftest import Shell
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.isa import Gemm, Instruction, Load, Memory
+from accel.core.isa import Gemm, Instruction, Load, Memory
 from accel.program import Program
 from accel.result import RESULT_KEYS
 from tests.cli.conftest import Shell

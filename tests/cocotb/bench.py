@@ -18,11 +18,11 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam
 
-from accel.config import Config, from_dict
+from accel.core.config import Config, from_dict
+from accel.core.faults import Cause
+from accel.core.registers import REGISTERS, WORD_BYTES, joined, word_addresses, word_writes
 from accel.dram import Dram
-from accel.faults import Cause
 from accel.program import Program
-from accel.registers import REGISTERS, WORD_BYTES, joined, word_addresses, word_writes
 from accel.sim.functional.executor import Executor, FunctionalRun, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.cocotb import CONFIG_VARIABLE

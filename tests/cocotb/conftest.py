@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.config import NAMED
+from accel.core.config import NAMED
 from accel.hw.core import Core
 from tests.cocotb.flipped import Flipped
 from tests.cocotb.simulators import TOOLS, Model, model

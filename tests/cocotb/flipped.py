@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Shape
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import Config
+from accel.core.config import Config
 from accel.hw.control import subordinate_ports
 from accel.hw.core import Core, manager_ports
 

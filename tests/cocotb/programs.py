@@ -8,10 +8,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.config import PAGE_BYTES, Config
+from accel.core.config import PAGE_BYTES, Config
+from accel.core.faults import dram_element_bytes, scratchpad_depth
+from accel.core.isa import (
+    Alu,
+    AluOp,
+    Finish,
+    Gemm,
+    Instruction,
+    Load,
+    Loops,
+    Memory,
+    Store,
+    encode,
+    encode_uops,
+)
 from accel.dram import Dram
-from accel.faults import dram_element_bytes, scratchpad_depth
-from accel.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Memory, Store, encode, encode_uops
 from accel.program import Program
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from accel.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
+from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
 
 INCREMENTING = 1
 OKAY, EXOKAY, SLVERR, DECERR = range(4)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from cocotb_tools.runner import VerilatorControlFile, get_runner
 
-from accel.config import Config
+from accel.core.config import Config
 from accel.hw.core import Core
 from accel.hw.engines.build import source_files
 from accel.hw.verilog import verilog_text

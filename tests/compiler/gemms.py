@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel import te
-from accel.config import Config
+from accel.core.config import Config
 from accel.machines import Machine
 from accel.te import Nest, Schedule, Tensor
 

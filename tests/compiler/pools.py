@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 import accel
-from accel.config import Config
+from accel.core.config import Config
 
 Array = npt.NDArray[Any]
 

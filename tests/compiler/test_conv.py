@@ -12,8 +12,8 @@ from accel.compiler.conv import conv2d
 from accel.compiler.conv_model import conv_shape
 from accel.compiler.conv_plans import fitting
 from accel.compiler.data import expression_from_data, expression_to_data
-from accel.config import Config
-from accel.isa import Load, Memory
+from accel.core.config import Config
+from accel.core.isa import Load, Memory
 from accel.machines import Machine
 from accel.te import Schedule
 from tests.compiler.convs import any_inputs, convolutions, epilogues, expected

@@ -14,8 +14,8 @@ from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_model import ConvModel, conv_shape, part_sizes
 from accel.compiler.conv_plans import ConvTable, Sizes, fitting
 from accel.compiler.conv_schedule import conv_schedule
-from accel.config import Config
-from accel.isa import Alu, Gemm, Load, Loops, Memory, decode
+from accel.core.config import Config
+from accel.core.isa import Alu, Gemm, Load, Loops, Memory, decode
 from accel.sim.timing.model import simulate_timing
 from tests.compiler.convs import convolutions
 from tests.expect import refused

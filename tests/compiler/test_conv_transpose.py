@@ -9,8 +9,8 @@ from accel.base.errors import ScheduleError, ShapeError
 from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_model import conv_shape
 from accel.compiler.conv_plans import fitting
-from accel.config import Config
-from accel.isa import Alu, Gemm, Loops
+from accel.core.config import Config
+from accel.core.isa import Alu, Gemm, Loops
 from tests.compiler.convs import any_inputs, expected, transposed
 from tests.compiler.verdicts import program_is_right, stages_are_right
 from tests.expect import refused

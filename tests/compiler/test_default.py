@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
-from accel.access import AccessSets
 from accel.base.errors import ScheduleError
 from accel.compiler.build import compile_schedule
 from accel.compiler.default import candidates, default_schedule, gemm_schedule, shape_of
 from accel.compiler.model import GemmModel
 from accel.compiler.plans import GemmPlan, PlanTable
-from accel.config import Config
-from accel.isa import Alu, Gemm, Instruction, Load, Loops, Memory, Store, encode
+from accel.core.access import AccessSets
+from accel.core.config import Config
+from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Memory, Store, encode
 from accel.program import Program
 from accel.sim.timing.model import simulate_timing
 from tests.expect import refused

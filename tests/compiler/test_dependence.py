@@ -14,11 +14,11 @@ import accel
 from accel.base.errors import ScheduleError, TensorizeError
 from accel.compiler.dependence import insert_tokens
 from accel.compiler.steps import apply_steps
-from accel.config import NAMED
+from accel.core.config import NAMED
+from accel.core.faults import Cause
+from accel.core.isa import Gemm, Instruction, Load, Memory, Store, encode_uops
+from accel.core.token_rules import Counter, pops, pushes
 from accel.dram import Dram
-from accel.faults import Cause
-from accel.isa import Gemm, Instruction, Load, Memory, Store, encode_uops
-from accel.order import Counter, pops, pushes
 from accel.program import Program
 from accel.shared import SharedDram
 from accel.sim.functional.executor import Executor, run_functional

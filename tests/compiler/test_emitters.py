@@ -17,9 +17,9 @@ from accel.base.errors import TensorizeError
 from accel.compiler.emitters import alu, dma_copy2d, fill_zero, fused_gemm_add, gemm
 from accel.compiler.reference import apply
 from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
-from accel.config import NAMED, Config
+from accel.core.config import NAMED, Config
+from accel.core.isa import Alu, AluOp, Gemm, Load, Loops, Memory, Store
 from accel.dram import Dram
-from accel.isa import Alu, AluOp, Gemm, Load, Loops, Memory, Store
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.compiler.running import run, steps
 from tests.expect import refused

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
-from accel.access import dram_rows
 from accel.base.errors import ScheduleError
 from accel.compiler.build import compile_schedule
 from accel.compiler.default import gemm_schedule, shape_of
 from accel.compiler.model import GemmModel, Prediction
 from accel.compiler.plans import GemmPlan, PlanTable
+from accel.core.access import dram_rows
+from accel.core.isa import Load, Memory
 from accel.image import Image
-from accel.isa import Load, Memory
 from accel.sim.timing.model import simulate_timing
 from tests.strategies import examples
 

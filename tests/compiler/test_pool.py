@@ -16,8 +16,8 @@ from accel.compiler.data import expression_from_data, expression_to_data
 from accel.compiler.default import candidates
 from accel.compiler.expr import INT32_MIN, Const, Guarded, maximum
 from accel.compiler.mean import SURE_MEAN, Mean, is_mean, mean_of
-from accel.config import Config
-from accel.isa import Alu, Gemm, Load, Loops, Memory
+from accel.core.config import Config
+from accel.core.isa import Alu, Gemm, Load, Loops, Memory
 from accel.te import Schedule
 from tests.compiler.pools import maxima, pools, some_data, sums_and_counts
 from tests.compiler.verdicts import program_is_right, stages_are_right

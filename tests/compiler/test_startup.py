@@ -4,7 +4,7 @@ import pytest
 
 import accel
 from accel.base.errors import ScheduleError
-from accel.isa import Instruction, Load, Memory
+from accel.core.isa import Instruction, Load, Memory
 from accel.schedules import scheduled
 from accel.sim.timing.model import simulate_timing
 from tests.expect import refused

@@ -15,8 +15,8 @@ from accel.base.errors import ScheduleError
 from accel.compiler.expr import Const
 from accel.compiler.nest import For, Nest, walk_nodes
 from accel.compiler.threads import check_threads, lower_threads
+from accel.core.token_rules import Counter
 from accel.machines import machine
-from accel.order import Counter
 from accel.te import Schedule, thread_axis
 from tests.compiler import gemms
 from tests.expect import refused

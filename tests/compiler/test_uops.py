@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from accel.base.errors import ScheduleError
 from accel.compiler.registry import Emitted
 from accel.compiler.uops import at_offset, place_uops
-from accel.config import NAMED
-from accel.isa import Gemm, Load, Loops, Memory, decode_uops
+from accel.core.config import NAMED
+from accel.core.isa import Gemm, Load, Loops, Memory, decode_uops
 from tests.expect import refused
 from tests.strategies import examples
 

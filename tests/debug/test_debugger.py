@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from accel.base.errors import AccelError
+from accel.core.events import EventKind
+from accel.core.token_rules import WORKERS, Counter, pops, pushes
 from accel.debug import Debugger
 from accel.debug.breakpoints import Breakpoint
 from accel.debug.places import Place, parse_place
-from accel.events import EventKind
-from accel.order import WORKERS, Counter, pops, pushes
 from accel.program import Program
 from accel.replays import load_test
 from accel.sim.functional.scratchpads import Scratchpads

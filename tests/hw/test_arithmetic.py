@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.config import NAMED
+from accel.core.config import NAMED
+from accel.core.isa import AluOp
 from accel.hw.alu import Alu
 from accel.hw.gemm import GemmCore, spread
-from accel.isa import AluOp
 from accel.sim.functional.alu import OPERATIONS
 from tests.hw.bench import as_array, as_integer, run
 from tests.reference import operate

@@ -10,12 +10,24 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.config import NAMED, Config
-from accel.faults import Cause, instruction_fault
+from accel.core.config import NAMED, Config
+from accel.core.faults import Cause, instruction_fault
+from accel.core.isa import (
+    Alu,
+    AluOp,
+    Gemm,
+    Instruction,
+    Load,
+    Loops,
+    Memory,
+    Store,
+    Unit,
+    encode,
+    field_specs,
+)
 from accel.hw.checks import CAUSE_BITS, first_fault, loops_faults, neighbour_fault, transfer_faults
 from accel.hw.layouts import multiply_out, view
 from accel.hw.transfer import kind_of
-from accel.isa import Alu, AluOp, Gemm, Instruction, Load, Loops, Memory, Store, Unit, encode, field_specs
 from tests.hw.bench import run
 from tests.strategies import any_instruction
 

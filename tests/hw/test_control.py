@@ -8,9 +8,9 @@ import pytest
 from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.sim import Simulator, SimulatorContext
 
-from accel.config import NAMED
+from accel.core.config import NAMED
+from accel.core.registers import REGISTERS, Access, constants, joined, word_addresses, word_writes
 from accel.hw.control import OKAY, SLVERR, Control
-from accel.registers import REGISTERS, Access, constants, joined, word_addresses, word_writes
 
 TINY = NAMED["tiny"]
 START = REGISTERS["control"].bit("start")

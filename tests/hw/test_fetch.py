@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from accel.config import NAMED
-from accel.faults import Cause
+from accel.core.config import NAMED
+from accel.core.faults import Cause
+from accel.core.isa import Finish, Unit, encode
+from accel.core.timing_rules import Burst, fetch_bursts
 from accel.hw.fetch import Fetch
-from accel.isa import Finish, Unit, encode
-from accel.timing import Burst, fetch_bursts
 from tests.hw.bench import run
 from tests.strategies import any_instruction
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accel.config import NAMED
+from accel.core.config import NAMED
 from accel.hw.port import READERS, ReadPort
 from tests.hw.bench import run
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from accel.config import NAMED
+from accel.core.config import NAMED
+from accel.core.isa import Alu, AluOp, Gemm, encode
 from accel.hw.sequencer import Sequencer
-from accel.isa import Alu, AluOp, Gemm, encode
 from tests.hw.bench import run
 
 CONFIG = NAMED["tiny"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accel.config import NAMED
+from accel.core.config import NAMED
 from accel.hw.tokens import TokenCounters
 from tests.hw.bench import run
 

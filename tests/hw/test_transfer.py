@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.access import DramRows, dram_rows
-from accel.config import NAMED, Config
+from accel.core.access import DramRows, dram_rows
+from accel.core.config import NAMED, Config
+from accel.core.isa import Load, Memory
+from accel.core.timing_rules import Burst, transfer_bursts
 from accel.hw.pads import PadWalker
 from accel.hw.transfer import BeatWalker, BurstWalker, kind_of, sram_bits
-from accel.isa import Load, Memory
-from accel.timing import Burst, transfer_bursts
 from tests.hw.bench import drive, run
 
 KINDS = (Memory.UOP, Memory.ACC, Memory.ACC_8BIT)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import cache
 
-from accel.config import NAMED, SPECS, Config
+from accel.core.config import NAMED, SPECS, Config
 from accel.hw.engines.choose import open_engine
 from accel.hw.engines.driver import Engine
 from tests.strategies import RTL_VALUES

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from accel.compiler.dependence import insert_tokens
-from accel.config import RUN_FIELDS, Config
-from accel.isa import Finish, Instruction, Load, Memory, Store, encode, format_instruction
+from accel.core.config import RUN_FIELDS, Config
+from accel.core.isa import Finish, Instruction, Load, Memory, Store, encode, format_instruction
 from accel.program import Program
 from accel.scenario import Contents, Start
 from accel.shared import SharedDram

@@ -12,7 +12,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from accel.assembly import disassemble
-from accel.faults import Cause
+from accel.core.faults import Cause
 from accel.lockstep import Difference, Lockstep, lockstep
 from tests.lockstep.builds import BUILDS, built
 from tests.lockstep.cases import Case, cases

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.faults import Cause
+from accel.core.faults import Cause
 from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES, open_engine
 from accel.hw.engines.driver import Engine
 from accel.lockstep import lockstep

@@ -6,11 +6,11 @@ import pytest
 
 import accel
 from accel.base.errors import MachineError
-from accel.config import NAMED
-from accel.faults import Cause
+from accel.core.config import NAMED
+from accel.core.faults import Cause
+from accel.core.isa import Unit
 from accel.hardware import raise_if_bad, run_on_hardware
 from accel.hw.engines.run import Behaviour, HardwareRun
-from accel.isa import Unit
 from accel.lockstep import compare, scope_of
 from accel.program import Program
 from accel.sim.functional.scratchpads import Scratchpads

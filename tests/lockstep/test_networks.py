@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import accel
-from accel.config import Config
+from accel.core.config import Config
 from accel.hw.engines.driver import Engine
 from accel.lockstep import lockstep
 from tests.compiler.convs import any_inputs, expected

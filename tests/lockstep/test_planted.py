@@ -13,13 +13,13 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Flow
 
 import accel
-from accel.config import NAMED, Config
+from accel.core.config import NAMED, Config
+from accel.core.isa import Instruction, Store, Unit, class_slots
+from accel.core.token_rules import Counter, pushes
 from accel.hw import core
 from accel.hw.engines.pysim import PysimEngine
 from accel.hw.flight import RetireLayout
-from accel.isa import Instruction, Store, Unit, class_slots
 from accel.lockstep import Difference, lockstep
-from accel.order import Counter, pushes
 from accel.program import Program
 
 Change = Callable[[Module, Value], Value]

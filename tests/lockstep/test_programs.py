@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import accel
-from accel.config import NAMED, RUN_FIELDS, Config
-from accel.faults import Cause
+from accel.core.config import NAMED, RUN_FIELDS, Config
+from accel.core.faults import Cause
 from accel.lockstep import Lockstep, Scope, lockstep
 from accel.program import Program
 from accel.replays import load_any, load_test, replay

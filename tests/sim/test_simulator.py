@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from accel.base.errors import DeadlockError, LimitExceeded, MachineError
-from accel.config import NAMED, Config
+from accel.core.config import NAMED, Config
+from accel.core.faults import Cause
+from accel.core.isa import Alu, AluOp, Finish, Instruction, Load, Memory, Store, Unit
 from accel.dram import Dram
-from accel.faults import Cause
-from accel.isa import Alu, AluOp, Finish, Instruction, Load, Memory, Store, Unit
 from accel.sim.functional.executor import FunctionalRun, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation, simulate

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.config import INSTRUCTION_BYTES, Config, load_config
+from accel.core.config import INSTRUCTION_BYTES, Config, load_config
+from accel.core.isa import Instruction, decode
 from accel.dram import Dram
-from accel.isa import Instruction, decode
 from accel.sim.functional.executor import Executor, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import simulate_timing

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from accel.assembly import assemble
 from accel.base.errors import AccelError, DeadlockError
-from accel.config import NAMED, Config
-from accel.faults import Cause
-from accel.isa import Instruction, Unit
+from accel.core.config import NAMED, Config
+from accel.core.faults import Cause
+from accel.core.isa import Instruction, Unit
 from accel.program import as_program
 from accel.sim.timing.model import TimingRun, simulate_timing
 from accel.views.activity import activity

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from accel.base.errors import DeadlockError
-from accel.events import EventKind
-from accel.isa import Unit
+from accel.core.events import EventKind
+from accel.core.isa import Unit
 from accel.replays import load_any
 from accel.views import Report
 from accel.views.occupancy import SCRATCHPADS, occupancy, peaks

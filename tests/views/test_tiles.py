@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.access import dram_rows
-from accel.faults import dram_element_bytes
-from accel.isa import Alu, Gemm, Load, Memory, Store, Transfer
+from accel.core.access import dram_rows
+from accel.core.faults import dram_element_bytes
+from accel.core.isa import Alu, Gemm, Load, Memory, Store, Transfer
 from accel.layout import blocked
 from accel.views.tiles import MICRO_OPS, Tile, _box, joined
 from tests.views.runs import from_text, look

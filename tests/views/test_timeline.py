@@ -14,8 +14,8 @@ import pytest
 
 import accel
 from accel.base.errors import AccelError, ProgramError
-from accel.events import EventKind
-from accel.isa import Unit
+from accel.core.events import EventKind
+from accel.core.isa import Unit
 from accel.views import Report, Timeline, Trace
 from accel.views.bins import shares
 from accel.views.chart import chart_data, packed

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from accel.events import EventKind
-from accel.isa import Unit
-from accel.order import Counter
+from accel.core.events import EventKind
+from accel.core.isa import Unit
+from accel.core.token_rules import Counter
 from accel.views.scene import Scene
 from accel.views.trace import trace_bytes
 from tests.views.runs import look

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from accel.assembly import assemble, load_assembly
 from accel.base.errors import ProgramError
-from accel.config import NAMED
-from accel.faults import Cause
+from accel.core.config import NAMED
+from accel.core.faults import Cause
+from accel.core.isa import Alu, AluOp, Finish, Gemm, Load, Memory, Store, encode_uops
 from accel.image import Region
-from accel.isa import Alu, AluOp, Finish, Gemm, Load, Memory, Store, encode_uops
 from accel.scenario import Contents, Expected, Start
 from tests.expect import refused
 from tests.strategies import examples

@@ -10,9 +10,21 @@ from hypothesis import strategies as st
 
 import accel
 from accel.assembly import assemble, code_lines, disassemble
-from accel.config import INSTRUCTION_BYTES, NAMED, Config
+from accel.core.config import INSTRUCTION_BYTES, NAMED, Config
+from accel.core.isa import (
+    Alu,
+    AluOp,
+    Finish,
+    Gemm,
+    Instruction,
+    Load,
+    Memory,
+    Store,
+    Unknown,
+    encode,
+    encode_uops,
+)
 from accel.image import Image, Region
-from accel.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Memory, Store, Unknown, encode, encode_uops
 from accel.scenario import Contents, Start
 from tests.images import images
 from tests.programs import gemm_program, handmade

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from accel.assembly.values import MOST_VALUES, format_integers, parse_data, parse_integer
 from accel.base.errors import ProgramError
-from accel.config import NAMED
+from accel.core.config import NAMED
 from tests.expect import refused
 
 TINY = NAMED["tiny"]

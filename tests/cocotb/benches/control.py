@@ -4,10 +4,10 @@ from typing import Any
 
 import cocotb
 
-from accel.config import RUN_FIELDS, SPECS
-from accel.faults import Cause
-from accel.isa import Unit
-from accel.registers import ADDRESS_BITS, ID, MAP_VERSION, REGISTERS, WORD_BYTES, Access
+from accel.core.config import RUN_FIELDS, SPECS
+from accel.core.faults import Cause
+from accel.core.isa import Unit
+from accel.core.registers import ADDRESS_BITS, ID, MAP_VERSION, REGISTERS, WORD_BYTES, Access
 from tests.cocotb.bench import Bench, refused
 from tests.programs import gemm_program
 

@@ -6,9 +6,9 @@ from typing import Any
 import cocotb
 import numpy as np
 
-from accel.config import PAGE_BYTES
-from accel.faults import Cause, dram_element_bytes
-from accel.isa import Finish, Instruction, Memory, encode
+from accel.core.config import PAGE_BYTES
+from accel.core.faults import Cause, dram_element_bytes
+from accel.core.isa import Finish, Instruction, Memory, encode
 from accel.program import Program
 from tests.cocotb.bench import Bench, Outcome
 from tests.cocotb.programs import CODE, DATA, RESULT, Maker, program

@@ -4,7 +4,7 @@ from typing import Any
 
 import cocotb
 
-from accel.registers import REGISTERS, Access
+from accel.core.registers import REGISTERS, Access
 from tests.cocotb.bench import Bench
 from tests.programs import gemm_program
 

@@ -7,8 +7,8 @@ from typing import Any
 import cocotb
 import numpy as np
 
-from accel.faults import Cause
-from accel.isa import Finish, Instruction, Memory, encode
+from accel.core.faults import Cause
+from accel.core.isa import Finish, Instruction, Memory, encode
 from accel.program import Program
 from tests.cocotb.bench import Bench
 from tests.cocotb.programs import CODE, DATA, RESULT, ZERO, Maker, program

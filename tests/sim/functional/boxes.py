@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from accel.config import Config
-from accel.isa import Gemm, Loops, UopArray, encode_uops
+from accel.core.config import Config
+from accel.core.isa import Gemm, Loops, UopArray, encode_uops
 from accel.sim.functional.patterns import Axis
 from accel.sim.functional.scratchpads import Scratchpads
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.config import Config
-from accel.isa import Alu, AluOp, UopArray
+from accel.core.config import Config
+from accel.core.isa import Alu, AluOp, UopArray
 from accel.sim.functional import alu
 from accel.sim.functional.alu import OPERATIONS
 from accel.sim.functional.patterns import Axis

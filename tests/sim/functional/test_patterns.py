@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.access import loop_shape
-from accel.isa import Gemm, Loops, UopArray
+from accel.core.access import loop_shape
+from accel.core.isa import Gemm, Loops, UopArray
 from accel.sim.functional import patterns
 from accel.sim.functional.patterns import (
     Axis,

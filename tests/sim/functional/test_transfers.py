@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.config import NAMED, PAGE_BYTES, Config
+from accel.core.config import NAMED, PAGE_BYTES, Config
+from accel.core.isa import Load, Memory, Store, Transfer
 from accel.dram import Dram
-from accel.isa import Load, Memory, Store, Transfer
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import assert_same_effect
 from tests.strategies import any_instructions, examples, small_machines, transfers

@@ -2,20 +2,19 @@
 
 Slow, and independent of the event-driven model on purpose: four units, the read port, the write channels
 and the token counters hold state and look at nothing but that state as it was at the end of the cycle
-before. Of the machine's definition it uses the latencies of :mod:`accel.timing` and the causes of
-:mod:`accel.faults`.
+before. Of the machine's definition it uses the latencies of :mod:`accel.core.timing_rules` and the causes of
+:mod:`accel.core.faults`.
 """
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from accel.config import Config
-from accel.events import Event, EventKind, UnitCycles
-from accel.faults import Cause, Fault, fetch_fault, instruction_fault
-from accel.isa import Instruction, Loops, Memory, Transfer, Unit
-from accel.sim.timing.model import TimingRun
-from accel.timing import (
+from accel.core.config import Config
+from accel.core.events import Event, EventKind, UnitCycles
+from accel.core.faults import Cause, Fault, fetch_fault, instruction_fault
+from accel.core.isa import Instruction, Loops, Memory, Transfer, Unit
+from accel.core.timing_rules import (
     EMPTY_DURATION,
     FETCH_STARTUP,
     INDEX_CHECK,
@@ -24,6 +23,7 @@ from accel.timing import (
     WRITE_DELAY,
     compute_depth,
 )
+from accel.sim.timing.model import TimingRun
 
 WORKERS = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
 COUNTERS = {

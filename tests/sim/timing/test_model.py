@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accel.config import NAMED, Config
+from accel.core.config import NAMED, Config
+from accel.core.faults import Cause, Fault
+from accel.core.isa import Instruction, Load, Loops, Memory, Unit
+from accel.core.timing_rules import STORE_READ_DELAY
 from accel.dram import Dram
-from accel.faults import Cause, Fault
-from accel.isa import Instruction, Load, Loops, Memory, Unit
 from accel.sim.functional.executor import Executor, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import simulate_timing
-from accel.timing import STORE_READ_DELAY
 from accel.tokens import check_tokens
 from tests.accel.orders import conflict
 from tests.reference import Reference

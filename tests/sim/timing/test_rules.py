@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from accel.config import NAMED, Config
-from accel.events import EventKind
-from accel.faults import Cause, Fault
-from accel.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, Unit, Unknown
+from accel.core.config import NAMED, Config
+from accel.core.events import EventKind
+from accel.core.faults import Cause, Fault
+from accel.core.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, Unit, Unknown
+from accel.core.timing_rules import INDEX_CHECK, compute_depth
 from accel.sim.timing.model import simulate_timing
-from accel.timing import INDEX_CHECK, compute_depth
 from tests.sim.timing.cycles import assert_same, step_by_step
 
 TINY = NAMED["tiny"]

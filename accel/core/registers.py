@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 
-from accel.config import DRAM_ADDRESS_BITS, PAGE_BYTES, RUN_FIELDS, SPECS, Config
-from accel.isa import Unit
+from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, RUN_FIELDS, SPECS, Config
+from accel.core.isa import Unit
 
 ID = 0x6C656361
 """What the register ``id`` holds: the letters ``acel``, lowest byte first."""
@@ -83,7 +83,7 @@ UNIT_COUNTERS = {
     "memory_stall": "cycles in which it waits for memory",
     "token_stall": "cycles in which it waits for tokens; fetch: for room in a queue",
 }
-"""The counters that each unit has, as in :class:`~accel.events.UnitCycles`."""
+"""The counters that each unit has, as in :class:`~accel.core.events.UnitCycles`."""
 
 _EVER = (1 << 64) - 1
 _BEFORE_START = "a multiple of 16; the program must lie within the DRAM window"

@@ -14,9 +14,9 @@ import re
 from collections.abc import Callable
 
 from accel.base.errors import ProgramError, nearest
-from accel.config import Config
-from accel.isa.fields import class_slots
-from accel.isa.instructions import (
+from accel.core.config import Config
+from accel.core.isa.fields import class_slots
+from accel.core.isa.instructions import (
     Alu,
     AluOp,
     Finish,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
-from accel.isa import Unit
+from accel.core.isa import Unit
 
 
 class EventKind(IntEnum):

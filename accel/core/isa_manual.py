@@ -4,9 +4,9 @@ import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from accel.config import Config
-from accel.faults import Cause, scratchpad, scratchpad_depth
-from accel.isa import CLASSES, Alu, AluOp, Load, Loops, Memory, MicroOp, Store, Transfer, class_slots
+from accel.core.config import Config
+from accel.core.faults import Cause, scratchpad, scratchpad_depth
+from accel.core.isa import CLASSES, Alu, AluOp, Load, Loops, Memory, MicroOp, Store, Transfer, class_slots
 
 _INTRODUCTION = """\
 Four units work in parallel and meet only in queues and token counters. *Fetch* hands out the instructions in

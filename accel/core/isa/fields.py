@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from accel.base.errors import ConfigError
-from accel.config import Config
+from accel.core.config import Config
 
 WORD_BITS = 64
 """Fields do not cross multiples of this."""

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accel.config import Config
-from accel.faults import Cause, Fault, dram_element_bytes, dram_span, scratchpad
-from accel.isa import Alu, Gemm, Instruction, Load, Loops, Transfer, UopArray, decode_uops
+from accel.core.config import Config
+from accel.core.faults import Cause, Fault, dram_element_bytes, dram_span, scratchpad
+from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Transfer, UopArray, decode_uops
 
 Elements = slice | npt.NDArray[np.intp]
 """Scratchpad elements: a contiguous range, or sorted indices."""

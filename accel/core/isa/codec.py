@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import ProgramError
-from accel.config import INSTRUCTION_BYTES, Config
-from accel.isa.fields import WORD_BITS, Slot, class_slots
-from accel.isa.instructions import CLASSES, Instruction, MicroOp, Opcode, Unknown
+from accel.core.config import INSTRUCTION_BYTES, Config
+from accel.core.isa.fields import WORD_BITS, Slot, class_slots
+from accel.core.isa.instructions import CLASSES, Instruction, MicroOp, Opcode, Unknown
 
 T = TypeVar("T", bound=Instruction)
 

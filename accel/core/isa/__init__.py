@@ -1,8 +1,8 @@
 """The instruction set, declared once: classes, bit layout, text form."""
 
-from accel.isa.codec import UopArray, check_encodable, decode, decode_uops, encode, encode_uops
-from accel.isa.fields import Slot, class_slots
-from accel.isa.instructions import (
+from accel.core.isa.codec import UopArray, check_encodable, decode, decode_uops, encode, encode_uops
+from accel.core.isa.fields import Slot, class_slots
+from accel.core.isa.instructions import (
     CLASSES,
     PAD_BITS,
     SIZE_BITS,
@@ -22,7 +22,7 @@ from accel.isa.instructions import (
     Unknown,
     field_specs,
 )
-from accel.isa.text import format_instruction, mnemonics, parse_instruction
+from accel.core.isa.text import format_instruction, mnemonics, parse_instruction
 
 __all__ = [
     "CLASSES",

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar
 
-from accel.config import Config
-from accel.isa.fields import FieldSpec, field
+from accel.core.config import Config
+from accel.core.isa.fields import FieldSpec, field
 
 
 class Opcode(IntEnum):

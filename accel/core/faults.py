@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from accel.base.errors import DeadlockError, LimitExceeded, MachineError
-from accel.config import UOP_BYTES, Config
-from accel.isa import Alu, AluOp, Finish, Instruction, Load, Loops, Memory, Store, Transfer, Unknown
+from accel.core.config import UOP_BYTES, Config
+from accel.core.isa import Alu, AluOp, Finish, Instruction, Load, Loops, Memory, Store, Transfer, Unknown
 
 
 class Cause(IntEnum):

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from accel.config import Config
-from accel.isa import Instruction, Loops, Transfer, Unit
+from accel.core.config import Config
+from accel.core.isa import Instruction, Loops, Transfer, Unit
 
 WORKERS = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
 """The units that execute what fetch hands out."""

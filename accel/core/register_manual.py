@@ -1,8 +1,8 @@
 """The reference of the control registers and their C header: ``accel registers``, ``docs/registers.md``."""
 
-from accel.faults import Cause
-from accel.manual import table
-from accel.registers import ID, MAP_VERSION, REGISTERS, WORD_BYTES, Access, Register
+from accel.core.faults import Cause
+from accel.core.isa_manual import table
+from accel.core.registers import ID, MAP_VERSION, REGISTERS, WORD_BYTES, Access, Register
 
 _INTRODUCTION = """\
 The core is controlled through an AXI4-Lite port of 32-bit words; a register wider than that takes two, the

@@ -7,8 +7,8 @@ the cycle in which something happens; what is pushed in cycle t can be used in t
 from functools import lru_cache
 from typing import NamedTuple
 
-from accel.access import DramRows
-from accel.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
+from accel.core.access import DramRows
+from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
 
 FETCH_STARTUP = 1
 """Cycles from the start of a run to fetch's first request."""

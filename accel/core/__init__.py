@@ -1,0 +1,1 @@
+"""The machine's definition: configuration, instruction set, and what follows from them alone."""
