@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from accel.base.errors import MachineError
 from accel.core.events import Timing
-from accel.scenario import Tokens
+from accel.image.scenario import Tokens
 from accel.sim.simulator import Simulation
 
 

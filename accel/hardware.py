@@ -19,12 +19,12 @@ from accel.core.faults import (
 )
 from accel.core.isa import Finish, Instruction, Load, Loops, Memory, Store, Unit, encode
 from accel.core.token_rules import Counter, explain_deadlock, pushes, stuck
-from accel.dram import Dram
 from accel.execution import Execution
 from accel.hw.engines.driver import Contents, Engine, Progress
 from accel.hw.engines.run import Behaviour, HardwareRun
-from accel.image import Image
-from accel.scenario import NO_TOKENS, Tokens
+from accel.image.dram import Dram
+from accel.image.image import Image
+from accel.image.scenario import NO_TOKENS, Tokens
 from accel.sim.functional.executor import uop_limit_fault
 from accel.sim.functional.scratchpads import Scratchpads
 

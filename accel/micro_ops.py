@@ -12,8 +12,8 @@ import numpy.typing as npt
 from accel.core.access import dram_rows
 from accel.core.config import Config
 from accel.core.isa import Instruction, Load, Loops, Memory
-from accel.dram import Dram
-from accel.scenario import Contents
+from accel.image.dram import Dram
+from accel.image.scenario import Contents
 
 
 class UopMemory:

@@ -25,9 +25,9 @@ from accel.compiler.steps import apply_steps
 from accel.compiler.tensor import Placeholder, Tensor, producers
 from accel.compiler.workload import Workload
 from accel.core.config import Config
-from accel.dram import Dram
 from accel.execution import Execution, simulated
-from accel.image import Image
+from accel.image.dram import Dram
+from accel.image.image import Image
 from accel.machines import Machine, machine
 from accel.result import Result
 from accel.schedules import rethreaded, scheduled
@@ -48,7 +48,7 @@ _WITHOUT_SOURCE = "it can be run, checked, disassembled, and shown at the stages
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Program(Image):
-    """A compiled program; see :class:`accel.image.Image` for its parts."""
+    """A compiled program; see :class:`accel.image.image.Image` for its parts."""
 
     # --- where it came from ------------------------------------------------------------------------
 
@@ -352,7 +352,7 @@ class Program(Image):
         """Run the program on memories that are there already.
 
         Args:
-            dram: with instructions and data in it, as from :meth:`~accel.image.Image.dram`; it is changed.
+            dram: with instructions and data in it, as from :meth:`~accel.image.image.Image.dram`; it is changed.
             pads: the scratchpads, which are changed; first they get what ``start`` says.
             backend: one of :data:`BACKENDS`.
             hardware: of the backend ``rtl``, the machine, after a reset; built if not given.

@@ -12,16 +12,16 @@ from accel.assembly import load_assembly
 from accel.base.errors import MachineError, MismatchError, ProgramError
 from accel.core.faults import Cause
 from accel.core.token_rules import Counter
-from accel.dram import Dram
 from accel.hw.engines.driver import Engine
-from accel.image import Image
+from accel.image.dram import Dram
+from accel.image.image import Image
+from accel.image.scenario import Expected
+from accel.image.vectors import is_vector, load_vector
 from accel.program import Program, as_program
 from accel.result import Result, error_dict
-from accel.scenario import Expected
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
-from accel.vectors import is_vector, load_vector
 
 TEXT_SUFFIX = ".s"
 PROGRAM_SUFFIX = ".accel"
@@ -144,7 +144,7 @@ def replay(
     """Run a program from random scratchpad contents, but for what it presets, and compare.
 
     Args:
-        program: with :attr:`~accel.image.Image.expected`.
+        program: with :attr:`~accel.image.image.Image.expected`.
         name, path: of the program in the result.
         backend: one of :data:`~accel.program.BACKENDS`; a timed one fetches the instructions from memory.
         hardware: of the backend ``rtl``, the machine, after a reset; built if not given.

@@ -16,7 +16,7 @@ from accel.core.events import Event, Timing, UnitCycles
 from accel.core.faults import Cause, instruction_fault
 from accel.core.isa import Gemm, Instruction, Memory, Transfer, Unit
 from accel.core.token_rules import is_carrier
-from accel.image import Image
+from accel.image.image import Image
 
 SCHEMA_VERSION = 1
 """Of the JSON objects that commands print."""

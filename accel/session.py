@@ -19,12 +19,12 @@ import numpy.typing as npt
 from accel.base.arguments import check_array, plain_array
 from accel.base.errors import AccelError, ProgramError, ShapeError
 from accel.core.config import SPECS, Config
-from accel.dram import Dram
-from accel.image import ImageTensor
-from accel.layout import PackedLayout
+from accel.image.dram import Dram
+from accel.image.image import ImageTensor
+from accel.image.layout import PackedLayout
+from accel.image.relocation import Part, alignment, parts, relocated
 from accel.machines import Machine, machine
 from accel.program import BACKENDS, Program, as_program, check_backend, check_engine, check_seed
-from accel.relocation import Part, alignment, parts, relocated
 from accel.result import Result
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads

@@ -26,9 +26,9 @@ from accel.core.config import Config
 from accel.core.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_faults
 from accel.core.isa import Instruction, Loops, Transfer, Unit
 from accel.core.token_rules import WORKERS, Counter, Stepper, Waiting, deadlock_place, explain_deadlock
-from accel.dram import Dram
+from accel.image.dram import Dram
+from accel.image.scenario import Contents, element_bytes
 from accel.micro_ops import UopMemory
-from accel.scenario import Contents, element_bytes
 from accel.shared import SharedDram
 
 MOST_REPORTED = 16

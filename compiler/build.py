@@ -21,7 +21,7 @@ from accel.compiler.threads import lower_threads
 from accel.compiler.uops import at_offset, place_uops
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.isa import Finish, check_encodable, encode
-from accel.image import Image, ImageTensor, Region, Role, array_bytes
+from accel.image.image import Image, ImageTensor, Region, Role, array_bytes
 from accel.shared import SharedDram
 
 

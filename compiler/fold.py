@@ -25,7 +25,7 @@ from types import UnionType
 from accel.compiler.chain import IMMEDIATE_LOW
 from accel.compiler.expr import INT32_MAX, INT32_MIN
 from accel.compiler.nest import Alu, Buffer, Call, Clear, Copy, For, Guard, Nest, Node, Region, walk_nodes
-from accel.layout import Preparation
+from accel.image.layout import Preparation
 
 _BYTE = 256
 """Offsets that are multiples of this vanish in the low byte."""

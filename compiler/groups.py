@@ -64,7 +64,7 @@ class Groups(NamedTuple):
 
 
 def grouped_weight(weights: Tensor, rows: int, merged: int, axes: tuple[IterVar, ...]) -> Expr:
-    """An element of the wide weights; see :class:`~accel.layout.BlockDiagonal`."""
+    """An element of the wide weights; see :class:`~accel.image.layout.BlockDiagonal`."""
     output, wide, *rest = axes
     columns = weights.shape[1]
     own = simplify(wide - output // rows % merged * columns)

@@ -14,7 +14,7 @@ from accel.compiler.tensor import Placeholder, Tensor, producers
 from accel.core.config import PAGE_BYTES, Config
 from accel.core.faults import dram_element_bytes
 from accel.core.isa import Memory
-from accel.layout import PackedLayout, blocked
+from accel.image.layout import PackedLayout, blocked
 
 
 @dataclass(frozen=True, kw_only=True)

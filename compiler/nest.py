@@ -27,7 +27,7 @@ from accel.compiler.expr import (
 )
 from accel.compiler.linear import bounds, simplify
 from accel.compiler.scope import Scope
-from accel.layout import BlockDiagonal, Preparation
+from accel.image.layout import BlockDiagonal, Preparation
 
 if TYPE_CHECKING:
     from accel.compiler.intrin import TensorIntrin

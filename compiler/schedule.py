@@ -19,7 +19,7 @@ from accel.compiler.intrin import Intrinsic, check_intrinsic
 from accel.compiler.scope import Scope, check_scope
 from accel.compiler.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
 from accel.compiler.window import window_of
-from accel.layout import BlockDiagonal
+from accel.image.layout import BlockDiagonal
 
 Step = dict[str, Any]
 """One operator call as plain data: ``op`` and its arguments, axes and stages by name."""

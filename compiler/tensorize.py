@@ -32,7 +32,7 @@ from accel.compiler.schedule import Schedule, Split, Stage
 from accel.compiler.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
 from accel.compiler.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
 from accel.compiler.window import window_of
-from accel.layout import BlockDiagonal
+from accel.image.layout import BlockDiagonal
 
 
 def tensorize(schedule: Schedule) -> Nest:

@@ -18,7 +18,7 @@ from accel.core.config import Config
 from accel.core.faults import Cause, fault_error, instruction_faults
 from accel.core.isa import Instruction, Store, Unit
 from accel.core.timing_rules import transfer_bursts
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.executor import (
     DEFAULT_MAX_UOPS,
     Executor,

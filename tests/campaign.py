@@ -34,7 +34,7 @@ from accel.base.errors import nearest
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.faults import Cause
 from accel.core.isa import Instruction, Transfer, class_slots, decode, encode
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.lockstep import Scope, lockstep, scope_of
 from accel.program import BACKENDS, Program
 from accel.replays import find_programs, load_any

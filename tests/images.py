@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from accel.core.config import NAMED, Config
 from accel.core.faults import Cause
 from accel.core.isa import encode
-from accel.image import Image, Region
-from accel.scenario import SCRATCHPADS, Contents, Expected, Start, element_bytes
+from accel.image.image import Image, Region
+from accel.image.scenario import SCRATCHPADS, Contents, Expected, Start, element_bytes
 from tests.strategies import any_instructions
 
 

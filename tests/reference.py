@@ -10,7 +10,7 @@ import numpy as np
 
 from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Store, Transfer
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
 

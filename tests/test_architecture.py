@@ -169,7 +169,7 @@ def test_import_accel_pulls_in_nothing_heavy() -> None:
         "pyarrow",
         "accel.cli",
         "accel.hw",
-        "accel.vectors",
+        "accel.image.vectors",
         "unittest",
         "pytest",
     }

@@ -24,11 +24,11 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import AccelError, ProgramError
-from accel.image import ImageTensor
-from accel.layout import PackedLayout
+from accel.image.image import ImageTensor
+from accel.image.layout import PackedLayout
+from accel.image.scenario import Start
 from accel.listing import STAGES, stage_text
 from accel.program import Program
-from accel.scenario import Start
 from tests.expect import refused
 from tests.programs import TINY, archived, gemm_program, handmade, rewritten
 from tests.strategies import examples

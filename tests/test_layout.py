@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import ProgramError
-from accel.layout import PackedLayout, blocked
+from accel.image.layout import PackedLayout, blocked
 from tests.expect import refused
 from tests.strategies import examples
 

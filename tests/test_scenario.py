@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from accel.assembly import assemble, disassemble
 from accel.base.errors import AccelError, ProgramError
 from accel.core.config import NAMED
-from accel.image import Image
+from accel.image.image import Image
+from accel.image.scenario import Contents
 from accel.program import Program, as_program
 from accel.replays import replay
-from accel.scenario import Contents
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.expect import refused
 from tests.images import images

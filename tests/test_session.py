@@ -9,7 +9,7 @@ import pytest
 import accel
 from accel.base.errors import AccelError, MismatchError, ProgramError, ShapeError
 from accel.core.isa import Load, Memory, Store
-from accel.image import Region
+from accel.image.image import Region
 from accel.program import Program
 from accel.session import Session
 from tests.compiler.convs import any_inputs, expected

@@ -7,7 +7,7 @@ import numpy as np
 from accel.core.access import AccessSets, Elements, LoopAccess, Touch, loop_shape
 from accel.core.faults import fetch_fault, instruction_fault, scratchpad
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Store, Transfer, decode_uops
-from accel.image import Image
+from accel.image.image import Image
 from accel.micro_ops import UopMemory
 from accel.shared import SharedDram
 

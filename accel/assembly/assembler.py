@@ -15,8 +15,8 @@ from accel.core.config import NAMED, PAGE_BYTES, Config
 from accel.core.faults import Cause, dram_element_bytes
 from accel.core.isa import Instruction, check_encodable, encode, parse_instruction
 from accel.core.token_rules import Counter
-from accel.image import Image, ImageTensor, Region, check_image, free_address, read_tensor
-from accel.scenario import SCRATCHPADS, Contents, Expected, Start, Tokens, cause_by_label, element_bytes
+from accel.image.image import Image, ImageTensor, Region, check_image, free_address, read_tensor
+from accel.image.scenario import SCRATCHPADS, Contents, Expected, Start, Tokens, cause_by_label, element_bytes
 
 _NUMBERED = re.compile(r"\s*\d+\s+(?=[A-Za-z_.])")
 _LABEL = re.compile(r"\s*([A-Za-z_]\w*)\s*:(?=\s|$)")

@@ -15,8 +15,8 @@ from accel.core.config import NAMED, SPECS, Config
 from accel.core.faults import Cause, instruction_fault
 from accel.core.isa import Load, Memory, decode_uops, encode_uops, format_instruction
 from accel.core.token_rules import Counter
-from accel.image import Image
-from accel.scenario import NO_TOKENS, Expected, Start, Tokens
+from accel.image.image import Image
+from accel.image.scenario import NO_TOKENS, Expected, Start, Tokens
 
 _COMMENT_COLUMN = 88
 _ZEROS = 32

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from accel.core.faults import dram_element_bytes, instruction_fault
 from accel.core.isa import Transfer
 from accel.core.token_rules import Counter
-from accel.image import Image, ImageTensor
+from accel.image.image import Image, ImageTensor
 
 
 def places(image: Image) -> dict[str, tuple[int, int]]:

@@ -23,10 +23,10 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from accel import vectors
 from accel.base.errors import AccelError, nearest
 from accel.core.config import NAMED, SPECS, Config
 from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES
+from accel.image import vectors
 from accel.program import BACKENDS, Program
 from accel.replays import load_any
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS

@@ -8,7 +8,7 @@ from accel.assembly import token_label
 from accel.base.errors import AccelError
 from accel.core.token_rules import Counter
 from accel.debug.places import Place, parse_place
-from accel.image import Image
+from accel.image.image import Image
 
 
 @dataclass(frozen=True, kw_only=True)

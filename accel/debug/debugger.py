@@ -21,7 +21,7 @@ from accel.core.isa import Instruction, Load, Loops, Store, decode_uops
 from accel.debug.breakpoints import Breakpoint
 from accel.debug.places import Place
 from accel.debug.state import MachineState, functional_events
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.program import SIMULATORS, Program, check_backend
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Executor
 from accel.sim.functional.scratchpads import Scratchpads

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from accel.core.events import Event, EventKind
 from accel.core.isa import Instruction, Unit
 from accel.core.token_rules import WORKERS, Counter, pops, pushes
-from accel.scenario import Tokens
+from accel.image.scenario import Tokens
 from accel.sim.functional.executor import FunctionalRun
 
 

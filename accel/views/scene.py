@@ -8,7 +8,7 @@ from accel.assembly.annotate import Annotator
 from accel.base.errors import AccelError
 from accel.core.access import Touch
 from accel.core.isa import Instruction
-from accel.image import Image
+from accel.image.image import Image
 from accel.result import Result
 from accel.views.activity import activity
 from accel.views.states import Activity

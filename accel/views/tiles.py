@@ -17,8 +17,8 @@ from accel.assembly.names import places
 from accel.core.access import Touch, dram_rows
 from accel.core.faults import dram_element_bytes, dram_span, instruction_fault
 from accel.core.isa import Alu, Gemm, Instruction, Load, Memory, Store, Transfer
-from accel.image import Image, ImageTensor
-from accel.layout import PackedLayout
+from accel.image.image import Image, ImageTensor
+from accel.image.layout import PackedLayout
 
 MICRO_OPS = "micro-ops"
 DRAM = "dram"

@@ -13,8 +13,8 @@ from accel.base.errors import AccelError, HardwareError, ProgramError
 from accel.core.config import Config
 from accel.core.faults import Cause
 from accel.core.registers import REGISTERS, Access, joined, word_addresses, word_writes
-from accel.dram import Dram
 from accel.hw.engines.run import Behaviour, HardwareRun, Records, Tokens
+from accel.image.dram import Dram
 
 Contents = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
 """Of the micro-op memory and the scratchpads inp, wgt and acc; elements along the first axis."""

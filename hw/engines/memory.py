@@ -6,8 +6,8 @@ from random import Random
 
 from accel.base.errors import HardwareError
 from accel.core.config import PAGE_BYTES, Config
-from accel.dram import Dram
 from accel.hw.engines.run import Behaviour
+from accel.image.dram import Dram
 
 OKAY = 0
 SLVERR = 2

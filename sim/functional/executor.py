@@ -23,7 +23,7 @@ from accel.core.faults import (
 )
 from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
 from accel.core.token_rules import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.alu import AluBox, alu_box, alu_general
 from accel.sim.functional.gemm import Product, gemm_box, gemm_general
 from accel.sim.functional.patterns import Box, affine_box, affine_boxes, apart, index_chunks

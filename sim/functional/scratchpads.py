@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from accel.core.config import Config
 from accel.core.faults import scratchpad
-from accel.scenario import Contents
+from accel.image.scenario import Contents
 
 
 @dataclass(kw_only=True, eq=False)

@@ -5,7 +5,7 @@ import numpy as np
 from accel.core.access import dram_rows
 from accel.core.config import Config
 from accel.core.isa import Load, Memory, Store
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from accel.core.access import AccessSets, Touch, as_elements, dram_rows, index_fault, loop_shape, reached
 from accel.core.config import NAMED, Config
 from accel.core.isa import Alu, Finish, Gemm, Load, Memory, Store, decode_uops, encode_uops
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import Access, Reference
 from tests.strategies import examples, loops, micro_ops, small_machines, transfers

@@ -21,7 +21,7 @@ from accel.core.isa import (
     decode_uops,
     encode_uops,
 )
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import Reference
 from tests.strategies import any_instructions, examples, small_machines

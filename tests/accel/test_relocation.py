@@ -11,10 +11,10 @@ import accel
 from accel.base.errors import ProgramError
 from accel.core.config import PAGE_BYTES
 from accel.core.isa import Load, Memory, Store
-from accel.image import ImageTensor
-from accel.layout import blocked
+from accel.image.image import ImageTensor
+from accel.image.layout import blocked
+from accel.image.relocation import Part, parts, relocated
 from accel.program import Program, as_program
-from accel.relocation import Part, parts, relocated
 from tests.compiler.convs import convolutions
 from tests.expect import refused
 from tests.programs import TINY, gemm_program, handmade

@@ -14,7 +14,7 @@ from accel.core.config import NAMED, Config
 from accel.core.faults import Cause
 from accel.core.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, decode_uops, encode_uops
 from accel.core.token_rules import Counter
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.tokens import MOST_REPORTED, TokenReport, Unwritten, check_tokens
 from tests.accel.orders import Orders, all_orders

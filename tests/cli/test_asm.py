@@ -9,7 +9,7 @@ import pytest
 
 from accel.assembly import assemble, disassemble
 from accel.core.isa import Finish
-from accel.image import Image
+from accel.image.image import Image
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program
 from tests.vectors import write_vector

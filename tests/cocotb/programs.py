@@ -23,7 +23,7 @@ from accel.core.isa import (
     encode,
     encode_uops,
 )
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.program import Program
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads

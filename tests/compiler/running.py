@@ -9,7 +9,7 @@ from accel.compiler.registry import Emitted
 from accel.compiler.uops import at_offset, place_uops
 from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Instruction, Loops
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
 

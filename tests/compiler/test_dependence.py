@@ -18,7 +18,7 @@ from accel.core.config import NAMED
 from accel.core.faults import Cause
 from accel.core.isa import Gemm, Instruction, Load, Memory, Store, encode_uops
 from accel.core.token_rules import Counter, pops, pushes
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.program import Program
 from accel.shared import SharedDram
 from accel.sim.functional.executor import Executor, run_functional

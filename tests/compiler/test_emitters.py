@@ -19,7 +19,7 @@ from accel.compiler.reference import apply
 from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.core.config import NAMED, Config
 from accel.core.isa import Alu, AluOp, Gemm, Load, Loops, Memory, Store
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.compiler.running import run, steps
 from tests.expect import refused

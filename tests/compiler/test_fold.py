@@ -16,7 +16,7 @@ from accel.compiler.expr import INT32_MAX, INT32_MIN
 from accel.compiler.fold import fold_bias, preparation_for
 from accel.compiler.nest import Alu, Nest, format_nest, walk_nodes
 from accel.core.isa import Loops
-from accel.layout import Preparation
+from accel.image.layout import Preparation
 from accel.program import Program
 from tests.expect import refused
 from tests.reference import signed

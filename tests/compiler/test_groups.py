@@ -16,7 +16,7 @@ from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_model import conv_shape
 from accel.compiler.groups import groups_to_merge
 from accel.core.isa import Load, Memory
-from accel.layout import BlockDiagonal
+from accel.image.layout import BlockDiagonal
 from accel.program import Program
 from accel.te import Schedule, Stage
 from tests.compiler.convs import any_inputs, expected

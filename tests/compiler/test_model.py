@@ -16,7 +16,7 @@ from accel.compiler.model import GemmModel, Prediction
 from accel.compiler.plans import GemmPlan, PlanTable
 from accel.core.access import dram_rows
 from accel.core.isa import Load, Memory
-from accel.image import Image
+from accel.image.image import Image
 from accel.sim.timing.model import simulate_timing
 from tests.strategies import examples
 

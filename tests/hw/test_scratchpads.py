@@ -12,11 +12,11 @@ from amaranth.lib.wiring import In
 
 from accel.core.config import NAMED, Config
 from accel.core.isa import Load, Memory, encode
-from accel.dram import Dram
 from accel.hw.layouts import EntryLayout, multiply_out, view
 from accel.hw.loader import Loader
 from accel.hw.scratchpads import Accumulators, Scratchpad
 from accel.hw.transfer import BeatWalker, kind_of, sram_bits
+from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.functional.transfers import execute_load
 from tests.hw.bench import as_array, as_integer, drive, run

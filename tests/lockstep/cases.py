@@ -13,8 +13,8 @@ from hypothesis.strategies import DrawFn
 from accel.compiler.dependence import insert_tokens
 from accel.core.config import RUN_FIELDS, Config
 from accel.core.isa import Finish, Instruction, Load, Memory, Store, encode, format_instruction
+from accel.image.scenario import Contents, Start
 from accel.program import Program
-from accel.scenario import Contents, Start
 from accel.shared import SharedDram
 from tests.lockstep.builds import BUILDS
 from tests.strategies import micro_ops, programs

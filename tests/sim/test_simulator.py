@@ -11,7 +11,7 @@ from accel.base.errors import DeadlockError, LimitExceeded, MachineError
 from accel.core.config import NAMED, Config
 from accel.core.faults import Cause
 from accel.core.isa import Alu, AluOp, Finish, Instruction, Load, Memory, Store, Unit
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.executor import FunctionalRun, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation, simulate

@@ -7,7 +7,7 @@ import pytest
 
 from accel.core.config import INSTRUCTION_BYTES, Config, load_config
 from accel.core.isa import Instruction, decode
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import simulate_timing

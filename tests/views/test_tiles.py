@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from accel.core.access import dram_rows
 from accel.core.faults import dram_element_bytes
 from accel.core.isa import Alu, Gemm, Load, Memory, Store, Transfer
-from accel.layout import blocked
+from accel.image.layout import blocked
 from accel.views.tiles import MICRO_OPS, Tile, _box, joined
 from tests.views.runs import from_text, look
 

@@ -12,8 +12,8 @@ from accel.base.errors import ProgramError
 from accel.core.config import NAMED
 from accel.core.faults import Cause
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Load, Memory, Store, encode_uops
-from accel.image import Region
-from accel.scenario import Contents, Expected, Start
+from accel.image.image import Region
+from accel.image.scenario import Contents, Expected, Start
 from tests.expect import refused
 from tests.strategies import examples
 

@@ -24,8 +24,8 @@ from accel.core.isa import (
     encode,
     encode_uops,
 )
-from accel.image import Image, Region
-from accel.scenario import Contents, Start
+from accel.image.image import Image, Region
+from accel.image.scenario import Contents, Start
 from tests.images import images
 from tests.programs import gemm_program, handmade
 from tests.strategies import any_instructions, examples, machines

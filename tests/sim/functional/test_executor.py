@@ -10,7 +10,7 @@ from accel.core.config import NAMED, Config
 from accel.core.faults import Cause
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Memory, Store, Unknown, encode_uops
 from accel.core.token_rules import Stepper
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor, FunctionalRun, Order, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import Reference, assert_same_pads

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from accel.core.access import loop_shape
 from accel.core.config import Config
 from accel.core.isa import Gemm, UopArray
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional import gemm
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.gemm import gemm_box

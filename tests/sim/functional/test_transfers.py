@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from accel.core.config import NAMED, PAGE_BYTES, Config
 from accel.core.isa import Load, Memory, Store, Transfer
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import assert_same_effect
 from tests.strategies import any_instructions, examples, small_machines, transfers

@@ -13,7 +13,7 @@ from accel.core.config import NAMED, Config
 from accel.core.faults import Cause, Fault
 from accel.core.isa import Instruction, Load, Loops, Memory, Unit
 from accel.core.timing_rules import STORE_READ_DELAY
-from accel.dram import Dram
+from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import simulate_timing

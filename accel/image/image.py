@@ -26,9 +26,9 @@ from accel.base.files import write_atomically
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, SPECS, Config, from_dict
 from accel.core.faults import dram_span, instruction_fault
 from accel.core.isa import Instruction, Transfer, check_encodable, decode
-from accel.dram import Dram
-from accel.layout import BlockDiagonal, PackedLayout, Preparation
-from accel.scenario import Expected, Start, check_scenario
+from accel.image.dram import Dram
+from accel.image.layout import BlockDiagonal, PackedLayout, Preparation
+from accel.image.scenario import Expected, Start, check_scenario
 
 FORMAT = "accel-program"
 FORMAT_VERSION = 1

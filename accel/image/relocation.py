@@ -12,7 +12,7 @@ from accel.base.errors import ProgramError
 from accel.core.config import PAGE_BYTES, Config
 from accel.core.faults import dram_element_bytes, dram_span
 from accel.core.isa import Instruction, Memory, Transfer, encode
-from accel.image import Image
+from accel.image.image import Image
 
 
 @dataclass(frozen=True, kw_only=True)

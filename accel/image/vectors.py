@@ -20,8 +20,8 @@ import numpy.typing as npt
 from accel.base.errors import ProgramError
 from accel.core.config import PAGE_BYTES, Config, load_config
 from accel.core.isa import decode
-from accel.image import Image, Region, free_address
-from accel.scenario import Expected
+from accel.image.image import Image, Region, free_address
+from accel.image.scenario import Expected
 
 _CONFIG = "config.json"
 _INSTRUCTIONS = "insn.bin"
