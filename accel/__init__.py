@@ -25,10 +25,10 @@ from accel.core.config import Config
 from accel.core.events import Event, EventKind, UnitCycles
 from accel.machines import Machine, machine
 from accel.program import Program, build
+from accel.proof.check import TokenReport
 from accel.result import Result
 from accel.session import Session, SessionTensor
 from accel.sweeps import sweep
-from accel.tokens import TokenReport
 
 __all__ = [
     "AccelError",

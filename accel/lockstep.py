@@ -22,11 +22,11 @@ from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.image.dram import Dram
 from accel.image.scenario import SCRATCHPADS
 from accel.program import Program
+from accel.proof.check import Race, TokenReport, check_tokens
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES, TimingRun
-from accel.tokens import Race, TokenReport, check_tokens
 
 _AROUND = 4
 """Events that are shown before and after the first that differs."""

@@ -29,13 +29,13 @@ from accel.execution import Execution, simulated
 from accel.image.dram import Dram
 from accel.image.image import Image
 from accel.machines import Machine, machine
+from accel.proof.check import TokenReport, check_tokens
 from accel.result import Result
 from accel.schedules import rethreaded, scheduled
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation, simulate
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
-from accel.tokens import TokenReport, check_tokens
 
 if TYPE_CHECKING:
     from accel.hw.engines.driver import Engine

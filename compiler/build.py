@@ -22,7 +22,7 @@ from accel.compiler.uops import at_offset, place_uops
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.isa import Finish, check_encodable, encode
 from accel.image.image import Image, ImageTensor, Region, Role, array_bytes
-from accel.shared import SharedDram
+from accel.proof.shared_dram import SharedDram
 
 
 def compile_schedule(

@@ -19,7 +19,7 @@ import numpy as np
 from accel.core.access import AccessSets, Elements, Touch
 from accel.core.config import Config
 from accel.core.isa import Gemm, Instruction, Loops, Transfer, Unit
-from accel.shared import SharedDram
+from accel.proof.shared_dram import SharedDram
 
 _CHAIN = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
 _OTHERS = {unit: tuple(other for other in _CHAIN if other is not unit) for unit in _CHAIN}

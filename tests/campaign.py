@@ -37,10 +37,10 @@ from accel.core.isa import Instruction, Transfer, class_slots, decode, encode
 from accel.image.dram import Dram
 from accel.lockstep import Scope, lockstep, scope_of
 from accel.program import BACKENDS, Program
+from accel.proof.check import TokenReport
 from accel.replays import find_programs, load_any
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.tokens import TokenReport
 from tests.lockstep.builds import built, hardware
 
 BACKENDS_TRIED = ("functional", "sim")

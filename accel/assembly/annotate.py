@@ -8,8 +8,8 @@ from accel.core.access import AccessSets, Elements, LoopAccess, Touch, loop_shap
 from accel.core.faults import fetch_fault, instruction_fault, scratchpad
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Store, Transfer, decode_uops
 from accel.image.image import Image
-from accel.micro_ops import UopMemory
-from accel.shared import SharedDram
+from accel.proof.shared_dram import SharedDram
+from accel.proof.uop_memory import UopMemory
 
 _SYMBOLS = {AluOp.ADD: "+", AluOp.SHR: ">>", AluOp.MUL: "*"}
 

@@ -10,9 +10,9 @@ from rich.table import Table
 from accel.base.errors import AccelError, ProgramError, ProgramFault
 from accel.cli.common import busy, figures_table, json_option, load_program, print_json, set_option, show
 from accel.core.token_rules import Counter, explain_deadlock
+from accel.proof.check import TokenReport
 from accel.replays import find_programs, program_name
 from accel.result import SCHEMA_VERSION
-from accel.tokens import TokenReport
 
 
 @click.command()

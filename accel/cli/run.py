@@ -28,9 +28,9 @@ from accel.cli.common import (
 )
 from accel.cli.pictures import Pictures, picture_options
 from accel.program import Program
+from accel.proof.check import TokenReport
 from accel.replays import program_name
 from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
-from accel.tokens import TokenReport
 
 
 @click.command()

@@ -15,8 +15,8 @@ from accel.core.faults import Cause
 from accel.core.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, decode_uops, encode_uops
 from accel.core.token_rules import Counter
 from accel.image.dram import Dram
+from accel.proof.check import MOST_REPORTED, TokenReport, Unwritten, check_tokens
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.tokens import MOST_REPORTED, TokenReport, Unwritten, check_tokens
 from tests.accel.orders import Orders, all_orders
 from tests.expect import refused
 from tests.reference import Reference

@@ -20,11 +20,11 @@ from accel.core.isa import Gemm, Instruction, Load, Memory, Store, encode_uops
 from accel.core.token_rules import Counter, pops, pushes
 from accel.image.dram import Dram
 from accel.program import Program
-from accel.shared import SharedDram
+from accel.proof.check import TokenReport, check_tokens
+from accel.proof.shared_dram import SharedDram
 from accel.sim.functional.executor import Executor, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation, simulate
-from accel.tokens import TokenReport, check_tokens
 from tests.compiler import gemms
 from tests.expect import refused
 from tests.strategies import examples

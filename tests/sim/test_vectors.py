@@ -8,10 +8,10 @@ import pytest
 from accel.core.config import INSTRUCTION_BYTES, Config, load_config
 from accel.core.isa import Instruction, decode
 from accel.image.dram import Dram
+from accel.proof.check import check_tokens
 from accel.sim.functional.executor import Executor, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import simulate_timing
-from accel.tokens import check_tokens
 from tests.sim.timing.cycles import assert_same, step_by_step
 
 STEPPED = 4000

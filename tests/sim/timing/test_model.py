@@ -14,10 +14,10 @@ from accel.core.faults import Cause, Fault
 from accel.core.isa import Instruction, Load, Loops, Memory, Unit
 from accel.core.timing_rules import STORE_READ_DELAY
 from accel.image.dram import Dram
+from accel.proof.check import check_tokens
 from accel.sim.functional.executor import Executor, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import simulate_timing
-from accel.tokens import check_tokens
 from tests.accel.orders import conflict
 from tests.reference import Reference
 from tests.sim.timing.cycles import assert_same, step_by_step

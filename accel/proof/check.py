@@ -28,8 +28,8 @@ from accel.core.isa import Instruction, Loops, Transfer, Unit
 from accel.core.token_rules import WORKERS, Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.image.dram import Dram
 from accel.image.scenario import Contents, element_bytes
-from accel.micro_ops import UopMemory
-from accel.shared import SharedDram
+from accel.proof.shared_dram import SharedDram
+from accel.proof.uop_memory import UopMemory
 
 MOST_REPORTED = 16
 """Races and faults named in a report; the rest are only counted."""
