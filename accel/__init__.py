@@ -24,10 +24,10 @@ from accel.compiler.workload import Workload, dense, gemm
 from accel.core.config import Config
 from accel.core.events import Event, EventKind, UnitCycles
 from accel.machines import Machine, machine
-from accel.program import Program, build
 from accel.proof.check import TokenReport
-from accel.result import Result
-from accel.session import Session, SessionTensor
+from accel.run.program import Program, build
+from accel.run.result import Result
+from accel.run.session import Session, SessionTensor
 from accel.sweeps import sweep
 
 __all__ = [

@@ -25,7 +25,7 @@ from accel.core.access import loop_shape
 from accel.core.config import PAGE_BYTES
 from accel.core.isa import Finish, Gemm, Instruction, Load, Loops, Memory, decode_uops, encode, encode_uops
 from accel.proof.uop_memory import UopMemory
-from accel.replays import find_programs, load_any
+from accel.run.replay import find_programs, load_any
 from accel.sim.functional.patterns import all_indices
 from accel.sim.functional.scratchpads import Scratchpads
 

@@ -35,10 +35,10 @@ from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.faults import Cause
 from accel.core.isa import Instruction, Transfer, class_slots, decode, encode
 from accel.image.dram import Dram
-from accel.lockstep import Scope, lockstep, scope_of
-from accel.program import BACKENDS, Program
 from accel.proof.check import TokenReport
-from accel.replays import find_programs, load_any
+from accel.run.lockstep import Scope, lockstep, scope_of
+from accel.run.program import BACKENDS, Program
+from accel.run.replay import find_programs, load_any
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.lockstep.builds import built, hardware
@@ -299,7 +299,7 @@ def trial(program: Program, seed: int = 0, backends: Sequence[str] = BACKENDS_TR
 
 def side_by_side(program: Program, report: TokenReport, sim: Outcome, rtl: Outcome) -> None:
     """Simulator and hardware agree where the check has found no race; on memory, where there is none behind a
-    fault, at which it stops: see :func:`~accel.lockstep.scope_of`."""
+    fault, at which it stops: see :func:`~accel.run.lockstep.scope_of`."""
     if not report.race_count:
         assert (sim.cause, sim.index, sim.cycles) == (rtl.cause, rtl.index, rtl.cycles)
     if scope_of(program) is Scope.EVERYTHING:

@@ -10,7 +10,7 @@ from typing import Any
 import accel
 from accel.core.config import NAMED, Config
 from accel.core.isa import Finish, Instruction, encode
-from accel.program import Program
+from accel.run.program import Program
 
 TINY = NAMED["tiny"]
 

@@ -17,16 +17,9 @@ ABOVE = {
     "te",
     "machines",
     "intrinsics",
-    "program",
-    "result",
-    "listing",
     "schedules",
-    "session",
     "debug",
-    "execution",
-    "hardware",
-    "lockstep",
-    "replays",
+    "run",
     "views",
     "sweeps",
     "workloads",
@@ -159,7 +152,7 @@ def fresh(script: str, environment: dict[str, str] | None = None) -> str:
 
 def test_import_accel_pulls_in_nothing_heavy() -> None:
     loaded = set(fresh("import sys, accel; print(*sys.modules)").split())
-    assert "accel.program" in loaded
+    assert "accel.run.program" in loaded
     heavy = {
         "amaranth",
         "click",

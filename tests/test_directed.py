@@ -9,8 +9,8 @@ import pytest
 from accel.assembly import assemble, disassemble
 from accel.core.faults import Cause
 from accel.core.isa import CLASSES, Alu, AluOp, Instruction, Load, Store, field_specs
-from accel.program import SIMULATORS, Program, as_program
-from accel.replays import load_test, replay
+from accel.run.program import SIMULATORS, Program, as_program
+from accel.run.replay import load_test, replay
 
 FOLDER = Path(__file__).parent / "programs"
 FILES = sorted(FOLDER.glob("*.s"))

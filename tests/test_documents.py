@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from accel.assembly import assemble
-from accel.program import as_program
-from accel.replays import replay
+from accel.run.program import as_program
+from accel.run.replay import replay
 from accel.sweeps.spec import make_spec
 from tests.tools import needs
 

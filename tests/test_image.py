@@ -27,8 +27,8 @@ from accel.base.errors import AccelError, ProgramError
 from accel.image.image import ImageTensor
 from accel.image.layout import PackedLayout
 from accel.image.scenario import Start
-from accel.listing import STAGES, stage_text
-from accel.program import Program
+from accel.run.program import Program
+from accel.run.stages import STAGES, stage_text
 from tests.expect import refused
 from tests.programs import TINY, archived, gemm_program, handmade, rewritten
 from tests.strategies import examples

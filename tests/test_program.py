@@ -30,8 +30,8 @@ from accel.base.errors import (
 from accel.core.events import EventKind
 from accel.core.isa import Gemm, Load, Memory, Store, Unit
 from accel.core.token_rules import pops, pushes
-from accel.listing import STAGES, stage_text
-from accel.program import Program
+from accel.run.program import Program
+from accel.run.stages import STAGES, stage_text
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.compiler.convs import epilogues
 from tests.expect import refused

@@ -16,8 +16,8 @@ from accel.base.errors import AccelError, ProgramError
 from accel.core.config import NAMED
 from accel.image.image import Image
 from accel.image.scenario import Contents
-from accel.program import Program, as_program
-from accel.replays import replay
+from accel.run.program import Program, as_program
+from accel.run.replay import replay
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.expect import refused
 from tests.images import images

@@ -10,8 +10,8 @@ import accel
 from accel.base.errors import AccelError, MismatchError, ProgramError, ShapeError
 from accel.core.isa import Load, Memory, Store
 from accel.image.image import Region
-from accel.program import Program
-from accel.session import Session
+from accel.run.program import Program
+from accel.run.session import Session
 from tests.compiler.convs import any_inputs, expected
 from tests.expect import refused
 from tests.programs import TINY, gemm_program, handmade

@@ -11,8 +11,8 @@ import pytest
 import accel
 from accel import te
 from accel.base.errors import AccelError
-from accel.replays import load_any
-from accel.result import Result
+from accel.run.replay import load_any
+from accel.run.result import Result
 from accel.sweeps.journal import Journal
 
 ROOT = Path(__file__).parents[1]

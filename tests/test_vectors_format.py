@@ -19,7 +19,7 @@ from accel.base.errors import AccelError, ConfigError, ProgramError
 from accel.core.isa import Finish, Gemm, Load, Memory, decode, encode
 from accel.image.image import Region, free_address
 from accel.image.vectors import load_vector
-from accel.replays import Replay, find_programs, load_test, replay
+from accel.run.replay import Replay, find_programs, load_test, replay
 from tests.expect import refused
 from tests.strategies import examples
 from tests.vectors import CONFIG, KEYS, RESULT, RESULTS, SUMS, UOPS, VALUES, page, program, write_vector

@@ -61,7 +61,7 @@ class MachineError(ProgramFault):
 
     ``cause`` is the :class:`~accel.core.faults.Cause`, ``index`` the instruction's place in the program
     and ``cycle`` when it was found (None where no time is simulated). ``result`` is what
-    :meth:`~accel.program.Program.run` knows of the run up to there, a :class:`~accel.result.Result`.
+    :meth:`~accel.run.program.Program.run` knows of the run up to there, a :class:`~accel.run.result.Result`.
     """
 
     result: Any = None

@@ -13,8 +13,8 @@ from accel.base.errors import AccelError, ProgramFault
 from accel.benchmarks.networks import Layer
 from accel.core.config import Config
 from accel.machines import Machine
-from accel.program import Program, build
-from accel.result import RESULT_KEYS, Result, error_dict
+from accel.run.program import Program, build
+from accel.run.result import RESULT_KEYS, Result, error_dict
 
 Row = dict[str, Any]
 """The figures of one layer as plain data; see :func:`measure`."""
@@ -47,7 +47,7 @@ def measure(task: Task) -> Row:
     """The figures of a layer.
 
     ``modes`` holds cycles, utilization and mismatches of each mode, ``serial``, ``v1`` and ``chosen``; all
-    else is that of the chosen schedule, with the keys of :meth:`~accel.result.Result.to_dict`. Of a program
+    else is that of the chosen schedule, with the keys of :meth:`~accel.run.result.Result.to_dict`. Of a program
     that is at fault, or wrong in any mode, ``error`` says so.
 
     Raises:

@@ -7,7 +7,7 @@ import click
 from accel.assembly import load_assembly
 from accel.base.files import check_targets
 from accel.cli.common import describe, figures_table, json_option, print_json, show
-from accel.result import SCHEMA_VERSION
+from accel.run.result import SCHEMA_VERSION
 
 
 @click.command()

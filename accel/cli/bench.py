@@ -24,7 +24,7 @@ from accel.cli.common import (
     show,
 )
 from accel.machines import machine
-from accel.result import SCHEMA_VERSION
+from accel.run.result import SCHEMA_VERSION
 from accel.sweeps.executors import here, in_processes
 
 

@@ -11,8 +11,8 @@ from accel.base.errors import AccelError, ProgramError, ProgramFault
 from accel.cli.common import busy, figures_table, json_option, load_program, print_json, set_option, show
 from accel.core.token_rules import Counter, explain_deadlock
 from accel.proof.check import TokenReport
-from accel.replays import find_programs, program_name
-from accel.result import SCHEMA_VERSION
+from accel.run.replay import find_programs, program_name
+from accel.run.result import SCHEMA_VERSION
 
 
 @click.command()

@@ -27,8 +27,8 @@ from accel.base.errors import AccelError, nearest
 from accel.core.config import NAMED, SPECS, Config
 from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES
 from accel.image import vectors
-from accel.program import BACKENDS, Program
-from accel.replays import load_any
+from accel.run.program import BACKENDS, Program
+from accel.run.replay import load_any
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
 

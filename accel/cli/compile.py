@@ -37,9 +37,9 @@ from accel.compiler.workload import Workload
 from accel.core.isa import Loops
 from accel.core.token_rules import is_carrier
 from accel.machines import machine
-from accel.program import Program, build
 from accel.proof.check import PROVEN
-from accel.result import SCHEMA_VERSION, error_dict
+from accel.run.program import Program, build
+from accel.run.result import SCHEMA_VERSION, error_dict
 from accel.schedules import load_steps, save_steps
 
 

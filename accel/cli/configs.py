@@ -6,7 +6,7 @@ from rich.table import Table
 from accel.cli.common import json_option, parse_settings, print_json, set_option, show
 from accel.core.config import NAMED, SPECS, Config, load_config
 from accel.core.isa import check_encodable
-from accel.result import SCHEMA_VERSION
+from accel.run.result import SCHEMA_VERSION
 
 
 @click.command()

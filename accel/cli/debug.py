@@ -20,7 +20,7 @@ from accel.cli.common import (
     write,
 )
 from accel.debug import Debugger, Session
-from accel.program import SIMULATORS
+from accel.run.program import SIMULATORS
 
 _PROMPT = "(accel) "
 

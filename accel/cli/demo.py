@@ -6,9 +6,9 @@ from accel.cli.common import busy, config_option, show, write
 from accel.cli.pictures import terminal_timeline
 from accel.cli.run import print_result
 from accel.compiler.workload import gemm
-from accel.listing import STAGES, stage_text
 from accel.machines import machine
-from accel.program import build
+from accel.run.program import build
+from accel.run.stages import STAGES, stage_text
 
 _TITLES = {
     "nest": "1. The computation, as naive loops",

@@ -20,10 +20,10 @@ from accel.cli.common import (
 )
 from accel.core.faults import Cause
 from accel.hw.engines.choose import DEFAULT_ENGINE, open_engine
-from accel.lockstep import Lockstep, Scope
-from accel.lockstep import lockstep as run_lockstep
-from accel.replays import find_programs, program_name
-from accel.result import SCHEMA_VERSION
+from accel.run.lockstep import Lockstep, Scope
+from accel.run.lockstep import lockstep as run_lockstep
+from accel.run.replay import find_programs, program_name
+from accel.run.result import SCHEMA_VERSION
 
 
 @click.command()

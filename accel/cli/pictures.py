@@ -8,7 +8,7 @@ import click
 
 from accel.base.errors import AccelError, MachineError
 from accel.cli.common import F, busy, write
-from accel.result import Result
+from accel.run.result import Result
 from accel.views import Report, Timeline, Trace
 
 _STDOUT = "-"

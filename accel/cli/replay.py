@@ -32,10 +32,10 @@ from accel.core.config import Config
 from accel.core.isa import Loops
 from accel.hw.engines.choose import open_engine
 from accel.hw.engines.driver import Engine
-from accel.program import BACKENDS, Program, check_engine, check_order
-from accel.replays import Replay, load_tests, program_name
-from accel.replays import replay as replay_program
-from accel.result import SCHEMA_VERSION
+from accel.run.program import BACKENDS, Program, check_engine, check_order
+from accel.run.replay import Replay, load_tests, program_name
+from accel.run.replay import replay as replay_program
+from accel.run.result import SCHEMA_VERSION
 
 T = TypeVar("T")
 

@@ -27,10 +27,10 @@ from accel.cli.common import (
     show,
 )
 from accel.cli.pictures import Pictures, picture_options
-from accel.program import Program
 from accel.proof.check import TokenReport
-from accel.replays import program_name
-from accel.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
+from accel.run.program import Program
+from accel.run.replay import program_name
+from accel.run.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
 
 
 @click.command()

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from accel.cli.common import complete, load_program, write
-from accel.listing import STAGES, stage_text
+from accel.run.stages import STAGES, stage_text
 
 
 @click.command()

@@ -21,7 +21,7 @@ from accel.cli.common import (
     show,
 )
 from accel.core.config import parse_quantity
-from accel.result import SCHEMA_VERSION
+from accel.run.result import SCHEMA_VERSION
 from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep
 from accel.sweeps.executors import EXECUTORS
 from accel.sweeps.grid import knobs

@@ -19,7 +19,7 @@ from accel.cli.common import (
 )
 from accel.core.config import load_config
 from accel.core.isa import check_encodable
-from accel.result import SCHEMA_VERSION
+from accel.run.result import SCHEMA_VERSION
 
 
 @click.command()

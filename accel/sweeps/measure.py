@@ -8,8 +8,8 @@ from accel.base.errors import AccelError, ProgramFault
 from accel.compiler.default import default_schedule
 from accel.compiler.metrics import Compulsory
 from accel.machines import Machine
-from accel.program import Program, build
-from accel.result import Result, error_dict
+from accel.run.program import Program, build
+from accel.run.result import Result, error_dict
 from accel.sweeps.points import Run, Source, Synthesis, Task
 from accel.workloads import make_workload
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from accel.base.errors import AccelError
 from accel.base.files import write_atomically
-from accel.result import Result
+from accel.run.result import Result
 from accel.views.chart import height
 from accel.views.report import report_html
 from accel.views.scene import Scene, scene

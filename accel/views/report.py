@@ -10,8 +10,8 @@ from accel.assembly.annotate import Annotator
 from accel.assembly.names import PlaceNames
 from accel.base.errors import AccelError
 from accel.core.isa import Unit, format_instruction
-from accel.listing import stage_text
-from accel.program import as_program
+from accel.run.program import as_program
+from accel.run.stages import stage_text
 from accel.views import roofline, verdict
 from accel.views.assets import asset
 from accel.views.chart import chart_data, height, packed

@@ -5,7 +5,7 @@ from itertools import count
 
 from accel.base.errors import AccelError
 from accel.core.config import Config
-from accel.result import Result
+from accel.run.result import Result
 from accel.views.figure import Figure
 
 _WIDTH, _HEIGHT = 620, 340

@@ -9,7 +9,7 @@ from accel.base.errors import AccelError
 from accel.core.access import Touch
 from accel.core.isa import Instruction
 from accel.image.image import Image
-from accel.result import Result
+from accel.run.result import Result
 from accel.views.activity import activity
 from accel.views.states import Activity
 from accel.views.tiles import Places, Work, work

@@ -11,7 +11,7 @@ from typing import Any
 
 from accel.core.isa import Unit, format_instruction
 from accel.core.token_rules import WORKERS
-from accel.result import error_dict
+from accel.run.result import error_dict
 from accel.views.scene import Scene
 from accel.views.states import NOBODY, State
 from accel.views.verdict import stopped

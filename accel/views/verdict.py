@@ -2,7 +2,7 @@
 
 from accel.core.faults import Cause
 from accel.core.token_rules import Waiting, stuck
-from accel.program import as_program
+from accel.run.program import as_program
 from accel.views.scene import Scene
 
 Row = tuple[str, str, bool]

@@ -14,7 +14,7 @@ from accel.core.isa import Load, Memory, Store
 from accel.image.image import ImageTensor
 from accel.image.layout import blocked
 from accel.image.relocation import Part, parts, relocated
-from accel.program import Program, as_program
+from accel.run.program import Program, as_program
 from tests.compiler.convs import convolutions
 from tests.expect import refused
 from tests.programs import TINY, gemm_program, handmade

@@ -14,7 +14,7 @@ import pytest
 import accel as package
 from accel.cli.app import app
 from accel.core.isa import Gemm
-from accel.program import Program
+from accel.run.program import Program
 from tests.cli.conftest import Shell
 from tests.programs import handmade
 

@@ -18,7 +18,7 @@ from accel.base.errors import ProgramError
 from accel.cli.arrays import read_array
 from accel.core.config import NAMED
 from accel.core.isa import Alu, Finish, Gemm, Instruction, Load, Loops, Memory, Store, Unknown, encode
-from accel.program import Program
+from accel.run.program import Program
 from tests.cli.conftest import Shell
 from tests.programs import archived, gemm_program, handmade, rewritten
 from tests.strategies import examples

@@ -9,8 +9,8 @@ import pytest
 import accel as package
 from accel.benchmarks import NETWORKS, Layer
 from accel.benchmarks.measure import ROW_KEYS
-from accel.program import Program
-from accel.result import RESULT_KEYS
+from accel.run.program import Program
+from accel.run.result import RESULT_KEYS
 from tests.cli.conftest import Shell
 
 SIZES = {"N": 1, "bias": True, "shift": 8, "clip": (0, 127)}

@@ -12,8 +12,8 @@ from accel.base.errors import MachineError
 from accel.cli import compile as command
 from accel.compiler.default import candidates
 from accel.core.faults import Cause
-from accel.listing import stage_text
-from accel.program import Program
+from accel.run.program import Program
+from accel.run.stages import stage_text
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.replays import load_any
+from accel.run.replay import load_any
 from accel.views import Timeline, Trace
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accel.result import RESULT_KEYS
+from accel.run.result import RESULT_KEYS
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program
 from tests.vectors import write_vector

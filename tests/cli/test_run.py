@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from accel.core.isa import Gemm, Instruction, Load, Memory
-from accel.program import Program
-from accel.result import RESULT_KEYS
+from accel.run.program import Program
+from accel.run.result import RESULT_KEYS
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program, handmade
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.listing import STAGES, stage_text
+from accel.run.stages import STAGES, stage_text
 from tests.cli.conftest import Shell
 from tests.programs import gemm_program
 

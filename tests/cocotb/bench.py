@@ -22,7 +22,7 @@ from accel.core.config import Config, from_dict
 from accel.core.faults import Cause
 from accel.core.registers import REGISTERS, WORD_BYTES, joined, word_addresses, word_writes
 from accel.image.dram import Dram
-from accel.program import Program
+from accel.run.program import Program
 from accel.sim.functional.executor import Executor, FunctionalRun, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.cocotb import CONFIG_VARIABLE

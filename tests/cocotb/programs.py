@@ -24,7 +24,7 @@ from accel.core.isa import (
     encode_uops,
 )
 from accel.image.dram import Dram
-from accel.program import Program
+from accel.run.program import Program
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.strategies import random_loops, random_transfer

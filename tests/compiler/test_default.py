@@ -20,7 +20,7 @@ from accel.compiler.plans import GemmPlan, PlanTable
 from accel.core.access import AccessSets
 from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Memory, Store, encode
-from accel.program import Program
+from accel.run.program import Program
 from accel.sim.timing.model import simulate_timing
 from tests.expect import refused
 from tests.strategies import examples

@@ -19,9 +19,9 @@ from accel.core.faults import Cause
 from accel.core.isa import Gemm, Instruction, Load, Memory, Store, encode_uops
 from accel.core.token_rules import Counter, pops, pushes
 from accel.image.dram import Dram
-from accel.program import Program
 from accel.proof.check import TokenReport, check_tokens
 from accel.proof.shared_dram import SharedDram
+from accel.run.program import Program
 from accel.sim.functional.executor import Executor, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation, simulate

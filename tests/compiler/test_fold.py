@@ -17,7 +17,7 @@ from accel.compiler.fold import fold_bias, preparation_for
 from accel.compiler.nest import Alu, Nest, format_nest, walk_nodes
 from accel.core.isa import Loops
 from accel.image.layout import Preparation
-from accel.program import Program
+from accel.run.program import Program
 from tests.expect import refused
 from tests.reference import signed
 from tests.strategies import examples

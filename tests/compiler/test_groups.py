@@ -17,7 +17,7 @@ from accel.compiler.conv_model import conv_shape
 from accel.compiler.groups import groups_to_merge
 from accel.core.isa import Load, Memory
 from accel.image.layout import BlockDiagonal
-from accel.program import Program
+from accel.run.program import Program
 from accel.te import Schedule, Stage
 from tests.compiler.convs import any_inputs, expected
 from tests.expect import refused

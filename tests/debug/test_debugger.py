@@ -12,8 +12,8 @@ from accel.core.token_rules import WORKERS, Counter, pops, pushes
 from accel.debug import Debugger
 from accel.debug.breakpoints import Breakpoint
 from accel.debug.places import Place, parse_place
-from accel.program import Program
-from accel.replays import load_test
+from accel.run.program import Program
+from accel.run.replay import load_test
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.expect import refused
 from tests.programs import gemm_program

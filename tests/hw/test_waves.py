@@ -19,7 +19,7 @@ from accel.hw.engines.choose import WAVES
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.waves import ROOTS, is_whole, save_path, write_save_file
 from accel.hw.names import NOTHING, STATES
-from accel.result import Result
+from accel.run.result import Result
 from tests.programs import TINY, gemm_program
 from tests.tools import needs
 

@@ -14,8 +14,8 @@ from accel.compiler.dependence import insert_tokens
 from accel.core.config import RUN_FIELDS, Config
 from accel.core.isa import Finish, Instruction, Load, Memory, Store, encode, format_instruction
 from accel.image.scenario import Contents, Start
-from accel.program import Program
 from accel.proof.shared_dram import SharedDram
+from accel.run.program import Program
 from tests.lockstep.builds import BUILDS
 from tests.strategies import micro_ops, programs
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from accel.assembly import disassemble
 from accel.core.faults import Cause
-from accel.lockstep import Difference, Lockstep, lockstep
+from accel.run.lockstep import Difference, Lockstep, lockstep
 from tests.lockstep.builds import BUILDS, built
 from tests.lockstep.cases import Case, cases
 

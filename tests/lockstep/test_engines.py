@@ -8,8 +8,8 @@ import pytest
 from accel.core.faults import Cause
 from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES, open_engine
 from accel.hw.engines.driver import Engine
-from accel.lockstep import lockstep
-from accel.replays import load_test
+from accel.run.lockstep import lockstep
+from accel.run.replay import load_test
 from tests.programs import TINY, gemm_program
 
 PROGRAMS = Path(__file__).parents[1] / "programs"

@@ -8,7 +8,7 @@ import pytest
 import accel
 from accel.core.config import Config
 from accel.hw.engines.driver import Engine
-from accel.lockstep import lockstep
+from accel.run.lockstep import lockstep
 from tests.compiler.convs import any_inputs, expected
 from tests.lockstep.builds import BUILDS, built
 

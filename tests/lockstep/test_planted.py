@@ -19,8 +19,8 @@ from accel.core.token_rules import Counter, pushes
 from accel.hw import core
 from accel.hw.engines.pysim import PysimEngine
 from accel.hw.flight import RetireLayout
-from accel.lockstep import Difference, lockstep
-from accel.program import Program
+from accel.run.lockstep import Difference, lockstep
+from accel.run.program import Program
 
 Change = Callable[[Module, Value], Value]
 

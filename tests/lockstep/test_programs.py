@@ -9,9 +9,9 @@ import pytest
 import accel
 from accel.core.config import NAMED, RUN_FIELDS, Config
 from accel.core.faults import Cause
-from accel.lockstep import Lockstep, Scope, lockstep
-from accel.program import Program
-from accel.replays import load_any, load_test, replay
+from accel.run.lockstep import Lockstep, Scope, lockstep
+from accel.run.program import Program
+from accel.run.replay import load_any, load_test, replay
 from tests.lockstep.builds import BUILDS, built, same_geometry
 
 FILES = sorted((Path(__file__).parents[1] / "programs").glob("*.s"))

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from accel.lockstep import lockstep
+from accel.run.lockstep import lockstep
 from tests.lockstep.builds import BUILDS, built, missing_values
 from tests.lockstep.cases import Case, cases
 from tests.strategies import examples

@@ -5,8 +5,8 @@ from typing import Any
 
 import accel
 from accel.assembly import assemble
-from accel.program import as_program
-from accel.result import Result
+from accel.run.program import as_program
+from accel.run.result import Result
 from accel.views.scene import Scene, scene
 from tests.programs import gemm_program
 

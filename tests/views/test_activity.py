@@ -13,7 +13,7 @@ from accel.base.errors import AccelError, DeadlockError
 from accel.core.config import NAMED, Config
 from accel.core.faults import Cause
 from accel.core.isa import Instruction, Unit
-from accel.program import as_program
+from accel.run.program import as_program
 from accel.sim.timing.model import TimingRun, simulate_timing
 from accel.views.activity import activity
 from accel.views.scene import scene

@@ -18,7 +18,7 @@ import pytest
 from accel.base.errors import DeadlockError
 from accel.core.events import EventKind
 from accel.core.isa import Unit
-from accel.replays import load_any
+from accel.run.replay import load_any
 from accel.views import Report
 from accel.views.occupancy import SCRATCHPADS, occupancy, peaks
 from accel.views.report import report_html, size_text

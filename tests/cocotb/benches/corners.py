@@ -6,7 +6,7 @@ from typing import Any
 import cocotb
 import numpy as np
 
-from accel.program import Program
+from accel.run.program import Program
 from tests.cocotb.bench import Bench
 from tests.cocotb.programs import Maker
 

@@ -9,7 +9,7 @@ import numpy as np
 from accel.core.config import PAGE_BYTES
 from accel.core.faults import Cause, dram_element_bytes
 from accel.core.isa import Finish, Instruction, Memory, encode
-from accel.program import Program
+from accel.run.program import Program
 from tests.cocotb.bench import Bench, Outcome
 from tests.cocotb.programs import CODE, DATA, RESULT, Maker, program
 from tests.cocotb.protocol import DECERR, SLVERR

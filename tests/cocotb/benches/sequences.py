@@ -9,7 +9,7 @@ import numpy as np
 
 from accel.core.faults import Cause
 from accel.core.isa import Finish, Instruction, Memory, encode
-from accel.program import Program
+from accel.run.program import Program
 from tests.cocotb.bench import Bench
 from tests.cocotb.programs import CODE, DATA, RESULT, ZERO, Maker, program
 from tests.programs import gemm_program

@@ -19,12 +19,12 @@ from accel.core.faults import (
 )
 from accel.core.isa import Finish, Instruction, Load, Loops, Memory, Store, Unit, encode
 from accel.core.token_rules import Counter, explain_deadlock, pushes, stuck
-from accel.execution import Execution
 from accel.hw.engines.driver import Contents, Engine, Progress
 from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.image.dram import Dram
 from accel.image.image import Image
 from accel.image.scenario import NO_TOKENS, Tokens
+from accel.run.execution import Execution
 from accel.sim.functional.executor import uop_limit_fault
 from accel.sim.functional.scratchpads import Scratchpads
 
@@ -91,7 +91,7 @@ def execute_on_hardware(
     look: bool,
     progress: Progress | None,
 ) -> Execution:
-    """:meth:`accel.program.Program.execute` on the hardware.
+    """:meth:`accel.run.program.Program.execute` on the hardware.
 
     A program with more than ``max_uops`` micro-ops does not start: the hardware does not count them.
     """

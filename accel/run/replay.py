@@ -17,8 +17,8 @@ from accel.image.dram import Dram
 from accel.image.image import Image
 from accel.image.scenario import Expected
 from accel.image.vectors import is_vector, load_vector
-from accel.program import Program, as_program
-from accel.result import Result, error_dict
+from accel.run.program import Program, as_program
+from accel.run.result import Result, error_dict
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
@@ -37,7 +37,7 @@ class Replay:
         passed: whether everything was as expected; None where this backend cannot tell.
         error: what ended the run early, expected or not.
         differences: what was not as expected, in words.
-        figures: those of :meth:`~accel.result.Result.to_dict`.
+        figures: those of :meth:`~accel.run.result.Result.to_dict`.
     """
 
     name: str
@@ -146,7 +146,7 @@ def replay(
     Args:
         program: with :attr:`~accel.image.image.Image.expected`.
         name, path: of the program in the result.
-        backend: one of :data:`~accel.program.BACKENDS`; a timed one fetches the instructions from memory.
+        backend: one of :data:`~accel.run.program.BACKENDS`; a timed one fetches the instructions from memory.
         hardware: of the backend ``rtl``, the machine, after a reset; built if not given.
         seed: of the scratchpad contents, and of a random order.
         order: of functional execution.

@@ -16,13 +16,13 @@ from accel.core.events import Event
 from accel.core.faults import Cause, Fault, dram_span
 from accel.core.isa import Finish, Instruction, Load, Memory, Store, Transfer, Unit, format_instruction
 from accel.core.token_rules import Counter
-from accel.hardware import run_on_hardware, take_contents
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.image.dram import Dram
 from accel.image.scenario import SCRATCHPADS
-from accel.program import Program
 from accel.proof.check import Race, TokenReport, check_tokens
+from accel.run.program import Program
+from accel.run.rtl import run_on_hardware, take_contents
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation

@@ -24,8 +24,8 @@ from accel.image.image import ImageTensor
 from accel.image.layout import PackedLayout
 from accel.image.relocation import Part, alignment, parts, relocated
 from accel.machines import Machine, machine
-from accel.program import BACKENDS, Program, as_program, check_backend, check_engine, check_seed
-from accel.result import Result
+from accel.run.program import BACKENDS, Program, as_program, check_backend, check_engine, check_seed
+from accel.run.result import Result
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
@@ -223,7 +223,7 @@ class Session:
         Args:
             program: compiled for a machine of this geometry; it runs with the session's timing.
             inputs: tensors of this session, or arrays, by name; those not given are random.
-            check: compare with :meth:`~accel.program.Program.reference`; what that unpacks is not counted.
+            check: compare with :meth:`~accel.run.program.Program.reference`; what that unpacks is not counted.
             max_cycles, max_uops: limits.
             progress: of the hardware, called now and then with the cycle.
 

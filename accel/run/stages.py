@@ -12,7 +12,7 @@ from accel.compiler.tensorize import tensorize
 from accel.compiler.threads import lower_threads
 from accel.core.isa import Instruction, Unit, format_instruction
 from accel.core.token_rules import pops, pushes
-from accel.program import Program
+from accel.run.program import Program
 
 _SHORT = {Unit.FETCH: "fetch", Unit.LOAD: "ld", Unit.COMPUTE: "ex", Unit.STORE: "st"}
 """The units as literature names their stages."""

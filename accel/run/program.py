@@ -25,12 +25,12 @@ from accel.compiler.steps import apply_steps
 from accel.compiler.tensor import Placeholder, Tensor, producers
 from accel.compiler.workload import Workload
 from accel.core.config import Config
-from accel.execution import Execution, simulated
 from accel.image.dram import Dram
 from accel.image.image import Image
 from accel.machines import Machine, machine
 from accel.proof.check import TokenReport, check_tokens
-from accel.result import Result
+from accel.run.execution import Execution, simulated
+from accel.run.result import Result
 from accel.schedules import rethreaded, scheduled
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
@@ -208,7 +208,7 @@ class Program(Image):
             max_cycles, max_uops: limits.
             engine: what simulates the hardware, see :data:`~accel.hw.engines.choose.ENGINES`.
             wave: of the hardware, a VCD or FST file to write.
-            record: of the hardware, keep :attr:`~accel.result.Result.events`; the simulator always does.
+            record: of the hardware, keep :attr:`~accel.run.result.Result.events`; the simulator always does.
             progress: of the hardware, called now and then with the cycle.
             timing: configuration fields to replace for this run, as ``read_latency=100``.
 
@@ -384,7 +384,7 @@ class Program(Image):
                 )
             )
         check_order(backend, order)
-        from accel.hardware import execute_on_hardware  # noqa: PLC0415  # seldom needed
+        from accel.run.rtl import execute_on_hardware  # noqa: PLC0415  # seldom needed
 
         max_cycles, max_uops = self.limits(max_cycles, max_uops)
         with nullcontext(hardware) if hardware is not None else self._hardware(None, None) as engine:

@@ -1,0 +1,1 @@
+"""Programs as users handle them: built, run on every backend, compared."""
