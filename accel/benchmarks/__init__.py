@@ -1,6 +1,6 @@
 """What the machine does on networks: their layers, how they are measured, and how that is told."""
 
-from accel.benchmarks.measure import Row, Task, measure, report, total
+from accel.benchmarks.layers import Row, Task, measure, report, total
 from accel.benchmarks.networks import NETWORKS, Layer
 
 __all__ = ["NETWORKS", "Layer", "Row", "Task", "measure", "report", "total"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from accel.benchmarks.measure import Row, total
+from accel.benchmarks.layers import Row, total
 from accel.benchmarks.table import COLUMNS, NAME, REPEATS, Column, lines
 from accel.core.config import Config
 
@@ -12,7 +12,7 @@ _FULL = 0.9
 
 
 def page(found: dict[str, Any], config: Config, asked: str) -> str:
-    """The page of what :func:`~accel.benchmarks.measure.report` gives.
+    """The page of what :func:`~accel.benchmarks.layers.report` gives.
 
     Args:
         found: the report, no layer of which is at fault.

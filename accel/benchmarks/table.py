@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from accel.benchmarks.measure import Row, total
+from accel.benchmarks.layers import Row, total
 
 UNKNOWN = "-"
 """In place of a figure that there is not."""

@@ -11,10 +11,10 @@ from accel.compiler.workload import Workload
 from accel.sweeps.executors import EXECUTORS, here, in_processes, on_dask
 from accel.sweeps.grid import points
 from accel.sweeps.journal import Journal
-from accel.sweeps.measure import measure
 from accel.sweeps.points import Point, Task, key
 from accel.sweeps.spec import Spec
 from accel.sweeps.table import Table
+from accel.sweeps.task import measure
 
 Progress = Callable[[int, int], None]
 """Called with the number of tasks that are done, and of all."""

@@ -8,7 +8,7 @@ import pytest
 
 import accel as package
 from accel.benchmarks import NETWORKS, Layer
-from accel.benchmarks.measure import ROW_KEYS
+from accel.benchmarks.layers import ROW_KEYS
 from accel.run.program import Program
 from accel.run.result import RESULT_KEYS
 from tests.cli.conftest import Shell

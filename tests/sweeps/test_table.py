@@ -11,7 +11,8 @@ import accel
 from accel.base.errors import MismatchError, SweepError
 from accel.compiler.default import default_schedule
 from accel.core.isa import Gemm
-from accel.sweeps import Table, measure
+from accel.sweeps import Table
+from accel.sweeps import task as measure
 from accel.sweeps.grid import points
 
 MACHINE = accel.machine("gemm8x8")

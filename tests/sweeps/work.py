@@ -4,8 +4,8 @@ import os
 import signal
 from pathlib import Path
 
-from accel.sweeps.measure import Figures, measure
 from accel.sweeps.points import Task
+from accel.sweeps.task import Figures, measure
 
 
 def double(task: tuple[str, int]) -> int:
