@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from accel.compiler import emitters
-from accel.compiler.expr import Const
+from accel.compiler.expr.scalar import Const
+from accel.compiler.expr.tensor import compute, placeholder, reduce_axis, sum
 from accel.compiler.intrin import (
     AluIntrin,
     CopyIntrin,
@@ -14,7 +15,6 @@ from accel.compiler.intrin import (
     decl_tensor_intrin,
     hardware_intrin,
 )
-from accel.compiler.tensor import compute, placeholder, reduce_axis, sum
 from accel.core.config import Config
 
 __all__ = ["alu", "dma_copy2d", "emitters", "fill_zero", "gemm"]

@@ -1,6 +1,6 @@
 """What the default schedules of all operators share: blocks of the machine's cores, accumulators, threads."""
 
-from accel.compiler.expr import IterVar
+from accel.compiler.expr.scalar import IterVar
 from accel.compiler.machine import MachineLike
 from accel.compiler.schedule import Schedule, Stage, thread_axis
 from accel.compiler.workload import Workload

@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_array, check_mapping
 from accel.base.errors import ShapeError, nearest
-from accel.compiler.data import expression_to_data
 from accel.compiler.dependence import insert_tokens
 from accel.compiler.emit import Emission
+from accel.compiler.expr.data import expression_to_data
 from accel.compiler.fold import fold_bias
 from accel.compiler.memory import DramMap
 from accel.compiler.nest import Identity, Nest, Widen

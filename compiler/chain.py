@@ -12,7 +12,9 @@ from functools import reduce
 import numpy as np
 
 from accel.base.errors import TensorizeError
-from accel.compiler.expr import (
+from accel.compiler.expr.linear import variables
+from accel.compiler.expr.reference import values_at
+from accel.compiler.expr.scalar import (
     INT32_MAX,
     INT32_MIN,
     Binary,
@@ -25,8 +27,6 @@ from accel.compiler.expr import (
     format_expr,
     reads,
 )
-from accel.compiler.linear import variables
-from accel.compiler.reference import values_at
 
 IMMEDIATE_LOW, IMMEDIATE_HIGH = -(1 << 15), (1 << 15) - 1
 

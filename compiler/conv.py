@@ -2,10 +2,10 @@
 
 from accel.base.errors import ShapeError
 from accel.compiler.epilogue import Epilogue
-from accel.compiler.expr import Expr, IterVar
-from accel.compiler.linear import simplify
+from accel.compiler.expr.linear import simplify
+from accel.compiler.expr.scalar import Expr, IterVar
+from accel.compiler.expr.tensor import placeholder, reduce_axis, sum
 from accel.compiler.sliding import sliding, window
-from accel.compiler.tensor import placeholder, reduce_axis, sum
 from accel.compiler.workload import Workload, check_sizes, with_epilogue
 
 

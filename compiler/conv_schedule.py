@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from accel.compiler.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
-from accel.compiler.expr import IterVar, reads
+from accel.compiler.expr.scalar import IterVar, reads
+from accel.compiler.expr.tensor import Tensor
 from accel.compiler.groups import groups_to_merge
 from accel.compiler.machine import MachineLike
 from accel.compiler.schedule import Schedule, Stage, create_schedule
-from accel.compiler.tensor import Tensor
 from accel.compiler.window import window_of
 from accel.compiler.workload import Workload
 from accel.core.config import Config

@@ -2,9 +2,9 @@
 
 from accel.base.errors import ShapeError
 from accel.compiler.epilogue import Epilogue
-from accel.compiler.expr import Condition, Const, Expr, Guarded, IterVar
+from accel.compiler.expr.scalar import Condition, Const, Expr, Guarded, IterVar
+from accel.compiler.expr.tensor import Tensor, compute, placeholder, reduce_axis, sum
 from accel.compiler.sliding import pair, sides
-from accel.compiler.tensor import Tensor, compute, placeholder, reduce_axis, sum
 from accel.compiler.workload import Workload, check_sizes, with_epilogue
 
 

@@ -18,7 +18,7 @@ from accel.compiler.blocking import bind_threads, in_accumulators, split_blocks,
 from accel.compiler.candidate import Candidate, too_many_threads
 from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_schedule import ConvPlan, conv_schedule
-from accel.compiler.expr import IterVar
+from accel.compiler.expr.scalar import IterVar
 from accel.compiler.machine import MachineLike
 from accel.compiler.memory import check_room
 from accel.compiler.model import GemmModel

@@ -15,9 +15,9 @@ import numpy as np
 
 from accel.base.errors import TensorizeError
 from accel.compiler.emitters import alu, dma_copy2d, fill_zero
-from accel.compiler.expr import Const, Expr, IterVar
-from accel.compiler.guards import Ranges, alike, boxes
-from accel.compiler.linear import Linear, evaluate, linear, margins_of, variables
+from accel.compiler.expr.guards import Ranges, alike, boxes
+from accel.compiler.expr.linear import Linear, evaluate, linear, margins_of, variables
+from accel.compiler.expr.scalar import Const, Expr, IterVar
 from accel.compiler.memory import DramMap, DramTensor, block_count, place_buffers, row_major, transfer_memory
 from accel.compiler.nest import (
     Alu,

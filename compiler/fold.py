@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from types import UnionType
 
 from accel.compiler.chain import IMMEDIATE_LOW
-from accel.compiler.expr import INT32_MAX, INT32_MIN
+from accel.compiler.expr.scalar import INT32_MAX, INT32_MIN
 from accel.compiler.nest import Alu, Buffer, Call, Clear, Copy, For, Guard, Nest, Node, Region, walk_nodes
 from accel.image.layout import Preparation
 

@@ -10,9 +10,9 @@ from math import gcd, lcm
 from typing import NamedTuple
 
 from accel.base.errors import ScheduleError
-from accel.compiler.expr import Binary, Condition, Const, Expr, Guarded, IterVar, Read, reads, rewrite
-from accel.compiler.linear import Linear, linear, simplify
-from accel.compiler.tensor import Tensor, reduction
+from accel.compiler.expr.linear import Linear, linear, simplify
+from accel.compiler.expr.scalar import Binary, Condition, Const, Expr, Guarded, IterVar, Read, reads, rewrite
+from accel.compiler.expr.tensor import Tensor, reduction
 
 
 class Groups(NamedTuple):

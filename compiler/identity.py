@@ -6,9 +6,9 @@ unit, which works ahead, and need no accumulators.
 """
 
 from accel.base.errors import ScheduleError
-from accel.compiler.expr import Cast, Condition, Const, Expr, Guarded, IterVar, Read, rewrite
-from accel.compiler.linear import simplify, variables
-from accel.compiler.tensor import Tensor, reduction
+from accel.compiler.expr.linear import simplify, variables
+from accel.compiler.expr.scalar import Cast, Condition, Const, Expr, Guarded, IterVar, Read, rewrite
+from accel.compiler.expr.tensor import Tensor, reduction
 
 
 def unit_element(axes: tuple[IterVar, ...]) -> Expr:

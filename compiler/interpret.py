@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_mapping, plain_array
 from accel.base.errors import ShapeError
-from accel.compiler.expr import Binary, Cast, Condition, Const, Expr, Guarded, IterVar, Read
-from accel.compiler.linear import evaluate as evaluate_index
-from accel.compiler.linear import variables
+from accel.compiler.expr.linear import evaluate as evaluate_index
+from accel.compiler.expr.linear import variables
+from accel.compiler.expr.reference import apply, evaluate, values_at
+from accel.compiler.expr.scalar import Binary, Cast, Condition, Const, Expr, Guarded, IterVar, Read
 from accel.compiler.nest import (
     Alu,
     Assign,
@@ -34,7 +35,6 @@ from accel.compiler.nest import (
     Widen,
     written_out,
 )
-from accel.compiler.reference import apply, evaluate, values_at
 
 Array = npt.NDArray[Any]
 Env = dict[IterVar, int]

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from accel.base.errors import ScheduleError, TensorizeError
-from accel.compiler.data import expression_to_data
-from accel.compiler.expr import reads
-from accel.compiler.tensor import Compute, Placeholder, Tensor
+from accel.compiler.expr.data import expression_to_data
+from accel.compiler.expr.scalar import reads
+from accel.compiler.expr.tensor import Compute, Placeholder, Tensor
 
 FORMS = ("compute", "reset", "update")
 

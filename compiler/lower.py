@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from accel.base.errors import ScheduleError
-from accel.compiler.expr import (
+from accel.compiler.expr.linear import at_zero, bounds, ceil_div, linear, simplify, variables
+from accel.compiler.expr.scalar import (
     Binary,
     Cast,
     Condition,
@@ -25,10 +26,9 @@ from accel.compiler.expr import (
     rewrite,
     substitute,
 )
-from accel.compiler.linear import at_zero, bounds, ceil_div, linear, simplify, variables
+from accel.compiler.expr.tensor import Tensor, guarded_reads
 from accel.compiler.nest import Assign, Buffer, Fill, For, Guard, Nest, Node, Range, Region, replace_vars
 from accel.compiler.schedule import Fuse, Schedule, Split, Stage
-from accel.compiler.tensor import Tensor, guarded_reads
 
 
 @dataclass(eq=False)

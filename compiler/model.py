@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accel.compiler.metrics import bound_by
+from accel.compiler.expr.metrics import bound_by
 from accel.compiler.plans import BoolArray, FloatArray, GemmPlan, GemmShape, IntArray, PlanTable
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, UOP_BYTES, Config
 from accel.core.timing_rules import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
@@ -38,7 +38,7 @@ class Prediction:
 
     @property
     def bound(self) -> str:
-        """What holds the program back, see :func:`~accel.compiler.metrics.bound_by`."""
+        """What holds the program back, see :func:`~accel.compiler.expr.metrics.bound_by`."""
         return bound_by(self.cycles, compute=self.compute, load=self.load, store=self.store)
 
 

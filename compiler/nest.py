@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr import (
+from accel.compiler.expr.linear import bounds, simplify
+from accel.compiler.expr.scalar import (
     Binary,
     Condition,
     Const,
@@ -25,7 +26,6 @@ from accel.compiler.expr import (
     rewrite,
     substitute,
 )
-from accel.compiler.linear import bounds, simplify
 from accel.compiler.scope import Scope
 from accel.image.layout import BlockDiagonal, Preparation
 

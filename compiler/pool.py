@@ -9,11 +9,11 @@ import numpy as np
 from accel.base.arguments import check_flag
 from accel.base.errors import ShapeError
 from accel.compiler.epilogue import Epilogue
-from accel.compiler.expr import INT32_MIN, Condition, Const, Expr, Guarded, IterVar, maximum, minimum
-from accel.compiler.linear import simplify
+from accel.compiler.expr.linear import simplify
+from accel.compiler.expr.scalar import INT32_MIN, Condition, Const, Expr, Guarded, IterVar, maximum, minimum
+from accel.compiler.expr.tensor import compute, placeholder, reduce_axis, sum
 from accel.compiler.mean import Mean, mean_of
 from accel.compiler.sliding import Sliding, sliding, window
-from accel.compiler.tensor import compute, placeholder, reduce_axis, sum
 from accel.compiler.workload import Workload, check_sizes, sums_and_result
 
 

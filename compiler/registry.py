@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from accel.base.errors import TensorizeError, nearest
+from accel.compiler.expr.tensor import Tensor
 from accel.compiler.intrin import TensorIntrin
-from accel.compiler.tensor import Tensor
 from accel.core.config import Config
 from accel.core.isa import Instruction, UopArray
 

@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from accel.base.arguments import check_integer, plain_integer, plain_integers
 from accel.base.errors import ScheduleError, nearest
-from accel.compiler.expr import Cast, Expr, IterVar, Read, Sum, reads, rewrite, substitute
+from accel.compiler.expr.scalar import Cast, Expr, IterVar, Read, Sum, reads, rewrite, substitute
+from accel.compiler.expr.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
 from accel.compiler.groups import find_groups, grouped_weight
 from accel.compiler.identity import product_body, read_along, unit_element
 from accel.compiler.intrin import Intrinsic, check_intrinsic
 from accel.compiler.scope import Scope, check_scope
-from accel.compiler.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
 from accel.compiler.window import window_of
 from accel.image.layout import BlockDiagonal
 

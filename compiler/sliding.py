@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from accel.base.arguments import plain_integer, plain_integers
 from accel.base.errors import ShapeError
-from accel.compiler.expr import Condition, Const, Expr, Guarded, IterVar
-from accel.compiler.tensor import Tensor, compute
+from accel.compiler.expr.scalar import Condition, Const, Expr, Guarded, IterVar
+from accel.compiler.expr.tensor import Tensor, compute
 
 
 @dataclass(frozen=True)

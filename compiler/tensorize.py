@@ -13,10 +13,11 @@ from math import prod
 
 from accel.base.errors import TensorizeError
 from accel.compiler.chain import Chain, chain_of
-from accel.compiler.expr import Binary, Cast, Condition, Const, Expr, IterVar, Read, format_expr, reads
-from accel.compiler.guards import hoist
+from accel.compiler.expr.guards import hoist
+from accel.compiler.expr.linear import at_zero, bounds, linear, margin, simplify, variables
+from accel.compiler.expr.scalar import Binary, Cast, Condition, Const, Expr, IterVar, Read, format_expr, reads
+from accel.compiler.expr.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
 from accel.compiler.intrin import AluIntrin, CopyIntrin, TensorIntrin
-from accel.compiler.linear import at_zero, bounds, linear, margin, simplify, variables
 from accel.compiler.lower import (
     Lowering,
     StageNest,
@@ -29,7 +30,6 @@ from accel.compiler.lower import (
 from accel.compiler.nest import Alu, Buffer, Call, Copy, Identity, Nest, Node, Range, Region, Widen
 from accel.compiler.registry import operand_scopes
 from accel.compiler.schedule import Schedule, Split, Stage
-from accel.compiler.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
 from accel.compiler.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
 from accel.compiler.window import window_of
 from accel.image.layout import BlockDiagonal

@@ -20,8 +20,8 @@ from dataclasses import replace
 
 from accel.base.arguments import check_integer
 from accel.base.errors import ScheduleError
-from accel.compiler.expr import Binary, Const, Expr, IterVar
-from accel.compiler.linear import bounds, simplify, variables
+from accel.compiler.expr.linear import bounds, simplify, variables
+from accel.compiler.expr.scalar import Binary, Const, Expr, IterVar
 from accel.compiler.nest import (
     Alu,
     Buffer,

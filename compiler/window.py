@@ -8,8 +8,8 @@ apart, and zeros around it are written on the fly.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accel.compiler.expr import Cast, Condition, Const, Expr, Guarded, IterVar, Read, maximum, minimum
-from accel.compiler.linear import Linear, bounds, linear, margin, simplify
+from accel.compiler.expr.linear import Linear, bounds, linear, margin, simplify
+from accel.compiler.expr.scalar import Cast, Condition, Const, Expr, Guarded, IterVar, Read, maximum, minimum
 from accel.compiler.nest import NO_PADDING, Range
 
 Padding = tuple[tuple[Expr, Expr], ...]

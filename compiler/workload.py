@@ -6,11 +6,11 @@ from functools import wraps
 from typing import Any
 
 from accel.base.arguments import check_flag, check_integer
-from accel.compiler.data import expression_to_data
 from accel.compiler.epilogue import Epilogue
-from accel.compiler.expr import Expr, IterVar, Read, reads
+from accel.compiler.expr.data import expression_to_data
+from accel.compiler.expr.scalar import Expr, IterVar, Read, reads
+from accel.compiler.expr.tensor import Compute, Tensor, compute, placeholder, reduce_axis, reduction, sum
 from accel.compiler.mean import Mean
-from accel.compiler.tensor import Compute, Tensor, compute, placeholder, reduce_axis, reduction, sum
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

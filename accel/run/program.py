@@ -15,14 +15,14 @@ import numpy.typing as npt
 from accel.base.arguments import check_array, check_integer, check_mapping, check_path
 from accel.base.errors import AccelError, ProgramError, ScheduleError, ShapeError, nearest
 from accel.compiler.build import compile_schedule
-from accel.compiler.data import expression_from_data
 from accel.compiler.default import default_schedule
-from accel.compiler.inputs import random_inputs
-from accel.compiler.metrics import Compulsory, compulsory
-from accel.compiler.reference import evaluate
+from accel.compiler.expr.data import expression_from_data
+from accel.compiler.expr.inputs import random_inputs
+from accel.compiler.expr.metrics import Compulsory, compulsory
+from accel.compiler.expr.reference import evaluate
+from accel.compiler.expr.tensor import Placeholder, Tensor, producers
 from accel.compiler.schedule import Schedule, Step, create_schedule
 from accel.compiler.steps import apply_steps
-from accel.compiler.tensor import Placeholder, Tensor, producers
 from accel.compiler.workload import Workload
 from accel.core.config import Config
 from accel.image.dram import Dram

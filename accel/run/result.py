@@ -9,7 +9,7 @@ from typing import Any
 import numpy.typing as npt
 
 from accel.base.errors import MachineError, MismatchError, ProgramFault
-from accel.compiler.metrics import Compulsory, bound_by
+from accel.compiler.expr.metrics import Compulsory, bound_by
 from accel.core.access import dram_rows
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.events import Event, Timing, UnitCycles
@@ -115,7 +115,7 @@ class Result:
 
     @property
     def bound_by(self) -> str | None:
-        """What holds the run back, see :func:`~accel.compiler.metrics.bound_by`; None if time was not
+        """What holds the run back, see :func:`~accel.compiler.expr.metrics.bound_by`; None if time was not
         simulated."""
         if self.cycles is None or self.stalls is None:
             return None

@@ -5,7 +5,7 @@ from math import prod
 from random import Random
 
 from accel import te
-from accel.compiler.expr import Const, Expr, Read
+from accel.compiler.expr.scalar import Const, Expr, Read
 from accel.te import IterVar, Tensor
 
 LARGEST_EXTENT = 64

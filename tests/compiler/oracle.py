@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr import Binary, Cast, Const, Expr, Guarded, IterVar, Read, Sum
-from accel.compiler.tensor import Compute, Tensor
+from accel.compiler.expr.scalar import Binary, Cast, Const, Expr, Guarded, IterVar, Read, Sum
+from accel.compiler.expr.tensor import Compute, Tensor
 
 Array = npt.NDArray[Any]
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from accel.base.errors import ScheduleError
-from accel.compiler.expr import IterVar
-from accel.compiler.linear import bounds
+from accel.compiler.expr.linear import bounds
+from accel.compiler.expr.scalar import IterVar
 from accel.compiler.lower import lower
 from accel.compiler.nest import For, Guard, Node
 from accel.compiler.schedule import Schedule, Stage

@@ -11,8 +11,8 @@ import accel
 from accel import te
 from accel.base.errors import TensorizeError
 from accel.compiler.chain import IMMEDIATE_HIGH, IMMEDIATE_LOW, Chain, chain_of
-from accel.compiler.expr import Binary, Const, Expr, Read, format_expr
-from accel.compiler.reference import apply
+from accel.compiler.expr.reference import apply
+from accel.compiler.expr.scalar import Binary, Const, Expr, Read, format_expr
 from tests.compiler.oracle import expected, operated, some_inputs, wrapped
 from tests.expect import refused
 from tests.strategies import examples

@@ -11,7 +11,7 @@ from accel.base.errors import ScheduleError, ShapeError
 from accel.compiler.conv import conv2d
 from accel.compiler.conv_model import conv_shape
 from accel.compiler.conv_plans import fitting
-from accel.compiler.data import expression_from_data, expression_to_data
+from accel.compiler.expr.data import expression_from_data, expression_to_data
 from accel.core.config import Config
 from accel.core.isa import Load, Memory
 from accel.machines import Machine

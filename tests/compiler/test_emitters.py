@@ -15,7 +15,7 @@ import accel
 from accel import intrinsics, te
 from accel.base.errors import TensorizeError
 from accel.compiler.emitters import alu, dma_copy2d, fill_zero, fused_gemm_add, gemm
-from accel.compiler.reference import apply
+from accel.compiler.expr.reference import apply
 from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.core.config import NAMED, Config
 from accel.core.isa import Alu, AluOp, Gemm, Load, Loops, Memory, Store

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from accel import te
 from accel.base.errors import ShapeError
-from accel.compiler.expr import (
+from accel.compiler.expr.scalar import (
     Binary,
     Cast,
     Const,

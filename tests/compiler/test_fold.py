@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import accel
 from accel import te
 from accel.base.errors import ShapeError
-from accel.compiler.expr import INT32_MAX, INT32_MIN
+from accel.compiler.expr.scalar import INT32_MAX, INT32_MIN
 from accel.compiler.fold import fold_bias, preparation_for
 from accel.compiler.nest import Alu, Nest, format_nest, walk_nodes
 from accel.core.isa import Loops

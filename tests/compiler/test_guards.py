@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel import te
-from accel.compiler.expr import Binary, Cast, Const, Guarded, IterVar, format_expr
-from accel.compiler.guards import Ranges, alike, boxes, hoist
-from accel.compiler.linear import Linear
+from accel.compiler.expr.guards import Ranges, alike, boxes, hoist
+from accel.compiler.expr.linear import Linear
+from accel.compiler.expr.scalar import Binary, Cast, Const, Guarded, IterVar, format_expr
 from tests.strategies import examples
 
 VARS = [IterVar(name, 9) for name in "abcd"]

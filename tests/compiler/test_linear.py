@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from accel import te
 from accel.base.errors import ShapeError
-from accel.compiler.expr import Binary, Const, Expr, IterVar, format_expr
-from accel.compiler.linear import at_zero, bounds, ceil_div, evaluate, linear, simplify, variables
+from accel.compiler.expr.linear import at_zero, bounds, ceil_div, evaluate, linear, simplify, variables
+from accel.compiler.expr.scalar import Binary, Const, Expr, IterVar, format_expr
 from tests.expect import refused
 from tests.strategies import examples
 

@@ -9,7 +9,7 @@ from hypothesis import given
 
 import accel
 from accel import te
-from accel.compiler.metrics import compulsory
+from accel.compiler.expr.metrics import compulsory
 from tests.compiler.convs import convolutions
 from tests.strategies import examples
 

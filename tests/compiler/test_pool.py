@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import accel
 from accel import te
 from accel.base.errors import ScheduleError, ShapeError, TensorizeError
-from accel.compiler.data import expression_from_data, expression_to_data
 from accel.compiler.default import candidates
-from accel.compiler.expr import INT32_MIN, Const, Guarded, maximum
+from accel.compiler.expr.data import expression_from_data, expression_to_data
+from accel.compiler.expr.scalar import INT32_MIN, Const, Guarded, maximum
 from accel.compiler.mean import SURE_MEAN, Mean, is_mean, mean_of
 from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Load, Loops, Memory

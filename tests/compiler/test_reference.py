@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from accel import te
 from accel.base.errors import ShapeError
-from accel.compiler.expr import Binary
-from accel.compiler.reference import apply, index_values
+from accel.compiler.expr.reference import apply, index_values
+from accel.compiler.expr.scalar import Binary
 from tests.compiler.expressions import random_expression
 from tests.compiler.oracle import expected, operated, some_inputs, wrapped
 from tests.expect import refused

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from accel import te
 from accel.base.errors import ScheduleError, ShapeError
-from accel.compiler.expr import IterVar
+from accel.compiler.expr.scalar import IterVar
 from accel.machines import machine
 from accel.te import Schedule, Stage, Tensor
 from tests.compiler.expressions import random_expression

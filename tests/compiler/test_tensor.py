@@ -8,8 +8,15 @@ import pytest
 
 from accel import te
 from accel.base.errors import ShapeError
-from accel.compiler.expr import Cast, Const, Expr, IterVar, Sum
-from accel.compiler.tensor import LONGEST_REDUCTION, LONGEST_SUM, Compute, check_compute, producers, reduction
+from accel.compiler.expr.scalar import Cast, Const, Expr, IterVar, Sum
+from accel.compiler.expr.tensor import (
+    LONGEST_REDUCTION,
+    LONGEST_SUM,
+    Compute,
+    check_compute,
+    producers,
+    reduction,
+)
 from tests.expect import refused
 
 A = te.placeholder((8, 6), name="A")

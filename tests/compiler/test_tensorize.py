@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import accel
 from accel import te
 from accel.base.errors import ScheduleError, TensorizeError
-from accel.compiler.expr import Expr, IterVar
+from accel.compiler.expr.scalar import Expr, IterVar
 from accel.machines import machine
 from accel.te import Schedule, Tensor
 from tests.compiler import gemms

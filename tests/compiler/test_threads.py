@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import accel
 from accel import te
 from accel.base.errors import ScheduleError
-from accel.compiler.expr import Const
+from accel.compiler.expr.scalar import Const
 from accel.compiler.nest import For, Nest, walk_nodes
 from accel.compiler.threads import check_threads, lower_threads
 from accel.core.token_rules import Counter

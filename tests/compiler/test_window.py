@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import accel
 from accel import te
 from accel.base.errors import ShapeError, TensorizeError
-from accel.compiler.expr import Const, Guarded
-from accel.compiler.linear import evaluate
+from accel.compiler.expr.linear import evaluate
+from accel.compiler.expr.scalar import Const, Guarded
 from accel.compiler.window import window_of
 from accel.te import Schedule, Tensor
 from tests.compiler.oracle import some_inputs

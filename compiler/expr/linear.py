@@ -5,7 +5,7 @@ from functools import partial, reduce
 from typing import NamedTuple
 
 from accel.base.errors import ShapeError
-from accel.compiler.expr import Binary, Condition, Const, Expr, IterVar, format_expr, rewrite, walk
+from accel.compiler.expr.scalar import Binary, Condition, Const, Expr, IterVar, format_expr, rewrite, walk
 
 
 class Linear(NamedTuple):

@@ -16,7 +16,8 @@ from math import prod
 
 from accel.base.arguments import plain_integers
 from accel.base.errors import ShapeError
-from accel.compiler.expr import (
+from accel.compiler.expr.linear import guarded_bounds
+from accel.compiler.expr.scalar import (
     Cast,
     Condition,
     Const,
@@ -34,7 +35,6 @@ from accel.compiler.expr import (
     reads,
     walk,
 )
-from accel.compiler.linear import guarded_bounds
 from accel.core.config import DRAM_ADDRESS_BITS
 
 LARGEST_PRODUCT = 1 << 14

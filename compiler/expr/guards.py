@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import prod
 
-from accel.compiler.expr import Binary, Condition, Expr, Guarded, IterVar, Sum
-from accel.compiler.linear import Linear
+from accel.compiler.expr.linear import Linear
+from accel.compiler.expr.scalar import Binary, Condition, Expr, Guarded, IterVar, Sum
 
 Ranges = dict[IterVar, tuple[int, int]]
 """For each loop, its first iteration and the one behind its last."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accel.base.errors import AccelError, ProgramError
-from accel.compiler.expr import (
+from accel.compiler.expr.scalar import (
     Binary,
     Cast,
     Const,
@@ -16,7 +16,7 @@ from accel.compiler.expr import (
     as_expr,
     check_dtype,
 )
-from accel.compiler.tensor import (
+from accel.compiler.expr.tensor import (
     Compute,
     Tensor,
     check_compute,

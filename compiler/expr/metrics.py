@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr import Binary, Cast, Condition, IterVar, Read, Sum, reads, substitute
-from accel.compiler.guards import hoist
-from accel.compiler.linear import variables
-from accel.compiler.reference import index_values, values_at
-from accel.compiler.tensor import Compute, Placeholder, Tensor, producers, reduction
+from accel.compiler.expr.guards import hoist
+from accel.compiler.expr.linear import variables
+from accel.compiler.expr.reference import index_values, values_at
+from accel.compiler.expr.scalar import Binary, Cast, Condition, IterVar, Read, Sum, reads, substitute
+from accel.compiler.expr.tensor import Compute, Placeholder, Tensor, producers, reduction
 from accel.core.config import Config
 
 Array = npt.NDArray[Any]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_mapping, plain_array
 from accel.base.errors import ShapeError
-from accel.compiler.expr import (
+from accel.compiler.expr.scalar import (
     Binary,
     Cast,
     Const,
@@ -27,7 +27,7 @@ from accel.compiler.expr import (
     minimum,
     rewrite,
 )
-from accel.compiler.tensor import Compute, Tensor, producers, reduction
+from accel.compiler.expr.tensor import Compute, Tensor, producers, reduction
 
 Array = npt.NDArray[Any]
 _Fixed = dict[IterVar, int]

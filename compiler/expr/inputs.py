@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr import Binary, Cast, Const, Expr, Guarded, IterVar, Read, Sum
-from accel.compiler.tensor import Compute, Placeholder, Tensor, producers
+from accel.compiler.expr.scalar import Binary, Cast, Const, Expr, Guarded, IterVar, Read, Sum
+from accel.compiler.expr.tensor import Compute, Placeholder, Tensor, producers
 
 _SIGMAS = 3.0
 """A bound this many standard deviations away is seldom passed: by 0.3 % of normal values."""
