@@ -20,10 +20,10 @@ from accel.base.version import __version__
 from accel.compiler.conv import conv2d
 from accel.compiler.conv_transpose import conv2d_transpose
 from accel.compiler.pool import avg_pool2d, global_avg_pool2d, max_pool2d
+from accel.compiler.target.machine import Machine, machine
 from accel.compiler.workload import Workload, dense, gemm
 from accel.core.config import Config
 from accel.core.events import Event, EventKind, UnitCycles
-from accel.machines import Machine, machine
 from accel.proof.check import TokenReport
 from accel.run.program import Program, build
 from accel.run.result import Result

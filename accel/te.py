@@ -1,17 +1,17 @@
 """Tensor expressions, schedules and intrinsic declarations, under the names that TVM's users know."""
 
-from accel.compiler.emitters import emit_loops
 from accel.compiler.expr.reference import evaluate
 from accel.compiler.expr.scalar import IterVar, cast, clip
 from accel.compiler.expr.scalar import maximum as max
 from accel.compiler.expr.scalar import minimum as min
 from accel.compiler.expr.tensor import Tensor, compute, pad, placeholder, reduce_axis, sum
 from accel.compiler.interpret import interpret
-from accel.compiler.intrin import TensorIntrin, decl_tensor_intrin, hardware_intrin
 from accel.compiler.lower import lower
 from accel.compiler.nest import Nest, format_nest
-from accel.compiler.registry import AccessPtr, Emitted, Target, register_emitter
 from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
+from accel.compiler.target.emitters import emit_loops
+from accel.compiler.target.intrin import TensorIntrin, decl_tensor_intrin, hardware_intrin
+from accel.compiler.target.registry import AccessPtr, Emitted, Target, register_emitter
 from accel.compiler.tensorize import tensorize
 
 __all__ = [

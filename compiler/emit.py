@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from accel.base.errors import TensorizeError
-from accel.compiler.emitters import alu, dma_copy2d, fill_zero
 from accel.compiler.expr.guards import Ranges, alike, boxes
 from accel.compiler.expr.linear import Linear, evaluate, linear, margins_of, variables
 from accel.compiler.expr.scalar import Const, Expr, IterVar
@@ -36,7 +35,8 @@ from accel.compiler.nest import (
     walk_nodes,
 )
 from accel.compiler.packing import Element, buffer_elements, widths
-from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
+from accel.compiler.target.emitters import alu, dma_copy2d, fill_zero
+from accel.compiler.target.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.core.config import Config
 from accel.core.isa import Gemm, Instruction, Memory
 

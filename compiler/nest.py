@@ -26,11 +26,11 @@ from accel.compiler.expr.scalar import (
     rewrite,
     substitute,
 )
-from accel.compiler.scope import Scope
+from accel.compiler.target.scope import Scope
 from accel.image.layout import BlockDiagonal, Preparation
 
 if TYPE_CHECKING:
-    from accel.compiler.intrin import TensorIntrin
+    from accel.compiler.target.intrin import TensorIntrin
 
 PREFIX = "vdla."
 """What names of intrinsics are written with in nests."""

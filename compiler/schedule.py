@@ -16,8 +16,8 @@ from accel.compiler.expr.scalar import Cast, Expr, IterVar, Read, Sum, reads, re
 from accel.compiler.expr.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
 from accel.compiler.groups import find_groups, grouped_weight
 from accel.compiler.identity import product_body, read_along, unit_element
-from accel.compiler.intrin import Intrinsic, check_intrinsic
-from accel.compiler.scope import Scope, check_scope
+from accel.compiler.target.intrin import Intrinsic, check_intrinsic
+from accel.compiler.target.scope import Scope, check_scope
 from accel.compiler.window import window_of
 from accel.image.layout import BlockDiagonal
 

@@ -17,7 +17,6 @@ from accel.compiler.expr.guards import hoist
 from accel.compiler.expr.linear import at_zero, bounds, linear, margin, simplify, variables
 from accel.compiler.expr.scalar import Binary, Cast, Condition, Const, Expr, IterVar, Read, format_expr, reads
 from accel.compiler.expr.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
-from accel.compiler.intrin import AluIntrin, CopyIntrin, TensorIntrin
 from accel.compiler.lower import (
     Lowering,
     StageNest,
@@ -28,8 +27,9 @@ from accel.compiler.lower import (
     wrap_loop,
 )
 from accel.compiler.nest import Alu, Buffer, Call, Copy, Identity, Nest, Node, Range, Region, Widen
-from accel.compiler.registry import operand_scopes
 from accel.compiler.schedule import Schedule, Split, Stage
+from accel.compiler.target.intrin import AluIntrin, CopyIntrin, TensorIntrin
+from accel.compiler.target.registry import operand_scopes
 from accel.compiler.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
 from accel.compiler.window import window_of
 from accel.image.layout import BlockDiagonal

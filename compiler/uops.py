@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import ScheduleError
-from accel.compiler.registry import Emitted
+from accel.compiler.target.registry import Emitted
 from accel.core.config import UOP_BYTES, Config
 from accel.core.isa import Instruction, Load, Loops, Memory, encode_uops
 

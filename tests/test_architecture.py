@@ -15,8 +15,6 @@ ROOT = Path(__file__).parents[1]
 PARTS = [part for part in ("compiler", "sim", "hw") if (ROOT / part).is_dir()]
 ABOVE = {
     "te",
-    "machines",
-    "intrinsics",
     "schedules",
     "debug",
     "run",

@@ -11,8 +11,8 @@ from typing import Any
 
 from accel.base.errors import AccelError, ProgramFault
 from accel.benchmarks.networks import Layer
+from accel.compiler.target.machine import Machine
 from accel.core.config import Config
-from accel.machines import Machine
 from accel.run.program import Program, build
 from accel.run.result import RESULT_KEYS, Result, error_dict
 

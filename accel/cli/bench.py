@@ -24,7 +24,7 @@ from accel.cli.common import (
     set_option,
     show,
 )
-from accel.machines import machine
+from accel.compiler.target.machine import machine
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps.executors import here, in_processes
 

@@ -33,10 +33,10 @@ from accel.compiler import pool as pools
 from accel.compiler.candidate import Candidate
 from accel.compiler.default import candidates
 from accel.compiler.mean import Mean
+from accel.compiler.target.machine import machine
 from accel.compiler.workload import Workload
 from accel.core.isa import Loops
 from accel.core.token_rules import is_carrier
-from accel.machines import machine
 from accel.proof.check import PROVEN
 from accel.run.program import Program, build
 from accel.run.result import SCHEMA_VERSION, error_dict

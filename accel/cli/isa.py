@@ -3,8 +3,8 @@
 import click
 
 from accel.cli.common import config_option, parse_settings, set_option, write
+from accel.compiler.target.machine import machine
 from accel.core.isa_manual import isa_manual
-from accel.machines import machine
 
 
 @click.command()

@@ -23,11 +23,11 @@ from accel.compiler.expr.reference import evaluate
 from accel.compiler.expr.tensor import Placeholder, Tensor, producers
 from accel.compiler.schedule import Schedule, Step, create_schedule
 from accel.compiler.steps import apply_steps
+from accel.compiler.target.machine import Machine, machine
 from accel.compiler.workload import Workload
 from accel.core.config import Config
 from accel.image.dram import Dram
 from accel.image.image import Image
-from accel.machines import Machine, machine
 from accel.proof.check import TokenReport, check_tokens
 from accel.run.execution import Execution, simulated
 from accel.run.result import Result

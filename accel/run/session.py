@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_array, plain_array
 from accel.base.errors import AccelError, ProgramError, ShapeError
+from accel.compiler.target.machine import Machine, machine
 from accel.core.config import SPECS, Config
 from accel.image.dram import Dram
 from accel.image.image import ImageTensor
 from accel.image.layout import PackedLayout
 from accel.image.relocation import Part, alignment, parts, relocated
-from accel.machines import Machine, machine
 from accel.run.program import BACKENDS, Program, as_program, check_backend, check_engine, check_seed
 from accel.run.result import Result
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from accel import te
+from accel.compiler.target.machine import Machine
 from accel.core.config import Config
-from accel.machines import Machine
 from accel.te import Nest, Schedule, Tensor
 
 TRANSPOSITIONS = [(False, False), (False, True), (True, False), (True, True)]

@@ -14,7 +14,7 @@ from accel.compiler.expr.scalar import IterVar
 from accel.compiler.lower import lower
 from accel.compiler.nest import For, Guard, Node
 from accel.compiler.schedule import Schedule, Stage
-from accel.machines import machine
+from accel.compiler.target.machine import machine
 
 MACHINE = machine("tiny")
 SCOPES = (MACHINE.inp_buffer, MACHINE.wgt_buffer, MACHINE.acc_buffer)

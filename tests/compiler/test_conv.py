@@ -12,9 +12,9 @@ from accel.compiler.conv import conv2d
 from accel.compiler.conv_model import conv_shape
 from accel.compiler.conv_plans import fitting
 from accel.compiler.expr.data import expression_from_data, expression_to_data
+from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 from accel.core.isa import Load, Memory
-from accel.machines import Machine
 from accel.te import Schedule
 from tests.compiler.convs import any_inputs, convolutions, epilogues, expected
 from tests.compiler.verdicts import program_is_right, stages_are_right

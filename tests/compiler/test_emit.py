@@ -11,8 +11,8 @@ from accel.base.errors import TensorizeError
 from accel.compiler.default import default_schedule, gemm_schedule
 from accel.compiler.emit import Emission
 from accel.compiler.plans import GemmPlan
+from accel.compiler.target.machine import Machine, machine
 from accel.core.isa import Gemm, Load, Store
-from accel.machines import Machine, machine
 from accel.te import Schedule
 from tests.compiler import gemms
 from tests.compiler.running import instructions, loops, steps

@@ -12,11 +12,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import accel
-from accel import intrinsics, te
+from accel import te
 from accel.base.errors import TensorizeError
-from accel.compiler.emitters import alu, dma_copy2d, fill_zero, fused_gemm_add, gemm
 from accel.compiler.expr.reference import apply
-from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter
+from accel.compiler.target import intrinsics
+from accel.compiler.target.emitters import alu, dma_copy2d, fill_zero, fused_gemm_add, gemm
+from accel.compiler.target.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.core.config import NAMED, Config
 from accel.core.isa import Alu, AluOp, Gemm, Load, Loops, Memory, Store
 from accel.image.dram import Dram

@@ -8,7 +8,7 @@ import pytest
 import accel
 from accel import te
 from accel.base.errors import TensorizeError
-from accel.compiler.intrin import AluIntrin, CopyIntrin, HardwareCall, IntrinOperand
+from accel.compiler.target.intrin import AluIntrin, CopyIntrin, HardwareCall, IntrinOperand
 from tests.expect import refused
 
 w, x = te.placeholder((8, 8), name="w"), te.placeholder((8, 8), name="x")

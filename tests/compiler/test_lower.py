@@ -8,7 +8,7 @@ import pytest
 from accel import te
 from accel.base.errors import ScheduleError
 from accel.compiler.lower import Lowering
-from accel.machines import machine
+from accel.compiler.target.machine import machine
 from accel.te import Schedule, Tensor
 from tests.compiler import gemms
 from tests.expect import refused

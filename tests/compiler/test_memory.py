@@ -9,9 +9,9 @@ from accel import te
 from accel.base.errors import ScheduleError
 from accel.compiler.memory import DramMap, block_count, place_buffers, transfer_memory
 from accel.compiler.nest import Buffer
+from accel.compiler.target.machine import machine
 from accel.core.config import NAMED
 from accel.core.isa import Memory
-from accel.machines import machine
 from tests.compiler import gemms
 from tests.expect import refused
 

@@ -6,7 +6,7 @@ import accel
 from accel import te
 from accel.base.errors import TensorizeError
 from accel.compiler.packing import buffer_elements, widths
-from accel.machines import machine
+from accel.compiler.target.machine import machine
 from tests.compiler import gemms
 from tests.expect import refused
 

@@ -8,8 +8,15 @@ import pytest
 import accel
 from accel import te
 from accel.base.errors import ScheduleError, TensorizeError
-from accel.compiler import registry
-from accel.compiler.registry import AccessPtr, Emitted, Target, find_emitter, operand_scopes, register_emitter
+from accel.compiler.target import registry
+from accel.compiler.target.registry import (
+    AccessPtr,
+    Emitted,
+    Target,
+    find_emitter,
+    operand_scopes,
+    register_emitter,
+)
 from accel.core.config import NAMED
 from accel.core.isa import Alu, AluOp, Gemm, Instruction
 from tests.compiler.oracle import expected, some_inputs

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from accel import te
 from accel.base.errors import ScheduleError, ShapeError
 from accel.compiler.expr.scalar import IterVar
-from accel.machines import machine
+from accel.compiler.target.machine import machine
 from accel.te import Schedule, Stage, Tensor
 from tests.compiler.expressions import random_expression
 from tests.compiler.oracle import expected, some_inputs

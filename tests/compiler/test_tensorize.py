@@ -13,7 +13,7 @@ import accel
 from accel import te
 from accel.base.errors import ScheduleError, TensorizeError
 from accel.compiler.expr.scalar import Expr, IterVar
-from accel.machines import machine
+from accel.compiler.target.machine import machine
 from accel.te import Schedule, Tensor
 from tests.compiler import gemms
 from tests.compiler.oracle import expected, some_inputs

@@ -14,9 +14,9 @@ from accel import te
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.scalar import Const
 from accel.compiler.nest import For, Nest, walk_nodes
+from accel.compiler.target.machine import machine
 from accel.compiler.threads import check_threads, lower_threads
 from accel.core.token_rules import Counter
-from accel.machines import machine
 from accel.te import Schedule, thread_axis
 from tests.compiler import gemms
 from tests.expect import refused

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import ScheduleError
-from accel.compiler.registry import Emitted
+from accel.compiler.target.registry import Emitted
 from accel.compiler.uops import at_offset, place_uops
 from accel.core.config import NAMED
 from accel.core.isa import Gemm, Load, Loops, Memory, decode_uops

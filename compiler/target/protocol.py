@@ -1,9 +1,9 @@
-"""What compiling needs to know of a machine; the public one is :class:`accel.machines.Machine`."""
+"""What compiling needs to know of a machine; the public one is :class:`accel.compiler.target.machine.Machine`."""
 
 from typing import Protocol
 
-from accel.compiler.intrin import Intrinsic
-from accel.compiler.scope import Scope
+from accel.compiler.target.intrin import Intrinsic
+from accel.compiler.target.scope import Scope
 from accel.core.config import Config
 
 

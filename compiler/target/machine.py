@@ -4,10 +4,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from accel import intrinsics
 from accel.base.errors import ConfigError, ScheduleError, nearest
-from accel.compiler.intrin import AluIntrin, CopyIntrin, Intrinsic, TensorIntrin
-from accel.compiler.scope import Scope, scopes
+from accel.compiler.target import intrinsics
+from accel.compiler.target.intrin import AluIntrin, CopyIntrin, Intrinsic, TensorIntrin
+from accel.compiler.target.scope import Scope, scopes
 from accel.core.config import Config, load_config
 from accel.core.isa import check_encodable
 

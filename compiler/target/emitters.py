@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from accel.base.errors import TensorizeError
-from accel.compiler.registry import AccessPtr, Emitted, Target, register_emitter
+from accel.compiler.target.registry import AccessPtr, Emitted, Target, register_emitter
 from accel.core.config import Config
 from accel.core.isa import (
     PAD_BITS,

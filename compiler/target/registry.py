@@ -12,7 +12,7 @@ import numpy as np
 
 from accel.base.errors import TensorizeError, nearest
 from accel.compiler.expr.tensor import Tensor
-from accel.compiler.intrin import TensorIntrin
+from accel.compiler.target.intrin import TensorIntrin
 from accel.core.config import Config
 from accel.core.isa import Instruction, UopArray
 

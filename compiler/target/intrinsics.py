@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-from accel.compiler import emitters
 from accel.compiler.expr.scalar import Const
 from accel.compiler.expr.tensor import compute, placeholder, reduce_axis, sum
-from accel.compiler.intrin import (
+from accel.compiler.target import emitters
+from accel.compiler.target.intrin import (
     AluIntrin,
     CopyIntrin,
     HardwareCall,
