@@ -17,11 +17,11 @@ from accel.base.errors import (
     TensorizeError,
 )
 from accel.base.version import __version__
-from accel.compiler.conv import conv2d
-from accel.compiler.conv_transpose import conv2d_transpose
-from accel.compiler.pool import avg_pool2d, global_avg_pool2d, max_pool2d
+from accel.compiler.ops.conv import conv2d
+from accel.compiler.ops.conv_transpose import conv2d_transpose
+from accel.compiler.ops.pool import avg_pool2d, global_avg_pool2d, max_pool2d
+from accel.compiler.ops.workload import Workload, dense, gemm
 from accel.compiler.target.machine import Machine, machine
-from accel.compiler.workload import Workload, dense, gemm
 from accel.core.config import Config
 from accel.core.events import Event, EventKind, UnitCycles
 from accel.proof.check import TokenReport

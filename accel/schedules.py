@@ -8,10 +8,10 @@ from typing import Any
 from accel.base.arguments import check_path
 from accel.base.errors import ProgramError, nearest
 from accel.base.files import write_atomically
+from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule import Schedule, Step, create_schedule
 from accel.compiler.steps import apply_steps, with_threads
 from accel.compiler.target.machine import Machine
-from accel.compiler.workload import Workload
 
 FORMAT = "accel-schedule"
 FORMAT_VERSION = 1

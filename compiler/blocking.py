@@ -1,9 +1,9 @@
 """What the default schedules of all operators share: blocks of the machine's cores, accumulators, threads."""
 
 from accel.compiler.expr.scalar import IterVar
+from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule import Schedule, Stage, thread_axis
 from accel.compiler.target.protocol import MachineLike
-from accel.compiler.workload import Workload
 from accel.core.config import Config
 
 

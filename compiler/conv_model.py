@@ -19,8 +19,8 @@ import numpy as np
 
 from accel.compiler.conv_schedule import ConvPlan, merged_groups
 from accel.compiler.model import Prediction
+from accel.compiler.ops.workload import Workload
 from accel.compiler.plans import IntArray
-from accel.compiler.workload import Workload
 from accel.core.access import DramRows
 from accel.core.config import INSTRUCTION_BYTES, UOP_BYTES, Config
 from accel.core.timing_rules import (

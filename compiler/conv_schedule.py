@@ -17,10 +17,10 @@ from accel.compiler.blocking import bind_threads, in_accumulators, split_blocks,
 from accel.compiler.expr.scalar import IterVar, reads
 from accel.compiler.expr.tensor import Tensor
 from accel.compiler.groups import groups_to_merge
+from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule import Schedule, Stage, create_schedule
 from accel.compiler.target.protocol import MachineLike
 from accel.compiler.window import window_of
-from accel.compiler.workload import Workload
 from accel.core.config import Config
 
 ThreadAxis = Literal["channels", "rows", "depth", "groups"]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from accel.compiler.blocking import bind_threads, tensorize_elements
+from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule import Schedule, create_schedule
 from accel.compiler.target.protocol import MachineLike
-from accel.compiler.workload import Workload
 
 PoolThreadAxis = Literal["channels", "rows"]
 

@@ -20,7 +20,6 @@ ABOVE = {
     "run",
     "views",
     "sweeps",
-    "workloads",
     "benchmarks",
     "cli",
     "__main__",

@@ -28,13 +28,13 @@ from accel.cli.common import (
     show,
 )
 from accel.cli.explain import candidate_dict, candidates_table
-from accel.compiler import conv, conv_transpose, workload
-from accel.compiler import pool as pools
 from accel.compiler.candidate import Candidate
 from accel.compiler.default import candidates
-from accel.compiler.mean import Mean
+from accel.compiler.ops import conv, conv_transpose, workload
+from accel.compiler.ops import pool as pools
+from accel.compiler.ops.mean import Mean
+from accel.compiler.ops.workload import Workload
 from accel.compiler.target.machine import machine
-from accel.compiler.workload import Workload
 from accel.core.isa import Loops
 from accel.core.token_rules import is_carrier
 from accel.proof.check import PROVEN

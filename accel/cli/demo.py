@@ -5,8 +5,8 @@ import click
 from accel.cli.common import busy, config_option, show, write
 from accel.cli.pictures import terminal_timeline
 from accel.cli.run import print_result
+from accel.compiler.ops.workload import gemm
 from accel.compiler.target.machine import machine
-from accel.compiler.workload import gemm
 from accel.run.program import build
 from accel.run.stages import STAGES, stage_text
 

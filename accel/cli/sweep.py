@@ -20,6 +20,7 @@ from accel.cli.common import (
     progress_bar,
     show,
 )
+from accel.compiler.ops.workloads import WORKLOADS
 from accel.core.config import parse_quantity
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep
@@ -29,7 +30,6 @@ from accel.sweeps.plots import check_matplotlib, make_plot
 from accel.sweeps.points import settings_of
 from accel.sweeps.spec import make_spec
 from accel.sweeps.table import import_parquet
-from accel.workloads import WORKLOADS
 
 _SHOWN = 40
 """Rows that are printed."""

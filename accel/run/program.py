@@ -21,10 +21,10 @@ from accel.compiler.expr.inputs import random_inputs
 from accel.compiler.expr.metrics import Compulsory, compulsory
 from accel.compiler.expr.reference import evaluate
 from accel.compiler.expr.tensor import Placeholder, Tensor, producers
+from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule import Schedule, Step, create_schedule
 from accel.compiler.steps import apply_steps
 from accel.compiler.target.machine import Machine, machine
-from accel.compiler.workload import Workload
 from accel.core.config import Config
 from accel.image.dram import Dram
 from accel.image.image import Image

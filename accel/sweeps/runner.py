@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from accel.base.errors import SweepError, nearest
-from accel.compiler.workload import Workload
+from accel.compiler.ops.workload import Workload
 from accel.sweeps.executors import EXECUTORS, here, in_processes, on_dask
 from accel.sweeps.grid import points
 from accel.sweeps.journal import Journal

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from accel.base.errors import SweepError, nearest
+from accel.compiler.ops.workloads import parameters_of, takes_tuples
 from accel.sweeps.grid import RUN, flatten, knobs, points
 from accel.sweeps.plots import Plot, make_plot
 from accel.sweeps.points import Point
-from accel.workloads import parameters_of, takes_tuples
 
 _KEYS = ("title", "seed", "workload", "grid", "plot")
 

@@ -7,11 +7,11 @@ from typing import Any
 from accel.base.errors import AccelError, ProgramFault
 from accel.compiler.default import default_schedule
 from accel.compiler.expr.metrics import Compulsory
+from accel.compiler.ops.workloads import make_workload
 from accel.compiler.target.machine import Machine
 from accel.run.program import Program, build
 from accel.run.result import Result, error_dict
 from accel.sweeps.points import Run, Source, Synthesis, Task
-from accel.workloads import make_workload
 
 Figures = dict[str, Any]
 

@@ -5,7 +5,7 @@ from hypothesis import given
 
 import accel
 from accel.base.errors import ShapeError
-from accel.compiler.epilogue import Epilogue
+from accel.compiler.ops.epilogue import Epilogue
 from accel.core.isa import Alu, Gemm, Loops
 from tests.compiler.convs import epilogues
 from tests.expect import refused

@@ -1,12 +1,12 @@
 """Convolutions as tensor expressions."""
 
 from accel.base.errors import ShapeError
-from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr.linear import simplify
 from accel.compiler.expr.scalar import Expr, IterVar
 from accel.compiler.expr.tensor import placeholder, reduce_axis, sum
-from accel.compiler.sliding import sliding, window
-from accel.compiler.workload import Workload, check_sizes, with_epilogue
+from accel.compiler.ops.epilogue import Epilogue
+from accel.compiler.ops.sliding import sliding, window
+from accel.compiler.ops.workload import Workload, check_sizes, with_epilogue
 
 
 def conv2d(
@@ -46,7 +46,7 @@ def conv2d(
         groups: into which input and output channels are divided.
         bias: add an int32 tensor ``bias`` of shape (OC,).
         residual: add an int8 tensor ``residual`` of the shape of ``out``.
-        relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
+        relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
 
     Raises:
         ShapeError: a size, stride, padding, dilation, flag, shift or clip out of range, channels that the

@@ -6,11 +6,11 @@ from functools import wraps
 from typing import Any
 
 from accel.base.arguments import check_flag, check_integer
-from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr.data import expression_to_data
 from accel.compiler.expr.scalar import Expr, IterVar, Read, reads
 from accel.compiler.expr.tensor import Compute, Tensor, compute, placeholder, reduce_axis, reduction, sum
-from accel.compiler.mean import Mean
+from accel.compiler.ops.epilogue import Epilogue
+from accel.compiler.ops.mean import Mean
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,7 +118,7 @@ def gemm(
         transpose_a, transpose_b: how the operands are stored.
         bias: add an int32 tensor ``bias`` of shape (N,).
         residual: add an int8 tensor ``residual`` of the shape of C.
-        relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
+        relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
 
     Raises:
         ShapeError: a size, flag, shift or clip out of range, or K too long for int32 sums.
@@ -154,7 +154,7 @@ def dense(
         IC, OC: inputs and outputs of the layer.
         bias: add an int32 tensor ``bias`` of shape (OC,).
         residual: add an int8 tensor ``residual`` of the shape of ``out``.
-        relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
+        relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
 
     Raises:
         ShapeError: a size, flag, shift or clip out of range, or IC too long for int32 sums.

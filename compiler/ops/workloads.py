@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from accel.base.errors import ShapeError, nearest
-from accel.compiler.conv import conv2d
-from accel.compiler.conv_transpose import conv2d_transpose
-from accel.compiler.pool import avg_pool2d, max_pool2d
-from accel.compiler.workload import Workload, dense, gemm
+from accel.compiler.ops.conv import conv2d
+from accel.compiler.ops.conv_transpose import conv2d_transpose
+from accel.compiler.ops.pool import avg_pool2d, max_pool2d
+from accel.compiler.ops.workload import Workload, dense, gemm
 
 WORKLOADS: dict[str, Callable[..., Workload]] = {
     "gemm": gemm,

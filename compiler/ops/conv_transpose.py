@@ -1,11 +1,11 @@
 """Transposed convolutions as tensor expressions."""
 
 from accel.base.errors import ShapeError
-from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr.scalar import Condition, Const, Expr, Guarded, IterVar
 from accel.compiler.expr.tensor import Tensor, compute, placeholder, reduce_axis, sum
-from accel.compiler.sliding import pair, sides
-from accel.compiler.workload import Workload, check_sizes, with_epilogue
+from accel.compiler.ops.epilogue import Epilogue
+from accel.compiler.ops.sliding import pair, sides
+from accel.compiler.ops.workload import Workload, check_sizes, with_epilogue
 
 
 def conv2d_transpose(
@@ -43,7 +43,7 @@ def conv2d_transpose(
             stride.
         bias: add an int32 tensor ``bias`` of shape (OC,).
         residual: add an int8 tensor ``residual`` of the shape of ``out``.
-        relu, shift, clip: see :class:`~accel.compiler.epilogue.Epilogue`.
+        relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
 
     Raises:
         ShapeError: an argument out of range, nothing left of the output, or sums too long for int32.

@@ -8,13 +8,13 @@ import numpy as np
 
 from accel.base.arguments import check_flag
 from accel.base.errors import ShapeError
-from accel.compiler.epilogue import Epilogue
 from accel.compiler.expr.linear import simplify
 from accel.compiler.expr.scalar import INT32_MIN, Condition, Const, Expr, Guarded, IterVar, maximum, minimum
 from accel.compiler.expr.tensor import compute, placeholder, reduce_axis, sum
-from accel.compiler.mean import Mean, mean_of
-from accel.compiler.sliding import Sliding, sliding, window
-from accel.compiler.workload import Workload, check_sizes, sums_and_result
+from accel.compiler.ops.epilogue import Epilogue
+from accel.compiler.ops.mean import Mean, mean_of
+from accel.compiler.ops.sliding import Sliding, sliding, window
+from accel.compiler.ops.workload import Workload, check_sizes, sums_and_result
 
 
 def avg_pool2d(
@@ -33,7 +33,7 @@ def avg_pool2d(
 
     ``data`` is int8 (N, C, H, W), ``out`` int8 (N, C, OH, OW) with
     ``OH = (H + top + bottom - (KH - 1) * dilation - 1) // stride + 1``, and OW alike. How means are taken is
-    ``workload.epilogue``, a :class:`~accel.compiler.mean.Mean`.
+    ``workload.epilogue``, a :class:`~accel.compiler.ops.mean.Mean`.
 
     Args:
         N: inputs in a batch.
