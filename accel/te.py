@@ -8,7 +8,7 @@ from accel.compiler.expr.tensor import Tensor, compute, pad, placeholder, reduce
 from accel.compiler.interpret import interpret
 from accel.compiler.lower import lower
 from accel.compiler.nest import Nest, format_nest
-from accel.compiler.schedule import Schedule, Stage, create_schedule, thread_axis
+from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule, thread_axis
 from accel.compiler.target.emitters import emit_loops
 from accel.compiler.target.intrin import TensorIntrin, decl_tensor_intrin, hardware_intrin
 from accel.compiler.target.registry import AccessPtr, Emitted, Target, register_emitter

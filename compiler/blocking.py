@@ -2,7 +2,7 @@
 
 from accel.compiler.expr.scalar import IterVar
 from accel.compiler.ops.workload import Workload
-from accel.compiler.schedule import Schedule, Stage, thread_axis
+from accel.compiler.schedule.schedule import Schedule, Stage, thread_axis
 from accel.compiler.target.protocol import MachineLike
 from accel.core.config import Config
 

@@ -14,7 +14,7 @@ from accel.compiler.expr.data import expression_to_data
 from accel.compiler.fold import fold_bias
 from accel.compiler.memory import DramMap
 from accel.compiler.nest import Identity, Nest, Widen
-from accel.compiler.schedule import Schedule
+from accel.compiler.schedule.schedule import Schedule
 from accel.compiler.startup import held_back
 from accel.compiler.tensorize import tensorize
 from accel.compiler.threads import lower_threads

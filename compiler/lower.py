@@ -28,7 +28,7 @@ from accel.compiler.expr.scalar import (
 )
 from accel.compiler.expr.tensor import Tensor, guarded_reads
 from accel.compiler.nest import Assign, Buffer, Fill, For, Guard, Nest, Node, Range, Region, replace_vars
-from accel.compiler.schedule import Fuse, Schedule, Split, Stage
+from accel.compiler.schedule.schedule import Fuse, Schedule, Split, Stage
 
 
 @dataclass(eq=False)

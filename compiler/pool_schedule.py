@@ -12,7 +12,7 @@ from typing import Literal
 
 from accel.compiler.blocking import bind_threads, tensorize_elements
 from accel.compiler.ops.workload import Workload
-from accel.compiler.schedule import Schedule, create_schedule
+from accel.compiler.schedule.schedule import Schedule, create_schedule
 from accel.compiler.target.protocol import MachineLike
 
 PoolThreadAxis = Literal["channels", "rows"]

@@ -27,7 +27,7 @@ from accel.compiler.lower import (
     wrap_loop,
 )
 from accel.compiler.nest import Alu, Buffer, Call, Copy, Identity, Nest, Node, Range, Region, Widen
-from accel.compiler.schedule import Schedule, Split, Stage
+from accel.compiler.schedule.schedule import Schedule, Split, Stage
 from accel.compiler.target.intrin import AluIntrin, CopyIntrin, TensorIntrin
 from accel.compiler.target.registry import operand_scopes
 from accel.compiler.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match

@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[1]
 PARTS = [part for part in ("compiler", "sim", "hw") if (ROOT / part).is_dir()]
 ABOVE = {
     "te",
-    "schedules",
     "debug",
     "run",
     "views",

@@ -13,8 +13,8 @@ import accel
 from accel import te
 from accel.base.arguments import check_integer, plain_integer, plain_integers
 from accel.base.errors import AccelError, ConfigError, ProgramError, ScheduleError, ShapeError, TensorizeError
+from accel.compiler.schedule.files import load_steps
 from accel.core.config import Config
-from accel.schedules import load_steps
 from tests.expect import refused
 from tests.programs import gemm_program
 

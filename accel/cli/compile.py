@@ -34,13 +34,13 @@ from accel.compiler.ops import conv, conv_transpose, workload
 from accel.compiler.ops import pool as pools
 from accel.compiler.ops.mean import Mean
 from accel.compiler.ops.workload import Workload
+from accel.compiler.schedule.files import load_steps, save_steps
 from accel.compiler.target.machine import machine
 from accel.core.isa import Loops
 from accel.core.token_rules import is_carrier
 from accel.proof.check import PROVEN
 from accel.run.program import Program, build
 from accel.run.result import SCHEMA_VERSION, error_dict
-from accel.schedules import load_steps, save_steps
 
 
 @click.group(cls=Group, name="compile")

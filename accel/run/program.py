@@ -22,8 +22,9 @@ from accel.compiler.expr.metrics import Compulsory, compulsory
 from accel.compiler.expr.reference import evaluate
 from accel.compiler.expr.tensor import Placeholder, Tensor, producers
 from accel.compiler.ops.workload import Workload
-from accel.compiler.schedule import Schedule, Step, create_schedule
-from accel.compiler.steps import apply_steps
+from accel.compiler.schedule.files import rethreaded, scheduled
+from accel.compiler.schedule.records import apply_steps
+from accel.compiler.schedule.schedule import Schedule, Step, create_schedule
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.image.dram import Dram
@@ -31,7 +32,6 @@ from accel.image.image import Image
 from accel.proof.check import TokenReport, check_tokens
 from accel.run.execution import Execution, simulated
 from accel.run.result import Result
-from accel.schedules import rethreaded, scheduled
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation, simulate
@@ -527,7 +527,7 @@ def build(
         on: the machine, its configuration or the configuration's name.
         vthreads: how many virtual threads the loop bound to them is split into; what the schedule says, or
             for a workload what the model chooses, if not given.
-        steps: of a workload's schedule (:mod:`accel.schedules`), instead of the default one.
+        steps: of a workload's schedule (:mod:`accel.compiler.schedule.files`), instead of the default one.
         constants: inputs whose values are known now.
 
     Raises:

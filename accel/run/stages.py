@@ -7,7 +7,7 @@ from accel.base.errors import AccelError, nearest
 from accel.compiler.fold import fold_bias
 from accel.compiler.lower import lower
 from accel.compiler.nest import format_nest
-from accel.compiler.schedule import create_schedule
+from accel.compiler.schedule.schedule import create_schedule
 from accel.compiler.tensorize import tensorize
 from accel.compiler.threads import lower_threads
 from accel.core.isa import Instruction, Unit, format_instruction

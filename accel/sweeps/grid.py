@@ -12,10 +12,10 @@ from accel.base.arguments import check_integer
 from accel.base.errors import AccelError, SweepError, nearest
 from accel.compiler.default import Tile
 from accel.compiler.ops.workloads import make_workload, takes_tuples
+from accel.compiler.schedule.files import load_steps
 from accel.compiler.target.machine import machine
 from accel.core.config import SPECS
 from accel.core.isa import check_encodable
-from accel.schedules import load_steps
 from accel.sweeps.points import Point, Run, Source, Synthesis, Values
 
 RUN = "run."

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import AccelError, ProgramError, ProgramFault, ScheduleError
-from accel.compiler.schedule import Step
-from accel.schedules import load_steps, rethreaded, save_steps, scheduled
+from accel.compiler.schedule.files import load_steps, rethreaded, save_steps, scheduled
+from accel.compiler.schedule.schedule import Step
 from tests.expect import refused
 from tests.strategies import examples
 

@@ -13,7 +13,7 @@ from accel.compiler.expr.linear import bounds
 from accel.compiler.expr.scalar import IterVar
 from accel.compiler.lower import lower
 from accel.compiler.nest import For, Guard, Node
-from accel.compiler.schedule import Schedule, Stage
+from accel.compiler.schedule.schedule import Schedule, Stage
 from accel.compiler.target.machine import machine
 
 MACHINE = machine("tiny")

@@ -4,8 +4,8 @@ import pytest
 
 import accel
 from accel.base.errors import ScheduleError
+from accel.compiler.schedule.files import scheduled
 from accel.core.isa import Instruction, Load, Memory
-from accel.schedules import scheduled
 from accel.sim.timing.model import simulate_timing
 from tests.expect import refused
 

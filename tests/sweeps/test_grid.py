@@ -9,7 +9,7 @@ import pytest
 import accel
 from accel.base.errors import AccelError
 from accel.compiler.ops.workloads import WORKLOADS
-from accel.schedules import save_steps
+from accel.compiler.schedule.files import save_steps
 from accel.sweeps.grid import expand, points
 from accel.sweeps.points import Point, key
 from accel.sweeps.spec import make_spec

@@ -9,8 +9,8 @@ from accel.base.arguments import check_path
 from accel.base.errors import ProgramError, nearest
 from accel.base.files import write_atomically
 from accel.compiler.ops.workload import Workload
-from accel.compiler.schedule import Schedule, Step, create_schedule
-from accel.compiler.steps import apply_steps, with_threads
+from accel.compiler.schedule.records import apply_steps, with_threads
+from accel.compiler.schedule.schedule import Schedule, Step, create_schedule
 from accel.compiler.target.machine import Machine
 
 FORMAT = "accel-schedule"

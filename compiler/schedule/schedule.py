@@ -1,7 +1,7 @@
 """Schedules: how the loops of a computation are transformed, without changing what it computes.
 
 Every operator's effect is a change of the loop nest, shown in its docstring, and one entry in
-``Schedule.steps``, from which the schedule can be built again (``accel.compiler.steps``).
+``Schedule.steps``, from which the schedule can be built again (``accel.compiler.schedule.records``).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from accel.base.arguments import check_integer, plain_integer, plain_integers
 from accel.base.errors import ScheduleError, nearest
 from accel.compiler.expr.scalar import Cast, Expr, IterVar, Read, Sum, reads, rewrite, substitute
 from accel.compiler.expr.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
-from accel.compiler.groups import find_groups, grouped_weight
-from accel.compiler.identity import product_body, read_along, unit_element
+from accel.compiler.schedule.groups import find_groups, grouped_weight
+from accel.compiler.schedule.identity import product_body, read_along, unit_element
 from accel.compiler.target.intrin import Intrinsic, check_intrinsic
 from accel.compiler.target.scope import Scope, check_scope
 from accel.compiler.window import window_of

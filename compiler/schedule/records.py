@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from accel.base.errors import AccelError, ScheduleError, nearest
-from accel.compiler.schedule import Schedule, Stage, Step, thread_axis
+from accel.compiler.schedule.schedule import Schedule, Stage, Step, thread_axis
 from accel.compiler.target.intrin import Intrinsic
 from accel.compiler.target.scope import Scope
 from accel.compiler.threads import check_threads

@@ -1,0 +1,1 @@
+"""Schedules: how loops are transformed, in memory, as data and in files."""
