@@ -5,14 +5,14 @@ from accel.compiler.expr.scalar import IterVar, cast, clip
 from accel.compiler.expr.scalar import maximum as max
 from accel.compiler.expr.scalar import minimum as min
 from accel.compiler.expr.tensor import Tensor, compute, pad, placeholder, reduce_axis, sum
-from accel.compiler.interpret import interpret
-from accel.compiler.lower import lower
-from accel.compiler.nest import Nest, format_nest
+from accel.compiler.nest.interpret import interpret
+from accel.compiler.nest.lower import lower
+from accel.compiler.nest.nest import Nest, format_nest
+from accel.compiler.nest.tensorize import tensorize
 from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule, thread_axis
 from accel.compiler.target.emitters import emit_loops
 from accel.compiler.target.intrin import TensorIntrin, decl_tensor_intrin, hardware_intrin
 from accel.compiler.target.registry import AccessPtr, Emitted, Target, register_emitter
-from accel.compiler.tensorize import tensorize
 
 __all__ = [
     "AccessPtr",

@@ -11,13 +11,13 @@ from accel.base.errors import ShapeError, nearest
 from accel.compiler.dependence import insert_tokens
 from accel.compiler.emit import Emission
 from accel.compiler.expr.data import expression_to_data
-from accel.compiler.fold import fold_bias
 from accel.compiler.memory import DramMap
-from accel.compiler.nest import Identity, Nest, Widen
+from accel.compiler.nest.fold import fold_bias
+from accel.compiler.nest.nest import Identity, Nest, Widen
+from accel.compiler.nest.tensorize import tensorize
+from accel.compiler.nest.threads import lower_threads
 from accel.compiler.schedule.schedule import Schedule
 from accel.compiler.startup import held_back
-from accel.compiler.tensorize import tensorize
-from accel.compiler.threads import lower_threads
 from accel.compiler.uops import at_offset, place_uops
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.isa import Finish, check_encodable, encode
@@ -40,7 +40,7 @@ def compile_schedule(
         config: the machine.
         constants: values of inputs that are known now; they are packed into the program.
         options: how the schedule came about, to be kept in the program.
-        fold: fold reset and bias into one step where possible (:mod:`accel.compiler.fold`).
+        fold: fold reset and bias into one step where possible (:mod:`accel.compiler.nest.fold`).
 
     Raises:
         ConfigError, ScheduleError, TensorizeError: the schedule does not fit the machine.

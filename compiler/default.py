@@ -21,13 +21,13 @@ from accel.compiler.conv_schedule import ConvPlan, conv_schedule
 from accel.compiler.expr.scalar import IterVar
 from accel.compiler.memory import check_room
 from accel.compiler.model import GemmModel
+from accel.compiler.nest.threads import check_threads
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans import BoolArray, GemmPlan, GemmShape, Outer, PlanTable, ThreadAxis
 from accel.compiler.pool_default import pool_candidates
 from accel.compiler.pool_schedule import PoolPlan, pool_schedule
 from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule
 from accel.compiler.target.protocol import MachineLike
-from accel.compiler.threads import check_threads
 from accel.core.config import Config
 
 _FINALISTS = 10

@@ -18,7 +18,7 @@ from accel.compiler.expr.guards import Ranges, alike, boxes
 from accel.compiler.expr.linear import Linear, evaluate, linear, margins_of, variables
 from accel.compiler.expr.scalar import Const, Expr, IterVar
 from accel.compiler.memory import DramMap, DramTensor, block_count, place_buffers, row_major, transfer_memory
-from accel.compiler.nest import (
+from accel.compiler.nest.nest import (
     Alu,
     Buffer,
     Call,
@@ -34,7 +34,7 @@ from accel.compiler.nest import (
     format_region,
     walk_nodes,
 )
-from accel.compiler.packing import Element, buffer_elements, widths
+from accel.compiler.nest.packing import Element, buffer_elements, widths
 from accel.compiler.target.emitters import alu, dma_copy2d, fill_zero
 from accel.compiler.target.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.core.config import Config

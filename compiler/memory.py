@@ -9,8 +9,8 @@ import numpy as np
 
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.tensor import Placeholder, Tensor, producers
-from accel.compiler.nest import Buffer
-from accel.compiler.packing import Element, widths
+from accel.compiler.nest.nest import Buffer
+from accel.compiler.nest.packing import Element, widths
 from accel.core.config import PAGE_BYTES, Config
 from accel.core.faults import dram_element_bytes
 from accel.core.isa import Memory

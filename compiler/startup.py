@@ -11,7 +11,7 @@ its way.
 
 from collections.abc import Mapping, Sequence
 
-from accel.compiler.nest import Buffer
+from accel.compiler.nest.nest import Buffer
 from accel.core.isa import Instruction, Unit
 
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 
 from accel.assembly import code_lines
 from accel.base.errors import AccelError, nearest
-from accel.compiler.fold import fold_bias
-from accel.compiler.lower import lower
-from accel.compiler.nest import format_nest
+from accel.compiler.nest.fold import fold_bias
+from accel.compiler.nest.lower import lower
+from accel.compiler.nest.nest import format_nest
+from accel.compiler.nest.tensorize import tensorize
+from accel.compiler.nest.threads import lower_threads
 from accel.compiler.schedule.schedule import create_schedule
-from accel.compiler.tensorize import tensorize
-from accel.compiler.threads import lower_threads
 from accel.core.isa import Instruction, Unit, format_instruction
 from accel.core.token_rules import pops, pushes
 from accel.run.program import Program

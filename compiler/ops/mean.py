@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from accel.base.errors import ShapeError
-from accel.compiler.chain import IMMEDIATE_HIGH
 from accel.compiler.expr.scalar import INT32_MAX, INT32_MIN, Expr
+from accel.compiler.nest.chain import IMMEDIATE_HIGH
 from accel.compiler.ops.epilogue import INT8_HIGH, INT8_LOW, LARGEST_SHIFT
 
 SURE_MEAN = 93_462

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from accel.base.errors import AccelError, ScheduleError, nearest
+from accel.compiler.nest.threads import check_threads
 from accel.compiler.schedule.schedule import Schedule, Stage, Step, thread_axis
 from accel.compiler.target.intrin import Intrinsic
 from accel.compiler.target.scope import Scope
-from accel.compiler.threads import check_threads
 
 FindIntrinsic = Callable[[str], Intrinsic]
 FindScope = Callable[[str], Scope]

@@ -14,11 +14,11 @@ from accel.base.arguments import check_integer, plain_integer, plain_integers
 from accel.base.errors import ScheduleError, nearest
 from accel.compiler.expr.scalar import Cast, Expr, IterVar, Read, Sum, reads, rewrite, substitute
 from accel.compiler.expr.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
+from accel.compiler.nest.window import window_of
 from accel.compiler.schedule.groups import find_groups, grouped_weight
 from accel.compiler.schedule.identity import product_body, read_along, unit_element
 from accel.compiler.target.intrin import Intrinsic, check_intrinsic
 from accel.compiler.target.scope import Scope, check_scope
-from accel.compiler.window import window_of
 from accel.image.layout import BlockDiagonal
 
 Step = dict[str, Any]

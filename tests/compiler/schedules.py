@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.linear import bounds
 from accel.compiler.expr.scalar import IterVar
-from accel.compiler.lower import lower
-from accel.compiler.nest import For, Guard, Node
+from accel.compiler.nest.lower import lower
+from accel.compiler.nest.nest import For, Guard, Node
 from accel.compiler.schedule.schedule import Schedule, Stage
 from accel.compiler.target.machine import machine
 

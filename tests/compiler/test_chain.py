@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import accel
 from accel import te
 from accel.base.errors import TensorizeError
-from accel.compiler.chain import IMMEDIATE_HIGH, IMMEDIATE_LOW, Chain, chain_of
 from accel.compiler.expr.reference import apply
 from accel.compiler.expr.scalar import Binary, Const, Expr, Read, format_expr
+from accel.compiler.nest.chain import IMMEDIATE_HIGH, IMMEDIATE_LOW, Chain, chain_of
 from tests.compiler.oracle import expected, operated, some_inputs, wrapped
 from tests.expect import refused
 from tests.strategies import examples

@@ -13,8 +13,8 @@ import accel
 from accel import te
 from accel.base.errors import ShapeError
 from accel.compiler.expr.scalar import INT32_MAX, INT32_MIN
-from accel.compiler.fold import fold_bias, preparation_for
-from accel.compiler.nest import Alu, Nest, format_nest, walk_nodes
+from accel.compiler.nest.fold import fold_bias, preparation_for
+from accel.compiler.nest.nest import Alu, Nest, format_nest, walk_nodes
 from accel.core.isa import Loops
 from accel.image.layout import Preparation
 from accel.run.program import Program

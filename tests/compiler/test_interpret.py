@@ -8,8 +8,8 @@ import pytest
 import accel
 from accel import te
 from accel.base.errors import ShapeError
-from accel.compiler import interpret
-from accel.compiler.nest import Alu, Assign, Call, Copy, Fill, For, Guard, Nest, Node, walk_nodes
+from accel.compiler.nest import interpret
+from accel.compiler.nest.nest import Alu, Assign, Call, Copy, Fill, For, Guard, Nest, Node, walk_nodes
 from tests.compiler import gemms
 from tests.expect import refused
 

@@ -7,7 +7,7 @@ import pytest
 
 from accel import te
 from accel.base.errors import ScheduleError
-from accel.compiler.lower import Lowering
+from accel.compiler.nest.lower import Lowering
 from accel.compiler.target.machine import machine
 from accel.te import Schedule, Tensor
 from tests.compiler import gemms

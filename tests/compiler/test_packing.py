@@ -5,7 +5,7 @@ import pytest
 import accel
 from accel import te
 from accel.base.errors import TensorizeError
-from accel.compiler.packing import buffer_elements, widths
+from accel.compiler.nest.packing import buffer_elements, widths
 from accel.compiler.target.machine import machine
 from tests.compiler import gemms
 from tests.expect import refused

@@ -13,9 +13,9 @@ import accel
 from accel import te
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.scalar import Const
-from accel.compiler.nest import For, Nest, walk_nodes
+from accel.compiler.nest.nest import For, Nest, walk_nodes
+from accel.compiler.nest.threads import check_threads, lower_threads
 from accel.compiler.target.machine import machine
-from accel.compiler.threads import check_threads, lower_threads
 from accel.core.token_rules import Counter
 from accel.te import Schedule, thread_axis
 from tests.compiler import gemms

@@ -5,8 +5,8 @@ import pytest
 from accel import te
 from accel.base.errors import TensorizeError
 from accel.compiler.expr.scalar import Binary, Cast, Const, Expr, IterVar, Read, Sum, format_expr
-from accel.compiler.nest import Buffer, Range
-from accel.compiler.unify import Access, BlockLoop, Unified, check_short_blocks, map_axes, match
+from accel.compiler.nest.nest import Buffer, Range
+from accel.compiler.nest.unify import Access, BlockLoop, Unified, check_short_blocks, map_axes, match
 from tests.expect import refused
 
 W, X, Y = (te.placeholder((8, 8), name=name) for name in ("w", "x", "y"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from accel.compiler.expr.linear import Linear, bounds, linear, margin, simplify
 from accel.compiler.expr.scalar import Cast, Condition, Const, Expr, Guarded, IterVar, Read, maximum, minimum
-from accel.compiler.nest import NO_PADDING, Range
+from accel.compiler.nest.nest import NO_PADDING, Range
 
 Padding = tuple[tuple[Expr, Expr], ...]
 

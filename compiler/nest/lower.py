@@ -27,7 +27,7 @@ from accel.compiler.expr.scalar import (
     substitute,
 )
 from accel.compiler.expr.tensor import Tensor, guarded_reads
-from accel.compiler.nest import Assign, Buffer, Fill, For, Guard, Nest, Node, Range, Region, replace_vars
+from accel.compiler.nest.nest import Assign, Buffer, Fill, For, Guard, Nest, Node, Range, Region, replace_vars
 from accel.compiler.schedule.schedule import Fuse, Schedule, Split, Stage
 
 

@@ -1,7 +1,7 @@
 """Which elements tensors and buffers are made of, as the intrinsics that touch them want it."""
 
 from accel.base.errors import TensorizeError
-from accel.compiler.nest import (
+from accel.compiler.nest.nest import (
     Alu,
     Buffer,
     Call,

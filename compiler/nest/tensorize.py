@@ -12,12 +12,12 @@ from functools import partial
 from math import prod
 
 from accel.base.errors import TensorizeError
-from accel.compiler.chain import Chain, chain_of
 from accel.compiler.expr.guards import hoist
 from accel.compiler.expr.linear import at_zero, bounds, linear, margin, simplify, variables
 from accel.compiler.expr.scalar import Binary, Cast, Condition, Const, Expr, IterVar, Read, format_expr, reads
 from accel.compiler.expr.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
-from accel.compiler.lower import (
+from accel.compiler.nest.chain import Chain, chain_of
+from accel.compiler.nest.lower import (
     Lowering,
     StageNest,
     finish,
@@ -26,12 +26,12 @@ from accel.compiler.lower import (
     inner_region,
     wrap_loop,
 )
-from accel.compiler.nest import Alu, Buffer, Call, Copy, Identity, Nest, Node, Range, Region, Widen
+from accel.compiler.nest.nest import Alu, Buffer, Call, Copy, Identity, Nest, Node, Range, Region, Widen
+from accel.compiler.nest.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
+from accel.compiler.nest.window import window_of
 from accel.compiler.schedule.schedule import Schedule, Split, Stage
 from accel.compiler.target.intrin import AluIntrin, CopyIntrin, TensorIntrin
 from accel.compiler.target.registry import operand_scopes
-from accel.compiler.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
-from accel.compiler.window import window_of
 from accel.image.layout import BlockDiagonal
 
 
@@ -39,7 +39,7 @@ def tensorize(schedule: Schedule) -> Nest:
     """The nest of a schedule with its intrinsics in place.
 
     Raises:
-        ScheduleError: see :func:`accel.compiler.lower.lower`.
+        ScheduleError: see :func:`accel.compiler.nest.lower.lower`.
         TensorizeError: a block does not unify with its intrinsic, or a stage in a scratchpad is neither
             tensorized nor a copy.
     """

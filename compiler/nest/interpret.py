@@ -18,7 +18,7 @@ from accel.compiler.expr.linear import evaluate as evaluate_index
 from accel.compiler.expr.linear import variables
 from accel.compiler.expr.reference import apply, evaluate, values_at
 from accel.compiler.expr.scalar import Binary, Cast, Condition, Const, Expr, Guarded, IterVar, Read
-from accel.compiler.nest import (
+from accel.compiler.nest.nest import (
     Alu,
     Assign,
     Buffer,

@@ -22,7 +22,7 @@ from accel.base.arguments import check_integer
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.linear import bounds, simplify, variables
 from accel.compiler.expr.scalar import Binary, Const, Expr, IterVar
-from accel.compiler.nest import (
+from accel.compiler.nest.nest import (
     Alu,
     Buffer,
     Call,

@@ -22,9 +22,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import UnionType
 
-from accel.compiler.chain import IMMEDIATE_LOW
 from accel.compiler.expr.scalar import INT32_MAX, INT32_MIN
-from accel.compiler.nest import Alu, Buffer, Call, Clear, Copy, For, Guard, Nest, Node, Region, walk_nodes
+from accel.compiler.nest.chain import IMMEDIATE_LOW
+from accel.compiler.nest.nest import (
+    Alu,
+    Buffer,
+    Call,
+    Clear,
+    Copy,
+    For,
+    Guard,
+    Nest,
+    Node,
+    Region,
+    walk_nodes,
+)
 from accel.image.layout import Preparation
 
 _BYTE = 256
