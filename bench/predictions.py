@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import accel
-from accel.compiler.build import compile_schedule
 from accel.compiler.candidate import Candidate
+from accel.compiler.codegen.build import compile_schedule
 from accel.compiler.default import candidates, gemm_schedule
 from accel.compiler.model import GemmPlan
 from accel.sim.timing.model import simulate_timing

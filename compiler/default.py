@@ -16,10 +16,10 @@ from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError
 from accel.compiler.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
 from accel.compiler.candidate import Candidate, too_many_threads
+from accel.compiler.codegen.memory import check_room
 from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_schedule import ConvPlan, conv_schedule
 from accel.compiler.expr.scalar import IterVar
-from accel.compiler.memory import check_room
 from accel.compiler.model import GemmModel
 from accel.compiler.nest.threads import check_threads
 from accel.compiler.ops.workload import Workload

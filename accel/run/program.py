@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_array, check_integer, check_mapping, check_path
 from accel.base.errors import AccelError, ProgramError, ScheduleError, ShapeError, nearest
-from accel.compiler.build import compile_schedule
+from accel.compiler.codegen.build import compile_schedule
 from accel.compiler.default import default_schedule
 from accel.compiler.expr.data import expression_from_data
 from accel.compiler.expr.inputs import random_inputs

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from accel.compiler.emit import Emission
+from accel.compiler.codegen.emit import Emission
+from accel.compiler.codegen.uops import at_offset, place_uops
 from accel.compiler.target.registry import Emitted
-from accel.compiler.uops import at_offset, place_uops
 from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Instruction, Loops
 from accel.image.dram import Dram

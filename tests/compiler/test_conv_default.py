@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ScheduleError
-from accel.compiler.build import compile_schedule
+from accel.compiler.codegen.build import compile_schedule
 from accel.compiler.conv_default import conv_candidates
 from accel.compiler.conv_model import ConvModel, conv_shape, part_sizes
 from accel.compiler.conv_plans import ConvTable, Sizes, fitting

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ScheduleError
-from accel.compiler.build import compile_schedule
+from accel.compiler.codegen.build import compile_schedule
 from accel.compiler.default import candidates, default_schedule, gemm_schedule, shape_of
 from accel.compiler.model import GemmModel
 from accel.compiler.plans import GemmPlan, PlanTable

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ScheduleError, TensorizeError
-from accel.compiler.dependence import insert_tokens
+from accel.compiler.codegen.dependence import insert_tokens
 from accel.compiler.schedule.records import apply_steps
 from accel.core.config import NAMED
 from accel.core.faults import Cause

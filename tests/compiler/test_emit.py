@@ -8,8 +8,8 @@ import pytest
 import accel
 from accel import te
 from accel.base.errors import TensorizeError
+from accel.compiler.codegen.emit import Emission
 from accel.compiler.default import default_schedule, gemm_schedule
-from accel.compiler.emit import Emission
 from accel.compiler.plans import GemmPlan
 from accel.compiler.target.machine import Machine, machine
 from accel.core.isa import Gemm, Load, Store

@@ -7,7 +7,7 @@ import pytest
 import accel
 from accel import te
 from accel.base.errors import ScheduleError
-from accel.compiler.memory import DramMap, block_count, place_buffers, transfer_memory
+from accel.compiler.codegen.memory import DramMap, block_count, place_buffers, transfer_memory
 from accel.compiler.nest.nest import Buffer
 from accel.compiler.target.machine import machine
 from accel.core.config import NAMED

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.base.errors import ScheduleError
+from accel.compiler.codegen.uops import at_offset, place_uops
 from accel.compiler.target.registry import Emitted
-from accel.compiler.uops import at_offset, place_uops
 from accel.core.config import NAMED
 from accel.core.isa import Gemm, Load, Loops, Memory, decode_uops
 from tests.expect import refused

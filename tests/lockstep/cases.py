@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-from accel.compiler.dependence import insert_tokens
+from accel.compiler.codegen.dependence import insert_tokens
 from accel.core.config import RUN_FIELDS, Config
 from accel.core.isa import Finish, Instruction, Load, Memory, Store, encode, format_instruction
 from accel.image.scenario import Contents, Start

@@ -8,17 +8,17 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_array, check_mapping
 from accel.base.errors import ShapeError, nearest
-from accel.compiler.dependence import insert_tokens
-from accel.compiler.emit import Emission
+from accel.compiler.codegen.dependence import insert_tokens
+from accel.compiler.codegen.emit import Emission
+from accel.compiler.codegen.memory import DramMap
+from accel.compiler.codegen.startup import held_back
+from accel.compiler.codegen.uops import at_offset, place_uops
 from accel.compiler.expr.data import expression_to_data
-from accel.compiler.memory import DramMap
 from accel.compiler.nest.fold import fold_bias
 from accel.compiler.nest.nest import Identity, Nest, Widen
 from accel.compiler.nest.tensorize import tensorize
 from accel.compiler.nest.threads import lower_threads
 from accel.compiler.schedule.schedule import Schedule
-from accel.compiler.startup import held_back
-from accel.compiler.uops import at_offset, place_uops
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.isa import Finish, check_encodable, encode
 from accel.image.image import Image, ImageTensor, Region, Role, array_bytes

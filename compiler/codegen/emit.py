@@ -14,10 +14,17 @@ from typing import NamedTuple
 import numpy as np
 
 from accel.base.errors import TensorizeError
+from accel.compiler.codegen.memory import (
+    DramMap,
+    DramTensor,
+    block_count,
+    place_buffers,
+    row_major,
+    transfer_memory,
+)
 from accel.compiler.expr.guards import Ranges, alike, boxes
 from accel.compiler.expr.linear import Linear, evaluate, linear, margins_of, variables
 from accel.compiler.expr.scalar import Const, Expr, IterVar
-from accel.compiler.memory import DramMap, DramTensor, block_count, place_buffers, row_major, transfer_memory
 from accel.compiler.nest.nest import (
     Alu,
     Buffer,

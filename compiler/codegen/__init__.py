@@ -1,0 +1,1 @@
+"""From a tensorized nest to a program: instructions, tokens, addresses."""
