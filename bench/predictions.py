@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import accel
-from accel.compiler.candidate import Candidate
 from accel.compiler.codegen.build import compile_schedule
-from accel.compiler.default import candidates, gemm_schedule
-from accel.compiler.model import GemmPlan
+from accel.compiler.plans.candidate import Candidate
+from accel.compiler.plans.default import candidates, gemm_schedule
+from accel.compiler.plans.model import GemmPlan
 from accel.sim.timing.model import simulate_timing
 
 PRODUCTS: list[tuple[int, int, int, dict[str, Any]]] = [

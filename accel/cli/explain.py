@@ -5,10 +5,10 @@ from typing import Any
 
 from rich.table import Table
 
-from accel.compiler.candidate import Candidate
-from accel.compiler.conv_schedule import ConvPlan
-from accel.compiler.plans import GemmPlan
-from accel.compiler.pool_schedule import PoolPlan
+from accel.compiler.plans.candidate import Candidate
+from accel.compiler.plans.conv_schedule import ConvPlan
+from accel.compiler.plans.gemm_plans import GemmPlan
+from accel.compiler.plans.pool_schedule import PoolPlan
 from accel.core.config import Config
 
 _SHOWN = 10

@@ -15,13 +15,13 @@ import numpy.typing as npt
 from accel.base.arguments import check_array, check_integer, check_mapping, check_path
 from accel.base.errors import AccelError, ProgramError, ScheduleError, ShapeError, nearest
 from accel.compiler.codegen.build import compile_schedule
-from accel.compiler.default import default_schedule
 from accel.compiler.expr.data import expression_from_data
 from accel.compiler.expr.inputs import random_inputs
 from accel.compiler.expr.metrics import Compulsory, compulsory
 from accel.compiler.expr.reference import evaluate
 from accel.compiler.expr.tensor import Placeholder, Tensor, producers
 from accel.compiler.ops.workload import Workload
+from accel.compiler.plans.default import default_schedule
 from accel.compiler.schedule.files import rethreaded, scheduled
 from accel.compiler.schedule.records import apply_steps
 from accel.compiler.schedule.schedule import Schedule, Step, create_schedule

@@ -10,8 +10,8 @@ from typing import Any
 
 from accel.base.arguments import check_integer
 from accel.base.errors import AccelError, SweepError, nearest
-from accel.compiler.default import Tile
 from accel.compiler.ops.workloads import make_workload, takes_tuples
+from accel.compiler.plans.default import Tile
 from accel.compiler.schedule.files import load_steps
 from accel.compiler.target.machine import machine
 from accel.core.config import SPECS

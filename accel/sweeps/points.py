@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from accel.base.version import __version__
-from accel.compiler.default import Tile
+from accel.compiler.plans.default import Tile
 from accel.core.config import Config
 
 Values = tuple[tuple[str, Any], ...]

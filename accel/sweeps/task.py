@@ -5,9 +5,9 @@ from functools import lru_cache
 from typing import Any
 
 from accel.base.errors import AccelError, ProgramFault
-from accel.compiler.default import default_schedule
 from accel.compiler.expr.metrics import Compulsory
 from accel.compiler.ops.workloads import make_workload
+from accel.compiler.plans.default import default_schedule
 from accel.compiler.target.machine import Machine
 from accel.run.program import Program, build
 from accel.run.result import Result, error_dict

@@ -10,7 +10,7 @@ import pytest
 import accel as package
 from accel.base.errors import MachineError
 from accel.cli import compile as command
-from accel.compiler.default import candidates
+from accel.compiler.plans.default import candidates
 from accel.core.faults import Cause
 from accel.run.program import Program
 from accel.run.stages import stage_text

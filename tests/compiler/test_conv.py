@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 import accel
 from accel import te
 from accel.base.errors import ScheduleError, ShapeError
-from accel.compiler.conv_model import conv_shape
-from accel.compiler.conv_plans import fitting
 from accel.compiler.expr.data import expression_from_data, expression_to_data
 from accel.compiler.ops.conv import conv2d
+from accel.compiler.plans.conv_model import conv_shape
+from accel.compiler.plans.conv_plans import fitting
 from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 from accel.core.isa import Load, Memory

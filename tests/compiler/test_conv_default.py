@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 import accel
 from accel.base.errors import ScheduleError
 from accel.compiler.codegen.build import compile_schedule
-from accel.compiler.conv_default import conv_candidates
-from accel.compiler.conv_model import ConvModel, conv_shape, part_sizes
-from accel.compiler.conv_plans import ConvTable, Sizes, fitting
-from accel.compiler.conv_schedule import conv_schedule
+from accel.compiler.plans.conv_default import conv_candidates
+from accel.compiler.plans.conv_model import ConvModel, conv_shape, part_sizes
+from accel.compiler.plans.conv_plans import ConvTable, Sizes, fitting
+from accel.compiler.plans.conv_schedule import conv_schedule
 from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Load, Loops, Memory, decode
 from accel.sim.timing.model import simulate_timing

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ScheduleError, ShapeError
-from accel.compiler.conv_default import conv_candidates
-from accel.compiler.conv_model import conv_shape
-from accel.compiler.conv_plans import fitting
+from accel.compiler.plans.conv_default import conv_candidates
+from accel.compiler.plans.conv_model import conv_shape
+from accel.compiler.plans.conv_plans import fitting
 from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Loops
 from tests.compiler.convs import any_inputs, expected, transposed

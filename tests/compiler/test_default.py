@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import accel
 from accel.base.errors import ScheduleError
 from accel.compiler.codegen.build import compile_schedule
-from accel.compiler.default import candidates, default_schedule, gemm_schedule, shape_of
-from accel.compiler.model import GemmModel
-from accel.compiler.plans import GemmPlan, PlanTable
+from accel.compiler.plans.default import candidates, default_schedule, gemm_schedule, shape_of
+from accel.compiler.plans.gemm_plans import GemmPlan, PlanTable
+from accel.compiler.plans.model import GemmModel
 from accel.core.access import AccessSets
 from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Memory, Store, encode

@@ -9,8 +9,8 @@ import accel
 from accel import te
 from accel.base.errors import TensorizeError
 from accel.compiler.codegen.emit import Emission
-from accel.compiler.default import default_schedule, gemm_schedule
-from accel.compiler.plans import GemmPlan
+from accel.compiler.plans.default import default_schedule, gemm_schedule
+from accel.compiler.plans.gemm_plans import GemmPlan
 from accel.compiler.target.machine import Machine, machine
 from accel.core.isa import Gemm, Load, Store
 from accel.te import Schedule

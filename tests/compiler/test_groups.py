@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import accel
 from accel import te
 from accel.base.errors import ProgramError, ScheduleError, ShapeError, TensorizeError
-from accel.compiler.conv_default import conv_candidates
-from accel.compiler.conv_model import conv_shape
+from accel.compiler.plans.conv_default import conv_candidates
+from accel.compiler.plans.conv_model import conv_shape
 from accel.compiler.schedule.groups import groups_to_merge
 from accel.core.isa import Load, Memory
 from accel.image.layout import BlockDiagonal

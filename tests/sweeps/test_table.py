@@ -9,7 +9,7 @@ import pytest
 
 import accel
 from accel.base.errors import MismatchError, SweepError
-from accel.compiler.default import default_schedule
+from accel.compiler.plans.default import default_schedule
 from accel.core.isa import Gemm
 from accel.sweeps import Table
 from accel.sweeps import task as measure

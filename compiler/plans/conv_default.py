@@ -6,11 +6,11 @@ from functools import partial
 
 import numpy as np
 
-from accel.compiler.candidate import Candidate, unfit
-from accel.compiler.conv_model import ConvModel, conv_shape, part_sizes
-from accel.compiler.conv_plans import THREAD_AXES, ConvTable, Sizes, fitting
-from accel.compiler.conv_schedule import ConvPlan
 from accel.compiler.ops.workload import Workload
+from accel.compiler.plans.candidate import Candidate, unfit
+from accel.compiler.plans.conv_model import ConvModel, conv_shape, part_sizes
+from accel.compiler.plans.conv_plans import THREAD_AXES, ConvTable, Sizes, fitting
+from accel.compiler.plans.conv_schedule import ConvPlan
 from accel.core.config import Config
 
 _FINALISTS = 4

@@ -13,11 +13,11 @@ epilogue, copy out
 from dataclasses import dataclass
 from typing import Literal
 
-from accel.compiler.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
 from accel.compiler.expr.scalar import IterVar, reads
 from accel.compiler.expr.tensor import Tensor
 from accel.compiler.nest.window import window_of
 from accel.compiler.ops.workload import Workload
+from accel.compiler.plans.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
 from accel.compiler.schedule.groups import groups_to_merge
 from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule
 from accel.compiler.target.protocol import MachineLike

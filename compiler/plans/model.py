@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from accel.compiler.expr.metrics import bound_by
-from accel.compiler.plans import BoolArray, FloatArray, GemmPlan, GemmShape, IntArray, PlanTable
+from accel.compiler.plans.gemm_plans import BoolArray, FloatArray, GemmPlan, GemmShape, IntArray, PlanTable
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, UOP_BYTES, Config
 from accel.core.timing_rules import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
 

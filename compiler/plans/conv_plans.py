@@ -7,9 +7,9 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from accel.compiler.conv_model import ConvShape, part_sizes
-from accel.compiler.conv_schedule import ConvPlan, Outer, ThreadAxis
-from accel.compiler.plans import BoolArray, FloatArray, IntArray
+from accel.compiler.plans.conv_model import ConvShape, part_sizes
+from accel.compiler.plans.conv_schedule import ConvPlan, Outer, ThreadAxis
+from accel.compiler.plans.gemm_plans import BoolArray, FloatArray, IntArray
 from accel.core.config import Config
 from accel.core.timing_rules import compute_depth
 
@@ -18,7 +18,7 @@ OUTERS = get_args(Outer)
 
 
 class ConvTable(NamedTuple):
-    """One array per attribute of :class:`~accel.compiler.conv_schedule.ConvPlan`; choices by number."""
+    """One array per attribute of :class:`~accel.compiler.plans.conv_schedule.ConvPlan`; choices by number."""
 
     channels: IntArray
     rows: IntArray

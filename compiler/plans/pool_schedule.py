@@ -10,8 +10,8 @@ maxima of those, copy out
 from dataclasses import dataclass
 from typing import Literal
 
-from accel.compiler.blocking import bind_threads, tensorize_elements
 from accel.compiler.ops.workload import Workload
+from accel.compiler.plans.blocking import bind_threads, tensorize_elements
 from accel.compiler.schedule.schedule import Schedule, create_schedule
 from accel.compiler.target.protocol import MachineLike
 

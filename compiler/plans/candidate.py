@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from accel.base.errors import ScheduleError
-from accel.compiler.conv_schedule import ConvPlan
-from accel.compiler.model import Prediction
-from accel.compiler.plans import GemmPlan
-from accel.compiler.pool_schedule import PoolPlan
+from accel.compiler.plans.conv_schedule import ConvPlan
+from accel.compiler.plans.gemm_plans import GemmPlan
+from accel.compiler.plans.model import Prediction
+from accel.compiler.plans.pool_schedule import PoolPlan
 from accel.core.config import Config
 
 PlanT = TypeVar("PlanT", GemmPlan, ConvPlan, PoolPlan)

@@ -14,18 +14,18 @@ import numpy as np
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError
-from accel.compiler.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
-from accel.compiler.candidate import Candidate, too_many_threads
 from accel.compiler.codegen.memory import check_room
-from accel.compiler.conv_default import conv_candidates
-from accel.compiler.conv_schedule import ConvPlan, conv_schedule
 from accel.compiler.expr.scalar import IterVar
-from accel.compiler.model import GemmModel
 from accel.compiler.nest.threads import check_threads
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans import BoolArray, GemmPlan, GemmShape, Outer, PlanTable, ThreadAxis
-from accel.compiler.pool_default import pool_candidates
-from accel.compiler.pool_schedule import PoolPlan, pool_schedule
+from accel.compiler.plans.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
+from accel.compiler.plans.candidate import Candidate, too_many_threads
+from accel.compiler.plans.conv_default import conv_candidates
+from accel.compiler.plans.conv_schedule import ConvPlan, conv_schedule
+from accel.compiler.plans.gemm_plans import BoolArray, GemmPlan, GemmShape, Outer, PlanTable, ThreadAxis
+from accel.compiler.plans.model import GemmModel
+from accel.compiler.plans.pool_default import pool_candidates
+from accel.compiler.plans.pool_schedule import PoolPlan, pool_schedule
 from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule
 from accel.compiler.target.protocol import MachineLike
 from accel.core.config import Config

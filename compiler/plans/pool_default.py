@@ -10,13 +10,13 @@ from functools import partial
 from itertools import product
 from typing import NamedTuple, get_args
 
-from accel.compiler.candidate import Candidate, unfit
-from accel.compiler.conv_model import Moved, moved, part_sizes
-from accel.compiler.model import Prediction
 from accel.compiler.ops.pool import Taps
 from accel.compiler.ops.sliding import Sliding
 from accel.compiler.ops.workload import Workload
-from accel.compiler.pool_schedule import PoolPlan, PoolThreadAxis
+from accel.compiler.plans.candidate import Candidate, unfit
+from accel.compiler.plans.conv_model import Moved, moved, part_sizes
+from accel.compiler.plans.model import Prediction
+from accel.compiler.plans.pool_schedule import PoolPlan, PoolThreadAxis
 from accel.core.config import Config
 from accel.core.timing_rules import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
 
