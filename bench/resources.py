@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from accel.core.config import NAMED, Config, load_config
-from accel.hw.cells import synthesize
+from accel.hw.export.cells import synthesize
 
 COLUMNS = {
     "LUT4": "lut4",

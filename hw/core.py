@@ -15,17 +15,17 @@ from accel.core.config import DRAM_ADDRESS_BITS, UOP_BYTES, Config
 from accel.core.faults import Cause
 from accel.core.isa import Instruction, Unit
 from accel.core.token_rules import WORKERS, Counter, queue_depth
-from accel.hw.checks import CAUSE_BITS
-from accel.hw.compute import Compute
-from accel.hw.control import Control, subordinate_ports
-from accel.hw.fetch import Fetch
-from accel.hw.layouts import INDEX_BITS, EntryLayout, bits_for_depth, log2, minimum, view
-from accel.hw.load import Load
-from accel.hw.names import STATES, Names
-from accel.hw.port import READERS, ReadPort
-from accel.hw.queue import Queue
-from accel.hw.store import Store
-from accel.hw.tokens import TokenCounters
+from accel.hw.bus.control import Control, subordinate_ports
+from accel.hw.bus.port import READERS, ReadPort
+from accel.hw.datapath.checks import CAUSE_BITS
+from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, bits_for_depth, log2, minimum, view
+from accel.hw.datapath.names import STATES, Names
+from accel.hw.datapath.queue import Queue
+from accel.hw.units.compute import Compute
+from accel.hw.units.fetch import Fetch
+from accel.hw.units.load import Load
+from accel.hw.units.store import Store
+from accel.hw.units.tokens import TokenCounters
 
 COUNTER_BITS = 48
 """Of the hardware's own counters of cycles and bytes."""
@@ -134,7 +134,7 @@ class Core(wiring.Component):
     """The synthesizable top: AXI4 manager ``m_axi_*``, AXI4-Lite subordinate ``s_axi_*``, ``irq``.
 
     One clock and one synchronous active-high reset. ``observed`` adds the ports of
-    :func:`observation_ports`; ``named`` adds :class:`~accel.hw.names.Names`. Both are for simulation only.
+    :func:`observation_ports`; ``named`` adds :class:`~accel.hw.datapath.names.Names`. Both are for simulation only.
     """
 
     def __init__(self, config: Config, *, observed: bool = False, named: bool = False) -> None:

@@ -45,7 +45,7 @@ def verilog(config: str, settings: tuple[str, ...], output: Path, memories: str,
       accel verilog --config ecp5 -o accel.v
       accel verilog --config vta --set bus_bits=128 --memories blackbox -o accel.v
     """
-    from accel.hw.verilog import core_verilog  # noqa: PLC0415  # Amaranth takes a while to import
+    from accel.hw.export.verilog import core_verilog  # noqa: PLC0415  # Amaranth takes a while to import
 
     check_targets({"-o": output}, config_file(config))
     machine = load_config(config).override(parse_settings(settings))

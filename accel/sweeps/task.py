@@ -33,7 +33,7 @@ _KEPT = (
 def measure(task: Task) -> Figures:
     """What a task gives: columns by name. A program that is refused or at fault gives the error instead."""
     if isinstance(task, Synthesis):
-        from accel.hw.cells import synthesize  # noqa: PLC0415 - amaranth is not for every sweep
+        from accel.hw.export.cells import synthesize  # noqa: PLC0415 - amaranth is not for every sweep
 
         return {f"cells_{name}": count for name, count in synthesize(task.config).items()}
     try:

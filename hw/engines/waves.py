@@ -53,8 +53,8 @@ def save_path(wave: Path) -> Path:
 
 def groups(config: Config) -> Iterator[tuple[str, list[tuple[str, int, str]]]]:
     """Groups of signals: name below the simulation top, width in bits, and how to show it."""
+    from accel.hw.datapath.names import named_signals  # noqa: PLC0415
     from accel.hw.engines.shim import ports  # noqa: PLC0415  # brings Amaranth
-    from accel.hw.names import named_signals  # noqa: PLC0415
 
     widths = {name: width for name, (_, width) in ports(config).items()}
 

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.hw.control import subordinate_ports
+from accel.hw.bus.control import subordinate_ports
 from accel.hw.core import Core, manager_ports
 
 

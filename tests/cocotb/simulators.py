@@ -20,7 +20,7 @@ from cocotb_tools.runner import VerilatorControlFile, get_runner
 from accel.core.config import Config
 from accel.hw.core import Core
 from accel.hw.engines.build import source_files
-from accel.hw.verilog import verilog_text
+from accel.hw.export.verilog import verilog_text
 from tests.cocotb import CONFIG_VARIABLE, flipped
 
 TOOLS = {"icarus": "iverilog", "verilator": "verilator"}

@@ -8,8 +8,8 @@ import pytest
 
 from accel.core.config import NAMED
 from accel.core.isa import AluOp
-from accel.hw.alu import Alu
-from accel.hw.gemm import GemmCore, spread
+from accel.hw.datapath.alu import Alu
+from accel.hw.datapath.gemm import GemmCore, spread
 from accel.sim.functional.alu import OPERATIONS
 from tests.hw.bench import as_array, as_integer, run
 from tests.reference import operate

@@ -10,7 +10,7 @@ from amaranth.sim import Simulator, SimulatorContext
 
 from accel.core.config import NAMED
 from accel.core.registers import REGISTERS, Access, constants, joined, word_addresses, word_writes
-from accel.hw.control import OKAY, SLVERR, Control
+from accel.hw.bus.control import OKAY, SLVERR, Control
 
 TINY = NAMED["tiny"]
 START = REGISTERS["control"].bit("start")

@@ -11,7 +11,7 @@ from accel.core.config import NAMED
 from accel.core.faults import Cause
 from accel.core.isa import Finish, Unit, encode
 from accel.core.timing_rules import Burst, fetch_bursts
-from accel.hw.fetch import Fetch
+from accel.hw.units.fetch import Fetch
 from tests.hw.bench import run
 from tests.strategies import any_instruction
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accel.core.config import NAMED
-from accel.hw.port import READERS, ReadPort
+from accel.hw.bus.port import READERS, ReadPort
 from tests.hw.bench import run
 
 

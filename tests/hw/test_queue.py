@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accel.hw.queue import BypassQueue, Queue
+from accel.hw.datapath.queue import BypassQueue, Queue
 from tests.hw.bench import run
 
 

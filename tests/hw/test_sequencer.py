@@ -6,7 +6,7 @@ from typing import Any
 
 from accel.core.config import NAMED
 from accel.core.isa import Alu, AluOp, Gemm, encode
-from accel.hw.sequencer import Sequencer
+from accel.hw.datapath.sequencer import Sequencer
 from tests.hw.bench import run
 
 CONFIG = NAMED["tiny"]

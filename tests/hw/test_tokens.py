@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accel.core.config import NAMED
-from accel.hw.tokens import TokenCounters
+from accel.hw.units.tokens import TokenCounters
 from tests.hw.bench import run
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import accel
-from accel.hw.verilog import MEMORY, TOP, core_verilog
+from accel.hw.export.verilog import MEMORY, TOP, core_verilog
 from tests.tools import needs
 
 MODEL = Path(__file__).parents[2] / "docs" / "simulation" / "accel_memory.v"

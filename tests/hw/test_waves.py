@@ -15,10 +15,10 @@ import pywellen
 from accel.base.errors import HardwareError, ProgramError
 from accel.core.isa import Unit
 from accel.core.token_rules import WORKERS
+from accel.hw.datapath.names import NOTHING, STATES
 from accel.hw.engines.choose import WAVES
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.waves import ROOTS, is_whole, save_path, write_save_file
-from accel.hw.names import NOTHING, STATES
 from accel.run.result import Result
 from tests.programs import TINY, gemm_program
 from tests.tools import needs

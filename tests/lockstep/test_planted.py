@@ -18,7 +18,7 @@ from accel.core.isa import Instruction, Store, Unit, class_slots
 from accel.core.token_rules import Counter, pushes
 from accel.hw import core
 from accel.hw.engines.pysim import PysimEngine
-from accel.hw.flight import RetireLayout
+from accel.hw.units.flight import RetireLayout
 from accel.run.lockstep import Difference, lockstep
 from accel.run.program import Program
 

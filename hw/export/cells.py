@@ -9,7 +9,7 @@ from pathlib import Path
 from accel.base.errors import EngineError
 from accel.core.config import Config
 from accel.hw.core import Core
-from accel.hw.hdl import rtlil_text
+from accel.hw.export.hdl import rtlil_text
 
 CELLS = {
     "lut4": ("LUT4",),

@@ -9,11 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.isa import Load
-from accel.hw.flight import Flight, RetireLayout
-from accel.hw.layouts import INDEX_BITS, EntryLayout, view
-from accel.hw.pads import PadsLayout, PadWalker
-from accel.hw.queue import BypassQueue
-from accel.hw.transfer import (
+from accel.hw.bus.transfer import (
     BeatLayout,
     BeatWalker,
     BurstWalker,
@@ -23,6 +19,10 @@ from accel.hw.transfer import (
     kind_number,
     sram_bits,
 )
+from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
+from accel.hw.datapath.pads import PadsLayout, PadWalker
+from accel.hw.datapath.queue import BypassQueue
+from accel.hw.units.flight import Flight, RetireLayout
 
 
 class RequestLayout(data.StructLayout):

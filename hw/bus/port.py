@@ -8,9 +8,9 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.isa import Unit
-from accel.hw.layouts import INDEX_BITS
-from accel.hw.loader import RequestLayout
-from accel.hw.queue import Queue
+from accel.hw.datapath.layouts import INDEX_BITS
+from accel.hw.datapath.queue import Queue
+from accel.hw.units.loader import RequestLayout
 
 READERS = (Unit.COMPUTE, Unit.LOAD, Unit.FETCH)
 """Who reads, the first goes before the others."""

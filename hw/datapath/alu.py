@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.isa import AluOp
-from accel.hw.gemm import ACC_BITS
+from accel.hw.datapath.gemm import ACC_BITS
 
 
 class Alu(wiring.Component):

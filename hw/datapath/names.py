@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In
 from accel.core.config import Config
 from accel.core.isa import CLASSES, Alu, AluOp, Instruction, Load, Memory, Opcode, Store, Transfer, Unit
 from accel.core.token_rules import WORKERS
-from accel.hw.layouts import view
+from accel.hw.datapath.layouts import view
 
 STATES = ("idle", "busy", "memory", "token")
 """Where a unit's cycle goes, as its counters have it."""

@@ -7,8 +7,8 @@ from amaranth.lib.memory import Memory
 
 from accel.core.config import Config
 from accel.hw.core import Core
-from accel.hw.hdl import rtlil_text, yosys
-from accel.hw.layouts import bits_for_depth
+from accel.hw.datapath.layouts import bits_for_depth
+from accel.hw.export.hdl import rtlil_text, yosys
 
 TOP = "accel"
 """Name of the exported core."""

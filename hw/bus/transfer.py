@@ -15,7 +15,7 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
 from accel.core.faults import dram_element_bytes, scratchpad_depth
 from accel.core.isa import Memory
-from accel.hw.layouts import log2, minimum
+from accel.hw.datapath.layouts import log2, minimum
 
 SIZE_BITS = 16
 

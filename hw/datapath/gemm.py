@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.hw.layouts import log2
+from accel.hw.datapath.layouts import log2
 
 ACC_BITS = 32
 

@@ -16,16 +16,23 @@ from accel.core.config import DRAM_ADDRESS_BITS, UOP_BYTES, Config
 from accel.core.faults import Cause
 from accel.core.isa import Alu, Instruction, Load, Memory, Opcode
 from accel.core.timing_rules import compute_depth
-from accel.hw.alu import Alu as AluLanes
-from accel.hw.checks import CAUSE_BITS, first_fault, loops_faults, loops_run, neighbour_fault, transfer_faults
-from accel.hw.flight import RetireLayout
-from accel.hw.gemm import ACC_BITS, GemmCore
-from accel.hw.layouts import INDEX_BITS, EntryLayout, uop_view, view
-from accel.hw.loader import Loader, RequestLayout
-from accel.hw.queue import Queue
-from accel.hw.scratchpads import Accumulators, Scratchpad
-from accel.hw.sequencer import OperationLayout, Sequencer
-from accel.hw.transfer import BeatLayout, kind_of, sram_bits
+from accel.hw.bus.transfer import BeatLayout, kind_of, sram_bits
+from accel.hw.datapath.alu import Alu as AluLanes
+from accel.hw.datapath.checks import (
+    CAUSE_BITS,
+    first_fault,
+    loops_faults,
+    loops_run,
+    neighbour_fault,
+    transfer_faults,
+)
+from accel.hw.datapath.gemm import ACC_BITS, GemmCore
+from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, uop_view, view
+from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.scratchpads import Accumulators, Scratchpad
+from accel.hw.datapath.sequencer import OperationLayout, Sequencer
+from accel.hw.units.flight import RetireLayout
+from accel.hw.units.loader import Loader, RequestLayout
 
 KINDS = (Memory.UOP, Memory.ACC, Memory.ACC_8BIT)
 """What LOADs of the compute unit fill."""

@@ -1,0 +1,1 @@
+"""The ports: reads and writes in bursts, and the control registers."""

@@ -1,0 +1,1 @@
+"""What units are made of: instruction words, queues, loops, arithmetic, scratchpads."""
