@@ -134,7 +134,8 @@ class Core(wiring.Component):
     """The synthesizable top: AXI4 manager ``m_axi_*``, AXI4-Lite subordinate ``s_axi_*``, ``irq``.
 
     One clock and one synchronous active-high reset. ``observed`` adds the ports of
-    :func:`observation_ports`; ``named`` adds :class:`~accel.hw.datapath.names.Names`. Both are for simulation only.
+    :func:`observation_ports`; ``named`` adds :class:`~accel.hw.datapath.names.Names`. Both are for simulation
+    only.
     """
 
     def __init__(self, config: Config, *, observed: bool = False, named: bool = False) -> None:

@@ -47,8 +47,8 @@ def measure(task: Task) -> Row:
     """The figures of a layer.
 
     ``modes`` holds cycles, utilization and mismatches of each mode, ``serial``, ``v1`` and ``chosen``; all
-    else is that of the chosen schedule, with the keys of :meth:`~accel.run.result.Result.to_dict`. Of a program
-    that is at fault, or wrong in any mode, ``error`` says so.
+    else is that of the chosen schedule, with the keys of :meth:`~accel.run.result.Result.to_dict`. Of a
+    program that is at fault, or wrong in any mode, ``error`` says so.
 
     Raises:
         AccelError: the layer does not fit the machine.

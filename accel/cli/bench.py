@@ -7,8 +7,7 @@ import click
 from rich.table import Table
 
 from accel.base.files import check_targets, write_atomically
-from accel.benchmarks import NETWORKS, Row, Task, report
-from accel.benchmarks import layers as measure
+from accel.benchmarks import NETWORKS, Row, Task, measure, report
 from accel.benchmarks.page import page
 from accel.benchmarks.table import COLUMNS, lines
 from accel.cli.common import (

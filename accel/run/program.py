@@ -352,7 +352,8 @@ class Program(Image):
         """Run the program on memories that are there already.
 
         Args:
-            dram: with instructions and data in it, as from :meth:`~accel.image.image.Image.dram`; it is changed.
+            dram: with instructions and data in it, as from :meth:`~accel.image.image.Image.dram`; it is
+                changed.
             pads: the scratchpads, which are changed; first they get what ``start`` says.
             backend: one of :data:`BACKENDS`.
             hardware: of the backend ``rtl``, the machine, after a reset; built if not given.

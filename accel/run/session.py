@@ -223,7 +223,8 @@ class Session:
         Args:
             program: compiled for a machine of this geometry; it runs with the session's timing.
             inputs: tensors of this session, or arrays, by name; those not given are random.
-            check: compare with :meth:`~accel.run.program.Program.reference`; what that unpacks is not counted.
+            check: compare with :meth:`~accel.run.program.Program.reference`; what that unpacks is not
+                counted.
             max_cycles, max_uops: limits.
             progress: of the hardware, called now and then with the cycle.
 

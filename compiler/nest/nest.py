@@ -1,6 +1,7 @@
 """Loop nests: what a schedule means, and what the passes of the compiler transform.
 
-A nest can be printed (:func:`format_nest`) and executed (:mod:`accel.compiler.nest.interpret`) at every stage.
+A nest can be printed (:func:`format_nest`) and executed (:mod:`accel.compiler.nest.interpret`) at every
+stage.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What compiling needs to know of a machine; the public one is :class:`accel.compiler.target.machine.Machine`."""
+"""What compiling needs of a machine; the public one is :class:`accel.compiler.target.machine.Machine`."""
 
 from typing import Protocol
 

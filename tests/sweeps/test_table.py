@@ -12,7 +12,7 @@ from accel.base.errors import MismatchError, SweepError
 from accel.compiler.plans.default import default_schedule
 from accel.core.isa import Gemm
 from accel.sweeps import Table
-from accel.sweeps import task as measure
+from accel.sweeps import task
 from accel.sweeps.grid import points
 
 MACHINE = accel.machine("gemm8x8")
@@ -94,7 +94,7 @@ def test_a_program_at_fault_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(accel.Program, "run", wrong)
     (point,) = points([{"name": "gemm", "M": 8, "N": 8, "K": 8}], [{}])
-    figures = measure.measure(point.run)
+    figures = task.measure(point.run)
     assert figures == {"error": "mismatch", "message": "3 of 4 output elements differ"}
     table = Table([{**point.settings(), **figures}])
     assert table.faults == table.rows

@@ -18,7 +18,7 @@ from accel.proof.check import check_tokens
 from accel.sim.functional.executor import Executor, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import simulate_timing
-from tests.accel.orders import conflict
+from tests.proof.orders import conflict
 from tests.reference import Reference
 from tests.sim.timing.cycles import assert_same, step_by_step
 from tests.strategies import examples, programs, timings

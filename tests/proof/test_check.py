@@ -17,8 +17,8 @@ from accel.core.token_rules import Counter
 from accel.image.dram import Dram
 from accel.proof.check import MOST_REPORTED, TokenReport, Unwritten, check_tokens
 from accel.sim.functional.scratchpads import Scratchpads
-from tests.accel.orders import Orders, all_orders
 from tests.expect import refused
+from tests.proof.orders import Orders, all_orders
 from tests.reference import Reference
 from tests.strategies import examples, programs
 
