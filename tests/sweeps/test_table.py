@@ -11,8 +11,7 @@ import accel
 from accel.base.errors import MismatchError, SweepError
 from accel.compiler.plans.default import default_schedule
 from accel.core.isa import Gemm
-from accel.sweeps import Table
-from accel.sweeps import task
+from accel.sweeps import Table, task
 from accel.sweeps.grid import points
 
 MACHINE = accel.machine("gemm8x8")
