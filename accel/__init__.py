@@ -16,6 +16,7 @@ from accel.base.errors import (
     SweepError,
     TensorizeError,
 )
+from accel.base.moved import install
 from accel.base.version import __version__
 from accel.compiler.ops.conv import conv2d
 from accel.compiler.ops.conv_transpose import conv2d_transpose
@@ -29,6 +30,8 @@ from accel.run.program import Program, build
 from accel.run.result import Result
 from accel.run.session import Session, SessionTensor
 from accel.sweeps import sweep
+
+install()
 
 __all__ = [
     "AccelError",

@@ -13,17 +13,41 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PARTS = [part for part in ("compiler", "sim", "hw") if (ROOT / part).is_dir()]
-ABOVE = {
-    "te",
-    "debug",
-    "run",
-    "views",
-    "sweeps",
-    "benchmarks",
-    "cli",
-    "__main__",
+MAY_IMPORT = {
+    "base": "",
+    "core": "base",
+    "image": "base core",
+    "proof": "base core image",
+    "compiler.expr": "base core",
+    "compiler.target": "base core compiler.expr",
+    "compiler.ops": "base compiler.expr compiler.nest",
+    "compiler.schedule": "base image compiler.expr compiler.target compiler.ops compiler.nest",
+    "compiler.nest": "base image compiler.expr compiler.target compiler.schedule",
+    "compiler.codegen": "base core image proof compiler.expr compiler.target compiler.schedule compiler.nest",
+    "compiler.plans": "base core compiler.expr compiler.target compiler.ops compiler.schedule compiler.nest "
+    "compiler.codegen",
+    "sim.functional": "base core image",
+    "sim.timing": "core",
+    "sim": "core image sim.functional sim.timing",
+    "hw.datapath": "core",
+    "hw.bus": "core hw.datapath",
+    "hw.units": "core hw.datapath hw.bus",
+    "hw": "core hw.datapath hw.bus hw.units",
+    "hw.export": "base core hw.datapath hw",
+    "hw.engines": "base core image hw.datapath hw hw.export",
+    "assembly": "base core image proof",
+    "run": "base core image proof assembly compiler sim hw",
+    "debug": "base core image assembly sim run",
+    "views": "base core image assembly run",
+    "benchmarks": "base core compiler run",
+    "sweeps": "base core compiler hw run",
+    "cli": "base core image proof assembly compiler sim hw run debug views benchmarks sweeps",
+    "te": "compiler",
+    "": "base core proof compiler run sweeps cli te",
 }
-"""Modules of accel that sit above compiler and simulator; all others are the machine's definition."""
+"""What the modules of each folder may import besides one another; a folder stands for all that is in it.
+Folders inside ``compiler``, ``sim`` and ``hw`` have lines of their own; ``""`` is what stands in ``accel``
+itself."""
 
 
 def module_name(path: Path) -> str:
@@ -60,30 +84,54 @@ def imported(name: str) -> set[str]:
     return {one for one in found if one.partition(".")[0] == "accel"}
 
 
-def part(name: str) -> str:
-    """``compiler``, ``sim`` or ``hw``; ``above`` or ``definition`` for modules of accel itself."""
-    second = name.split(".")[1] if "." in name else ""
-    if second in PARTS:
-        return second
-    return "above" if not second or second in ABOVE else "definition"
+def folder(name: str) -> str:
+    """The folder of :data:`MAY_IMPORT` that a module is in."""
+    inside = name.removeprefix("accel").lstrip(".")
+    return max((one for one in MAY_IMPORT if within(inside, one)), key=len)
+
+
+def within(inside: str, one: str) -> bool:
+    """Whether a dotted place is a folder or in it."""
+    return not one or inside == one or inside.startswith(f"{one}.")
 
 
 # --- imports ---------------------------------------------------------------------------------------
 
 
-def test_every_part_is_seen() -> None:
-    assert {part(name) for name in MODULES} == {"definition", "above", *PARTS}
-    assert {name.split(".")[1] for name in MODULES if part(name) == "above" and "." in name} == ABOVE
+def test_every_folder_has_its_line() -> None:
+    folders = {name.removeprefix("accel.").rpartition(".")[0] for name in MODULES if name.count(".") > 1}
+    lines = [one for one in MAY_IMPORT if one != "te"]
+    assert {one for one in lines if one} <= folders
+    below = {one for one in folders if "." in one and one.split(".")[0] in PARTS}
+    assert below <= set(MAY_IMPORT), "a folder inside compiler, sim or hw has a line of its own"
+    assert {one.split(".")[0] for one in folders} == {one.split(".")[0] for one in lines if one}
     assert {"accel.core.isa.codec", "accel.compiler.codegen.build", "accel.sim.timing.port"} <= MODULES.keys()
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_imports_go_one_way(name: str) -> None:
-    allowed = {
-        "definition": {"definition"},
-        "above": {"definition", "above", *PARTS},
-    }.get(part(name), {"definition", part(name)})
-    assert {one for one in imported(name) if part(one) not in allowed} == set()
+    mine = folder(name)
+    allowed = [mine, *MAY_IMPORT[mine].split()]
+    inside = {one.removeprefix("accel").lstrip(".") for one in imported(name)}
+    if mine:
+        assert "" not in inside, "accel itself stands above its folders"
+        strangers = {one for one in inside if not any(within(one, other) for other in allowed)}
+    else:
+        strangers = {
+            one
+            for one in inside
+            if folder(f"accel.{one}") and folder(f"accel.{one}").split(".")[0] not in allowed
+        }
+    assert strangers == set()
+
+
+def test_nothing_is_allowed_that_nobody_does() -> None:
+    used: dict[str, set[str]] = {one: set() for one in MAY_IMPORT}
+    for name in MODULES:
+        used[folder(name)] |= {folder(one) for one in imported(name)}
+    for one, allowed in MAY_IMPORT.items():
+        idle = {other for other in allowed.split() if not any(within(user, other) for user in used[one])}
+        assert idle == set(), f"{one} may import them and does not"
 
 
 def test_imports_are_free_of_cycles() -> None:

@@ -10,10 +10,16 @@ from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.isa import Unit
 from accel.hw.datapath.layouts import INDEX_BITS
 from accel.hw.datapath.queue import Queue
-from accel.hw.units.loader import RequestLayout
 
 READERS = (Unit.COMPUTE, Unit.LOAD, Unit.FETCH)
 """Who reads, the first goes before the others."""
+
+
+class RequestLayout(data.StructLayout):
+    """A burst that a unit asks for."""
+
+    def __init__(self) -> None:
+        super().__init__({"address": DRAM_ADDRESS_BITS, "beats": 9, "index": INDEX_BITS})
 
 
 class BurstLayout(data.StructLayout):

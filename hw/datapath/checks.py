@@ -8,7 +8,7 @@ from amaranth.hdl import Const, Module, Signal, Value
 from accel.core.config import Config
 from accel.core.faults import Cause
 from accel.core.isa import AluOp, Opcode
-from accel.hw.bus.transfer import Kind, choose, kind_number
+from accel.hw.datapath.transfer import Kind, choose, kind_number
 
 CAUSE_BITS = 5
 

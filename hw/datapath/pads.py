@@ -7,8 +7,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.hw.bus.transfer import SIZE_BITS, sram_bits
 from accel.hw.datapath.layouts import SPAN_BITS
+from accel.hw.datapath.transfer import SIZE_BITS, sram_bits
 
 
 class PadsLayout(data.StructLayout):
@@ -35,7 +35,7 @@ class PadsLayout(data.StructLayout):
 
 
 class PadWalker(wiring.Component):
-    """Pad words of one LOAD after the other; loaded like :class:`~accel.hw.bus.transfer.BeatWalker`."""
+    """Pad words of one LOAD after the other; loaded like :class:`~accel.hw.datapath.transfer.BeatWalker`."""
 
     def __init__(self, config: Config) -> None:
         self._config = config

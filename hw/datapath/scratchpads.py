@@ -16,8 +16,8 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.isa import Memory as MemoryId
-from accel.hw.bus.transfer import BeatLayout, Kind, choose, sram_bits
 from accel.hw.datapath.layouts import bits_for_depth, log2
+from accel.hw.datapath.transfer import BeatLayout, Kind, choose, sram_bits
 
 
 @dataclass(frozen=True)

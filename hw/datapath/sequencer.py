@@ -9,9 +9,9 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Opcode
 from accel.core.isa.instructions import LOOP_BITS
-from accel.hw.bus.transfer import sram_bits
 from accel.hw.datapath.checks import loops_run
 from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
+from accel.hw.datapath.transfer import sram_bits
 
 
 class OperationLayout(data.StructLayout):

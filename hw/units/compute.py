@@ -16,7 +16,7 @@ from accel.core.config import DRAM_ADDRESS_BITS, UOP_BYTES, Config
 from accel.core.faults import Cause
 from accel.core.isa import Alu, Instruction, Load, Memory, Opcode
 from accel.core.timing_rules import compute_depth
-from accel.hw.bus.transfer import BeatLayout, kind_of, sram_bits
+from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.alu import Alu as AluLanes
 from accel.hw.datapath.checks import (
     CAUSE_BITS,
@@ -31,8 +31,9 @@ from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, uop_view, view
 from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.scratchpads import Accumulators, Scratchpad
 from accel.hw.datapath.sequencer import OperationLayout, Sequencer
+from accel.hw.datapath.transfer import BeatLayout, kind_of, sram_bits
 from accel.hw.units.flight import RetireLayout
-from accel.hw.units.loader import Loader, RequestLayout
+from accel.hw.units.loader import Loader
 
 KINDS = (Memory.UOP, Memory.ACC, Memory.ACC_8BIT)
 """What LOADs of the compute unit fill."""

@@ -12,11 +12,11 @@ from accel.core.faults import Cause
 from accel.core.isa import Load, Opcode, Unit
 from accel.core.isa import Memory as MemoryId
 from accel.core.token_rules import WORKERS
+from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.checks import CAUSE_BITS, first_fault
 from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, log2, minimum, multiply_out, view
 from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.scratchpads import bank_of
-from accel.hw.units.loader import RequestLayout
 
 _BITS = INSTRUCTION_BYTES * 8
 

@@ -7,9 +7,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.hw.bus.transfer import sram_bits
 from accel.hw.datapath.layouts import INDEX_BITS
 from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.transfer import sram_bits
 
 
 class RangeLayout(data.StructLayout):

@@ -10,12 +10,13 @@ from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.faults import Cause
 from accel.core.isa import Load as LoadInstruction
 from accel.core.isa import Memory
-from accel.hw.bus.transfer import kind_of, sram_bits
+from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.checks import CAUSE_BITS, first_fault, neighbour_fault, transfer_faults
 from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
 from accel.hw.datapath.scratchpads import Scratchpad
+from accel.hw.datapath.transfer import kind_of, sram_bits
 from accel.hw.units.flight import RetireLayout
-from accel.hw.units.loader import Loader, RequestLayout
+from accel.hw.units.loader import Loader
 
 KINDS = (Memory.INP, Memory.WGT)
 

@@ -9,7 +9,11 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.isa import Load
-from accel.hw.bus.transfer import (
+from accel.hw.bus.port import RequestLayout
+from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
+from accel.hw.datapath.pads import PadsLayout, PadWalker
+from accel.hw.datapath.queue import BypassQueue
+from accel.hw.datapath.transfer import (
     BeatLayout,
     BeatWalker,
     BurstWalker,
@@ -19,17 +23,7 @@ from accel.hw.bus.transfer import (
     kind_number,
     sram_bits,
 )
-from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
-from accel.hw.datapath.pads import PadsLayout, PadWalker
-from accel.hw.datapath.queue import BypassQueue
 from accel.hw.units.flight import Flight, RetireLayout
-
-
-class RequestLayout(data.StructLayout):
-    """A burst that a unit asks for."""
-
-    def __init__(self) -> None:
-        super().__init__({"address": DRAM_ADDRESS_BITS, "beats": 9, "index": INDEX_BITS})
 
 
 class Loader(wiring.Component):

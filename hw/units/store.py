@@ -15,10 +15,10 @@ from accel.core.faults import Cause
 from accel.core.isa import Memory, Unit
 from accel.core.isa import Store as StoreInstruction
 from accel.hw.bus.port import BurstLayout
-from accel.hw.bus.transfer import BeatLayout, BeatWalker, BurstWalker, PlacesLayout, dram_lane, kind_of
 from accel.hw.datapath.checks import CAUSE_BITS, first_fault, neighbour_fault, transfer_faults
 from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
 from accel.hw.datapath.queue import BypassQueue, Queue
+from accel.hw.datapath.transfer import BeatLayout, BeatWalker, BurstWalker, PlacesLayout, dram_lane, kind_of
 from accel.hw.units.flight import Flight, RetireLayout
 
 

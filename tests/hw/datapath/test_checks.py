@@ -25,9 +25,9 @@ from accel.core.isa import (
     encode,
     field_specs,
 )
-from accel.hw.bus.transfer import kind_of
 from accel.hw.datapath.checks import CAUSE_BITS, first_fault, loops_faults, neighbour_fault, transfer_faults
 from accel.hw.datapath.layouts import multiply_out, view
+from accel.hw.datapath.transfer import kind_of
 from tests.hw.bench import run
 from tests.strategies import any_instruction
 

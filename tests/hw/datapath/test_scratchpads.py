@@ -12,9 +12,9 @@ from amaranth.lib.wiring import In
 
 from accel.core.config import NAMED, Config
 from accel.core.isa import Load, Memory, encode
-from accel.hw.bus.transfer import BeatWalker, kind_of, sram_bits
 from accel.hw.datapath.layouts import EntryLayout, multiply_out, view
 from accel.hw.datapath.scratchpads import Accumulators, Scratchpad
+from accel.hw.datapath.transfer import BeatWalker, kind_of, sram_bits
 from accel.hw.units.loader import Loader
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads

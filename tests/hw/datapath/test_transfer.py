@@ -12,8 +12,8 @@ from accel.core.access import DramRows, dram_rows
 from accel.core.config import NAMED, Config
 from accel.core.isa import Load, Memory
 from accel.core.timing_rules import Burst, transfer_bursts
-from accel.hw.bus.transfer import BeatWalker, BurstWalker, kind_of, sram_bits
 from accel.hw.datapath.pads import PadWalker
+from accel.hw.datapath.transfer import BeatWalker, BurstWalker, kind_of, sram_bits
 from tests.hw.bench import drive, run
 
 KINDS = (Memory.UOP, Memory.ACC, Memory.ACC_8BIT)
