@@ -2,14 +2,22 @@
 
 import json
 import os
+import reprlib
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from accel.base.errors import SweepError
+from accel.sweeps.figures import Figures, check_figures
 
 _BEGIN = b'{"key": "'
 """Of every line."""
+_LONGEST_LINE = 1 << 20
+"""Bytes; a hundred times what a point needs."""
+_LARGEST = 1 << 30
+"""Bytes of a whole journal, half a million points; all of them are kept in memory."""
 
 
 class Journal:
@@ -22,7 +30,8 @@ class Journal:
         fresh: begin anew.
 
     Raises:
-        SweepError: it cannot be read or written, is damaged, or another sweep is using it.
+        SweepError: it cannot be read or written, is no regular file or too large, is damaged, or another
+            sweep is using it.
 
     Attributes:
         known: what has been measured, by key.
@@ -32,11 +41,12 @@ class Journal:
     def __init__(self, path: Path | None, *, fresh: bool = False) -> None:
         self._path = path
         self._file: BinaryIO | None = None
-        self.known: dict[str, dict[str, Any]] = {}
+        self.known: dict[str, Figures] = {}
         self.dropped = False
         if path is None:
             return
         try:
+            self._check_regular(fresh)
             self._file = path.open("a+b", buffering=0)
             self._lock()
             if fresh:
@@ -63,7 +73,7 @@ class Journal:
             self._file.close()
             self._file = None
 
-    def add(self, key: str, figures: dict[str, Any]) -> None:
+    def add(self, key: str, figures: Figures) -> None:
         """Keep an outcome; it is on disk when this returns.
 
         Raises:
@@ -96,29 +106,64 @@ class Journal:
                 f"or give another folder"
             ) from None
 
-    def _read(self) -> None:
-        assert self._file is not None
-        self._file.seek(0)
-        content = self._file.read()
-        whole, rest = content[: content.rfind(b"\n") + 1], content[content.rfind(b"\n") + 1 :]
-        lines = whole.splitlines()
-        for number, line in enumerate(lines, 1):
-            try:
-                entry = json.loads(line)
-                self.known[entry["key"]] = dict(entry["figures"])
-            except (ValueError, KeyError, TypeError):
-                raise self._damaged(number) from None
-        if not rest:
+    def _check_regular(self, fresh: bool) -> None:
+        """Refuse what has no end, or whose end depends on others: devices and pipes."""
+        assert self._path is not None
+        if not self._path.exists() or self._path.is_dir():  # to be made, or refused when it is opened
             return
-        if rest[: len(_BEGIN)] != _BEGIN[: len(rest)]:
-            raise self._damaged(len(lines) + 1)
-        self._file.truncate(len(whole))
-        self.dropped = True
+        status = self._path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise SweepError(f"journal {str(self._path)!r} is a device or a pipe; a regular file is needed")
+        if status.st_size > _LARGEST and not fresh:
+            raise SweepError(
+                f"journal {str(self._path)!r} has {status.st_size:,} bytes; at most {_LARGEST:,} are read, "
+                f"so begin anew with --fresh or give another folder"
+            )
 
-    def _damaged(self, number: int) -> SweepError:
+    def _read(self) -> None:
+        whole = 0
+        for number, line in enumerate(self._lines(), 1):
+            if line.endswith(b"\n"):
+                self._take(number, line)
+                whole += len(line)
+            elif len(line) > _LONGEST_LINE:
+                raise self._damaged(number, f"it is longer than {_LONGEST_LINE:,} bytes")
+            elif line[: len(_BEGIN)] == _BEGIN[: len(line)]:
+                assert self._file is not None
+                self._file.truncate(whole)
+                self.dropped = True
+            else:
+                raise self._damaged(number, "it begins otherwise than a line of a journal")
+
+    def _lines(self) -> Iterator[bytes]:
+        """Each with its end; one that has none, or not soon enough, is the last."""
+        assert self._file is not None
+        with os.fdopen(os.dup(self._file.fileno()), "rb") as file:  # the lock lives as long as both
+            file.seek(0)
+            while line := file.readline(_LONGEST_LINE + 1):
+                yield line
+                if not line.endswith(b"\n"):
+                    return
+
+    def _take(self, number: int, line: bytes) -> None:
+        """Know the outcome that a line tells of."""
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            raise self._damaged(number, "it is not JSON") from None
+        if not isinstance(entry, dict) or entry.keys() != {"key", "figures"}:
+            raise self._damaged(number, 'it must be an object with "key" and "figures"')
+        if not isinstance(entry["key"], str):
+            raise self._damaged(number, f"key is {reprlib.repr(entry['key'])}; it must be a text")
+        try:
+            self.known[entry["key"]] = check_figures(entry["figures"])
+        except SweepError as error:
+            raise self._damaged(number, str(error)) from None
+
+    def _damaged(self, number: int, why: str) -> SweepError:
         return SweepError(
-            f"journal {str(self._path)!r} is damaged in line {number}; remove that line and its point is "
-            f"measured again, or begin anew with --fresh"
+            f"journal {str(self._path)!r} is damaged in line {number}: {why}. Remove that line and its point "
+            f"is measured again, or begin anew with --fresh"
         )
 
     def _unusable(self, how: str, error: OSError) -> SweepError:

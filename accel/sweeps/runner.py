@@ -9,9 +9,10 @@ import numpy as np
 from accel.base.errors import SweepError, nearest
 from accel.compiler.ops.workload import Workload
 from accel.sweeps.executors import EXECUTORS, here, in_processes, on_dask
+from accel.sweeps.figures import Figures, is_synthesis
 from accel.sweeps.grid import points
 from accel.sweeps.journal import Journal
-from accel.sweeps.points import Point, Task, key
+from accel.sweeps.points import Point, Synthesis, Task, key
 from accel.sweeps.spec import Spec
 from accel.sweeps.table import Table
 from accel.sweeps.task import measure
@@ -62,6 +63,7 @@ def run_sweep(
         if log.dropped and note is not None:
             note("its last line had been cut off; that point is measured again")
         keys: dict[str, Task] = {key(task): task for point in spec.points for task in point.tasks}
+        _check_kinds(keys, log)
         missing = {name: task for name, task in keys.items() if name not in log.known}
         tell = progress or (lambda _done, _all: None)
         done = len(keys) - len(missing)
@@ -72,6 +74,17 @@ def run_sweep(
             done += 1
             tell(done, len(keys))
         return table_of(spec.points, log)
+
+
+def _check_kinds(keys: Mapping[str, Task], log: Journal) -> None:
+    """Refuse a synthesis's figures where a run's belong, or the other way round."""
+    for name, task in keys.items():
+        if name in log.known and is_synthesis(log.known[name]) != isinstance(task, Synthesis):
+            what = type(task).__name__.lower()
+            raise SweepError(
+                f"the journal's figures of {name} are {', '.join(log.known[name])}, which is no {what}; "
+                f"remove that line and its point is measured again, or begin anew with --fresh"
+            )
 
 
 def table_of(points: Sequence[Point], log: Journal) -> Table:
@@ -90,7 +103,7 @@ def table_of(points: Sequence[Point], log: Journal) -> Table:
 
 def _execute(
     tasks: list[Task], jobs: int, executor: str, scheduler: str | None
-) -> Iterator[tuple[int, dict[str, Any]]]:
+) -> Iterator[tuple[int, Figures]]:
     if not tasks:
         return iter(())
     if executor == "dask":

@@ -2,7 +2,6 @@
 
 import json
 from functools import lru_cache
-from typing import Any
 
 from accel.base.errors import AccelError, ProgramFault
 from accel.compiler.expr.metrics import Compulsory
@@ -11,9 +10,8 @@ from accel.compiler.plans.default import default_schedule
 from accel.compiler.target.machine import Machine
 from accel.run.program import Program, build
 from accel.run.result import Result, error_dict
+from accel.sweeps.figures import CELLS, Figures
 from accel.sweeps.points import Run, Source, Synthesis, Task
-
-Figures = dict[str, Any]
 
 _KEPT = (
     "cycles",
@@ -35,7 +33,7 @@ def measure(task: Task) -> Figures:
     if isinstance(task, Synthesis):
         from accel.hw.export.cells import synthesize  # noqa: PLC0415 - amaranth is not for every sweep
 
-        return {f"cells_{name}": count for name, count in synthesize(task.config).items()}
+        return {f"{CELLS}{name}": count for name, count in synthesize(task.config).items()}
     try:
         return run(task)
     except ProgramFault as error:

@@ -109,6 +109,15 @@ def test_a_second_sweep_into_a_folder_is_refused(accel: Shell) -> None:
     accel("sweep", *SMALL, "--jobs", 1)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX devices")
+def test_a_journal_without_end_is_refused(accel: Shell) -> None:
+    journal = accel.folder / "sweep" / "sweep.journal.jsonl"
+    journal.parent.mkdir()
+    journal.symlink_to("/dev/zero")
+    message = f"journal '{journal.relative_to(accel.folder)}' is a device or a pipe; a regular file is needed"
+    assert accel("sweep", *SMALL, "--jobs", 1, code=2).err == f"accel: {message}\n"
+
+
 def test_a_fault_is_exit_code_1(accel: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     real = command.run_sweep
 
