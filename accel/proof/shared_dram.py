@@ -60,13 +60,13 @@ class SharedDram:
         return int(self._bounds[segment]), int(self._bounds[segment + 1]) - 1
 
     def _of_bounds(self, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+        """Segments of the rows ``bounds``, which ascend; the cost grows with what is found, not with all."""
         first = np.searchsorted(self._bounds, bounds[:, 0])
-        last = np.searchsorted(self._bounds, bounds[:, 1])
-        covered = np.zeros(self.segments + 1, dtype=np.int64)
-        inside = (first < last) & (first < self.segments)
-        np.add.at(covered, first[inside], 1)
-        np.add.at(covered, np.minimum(last[inside], self.segments), -1)
-        return np.flatnonzero(np.cumsum(covered)[:-1] > 0)
+        last = np.minimum(np.searchsorted(self._bounds, bounds[:, 1]), self.segments)
+        first[1:] = np.maximum(first[1:], np.maximum.accumulate(last)[:-1])
+        counts = np.maximum(last - first, 0)
+        begins = np.cumsum(counts) - counts
+        return np.repeat(first - begins, counts) + np.arange(int(counts.sum()), dtype=np.intp)
 
 
 def _row_bounds(rows: DramRows) -> npt.NDArray[np.int64]:

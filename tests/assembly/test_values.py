@@ -58,6 +58,12 @@ def test_data(kind: str, text: str, expected: bytes) -> None:
         ("uop", "1,2", "'1,2' stands where a micro-op is needed, as 0,1,2 for dst, src and wgt"),
         ("uop", "1,2,x", "'x' stands where a number is needed"),
         ("uop", "128,0,0", "MicroOp.dst is 128; it has 7 bits (0..127) in configuration 'tiny'"),
+        ("uop", f"7,{10**20},2", f"MicroOp.src is {10**20}; it has 7 bits (0..127) in configuration 'tiny'"),
+        (
+            "uop",
+            f"7,0,{-(10**20)}",
+            f"MicroOp.wgt is -{10**20}; it has 7 bits (0..127) in configuration 'tiny'",
+        ),
         ("int16", "1", "'.int16' is no kind of data; did you mean 'int8'?"),
     ],
 )

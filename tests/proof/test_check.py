@@ -219,6 +219,17 @@ def test_a_proven_program() -> None:
     )
 
 
+def test_a_read_of_which_only_a_part_was_written() -> None:
+    load = Load(memory=Memory.ACC, sram_base=2, dram_base=0, y_size=1, x_size=2, push_next=True)
+    store = Store(memory=Memory.OUT, sram_base=1, dram_base=16, y_size=1, x_size=4, x_stride=4, pop_prev=True)
+    report = check([load, store, Finish()])
+    assert report.ok
+    assert report.unwritten == (Unwritten(index=1, memory="acc", where=(1, 4)),)
+    assert report.unwritten_count == 1
+    whole = replace(store, sram_base=2, x_size=2)
+    assert check([load, whole, Finish()]).unwritten == ()
+
+
 def test_what_one_token_has_ordered_a_token_of_the_other_side_does_not_undo() -> None:
     """The compute unit hears of the STORE, then of the LOAD, and the other way round."""
     store, load = replace(STORE, pop_prev=False, push_prev=True), LOAD

@@ -106,7 +106,10 @@ def encode_uops(uops: npt.ArrayLike, config: Config) -> npt.NDArray[np.uint32]:
     Raises:
         ProgramError: an index does not fit its field.
     """
-    rows = np.asarray(uops, dtype=np.int64).reshape(-1, 3)
+    try:
+        rows = np.asarray(uops, dtype=np.int64).reshape(-1, 3)
+    except OverflowError:  # what is beyond int64 is refused below like any other index that does not fit
+        rows = np.asarray(uops, dtype=object).reshape(-1, 3)
     result = np.zeros(len(rows), dtype=np.uint32)
     for slot, column in zip(class_slots(MicroOp, config), rows.T, strict=True):
         bad = np.flatnonzero((column < slot.low) | (column > slot.high))
