@@ -1,8 +1,8 @@
 """Files that are written whole or not at all, and never over what is still wanted."""
 
 import os
+import secrets
 import stat
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -93,19 +93,30 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a new file, then put it in the place of the old one."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".accel-")
+    """Write a new file, then put it in the place of the old one, whose mode it takes over."""
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    handle, temporary = _create(path.parent, 0o666 if mode is None else mode)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.chmod(temporary, stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask())
+        if mode is not None:
+            os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _create(folder: Path, mode: int) -> tuple[int, Path]:
+    """A new file, open for writing, and its path.
+
+    The kernel takes the umask off the mode: asking for the umask means changing it, for all threads.
+    """
+    while True:
+        path = folder / f".accel-{secrets.token_hex(8)}"
+        try:
+            return os.open(
+                path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode
+            ), path
+        except FileExistsError:
+            continue

@@ -10,7 +10,6 @@ import io
 import json
 import math
 import reprlib
-import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +25,7 @@ from accel.base.files import write_atomically
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, SPECS, Config, from_dict
 from accel.core.faults import dram_span, instruction_fault
 from accel.core.isa import Instruction, Transfer, check_encodable, decode
+from accel.image.archive import Archive, write_archive
 from accel.image.dram import Dram
 from accel.image.layout import BlockDiagonal, PackedLayout, Preparation
 from accel.image.scenario import Expected, Start, check_scenario
@@ -35,9 +35,7 @@ FORMAT_VERSION = 1
 """Older files load, newer ones are refused."""
 
 Role = Literal["input", "output", "constant"]
-_MANIFEST = "program.json"
 _INSTRUCTIONS = "instructions.bin"
-_LARGEST_MANIFEST = 64 << 20
 _MAGIC = b"PK\x03\x04"
 
 T = TypeVar("T")
@@ -224,11 +222,9 @@ class Image:
         """
         target = check_path("program", path)
         buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            _add(archive, _MANIFEST, json.dumps(self._manifest(), indent=1).encode())
-            _add(archive, _INSTRUCTIONS, self.code)
-            for number, (_, content) in enumerate(self.segments):
-                _add(archive, _segment_name(number), content)
+        members = [(_INSTRUCTIONS, self.code)]
+        members += [(_segment_name(number), content) for number, (_, content) in enumerate(self.segments)]
+        write_archive(buffer, json.dumps(self._manifest(), indent=1).encode(), members)
         write_atomically(target, buffer.getvalue())
 
     def _manifest(self) -> dict[str, Any]:
@@ -276,18 +272,18 @@ class Image:
 
     @classmethod
     def _parse(cls, file: IO[bytes]) -> Self:
-        with zipfile.ZipFile(file) as archive:
-            manifest = json.loads(_member(archive, _MANIFEST, _LARGEST_MANIFEST))
-            _check_format(manifest)
-            config = _config(_entry(manifest, "config", dict))
-            code = _sized_member(archive, _INSTRUCTIONS, _entry(manifest, "code_bytes", int), config)
-            segments = tuple(
-                (
-                    _offset(entry),
-                    _sized_member(archive, _segment_name(n), _entry(entry, "bytes", int), config),
-                )
-                for n, entry in enumerate(_entry(manifest, "segments", list))
+        archive = Archive(file)
+        manifest = archive.manifest()
+        _check_format(manifest)
+        config = _config(_entry(manifest, "config", dict))
+        code = archive.member(_INSTRUCTIONS, _entry(manifest, "code_bytes", int), config.mem_size)
+        segments = tuple(
+            (
+                _offset(entry),
+                archive.member(_segment_name(n), _entry(entry, "bytes", int), config.mem_size),
             )
+            for n, entry in enumerate(_entry(manifest, "segments", list))
+        )
         image = cls(
             config=config,
             code=code,
@@ -490,30 +486,6 @@ def free_address(
 
 def _segment_name(number: int) -> str:
     return f"segments/{number}.bin"
-
-
-def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
-    info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-    info.compress_type = zipfile.ZIP_DEFLATED
-    archive.writestr(info, content)
-
-
-def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
-    try:
-        info = archive.getinfo(name)
-    except KeyError:
-        raise ProgramError(f"it has no {name}; it is no program file") from None
-    if info.file_size > limit:
-        raise ProgramError(f"its {name} has {info.file_size} bytes; at most {limit} are expected")
-    with archive.open(info) as file:
-        return file.read(info.file_size)  # no more, whatever the compressed data would expand to
-
-
-def _sized_member(archive: zipfile.ZipFile, name: str, size: int, config: Config) -> bytes:
-    content = _member(archive, name, min(max(size, 0), config.mem_size))
-    if len(content) != size:
-        raise ProgramError(f"its {name} has {len(content)} bytes; the manifest says {size}")
-    return content
 
 
 def array_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

@@ -14,6 +14,9 @@ import numpy.typing as npt
 
 from accel.base.errors import ProgramError, ShapeError
 
+_FARTHEST = (1 << 32) - 1
+"""Two int32 differ by no more."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
@@ -23,11 +26,19 @@ class Preparation:
         accepted: values outside of this range would not give the same result; they are refused.
         bounds: beyond them all values have the same effect.
         offset: added after clipping.
+
+    Raises:
+        ProgramError: a number is farther from zero than two int32 are from each other.
     """
 
     accepted: tuple[int, int]
     bounds: tuple[int, int]
     offset: int
+
+    def __post_init__(self) -> None:
+        for number in (*self.accepted, *self.bounds, self.offset):
+            if not -_FARTHEST <= number <= _FARTHEST:
+                raise ProgramError(f"a preparation has the number {number}; it must be in ±{_FARTHEST}")
 
     def apply(self, name: str, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The values to pack.

@@ -168,7 +168,8 @@ def lockstep(
             difference = _tolerant(program, scope, simulation.timing, run, sim_dram, rtl_dram)
         else:
             difference = compare(program, scope, simulation.timing, run, sim_dram, rtl_dram)
-        if difference is None and run.cause is Cause.NONE and scope is Scope.EVERYTHING:
+        well = simulation.timing.stop is None and run.cause is Cause.NONE
+        if difference is None and well and scope is Scope.EVERYTHING:
             difference = _left_difference(simulation, sim_pads, run, engine)
     stop = simulation.timing.stop
     return Lockstep(

@@ -229,6 +229,13 @@ def tensor(name: str, /, **values: Any) -> Callable[[Any], None]:
     return change
 
 
+def prepared(**values: Any) -> Callable[[Any], None]:
+    """Let the bias have a preparation."""
+    return lambda manifest: next(t for t in manifest["tensors"] if t["name"] == "bias").update(
+        preparation={"accepted": [-1, 1], "bounds": [-1, 1], "offset": 0} | values
+    )
+
+
 def top(**values: Any) -> Callable[[Any], None]:
     return lambda manifest: manifest.update(values)
 
@@ -349,6 +356,13 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
         tensor("C", packed=[3, 2, 2, 8], coefficients=[[1, 0, 0, 0], [0, 8, 0, 1]]),
         "output 'C' stands in DRAM more than once",
     ),
+    **{
+        f"{key} of a preparation beyond int64": (
+            prepared(**{key: value}),
+            f"a preparation has the number {1 << 70}; it must be in ±4294967295",
+        )
+        for key, value in (("bounds", [0, 1 << 70]), ("accepted", [0, 1 << 70]), ("offset", 1 << 70))
+    },
     "tensor of two kinds": (
         tensor("bias", name="A"),
         "tensor 'A' stands twice, as ('input', 'int32', (9,)) and as ('input', 'int8', (3, 5))",

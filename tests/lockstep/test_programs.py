@@ -74,6 +74,15 @@ def test_hostile_memory(config: str) -> None:
     assert_equal(gemm(config, dict(SHAPES)[config]), hostile=True, seed=5)
 
 
+@pytest.mark.parametrize("hostile", [False, True])
+def test_a_run_that_ends_by_its_limit(hostile: bool) -> None:
+    """Hostile memory takes the hardware's run to its end, where the simulator's has none to compare with."""
+    program = gemm("tiny", (24, 40, 20))
+    found = lockstep(program, built(program.config), max_cycles=300, hostile=hostile)
+    assert found.difference is None
+    assert (found.cause, found.scope, found.cycles) == (Cause.LIMIT, Scope.EVERYTHING, 300)
+
+
 # --- directed --------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,100 @@
+"""The archive that a program file is: a zip of one manifest and raw members, read within limits.
+
+Deflate makes a gigabyte of zeros a megabyte, other methods make it a few bytes. What is unpacked is therefore
+bounded by what the file holds, or by a limit that is stated here; what is larger is written as it is, so that
+every file that we write is read back.
+"""
+
+import json
+import os
+import zipfile
+from collections.abc import Iterable
+from typing import IO, Any
+
+from accel.base.errors import ProgramError
+
+MANIFEST = "program.json"
+LARGEST_MANIFEST = 8 << 20
+"""Bytes that a manifest may have whatever the file's size; as plain data it takes up to 25 times as many."""
+LARGEST_CONTENT = 256 << 20
+"""Bytes that all other members together may have whatever the file's size."""
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def write_archive(file: IO[bytes], manifest: bytes, members: Iterable[tuple[str, bytes]]) -> None:
+    """Write an archive; the same content gives the same bytes."""
+    content = list(members)
+    large = sum(len(data) for _, data in content) > LARGEST_CONTENT
+    with zipfile.ZipFile(file, "w") as archive:
+        _add(archive, MANIFEST, manifest, stored=len(manifest) > LARGEST_MANIFEST)
+        for name, data in content:
+            _add(archive, name, data, stored=large)
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes, *, stored: bool) -> None:
+    info = zipfile.ZipInfo(name, date_time=_EPOCH)
+    info.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
+    archive.writestr(info, content)
+
+
+class Archive:
+    """An archive to read from.
+
+    Raises:
+        ProgramError: of every method: what it asks for is missing, too large, or packed in a way that
+            program files are not.
+        Exception: damage, in whatever way zipfile and zlib meet it.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._held = file.seek(0, os.SEEK_END)
+        self._content = max(LARGEST_CONTENT, self._held)
+        self._zip = zipfile.ZipFile(file)
+
+    def manifest(self) -> Any:
+        """The manifest's data."""
+        raw = self._read(MANIFEST, max(LARGEST_MANIFEST, self._held))
+        data = json.loads(raw)
+        if rb"\ud" in raw.lower():  # half a character, which nothing can print or write
+            _check_text(data)
+        return data
+
+    def member(self, name: str, size: int, most: int) -> bytes:
+        """A member's content.
+
+        Args:
+            name: of the member.
+            size: that it must have.
+            most: that it can have.
+        """
+        content = self._read(name, min(max(size, 0), most), self._content)
+        if len(content) != size:
+            raise ProgramError(f"its {name} has {len(content)} bytes; the manifest says {size}")
+        self._content -= size
+        return content
+
+    def _read(self, name: str, most: int, left: int | None = None) -> bytes:
+        try:
+            info = self._zip.getinfo(name)
+        except KeyError:
+            raise ProgramError(f"it has no {name}; it is no program file") from None
+        if info.file_size > most:
+            raise ProgramError(f"its {name} has {info.file_size} bytes; at most {most} are expected")
+        if left is not None and info.file_size > left:
+            raise ProgramError(
+                f"it unpacks to more than {max(LARGEST_CONTENT, self._held)} bytes; the file has {self._held}"
+            )
+        if info.compress_type not in _METHODS:
+            raise ProgramError(f"its {name} is compressed by method {info.compress_type}; deflate is read")
+        with self._zip.open(info) as file:
+            return file.read(info.file_size)  # no more, whatever the compressed data would expand to
+
+
+def _check_text(data: Any) -> None:
+    """Refuse text that holds half a surrogate pair, wherever it stands."""
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise ProgramError(f"its manifest holds {half!r}, half a character; text must be whole") from None
