@@ -9,7 +9,8 @@ from accel.compiler.nest.interpret import interpret
 from accel.compiler.nest.lower import lower
 from accel.compiler.nest.nest import Nest, format_nest
 from accel.compiler.nest.tensorize import tensorize
-from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule, thread_axis
+from accel.compiler.schedule.loops import thread_axis
+from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule
 from accel.compiler.target.emitters import emit_loops
 from accel.compiler.target.intrin import TensorIntrin, decl_tensor_intrin, hardware_intrin
 from accel.compiler.target.registry import AccessPtr, Emitted, Target, register_emitter

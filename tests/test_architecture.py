@@ -19,12 +19,12 @@ MAY_IMPORT = {
     "image": "base core",
     "proof": "base core image",
     "compiler.expr": "base core",
-    "compiler.target": "base core compiler.expr",
-    "compiler.ops": "base compiler.expr compiler.nest",
-    "compiler.schedule": "base image compiler.expr compiler.target compiler.ops compiler.nest",
+    "compiler.target": "base core image compiler.expr",
+    "compiler.ops": "base compiler.expr compiler.target",
+    "compiler.schedule": "base image compiler.expr compiler.target compiler.ops",
     "compiler.nest": "base image compiler.expr compiler.target compiler.schedule",
     "compiler.codegen": "base core image proof compiler.expr compiler.target compiler.schedule compiler.nest",
-    "compiler.plans": "base core compiler.expr compiler.target compiler.ops compiler.schedule compiler.nest "
+    "compiler.plans": "base core compiler.expr compiler.target compiler.ops compiler.schedule "
     "compiler.codegen",
     "sim.functional": "base core image",
     "sim.timing": "core",

@@ -71,7 +71,21 @@ class Tensor:
             raise ShapeError(
                 f"{self.name} is read with {len(index)} indices; it has {len(self.shape)} dimensions"
             )
-        return Read(self, tuple(as_expr(i) for i in index))
+        return Read(self, tuple(self._index(d, as_expr(i)) for d, i in enumerate(index)))
+
+    def _index(self, dimension: int, index: Expr) -> Expr:
+        """An index, if it is no constant that is out of range; of others only a computation knows the range.
+
+        Raises:
+            ShapeError: it is.
+        """
+        size = self.shape[dimension]
+        if isinstance(index, Const) and not 0 <= index.value < size:
+            raise ShapeError(
+                f"{self.name} is read at {index.value} in dimension {dimension}; "
+                f"indices there are 0..{size - 1}"
+            )
+        return index
 
     def __call__(self, *indices: Expr | int) -> Read:
         return self[indices]

@@ -27,8 +27,7 @@ from accel.compiler.expr.scalar import (
     format_expr,
     reads,
 )
-
-IMMEDIATE_LOW, IMMEDIATE_HIGH = -(1 << 15), (1 << 15) - 1
+from accel.compiler.target.finish import IMMEDIATE_HIGH, IMMEDIATE_LOW
 
 _NEUTRAL = {"+": 0, "max": INT32_MIN, "min": INT32_MAX}
 """What changes nothing."""

@@ -22,8 +22,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import UnionType
 
-from accel.compiler.expr.scalar import INT32_MAX, INT32_MIN
-from accel.compiler.nest.chain import IMMEDIATE_LOW
 from accel.compiler.nest.nest import (
     Alu,
     Buffer,
@@ -37,10 +35,8 @@ from accel.compiler.nest.nest import (
     Region,
     walk_nodes,
 )
+from accel.compiler.target.finish import BYTE, preparation_for
 from accel.image.layout import Preparation
-
-_BYTE = 256
-"""Offsets that are multiples of this vanish in the low byte."""
 
 
 @dataclass(frozen=True)
@@ -104,42 +100,6 @@ def _reads(node: Alu, buffer: Buffer) -> bool:
     return isinstance(node.operand, Region) and node.operand.buffer is buffer
 
 
-def preparation_for(
-    low: int, high: int, shift: int, sum_limit: int, between: tuple[int, int] = (0, 0)
-) -> tuple[Preparation, int] | None:
-    """How the bias must be changed, and by how much the clip is lowered; None if it cannot be done.
-
-    Args:
-        low, high: the clip's bounds.
-        shift: how far sums are shifted right before it.
-        sum_limit: the largest magnitude of a sum without bias.
-        between: the least and the largest value that is added between shift and clip.
-    """
-    lowered = (low - IMMEDIATE_LOW) // _BYTE * _BYTE
-    while lowered > 0 and lowered << shift > INT32_MAX // 2:
-        lowered -= _BYTE
-    if shift < 1 or lowered < _BYTE or low > high:
-        return None
-    offset = lowered << shift
-    least, most = INT32_MIN + sum_limit, INT32_MAX - sum_limit
-    saturated_low = ((low - 1 - between[1]) << shift) - sum_limit
-    saturated_high = ((high + 1 - between[0]) << shift) + sum_limit
-    largest = low - lowered + offset
-    """The largest bias that is still below every accumulator once the offset is off."""
-    smallest = INT32_MIN + offset + sum_limit
-    """The smallest bias from which offset and sums can be taken without overflow."""
-    bounds = (max(saturated_low, INT32_MIN), min(saturated_high, INT32_MAX))
-    if bounds[1] < smallest or bounds[0] > largest:
-        return None
-    accepted = (
-        least if bounds[0] >= smallest else max(least, smallest),
-        most if bounds[1] <= largest else min(most, largest),
-    )
-    if accepted[0] >= accepted[1] or not accepted[0] <= 0 <= accepted[1]:
-        return None
-    return Preparation(accepted=accepted, bounds=bounds, offset=-offset), lowered
-
-
 def _find(nodes: Sequence[Node], nest: Nest) -> _Epilogue | None:
     """The epilogue among the nodes of one body: reset, sums, then add, shift, maybe an add of bytes,
     two clips and a copy out."""
@@ -179,7 +139,7 @@ def _find(nodes: Sequence[Node], nest: Nest) -> _Epilogue | None:
                 (steps[-2], steps[-1]),
                 bounds["max"],
                 bounds["min"],
-                (-_BYTE // 2, _BYTE // 2 - 1) if between else (0, 0),
+                (-BYTE // 2, BYTE // 2 - 1) if between else (0, 0),
                 sums,
                 add.operand,
             )

@@ -27,8 +27,10 @@ from accel.compiler.expr.scalar import (
     substitute,
 )
 from accel.compiler.expr.tensor import Tensor, guarded_reads
-from accel.compiler.nest.nest import Assign, Buffer, Fill, For, Guard, Nest, Node, Range, Region, replace_vars
-from accel.compiler.schedule.schedule import Fuse, Schedule, Split, Stage
+from accel.compiler.expr.window import Range
+from accel.compiler.nest.nest import Assign, Buffer, Fill, For, Guard, Nest, Node, Region, replace_vars
+from accel.compiler.schedule.loops import Fuse, Split
+from accel.compiler.schedule.schedule import Schedule, Stage
 
 
 @dataclass(eq=False)

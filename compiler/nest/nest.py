@@ -27,6 +27,7 @@ from accel.compiler.expr.scalar import (
     rewrite,
     substitute,
 )
+from accel.compiler.expr.window import NO_PADDING, Range
 from accel.compiler.target.scope import Scope
 from accel.image.layout import BlockDiagonal, Preparation
 
@@ -58,19 +59,6 @@ class Buffer:
         return f"Buffer({self.name}, {self.shape}, {self.scope or 'dram'})"
 
 
-@dataclass(frozen=True)
-class Range:
-    """Indices ``[start, start + extent)`` of one dimension."""
-
-    start: Expr
-    extent: Expr
-
-    @property
-    def largest(self) -> int:
-        return bounds(self.extent)[1]
-
-
-NO_PADDING = (Const(0), Const(0))
 FIRST = Const(0)
 """The only copy of a buffer that has one."""
 

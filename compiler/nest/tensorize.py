@@ -16,6 +16,7 @@ from accel.compiler.expr.guards import hoist
 from accel.compiler.expr.linear import at_zero, bounds, linear, margin, simplify, variables
 from accel.compiler.expr.scalar import Binary, Cast, Condition, Const, Expr, IterVar, Read, format_expr, reads
 from accel.compiler.expr.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
+from accel.compiler.expr.window import Range, window_of
 from accel.compiler.nest.chain import Chain, chain_of
 from accel.compiler.nest.lower import (
     Lowering,
@@ -26,10 +27,10 @@ from accel.compiler.nest.lower import (
     inner_region,
     wrap_loop,
 )
-from accel.compiler.nest.nest import Alu, Buffer, Call, Copy, Identity, Nest, Node, Range, Region, Widen
+from accel.compiler.nest.nest import Alu, Buffer, Call, Copy, Identity, Nest, Node, Region, Widen
 from accel.compiler.nest.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
-from accel.compiler.nest.window import window_of
-from accel.compiler.schedule.schedule import Schedule, Split, Stage
+from accel.compiler.schedule.loops import Split
+from accel.compiler.schedule.schedule import Schedule, Stage
 from accel.compiler.target.intrin import AluIntrin, CopyIntrin, TensorIntrin
 from accel.compiler.target.registry import operand_scopes
 from accel.image.layout import BlockDiagonal

@@ -18,7 +18,6 @@ unit the turns come in the same order, as anonymous tokens need.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from accel.base.arguments import check_integer
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.linear import bounds, simplify, variables
 from accel.compiler.expr.scalar import Binary, Const, Expr, IterVar
@@ -37,15 +36,6 @@ from accel.compiler.nest.nest import (
     replace_vars,
     walk_nodes,
 )
-
-
-def check_threads(threads: object) -> int:
-    """A number of virtual threads.
-
-    Raises:
-        ScheduleError: it is no positive integer.
-    """
-    return check_integer("the number of virtual threads", threads, error=ScheduleError)
 
 
 def lower_threads(nest: Nest) -> Nest:

@@ -13,7 +13,8 @@ from accel.base.errors import TensorizeError
 from accel.compiler.expr.linear import at_zero, linear, variables
 from accel.compiler.expr.scalar import Binary, Cast, Const, Expr, IterVar, Read, Sum, format_expr
 from accel.compiler.expr.tensor import Tensor
-from accel.compiler.nest.nest import Buffer, Range, Region
+from accel.compiler.expr.window import Range
+from accel.compiler.nest.nest import Buffer, Region
 
 COMMUTATIVE = ("+", "*", "min", "max")
 

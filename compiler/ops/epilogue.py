@@ -7,7 +7,7 @@ from accel.base.arguments import check_flag, check_integer, plain_integers
 from accel.base.errors import ShapeError
 from accel.compiler.expr.scalar import Expr, clip, maximum
 from accel.compiler.expr.tensor import LARGEST_PRODUCT
-from accel.compiler.nest.fold import preparation_for
+from accel.compiler.target.finish import preparation_for
 
 INT8_LOW, INT8_HIGH = -128, 127
 LARGEST_SHIFT = 31

@@ -13,8 +13,8 @@ from typing import Any
 
 from accel.base.errors import ShapeError
 from accel.compiler.expr.scalar import INT32_MAX, INT32_MIN, Expr
-from accel.compiler.nest.chain import IMMEDIATE_HIGH
 from accel.compiler.ops.epilogue import INT8_HIGH, INT8_LOW, LARGEST_SHIFT
+from accel.compiler.target.finish import IMMEDIATE_HIGH
 
 SURE_MEAN = 93_462
 """Up to so many values there is a way to take the mean, as trying all of them shows; beyond not always."""

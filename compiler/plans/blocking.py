@@ -2,12 +2,13 @@
 
 from accel.compiler.expr.scalar import IterVar
 from accel.compiler.ops.workload import Workload
-from accel.compiler.schedule.schedule import Schedule, Stage, thread_axis
-from accel.compiler.target.protocol import MachineLike
+from accel.compiler.schedule.loops import thread_axis
+from accel.compiler.schedule.schedule import Schedule, Stage
+from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 
 
-def in_accumulators(s: Schedule, workload: Workload, machine: MachineLike) -> list[Stage]:
+def in_accumulators(s: Schedule, workload: Workload, machine: Machine) -> list[Stage]:
     """Have the sums, and what follows them, be computed in the accumulators; these stages, in order."""
     if workload.sums is workload.output:
         return [s[s.cache_write(workload.output, machine.acc_buffer)]]
@@ -24,7 +25,7 @@ def split_blocks(stage: Stage, config: Config) -> tuple[tuple[IterVar, IterVar],
     return (ym, xm), (yi, xi)
 
 
-def tensorize_elements(stage: Stage, machine: MachineLike) -> None:
+def tensorize_elements(stage: Stage, machine: Machine) -> None:
     """Have the ALU compute a stage in the accumulators, element by element."""
     others = stage.axis[2:]
     blocks, inside = split_blocks(stage, machine.config)

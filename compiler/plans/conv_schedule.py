@@ -15,12 +15,12 @@ from typing import Literal
 
 from accel.compiler.expr.scalar import IterVar, reads
 from accel.compiler.expr.tensor import Tensor
-from accel.compiler.nest.window import window_of
+from accel.compiler.expr.window import window_of
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
 from accel.compiler.schedule.groups import groups_to_merge
 from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule
-from accel.compiler.target.protocol import MachineLike
+from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 
 ThreadAxis = Literal["channels", "rows", "depth", "groups"]
@@ -85,7 +85,7 @@ class ConvPlan:
     bias_stays: bool = True
 
 
-def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> Schedule:
+def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Schedule:
     """The schedule of a plan."""
     s = create_schedule(workload.output)
     stages = in_accumulators(s, workload, machine)
@@ -123,7 +123,7 @@ def conv_schedule(workload: Workload, machine: MachineLike, plan: ConvPlan) -> S
     return s
 
 
-def _tile_phases(stage: Stage, plan: ConvPlan, machine: MachineLike, up: tuple[int, ...]) -> IterVar:
+def _tile_phases(stage: Stage, plan: ConvPlan, machine: Machine, up: tuple[int, ...]) -> IterVar:
     """As :func:`_tile_sums`, of transposed convolutions: outputs and kernel in steps of the stride, so that a
     phase of the output meets either all or none of the elements of a phase of the kernel."""
     config = machine.config
@@ -146,7 +146,7 @@ def _tile_phases(stage: Stage, plan: ConvPlan, machine: MachineLike, up: tuple[i
     return thread
 
 
-def _loaded_input(s: Schedule, data: Tensor, machine: MachineLike) -> Stage:
+def _loaded_input(s: Schedule, data: Tensor, machine: Machine) -> Stage:
     """The stage that loads the input. Padding is neither loaded nor multiplied; rows may be skipped."""
     window = None if data in s.inputs else window_of(s[data].axis, s[data].body)
     if window is not None and not window.padded:
@@ -181,7 +181,7 @@ def _tile_output(
     return oo, loops[-1]
 
 
-def _tile_sums(stage: Stage, plan: ConvPlan, machine: MachineLike) -> IterVar:
+def _tile_sums(stage: Stage, plan: ConvPlan, machine: Machine) -> IterVar:
     """Blocks of the GEMM core inside steps of the sum; returns the loop that operands are loaded in."""
     config = machine.config
     _, _, y, x = stage.axis

@@ -16,7 +16,6 @@ from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError
 from accel.compiler.codegen.memory import check_room
 from accel.compiler.expr.scalar import IterVar
-from accel.compiler.nest.threads import check_threads
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
 from accel.compiler.plans.candidate import Candidate, too_many_threads
@@ -26,8 +25,9 @@ from accel.compiler.plans.gemm_plans import BoolArray, GemmPlan, GemmShape, Oute
 from accel.compiler.plans.model import GemmModel
 from accel.compiler.plans.pool_default import pool_candidates
 from accel.compiler.plans.pool_schedule import PoolPlan, pool_schedule
+from accel.compiler.schedule.loops import check_threads
 from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule
-from accel.compiler.target.protocol import MachineLike
+from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 
 _FINALISTS = 10
@@ -216,7 +216,7 @@ def _smallest_fits(model: GemmModel, threads: int) -> bool:
 
 def default_schedule(
     workload: Workload,
-    machine: MachineLike,
+    machine: Machine,
     threads: int | None = None,
     tile: Tile = (None, None, None),
 ) -> Schedule:
@@ -233,7 +233,7 @@ def default_schedule(
     return gemm_schedule(workload, machine, plan)
 
 
-def gemm_schedule(workload: Workload, machine: MachineLike, plan: GemmPlan) -> Schedule:
+def gemm_schedule(workload: Workload, machine: Machine, plan: GemmPlan) -> Schedule:
     """The schedule of a plan."""
     config = machine.config
     s = create_schedule(workload.output)
@@ -270,7 +270,7 @@ def _tile_result(stage: Stage, plan: GemmPlan, config: Config) -> tuple[IterVar,
     return thread, outer
 
 
-def _tile_sums(stage: Stage, plan: GemmPlan, machine: MachineLike) -> IterVar:
+def _tile_sums(stage: Stage, plan: GemmPlan, machine: Machine) -> IterVar:
     """Blocks of the GEMM core inside reduce steps; returns the loop that operands are loaded in."""
     config = machine.config
     (k,) = stage.reduce_axis

@@ -13,7 +13,7 @@ from typing import Literal
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.blocking import bind_threads, tensorize_elements
 from accel.compiler.schedule.schedule import Schedule, create_schedule
-from accel.compiler.target.protocol import MachineLike
+from accel.compiler.target.machine import Machine
 
 PoolThreadAxis = Literal["channels", "rows"]
 
@@ -36,7 +36,7 @@ class PoolPlan:
     thread_axis: PoolThreadAxis
 
 
-def pool_schedule(workload: Workload, machine: MachineLike, plan: PoolPlan) -> Schedule:
+def pool_schedule(workload: Workload, machine: Machine, plan: PoolPlan) -> Schedule:
     """The schedule of a plan."""
     config = machine.config
     s = create_schedule(workload.output)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from accel.base.errors import AccelError, ScheduleError, nearest
-from accel.compiler.nest.threads import check_threads
-from accel.compiler.schedule.schedule import Schedule, Stage, Step, thread_axis
+from accel.compiler.schedule.loops import check_threads, thread_axis
+from accel.compiler.schedule.schedule import Schedule, Stage, Step
 from accel.compiler.target.intrin import Intrinsic
 from accel.compiler.target.scope import Scope
 

@@ -14,52 +14,16 @@ from accel.base.arguments import check_integer, plain_integer, plain_integers
 from accel.base.errors import ScheduleError, nearest
 from accel.compiler.expr.scalar import Cast, Expr, IterVar, Read, Sum, reads, rewrite, substitute
 from accel.compiler.expr.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
-from accel.compiler.nest.window import window_of
+from accel.compiler.expr.window import window_of
 from accel.compiler.schedule.groups import find_groups, grouped_weight
 from accel.compiler.schedule.identity import product_body, read_along, unit_element
+from accel.compiler.schedule.loops import Fuse, Split, ThreadAxis
 from accel.compiler.target.intrin import Intrinsic, check_intrinsic
 from accel.compiler.target.scope import Scope, check_scope
 from accel.image.layout import BlockDiagonal
 
 Step = dict[str, Any]
 """One operator call as plain data: ``op`` and its arguments, axes and stages by name."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """``parent = outer * factor + inner``."""
-
-    parent: IterVar
-    outer: IterVar
-    inner: IterVar
-    factor: int
-
-
-@dataclass(frozen=True)
-class Fuse:
-    """``fused = outer * inner's extent + inner``."""
-
-    outer: IterVar
-    inner: IterVar
-    fused: IterVar
-
-
-@dataclass(frozen=True)
-class ThreadAxis:
-    """What :meth:`Stage.bind` binds a loop to; made by :func:`thread_axis`."""
-
-    name: str
-
-
-def thread_axis(name: str = "vthread") -> ThreadAxis:
-    """A kind of thread: ``vthread``, virtual threads that share the machine.
-
-    Raises:
-        ScheduleError: another name.
-    """
-    if name != "vthread":
-        raise ScheduleError(f"the thread axis is {name!r}; only 'vthread' exists")
-    return ThreadAxis(name)
 
 
 @dataclass(eq=False)

@@ -101,6 +101,8 @@ def test_producers_come_after_what_they_read() -> None:
             "the reduce axis 'k' runs over 0..0; it must start at 0 and not be empty",
         ),
         (lambda: A[0], "A is read with 1 indices; it has 2 dimensions"),
+        (lambda: A[0, 6], "A is read at 6 in dimension 1; indices there are 0..5"),
+        (lambda: A[-1, k], "A is read at -1 in dimension 0; indices there are 0..7"),
         (lambda: te.sum(A[0, k], axis=[]), "sum runs over no axis; it must be one or more axes, each once"),
         (lambda: te.sum(A[0, k], axis=[k, k]), "sum runs over k, k; it must be one or more axes, each once"),
         (

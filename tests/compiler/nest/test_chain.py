@@ -12,7 +12,8 @@ from accel import te
 from accel.base.errors import TensorizeError
 from accel.compiler.expr.reference import apply
 from accel.compiler.expr.scalar import Binary, Const, Expr, Read, format_expr
-from accel.compiler.nest.chain import IMMEDIATE_HIGH, IMMEDIATE_LOW, Chain, chain_of
+from accel.compiler.nest.chain import Chain, chain_of
+from accel.compiler.target.finish import IMMEDIATE_HIGH, IMMEDIATE_LOW
 from tests.compiler.oracle import expected, operated, some_inputs, wrapped
 from tests.expect import refused
 from tests.strategies import examples

@@ -13,8 +13,9 @@ import accel
 from accel import te
 from accel.base.errors import ShapeError
 from accel.compiler.expr.scalar import INT32_MAX, INT32_MIN
-from accel.compiler.nest.fold import fold_bias, preparation_for
+from accel.compiler.nest.fold import fold_bias
 from accel.compiler.nest.nest import Alu, Nest, format_nest, walk_nodes
+from accel.compiler.target.finish import preparation_for
 from accel.core.isa import Loops
 from accel.image.layout import Preparation
 from accel.run.program import Program

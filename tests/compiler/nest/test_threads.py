@@ -14,7 +14,7 @@ from accel import te
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.scalar import Const
 from accel.compiler.nest.nest import For, Nest, walk_nodes
-from accel.compiler.nest.threads import check_threads, lower_threads
+from accel.compiler.nest.threads import lower_threads
 from accel.compiler.target.machine import machine
 from accel.core.token_rules import Counter
 from accel.te import Schedule, thread_axis
@@ -204,14 +204,6 @@ def test_threads_may_not_write_the_same() -> None:
         "the virtual threads of t all write CL; compute it inside the loop over t, or bind another loop",
     ):
         lower_threads(twice)
-
-
-@pytest.mark.parametrize("threads", [0, -1, True, 2.0, "2", None])
-def test_what_is_no_number_of_threads(threads: object) -> None:
-    with refused(
-        ScheduleError, f"the number of virtual threads is {threads!r}; it must be a positive integer"
-    ):
-        check_threads(threads)
 
 
 def test_what_can_be_bound() -> None:

@@ -5,7 +5,8 @@ import pytest
 from accel import te
 from accel.base.errors import TensorizeError
 from accel.compiler.expr.scalar import Binary, Cast, Const, Expr, IterVar, Read, Sum, format_expr
-from accel.compiler.nest.nest import Buffer, Range
+from accel.compiler.expr.window import Range
+from accel.compiler.nest.nest import Buffer
 from accel.compiler.nest.unify import Access, BlockLoop, Unified, check_short_blocks, map_axes, match
 from tests.expect import refused
 

@@ -10,7 +10,7 @@ from accel import te
 from accel.base.errors import ShapeError, TensorizeError
 from accel.compiler.expr.linear import evaluate
 from accel.compiler.expr.scalar import Const, Guarded
-from accel.compiler.nest.window import window_of
+from accel.compiler.expr.window import window_of
 from accel.te import Schedule, Tensor
 from tests.compiler.oracle import some_inputs
 from tests.expect import refused

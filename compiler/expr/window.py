@@ -10,9 +10,21 @@ from dataclasses import dataclass
 
 from accel.compiler.expr.linear import Linear, bounds, linear, margin, simplify
 from accel.compiler.expr.scalar import Cast, Condition, Const, Expr, Guarded, IterVar, Read, maximum, minimum
-from accel.compiler.nest.nest import NO_PADDING, Range
 
+NO_PADDING = (Const(0), Const(0))
 Padding = tuple[tuple[Expr, Expr], ...]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Indices ``[start, start + extent)`` of one dimension."""
+
+    start: Expr
+    extent: Expr
+
+    @property
+    def largest(self) -> int:
+        return bounds(self.extent)[1]
 
 
 @dataclass(frozen=True)
