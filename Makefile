@@ -72,15 +72,15 @@ $(VENV)/installed: pyproject.toml | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/test: pyproject.toml | $(VENV)/bin/python
-	$(PIP) --editable .[test]
+	$(PIP) --editable ".[test]"
 	touch $@ $(VENV)/installed
 
 $(VENV)/lint: pyproject.toml | $(VENV)/bin/python
-	$(PIP) --editable .[test,lint]
+	$(PIP) --editable ".[test,lint]"
 	touch $@ $(VENV)/installed $(VENV)/test
 
 $(VENV)/docs: pyproject.toml | $(VENV)/bin/python
-	$(PIP) --editable .[docs]
+	$(PIP) --editable ".[docs]"
 	touch $@ $(VENV)/installed
 
 clean:

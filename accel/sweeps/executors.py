@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from accel.base.errors import SweepError
+from accel.base.extras import not_installed
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -116,9 +117,7 @@ def on_dask(
         from distributed import Client, KilledWorker, LocalCluster  # noqa: PLC0415
         from distributed import as_completed as completed  # noqa: PLC0415
     except ImportError:
-        raise SweepError(
-            "the executor is dask, which is not installed; pip install 'accel[cluster]'"
-        ) from None
+        raise SweepError(not_installed("the executor dask needs distributed", "cluster")) from None
     cluster = None
     try:
         if scheduler is None:

