@@ -1,35 +1,43 @@
-"""accel: an open tensor accelerator. Compile loop nests onto it, check, simulate, measure."""
+"""accel: an open tensor accelerator. Compile loop nests onto it, check, simulate, measure.
 
-from accel import te
-from accel.base.errors import (
-    AccelError,
-    ConfigError,
-    DeadlockError,
-    LimitExceeded,
-    MachineError,
-    MismatchError,
-    ProgramError,
-    ProgramFault,
-    RaceError,
-    ScheduleError,
-    ShapeError,
-    SweepError,
-    TensorizeError,
-)
+What is listed here is imported when it is first used: a command that needs no compiler does not wait for one.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from accel.base.moved import install
 from accel.base.version import __version__
-from accel.compiler.ops.conv import conv2d
-from accel.compiler.ops.conv_transpose import conv2d_transpose
-from accel.compiler.ops.pool import avg_pool2d, global_avg_pool2d, max_pool2d
-from accel.compiler.ops.workload import Workload, dense, gemm
-from accel.compiler.target.machine import Machine, machine
-from accel.core.config import Config
-from accel.core.events import Event, EventKind, UnitCycles
-from accel.proof.check import TokenReport
-from accel.run.program import Program, build
-from accel.run.result import Result
-from accel.run.session import Session, SessionTensor
-from accel.sweeps import sweep
+
+if TYPE_CHECKING:
+    from accel import te
+    from accel.base.errors import (
+        AccelError,
+        ConfigError,
+        DeadlockError,
+        LimitExceeded,
+        MachineError,
+        MismatchError,
+        ProgramError,
+        ProgramFault,
+        RaceError,
+        ScheduleError,
+        ShapeError,
+        SweepError,
+        TensorizeError,
+    )
+    from accel.compiler.ops.conv import conv2d
+    from accel.compiler.ops.conv_transpose import conv2d_transpose
+    from accel.compiler.ops.pool import avg_pool2d, global_avg_pool2d, max_pool2d
+    from accel.compiler.ops.workload import Workload, dense, gemm
+    from accel.compiler.target.machine import Machine, machine
+    from accel.core.config import Config
+    from accel.core.events import Event, EventKind, UnitCycles
+    from accel.proof.check import TokenReport
+    from accel.run.program import Program, build
+    from accel.run.result import Result
+    from accel.run.session import Session, SessionTensor
+    from accel.sweeps import sweep
 
 install()
 
@@ -71,3 +79,52 @@ __all__ = [
     "sweep",
     "te",
 ]
+
+_NAMES = {
+    "accel.base.errors": (
+        "AccelError",
+        "ConfigError",
+        "DeadlockError",
+        "LimitExceeded",
+        "MachineError",
+        "MismatchError",
+        "ProgramError",
+        "ProgramFault",
+        "RaceError",
+        "ScheduleError",
+        "ShapeError",
+        "SweepError",
+        "TensorizeError",
+    ),
+    "accel.compiler.ops.conv": ("conv2d",),
+    "accel.compiler.ops.conv_transpose": ("conv2d_transpose",),
+    "accel.compiler.ops.pool": ("avg_pool2d", "global_avg_pool2d", "max_pool2d"),
+    "accel.compiler.ops.workload": ("Workload", "dense", "gemm"),
+    "accel.compiler.target.machine": ("Machine", "machine"),
+    "accel.core.config": ("Config",),
+    "accel.core.events": ("Event", "EventKind", "UnitCycles"),
+    "accel.proof.check": ("TokenReport",),
+    "accel.run.program": ("Program", "build"),
+    "accel.run.result": ("Result",),
+    "accel.run.session": ("Session", "SessionTensor"),
+    "accel.sweeps": ("sweep",),
+}
+"""Modules, and what of them is found here."""
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = ("benchmarks", "debug", "sweeps", "te", "views")
+"""Modules that need no import of their own."""
+
+if not TYPE_CHECKING:  # or checkers would take any name
+
+    def __getattr__(name: str) -> object:
+        """What has not been used before."""
+        if name in _MODULES:
+            return import_module(f"accel.{name}")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'accel' has no attribute {name!r}")
+        found = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = found
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

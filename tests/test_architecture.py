@@ -7,9 +7,12 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+import accel
 
 ROOT = Path(__file__).parents[1]
 PARTS = [part for part in ("compiler", "sim", "hw") if (ROOT / part).is_dir()]
@@ -194,8 +197,16 @@ def fresh(script: str, environment: dict[str, str] | None = None) -> str:
     ).stdout
 
 
-def test_import_accel_pulls_in_nothing_heavy() -> None:
+def test_import_accel_imports_next_to_nothing() -> None:
+    """What it offers comes when it is used."""
     loaded = set(fresh("import sys, accel; print(*sys.modules)").split())
+    ours = {name for name in loaded if name.partition(".")[0] == "accel"}
+    assert ours == {"accel", "accel.base", "accel.base.moved", "accel.base.version"}
+    assert "numpy" not in loaded
+
+
+def test_using_accel_pulls_in_nothing_heavy() -> None:
+    loaded = set(fresh("import sys; from accel import *; print(*sys.modules)").split())
     assert "accel.run.program" in loaded
     heavy = {
         "amaranth",
@@ -213,21 +224,43 @@ def test_import_accel_pulls_in_nothing_heavy() -> None:
     assert loaded & heavy == set()
 
 
-def test_import_accel_is_quick(tmp_path: Path) -> None:
-    """Against numpy's own import in the same minutes, both from byte code: machines differ in speed."""
+def test_what_accel_offers_is_there() -> None:
+    """Each name of ``__all__``, and no other, is found where checkers are told that it is."""
+    told = {
+        alias.asname or alias.name: node.module
+        for outer in TREES["accel"].body
+        if isinstance(outer, ast.If)
+        for node in outer.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert {*told, "__version__"} == set(accel.__all__)
+    assert accel.__all__ == sorted(accel.__all__)
+    assert set(accel.__all__) <= set(dir(accel))
+    for name, module in told.items():
+        found = import_module(f"accel.{name}") if module == "accel" else getattr(import_module(module), name)
+        assert getattr(accel, name) is found
+    for name in ("benchmarks", "debug", "sweeps", "te", "views"):
+        assert fresh(f"import accel; print(accel.{name}.__name__)") == f"accel.{name}\n"
+    with pytest.raises(AttributeError, match="module 'accel' has no attribute 'biuld'"):
+        accel.biuld  # noqa: B018
+
+
+def test_using_accel_is_quick(tmp_path: Path) -> None:
+    """All of it, against numpy's own import in the same minutes, both from byte code: machines differ in
+    speed."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment = kept | {"PYTHONPYCACHEPREFIX": str(tmp_path)}
 
-    def cost(module: str) -> float:
+    def cost(statement: str) -> float:
         """In CPU seconds."""
         clock = "time.process_time()"
-        return float(
-            fresh(f"import time; begin = {clock}; import {module}; print({clock} - begin)", environment)
-        )
+        return float(fresh(f"import time; begin = {clock}; {statement}; print({clock} - begin)", environment))
 
-    cost("accel")
+    everything = "from accel import *"
+    cost(everything)
     assert any(tmp_path.rglob("program.*.pyc"))
-    costs = [(cost("accel"), cost("numpy")) for _ in range(5)]
+    costs = [(cost(everything), cost("import numpy")) for _ in range(5)]
     assert min(accel for accel, _ in costs) < 6 * min(numpy for _, numpy in costs)
 
 

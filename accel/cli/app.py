@@ -11,33 +11,49 @@ from io import BufferedWriter, RawIOBase, StringIO, TextIOWrapper
 import click
 
 from accel.base.errors import AccelError
+from accel.base.interrupts import EXIT_INTERRUPTED
 from accel.base.version import __version__
-from accel.cli.asm import asm
-from accel.cli.bench import bench
-from accel.cli.check import check
-from accel.cli.common import Group, discard_output
-from accel.cli.compile import compile_command
-from accel.cli.completion import answer, completion
-from accel.cli.configs import configs
-from accel.cli.debug import debug
-from accel.cli.demo import demo
-from accel.cli.disasm import disasm
-from accel.cli.isa import isa
-from accel.cli.lockstep import lockstep
-from accel.cli.registers import registers
-from accel.cli.replay import replay
-from accel.cli.run import run
-from accel.cli.show import show
-from accel.cli.sweep import sweep
-from accel.cli.verilog import verilog
+from accel.cli.completion import answer
+from accel.cli.group import Entry, LazyGroup
+from accel.cli.output import discard_output
 
 EXIT_USAGE = 2
 _LONGEST = 2000
 """Characters of a complaint; what is in the middle of a longer one is left out."""
-EXIT_INTERRUPTED = 130
+
+COMMANDS = {
+    "asm": Entry("accel.cli.asm:asm", "Assemble a text to a program file."),
+    "bench": Entry("accel.cli.bench:bench", "Measure the layers of a network against the limit."),
+    "check": Entry("accel.cli.check:check", "Prove that a program neither deadlocks nor races."),
+    "compile": Entry("accel.cli.compile:compile_command", "Compile a workload to a program file."),
+    "completion": Entry(
+        "accel.cli.completion:completion", "Print the script that makes a shell complete what is typed."
+    ),
+    "configs": Entry("accel.cli.configs:configs", "List the machines, or every field of one."),
+    "debug": Entry("accel.cli.debug:debug", "Look into a run, step by step."),
+    "demo": Entry("accel.cli.demo:demo", "Compile, prove, run and check a matrix product."),
+    "disasm": Entry("accel.cli.disasm:disasm", "List a program so that 'accel asm' reads it back."),
+    "isa": Entry("accel.cli.isa:isa", "Print the instruction set's reference."),
+    "lockstep": Entry(
+        "accel.cli.lockstep:lockstep", "Compare simulator and hardware on every cycle of a run."
+    ),
+    "registers": Entry(
+        "accel.cli.registers:registers", "Print the reference of the hardware's control registers."
+    ),
+    "replay": Entry("accel.cli.replay:replay", "Run programs that say what must come of them."),
+    "run": Entry("accel.cli.run:run", "Run a program and compare with numpy."),
+    "show": Entry("accel.cli.show:show", "Show a program at a stage of its compilation."),
+    "sweep": Entry("accel.cli.sweep:sweep", "Measure a grid of workloads, machines and schedules."),
+    "verilog": Entry("accel.cli.verilog:verilog", "Write the core as Verilog, for simulation and synthesis."),
+}
+"""All subcommands; the summaries are the first sentences of their helps, and a test says so."""
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    entries=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="accel", message="%(prog)s %(version)s")
 def app() -> None:
     """Compile tensor programs for an open accelerator, prove them, simulate them.
@@ -47,28 +63,6 @@ def app() -> None:
       accel compile gemm -m 256 -n 256 -k 256 --shift 10 -o gemm.accel
       accel run gemm.accel
     """
-
-
-for _command in (
-    compile_command,
-    configs,
-    show,
-    check,
-    disasm,
-    asm,
-    run,
-    lockstep,
-    debug,
-    replay,
-    sweep,
-    bench,
-    isa,
-    registers,
-    verilog,
-    demo,
-    completion,
-):
-    app.add_command(_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

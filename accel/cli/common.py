@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +23,8 @@ from rich.progress import (
 from rich.table import Table
 
 from accel.base.errors import AccelError, nearest
+from accel.cli.group import Group as Group  # noqa: PLC0414  # where compile finds it
+from accel.cli.output import write
 from accel.core.config import NAMED, SPECS, Config
 from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES
 from accel.image import vectors
@@ -98,23 +99,6 @@ order_option = click.option(
     show_default=True,
     help="Of functional execution.",
 )
-
-
-class Group(click.Group):
-    """A command made of others: called bare it shows its help."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args and not ctx.resilient_parsing:  # a shell that completes parses what there is
-            write(ctx.get_help() + "\n")
-            ctx.exit()
-        return super().parse_args(ctx, args)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in self.commands and not ctx.resilient_parsing:
-            raise click.UsageError(f"{args[0]!r} is no command; {nearest(args[0], self.commands)}", ctx)
-        return super().resolve_command(ctx, args)
 
 
 def numbers_option(
@@ -250,26 +234,6 @@ def check_name(what: str, name: str, valid: Iterable[str]) -> None:
     names = list(valid)
     if name not in names:
         raise AccelError(f"the {what} is {name!r}; {nearest(name, names)}")
-
-
-def write(text: str) -> None:
-    """Text on stdout; if whoever reads it has seen enough, the rest goes nowhere.
-
-    Raises:
-        AccelError: it cannot be written.
-    """
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:
-        discard_output()
-        if not isinstance(error, BrokenPipeError):
-            raise AccelError(f"standard output cannot be written: {error.strerror}") from None
-
-
-def discard_output() -> None:
-    """Let stdout lead nowhere, so that nobody tries again what could not be written."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_json(data: dict[str, Any]) -> None:

@@ -5,8 +5,8 @@ import os
 import click
 from click.shell_completion import get_completion_class, shell_complete
 
-from accel.base.errors import AccelError
-from accel.cli.common import check_name, write
+from accel.base.errors import AccelError, nearest
+from accel.cli.output import write
 
 VARIABLE = "_ACCEL_COMPLETE"
 """Set by the shell's script when it asks for completions."""
@@ -26,7 +26,8 @@ def completion(shell: str | None) -> None:
       eval "$(accel completion bash)"
     """
     name = shell or os.path.basename(os.environ.get("SHELL", ""))
-    check_name("shell", name, SHELLS)
+    if name not in SHELLS:
+        raise AccelError(f"the shell is {name!r}; {nearest(name, SHELLS)}")
     found = get_completion_class(name)
     assert found is not None
     command = click.get_current_context().find_root().command

@@ -17,8 +17,8 @@ from accel.cli.common import (
     load_program,
     seed_option,
     set_option,
-    write,
 )
+from accel.cli.output import write
 from accel.debug import Debugger, Session
 from accel.run.program import SIMULATORS
 

@@ -2,7 +2,8 @@
 
 import click
 
-from accel.cli.common import busy, config_option, show, write
+from accel.cli.common import busy, config_option, show
+from accel.cli.output import write
 from accel.cli.pictures import terminal_timeline
 from accel.cli.run import print_result
 from accel.compiler.ops.workload import gemm

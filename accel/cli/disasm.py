@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from accel.assembly import disassemble
-from accel.cli.common import load_program, write
+from accel.cli.common import load_program
+from accel.cli.output import write
 
 
 @click.command()

@@ -2,7 +2,8 @@
 
 import click
 
-from accel.cli.common import config_option, parse_settings, set_option, write
+from accel.cli.common import config_option, parse_settings, set_option
+from accel.cli.output import write
 from accel.compiler.target.machine import machine
 from accel.core.isa_manual import isa_manual
 

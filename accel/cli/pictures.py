@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from accel.base.errors import AccelError, MachineError
-from accel.cli.common import F, busy, write
+from accel.cli.common import F, busy
+from accel.cli.output import write
 from accel.run.result import Result
 from accel.views import Report, Timeline, Trace
 

@@ -2,7 +2,7 @@
 
 import click
 
-from accel.cli.common import write
+from accel.cli.output import write
 from accel.core.register_manual import c_header, registers_manual
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from accel.cli.common import complete, load_program, write
+from accel.cli.common import complete, load_program
+from accel.cli.output import write
 from accel.run.stages import STAGES, stage_text
 
 

@@ -46,8 +46,12 @@ def test_every_command_has_help_with_an_example(command: tuple[str, ...], accel:
     assert "Example:\n    accel " in text
 
 
-def test_the_list_of_commands_is_not_cut(accel: Shell) -> None:
-    assert "..." not in accel("--help").text.split("Commands:")[1]
+def test_the_list_of_commands_says_what_their_helps_say(accel: Shell) -> None:
+    """All of it, in one order, though it imports none of them."""
+    lines = accel("--help").text.split("Commands:\n")[1].splitlines()
+    helps = {name: command.get_short_help_str(limit=1000) for name, command in app.commands.items()}
+    assert lines == [f"  {name:<10}  {text}" for name, text in sorted(helps.items())]
+    assert list(app.commands) == sorted(app.commands)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -83,6 +87,42 @@ def test_the_nearest_option_is_said(accel: Shell) -> None:
     assert outcome.err.count("\n") == 1
     assert "No such option" in outcome.err
     assert "--transpose-a" in outcome.err
+
+
+# --- what is imported ------------------------------------------------------------------------------
+
+
+def loaded(*arguments: str) -> set[str]:
+    """The modules that a call has imported when it is done."""
+    script = (
+        "import atexit, sys\n"
+        f"sys.argv = {['accel', *arguments]!r}\n"
+        "from accel.__main__ import main\n"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_help_imports_no_command(arguments: list[str]) -> None:
+    found = loaded(*arguments)
+    assert "accel.cli.app" in found
+    assert found & {"numpy", "rich", "amaranth", "accel.cli.common", "accel.core", "accel.run"} == set()
+    assert {one for one in found if one.startswith("accel.cli.")} == {
+        f"accel.cli.{name}" for name in ("app", "completion", "group", "output")
+    }
+
+
+def test_a_command_imports_no_other() -> None:
+    found = loaded("registers", "--help")
+    assert "accel.cli.registers" in found
+    assert found & {f"accel.cli.{name}" for name in app.commands} == {
+        "accel.cli.registers",
+        "accel.cli.completion",
+    }
+    assert found & {"rich", "amaranth", "accel.cli.common"} == set()
 
 
 # --- how a process ends ----------------------------------------------------------------------------
@@ -137,6 +177,68 @@ def test_ctrl_c_ends_with_130() -> None:
         running.send_signal(signal.SIGINT)
         assert running.wait(timeout=120) == 130
         assert running.stderr.read() == b""
+
+
+INTERRUPTED = """
+import os, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupt(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000):
+                pass
+
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["accel", "run", {file!r}]
+from accel.__main__ import main
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize(
+    "module", ["accel.cli.app", "click", "accel.cli.run", "numpy", "rich.console", "accel.run.program"]
+)
+def test_ctrl_c_while_modules_are_imported_ends_with_130(
+    module: str, accel: Shell, saved: Callable[..., Path]
+) -> None:
+    script = INTERRUPTED.format(module=module, file=str(saved()))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_ctrl_c_when_all_is_said_ends_with_130() -> None:
+    script = (
+        "import atexit, os, signal, sys\n"
+        "from accel.__main__ import main\n"
+        "atexit.register(os.kill, os.getpid(), signal.SIGINT)\n"
+        "sys.argv = ['accel', '--version']\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
+    assert done.stdout == f"accel {package.__version__}\n".encode()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_interrupts_that_are_ignored_stay_so() -> None:
+    """As those of what a shell runs in the background."""
+    script = (
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "from accel.__main__ import main\n"
+        "os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.argv = ['accel', '--version']\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 # --- streams ---------------------------------------------------------------------------------------
