@@ -22,7 +22,7 @@ from accel.core.faults import Cause
 from accel.hw.engines.choose import ENGINES, open_engine
 from accel.hw.engines.driver import Engine
 from accel.image.dram import Dram
-from accel.run.rtl import run_on_hardware
+from accel.run.backends.rtl import run_on_hardware
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import simulate
 

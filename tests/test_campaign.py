@@ -9,7 +9,7 @@ import pytest
 from accel.assembly import load_assembly
 from accel.base.errors import MachineError
 from accel.core.faults import Cause
-from accel.run.execution import Execution
+from accel.run.backends.backend import Execution
 from accel.run.program import Program
 from tests import campaign as module
 from tests.campaign import DAMAGE, campaign, trial

@@ -5,7 +5,7 @@ buffers, and the third is the default schedule, with the number of virtual threa
 Serial takes the program for V = 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +73,7 @@ def measure(task: Task) -> Row:
     return row | _figures(results) | {"vthreads": chosen.vthreads}
 
 
-def _figures(results: dict[str, Result]) -> Row:
+def _figures(results: Mapping[str, Result]) -> Row:
     result = results["chosen"]
     figures = result.to_dict()
     wrong = [done.to_dict()["error"] for done in results.values() if done.mismatches]

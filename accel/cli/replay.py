@@ -19,7 +19,6 @@ from rich.table import Table
 from accel.base.errors import AccelError
 from accel.cli.common import (
     backend_option,
-    check_name,
     engine_option,
     json_option,
     limit_options,
@@ -32,7 +31,9 @@ from accel.core.config import Config
 from accel.core.isa import Loops
 from accel.hw.engines.choose import open_engine
 from accel.hw.engines.driver import Engine
-from accel.run.program import BACKENDS, Program, check_engine, check_order
+from accel.run.backends.choose import check_backend, check_options
+from accel.run.options import RunOptions
+from accel.run.program import BACKENDS, Program
 from accel.run.replay import Replay, load_tests, program_name
 from accel.run.replay import replay as replay_program
 from accel.run.result import SCHEMA_VERSION
@@ -80,9 +81,8 @@ def replay(
       accel replay vectors/ tests/programs --backend sim
       accel replay vectors/ --backend rtl
     """
-    check_name("backend", backend, BACKENDS)
-    check_engine(backend, engine)
-    check_order(backend, order)
+    check_backend(backend, BACKENDS)
+    check_options(backend, RunOptions(order="random" if order == "random" else "program", engine=engine))
     programs = [(str(path), program) for path, program in load_tests(list(paths))]
     if backend == "rtl":
         _build([program for _, program in programs], engine)

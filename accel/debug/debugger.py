@@ -22,7 +22,8 @@ from accel.debug.breakpoints import Breakpoint
 from accel.debug.places import Place
 from accel.debug.state import MachineState, functional_events
 from accel.image.dram import Dram
-from accel.run.program import SIMULATORS, Program, check_backend
+from accel.run.backends.choose import SIMULATORS, check_backend
+from accel.run.program import Program
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Executor
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES

@@ -21,8 +21,10 @@ from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.image.dram import Dram
 from accel.image.scenario import SCRATCHPADS
 from accel.proof.check import Race, TokenReport, check_tokens
+from accel.run.backends.rtl import run_on_hardware, take_contents
+from accel.run.backends.simulator import Simulator
+from accel.run.options import RunOptions
 from accel.run.program import Program
-from accel.run.rtl import run_on_hardware, take_contents
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.simulator import Simulation
@@ -137,13 +139,13 @@ def lockstep(
         LimitExceeded: the program has more micro-ops.
         ShapeError: an input does not fit.
     """
-    program, sim_dram = program.prepared(inputs, seed)
+    options = RunOptions(seed=seed, max_cycles=max_cycles, max_uops=max_uops)
+    program, sim_dram = program.prepared(inputs, options.seed)
     program = replace(program, start=replace(program.start, max_uops=None))  # hardware does not count them
-    limit, _ = program.limits(max_cycles, max_uops)
     rtl_dram = sim_dram.copy()
     pads = Scratchpads.random(program.config, seed)
     sim_pads = pads.copy()
-    simulation = program.simulate(sim_dram, sim_pads, max_cycles=limit, max_uops=max_uops)
+    simulation = Simulator(timed=True).simulate(program, sim_dram, sim_pads, options)
     if simulation.timing is None:
         simulation.raise_if_bad()
     assert simulation.timing is not None
@@ -154,7 +156,7 @@ def lockstep(
             rtl_dram,
             pads,
             engine,
-            max_cycles=DEFAULT_MAX_CYCLES if hostile else limit,
+            max_cycles=DEFAULT_MAX_CYCLES if hostile else options.within(program.start).max_cycles,
             behaviour=Behaviour(hostile=hostile, seed=seed),
             record=True,
             patience=100 * simulation.timing.cycles + _PATIENCE,

@@ -17,16 +17,18 @@ from accel.image.dram import Dram
 from accel.image.image import Image
 from accel.image.scenario import Expected
 from accel.image.vectors import is_vector, load_vector
+from accel.run.backends.choose import open_backend
+from accel.run.backends.simulator import UNTIMED
+from accel.run.launch import launch
+from accel.run.options import RunOptions
 from accel.run.program import Program, as_program
-from accel.run.result import Result, error_dict
+from accel.run.result import error_dict
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
 
 TEXT_SUFFIX = ".s"
 PROGRAM_SUFFIX = ".accel"
-UNTIMED = "functional"
-"""The backend that knows no cycles."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,43 +155,24 @@ def replay(
         max_cycles, max_uops: limits.
     """
     expected = program.expected or Expected()
+    options = RunOptions(seed=seed, order=order, max_cycles=max_cycles, max_uops=max_uops, look=True)
     begin = time.perf_counter()
     dram = program.dram()
     pads = Scratchpads.random(program.config, seed)
-    packed = time.perf_counter()
-    execution = program.execute(
-        dram,
-        pads,
-        backend=backend,
-        hardware=hardware,
-        seed=seed,
-        order=order,
-        max_cycles=max_cycles,
-        max_uops=max_uops,
-    )
-    done = time.perf_counter()
-    stopped = execution.error
+    pack_seconds = time.perf_counter() - begin
+    with open_backend(backend, program.config, options, hardware=hardware) as opened:
+        done = launch(program, dram, pads, opened, options)
+    stopped = done.error
     differences = [] if stopped is None and expected.cause is Cause.NONE else _outcome(expected, stopped)
     if not differences:
         differences += _memory(program, expected, dram) + _scratchpads(expected, pads)
-        if expected.tokens is not None and execution.tokens != expected.tokens:
-            found = dict(zip((c.label for c in Counter), execution.tokens, strict=True))
+        left = done.execution.tokens
+        if expected.tokens is not None and left != expected.tokens:
+            found = dict(zip((c.label for c in Counter), left, strict=True))
             differences.append("tokens left: " + ", ".join(f"{n} {label}" for label, n in found.items()))
         if expected.racy and not program.check().race_count:
             differences.append("a race is expected; the token check finds none")
-    result = Result(
-        outputs={},
-        mismatches=None,
-        backend=backend,
-        image=program,
-        uops=execution.uops,
-        timing=execution.timing,
-        compulsory=None,
-        compile_seconds=program.compile_seconds,
-        pack_seconds=packed - begin,
-        simulate_seconds=done - packed,
-    )
-    figures = result.to_dict() | {"error": None if stopped is None else error_dict(stopped)}
+    figures = done.result({}, pack_seconds=pack_seconds).to_dict()
     if stopped is None and expected.memory:
         figures["mismatches"] = sum(len(_differing(program, dram, *region)) for region in expected.memory)
     if stopped is None and differences:

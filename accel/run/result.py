@@ -80,13 +80,13 @@ class Result:
 
     @property
     def cycles(self) -> int | None:
-        """Length of the run; None if time was not simulated."""
+        """Length of the run; None if time was not simulated. A :class:`TimedResult` always knows it."""
         return None if self.timing is None else self.timing.cycles
 
     @cached_property
     def stalls(self) -> dict[str, UnitCycles] | None:
         """Where each unit's cycles went, by the unit's name; None if time was not simulated."""
-        return None if self.timing is None else {u.label: c for u, c in self.timing.unit_cycles.items()}
+        return None if self.timing is None else stalls_of(self.timing)
 
     @cached_property
     def events(self) -> list[Event] | None:
@@ -155,6 +155,15 @@ class Result:
         """Bytes that STOREs write."""
         return self.bytes_by_kind["out"]
 
+    def raise_if_stopped(self) -> None:
+        """Raise what ended the run early.
+
+        Raises:
+            MachineError, LimitExceeded, DeadlockError: with cause, instruction and cycle.
+        """
+        if self.error is not None:
+            raise self.error
+
     def raise_if_wrong(self) -> None:
         """Raise if the outputs differ from the reference.
 
@@ -201,6 +210,32 @@ class Result:
             "simulate_seconds": self.simulate_seconds,
             "error": None if wrong is None else error_dict(wrong),
         }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TimedResult(Result):
+    """The result of a run whose time was simulated, as those on ``sim`` and ``rtl`` are.
+
+    Attributes:
+        timing: what is known of cycles.
+    """
+
+    timing: Timing
+
+    @property
+    def cycles(self) -> int:
+        """Length of the run."""
+        return self.timing.cycles
+
+    @cached_property
+    def stalls(self) -> dict[str, UnitCycles]:
+        """Where each unit's cycles went, by the unit's name."""
+        return stalls_of(self.timing)
+
+
+def stalls_of(timing: Timing) -> dict[str, UnitCycles]:
+    """Where each unit's cycles went, by the unit's name."""
+    return {unit.label: cycles for unit, cycles in timing.unit_cycles.items()}
 
 
 def error_dict(error: ProgramFault) -> dict[str, Any]:

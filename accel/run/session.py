@@ -8,10 +8,10 @@ import time
 import weakref
 from bisect import insort
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,14 +24,14 @@ from accel.image.dram import Dram
 from accel.image.image import ImageTensor
 from accel.image.layout import PackedLayout
 from accel.image.relocation import Part, alignment, parts, relocated
-from accel.run.program import BACKENDS, Program, as_program, check_backend, check_engine, check_seed
+from accel.run.backends.choose import open_backend
+from accel.run.launch import launch
+from accel.run.options import RunOptions
+from accel.run.program import Program, as_program
 from accel.run.result import Result
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
-
-if TYPE_CHECKING:
-    from accel.hw.engines.driver import Engine
 
 Array = npt.NDArray[Any]
 
@@ -144,26 +144,18 @@ class Session:
         seed: int = 0,
         engine: str | None = None,
     ) -> None:
-        check_backend(backend, BACKENDS)
-        seed = check_seed(seed)
-        check_engine(backend, engine)
+        self._options = RunOptions(seed=seed, engine=engine)
         self.config = machine(on).config
+        self._backend = open_backend(backend, self.config, self._options)
         self.results: list[Result] = []
         self.packing = Packing()
         self._closed = False
-        self._backend = backend
-        self._seed = seed
         self._dram = Dram.of(self.config)
         self._space = _Space(self.config.mem_size, alignment(self.config))
         self._timed: dict[int, tuple[Program, Program]] = {}
         """By the id of programs, which are kept so that nobody else takes it: the same with this timing."""
         self._programs: dict[int, tuple[Program, dict[Part, int]]] = {}
         """By the id of those: where their own parts are."""
-        self._hardware: Engine | None = None
-        if backend == "rtl":
-            from accel.hw.engines.choose import open_engine  # noqa: PLC0415  # seldom needed
-
-            self._hardware = open_engine(self.config, engine)
 
     def __enter__(self) -> Self:
         return self
@@ -177,8 +169,7 @@ class Session:
         """Give back DRAM and the hardware, if there is any; what has been measured stays."""
         self._closed = True
         self._dram = Dram.of(self.config)
-        if self._hardware is not None:
-            self._hardware.close()
+        self._backend.close()
 
     def _check_open(self) -> None:
         """Refuse to go on after :meth:`close`.
@@ -223,7 +214,7 @@ class Session:
         Args:
             program: compiled for a machine of this geometry; it runs with the session's timing.
             inputs: tensors of this session, or arrays, by name; those not given are random.
-            check: compare with :meth:`~accel.run.program.Program.reference`; what that unpacks is not
+            check: compare with :meth:`~accel.run.compiled.Compiled.reference`; what that unpacks is not
                 counted.
             max_cycles, max_uops: limits.
             progress: of the hardware, called now and then with the cycle.
@@ -237,46 +228,26 @@ class Session:
             MachineError, DeadlockError, LimitExceeded: the machine stopped early.
         """
         self._check_open()
+        options = replace(self._options, max_cycles=max_cycles, max_uops=max_uops, progress=progress)
         program = self._for_session(program)
         given = self._inputs(program, inputs)
         prepared = {t.name for t in program.tensors if t.preparation is not None and t.role == "input"}
         program = program.for_values({name: self._peek(given[name]) for name in prepared})
         before = self.packing.seconds
         placed, outputs = self._placed(program, given)
-        launched = time.perf_counter()
-        if self._hardware is not None:
-            self._hardware.reset()
-        done = placed.execute(
-            self._dram,
-            Scratchpads.random(self.config, self._seed),
-            backend=self._backend,
-            hardware=self._hardware,
-            seed=self._seed,
-            max_cycles=max_cycles,
-            max_uops=max_uops,
-            look=False,
-            progress=progress,
-        )
-        done.raise_if_bad()
-        simulated = time.perf_counter()
-        mismatches = None
-        arrays: dict[str, Array] = {}
-        if check and program.has_expression:
-            expected = program.reference({name: self._peek(tensor) for name, tensor in given.items()})
-            arrays = {name: self._peek(tensor) for name, tensor in outputs.items()}
-            mismatches = sum(int((arrays[name] != expected[name]).sum()) for name in arrays)
-        result = Result(
-            outputs=arrays,
-            mismatches=mismatches,
-            backend=self._backend,
-            image=placed,
-            uops=done.uops,
-            timing=done.timing,
+        self._backend.reset()
+        pads = Scratchpads.random(self.config, self._options.seed)
+        done = launch(placed, self._dram, pads, self._backend, options)
+        compared = check and program.has_expression and done.error is None
+        result = done.result(
+            {name: self._peek(tensor) for name, tensor in outputs.items()} if compared else {},
+            reference=(lambda: program.reference({name: self._peek(t) for name, t in given.items()}))
+            if compared
+            else None,
             compulsory=program.compulsory,
-            compile_seconds=program.compile_seconds,
             pack_seconds=self.packing.seconds - before,
-            simulate_seconds=simulated - launched,
         )
+        result.raise_if_stopped()
         self.results.append(result)
         result.raise_if_wrong()
         return outputs
@@ -317,7 +288,7 @@ class Session:
                 raise ShapeError(
                     f"{name} is {value.dtype}{list(value.shape)}; it must be {dtype}{list(shape)}"
                 )
-        random = program.random_inputs(self._seed) if known.keys() - given.keys() else {}
+        random = program.random_inputs(self._options.seed) if known.keys() - given.keys() else {}
         return {
             name: value if isinstance(value, SessionTensor) else self.tensor(value)
             for name, value in (random | given).items()

@@ -9,7 +9,7 @@ from accel.compiler.ops.workloads import make_workload
 from accel.compiler.plans.default import default_schedule
 from accel.compiler.target.machine import Machine
 from accel.run.program import Program, build
-from accel.run.result import Result, error_dict
+from accel.run.result import TimedResult, error_dict
 from accel.sweeps.figures import CELLS, Figures
 from accel.sweeps.points import Run, Source, Synthesis, Task
 
@@ -70,9 +70,8 @@ def run(task: Run) -> Figures:
     }
 
 
-def _roofline(result: Result, least: Compulsory) -> Figures:
+def _roofline(result: TimedResult, least: Compulsory) -> Figures:
     """Where the run is on the roofline: MACs per compulsory byte, MACs per cycle, and the roof above."""
-    assert result.cycles is not None
     longest = max(least.read_bytes, least.write_bytes)
     ideal, roofline = least.ideal_cycles(result.config), least.roofline_cycles(result.config)
     return {

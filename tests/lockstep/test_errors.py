@@ -10,9 +10,9 @@ from accel.core.config import NAMED
 from accel.core.faults import Cause
 from accel.core.isa import Unit
 from accel.hw.engines.run import Behaviour, HardwareRun
+from accel.run.backends.rtl import raise_if_bad, run_on_hardware
 from accel.run.lockstep import compare, scope_of
 from accel.run.program import Program
-from accel.run.rtl import raise_if_bad, run_on_hardware
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import TimingRun
 from accel.sim.timing.port import BurstRecord

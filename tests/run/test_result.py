@@ -195,7 +195,7 @@ def test_errors_as_plain_data(error: accel.ProgramFault, expected: tuple[Any, ..
 
 def test_seconds_are_those_of_the_phases(monkeypatch: pytest.MonkeyPatch) -> None:
     """Packing before and unpacking after the run count as one; the comparison as none."""
-    ticks = iter([10.0, 12.0, 15.0, 19.0])
+    ticks = iter([10.0, 12.0, 12.0, 15.0, 15.0, 19.0])
     monkeypatch.setattr("accel.run.program.time.perf_counter", lambda: next(ticks))
     found = gemm_program().run()
     assert (found.pack_seconds, found.simulate_seconds) == (2 + 4, 3)

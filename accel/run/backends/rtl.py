@@ -1,7 +1,8 @@
-"""Programs on the hardware in simulation: what they start from, and in words what ended them."""
+"""The hardware in simulation as a backend: what programs start from, and in words what ended them."""
 
 from collections.abc import Sequence
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +20,14 @@ from accel.core.faults import (
 )
 from accel.core.isa import Finish, Instruction, Load, Loops, Memory, Store, Unit, encode
 from accel.core.token_rules import Counter, explain_deadlock, pushes, stuck
+from accel.hw.engines.choose import open_engine
 from accel.hw.engines.driver import Contents, Engine, Progress
 from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.image.dram import Dram
 from accel.image.image import Image
 from accel.image.scenario import NO_TOKENS, Tokens
-from accel.run.execution import Execution
+from accel.run.backends.backend import Backend, Execution
+from accel.run.options import RunOptions
 from accel.sim.functional.executor import uop_limit_fault
 from accel.sim.functional.scratchpads import Scratchpads
 
@@ -35,6 +38,72 @@ _CARRIERS: dict[Counter, Instruction] = {
     Counter.STORE_TO_COMPUTE: Store(x_size=0, push_prev=True),
 }
 """Instructions that push one token and do nothing else."""
+
+
+class Rtl(Backend):
+    """The hardware in simulation.
+
+    Args:
+        engine: the machine, after a reset.
+        keep: leave it open when the backend is closed.
+    """
+
+    name = "rtl"
+
+    def __init__(self, engine: Engine, *, keep: bool = False) -> None:
+        self.engine = engine
+        self._keep = keep
+
+    @classmethod
+    def open(cls, config: Config, options: RunOptions) -> Self:
+        """The hardware of a machine, in the engine that the options name.
+
+        Raises:
+            EngineError: there is no such engine, or it cannot be built.
+            ProgramError: the wave file cannot be written.
+        """
+        return cls(open_engine(config, options.engine, wave=options.wave))
+
+    def reset(self) -> None:
+        self.engine.reset()
+
+    def close(self) -> None:
+        if not self._keep:
+            self.engine.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._keep:
+            self.engine.__exit__(kind, error, trace)
+
+    def execute(self, program: Image, dram: Dram, pads: Scratchpads, options: RunOptions) -> Execution:
+        """Run a program; one with more micro-ops than the limit does not start, since the hardware does not
+        count them."""
+        options = options.within(program.start)
+        uops: int | None
+        try:
+            uops = check_uops(program.instructions, program.config, options.max_uops)
+        except MachineError as error:
+            pads.fill(program.start.contents)
+            return Execution(error=error, uops=0, tokens=program.start.tokens, timing=None)
+        run = run_on_hardware(
+            program,
+            dram,
+            pads,
+            self.engine,
+            max_cycles=options.max_cycles,
+            record=options.record,
+            progress=options.progress,
+        )
+        if options.look:
+            take_contents(pads, self.engine.peek())
+        stopped: MachineError | None = None
+        try:
+            raise_if_bad(run, program.instructions, program.start.tokens, options.max_cycles)
+        except MachineError as error:
+            stopped, uops = error, None
+        return Execution(error=stopped, uops=uops, tokens=run.tokens, timing=run)
 
 
 def run_on_hardware(
@@ -77,41 +146,6 @@ def run_on_hardware(
         patience=patience,
         progress=progress,
     )
-
-
-def execute_on_hardware(
-    program: Image,
-    dram: Dram,
-    pads: Scratchpads,
-    engine: Engine,
-    *,
-    max_cycles: int,
-    max_uops: int,
-    record: bool,
-    look: bool,
-    progress: Progress | None,
-) -> Execution:
-    """:meth:`accel.run.program.Program.execute` on the hardware.
-
-    A program with more than ``max_uops`` micro-ops does not start: the hardware does not count them.
-    """
-    uops: int | None
-    try:
-        uops = check_uops(program.instructions, program.config, max_uops)
-    except MachineError as error:
-        pads.fill(program.start.contents)
-        return Execution(error=error, uops=0, tokens=program.start.tokens, timing=None)
-    run = run_on_hardware(
-        program, dram, pads, engine, max_cycles=max_cycles, record=record, progress=progress
-    )
-    if look:
-        take_contents(pads, engine.peek())
-    stopped: MachineError | None = None
-    try:
-        raise_if_bad(run, program.instructions, program.start.tokens, max_cycles)
-    except MachineError as error:
-        stopped, uops = error, None
-    return Execution(error=stopped, uops=uops, tokens=run.tokens, timing=run)
 
 
 def take_contents(pads: Scratchpads, contents: Contents) -> None:

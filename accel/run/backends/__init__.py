@@ -1,0 +1,1 @@
+"""What runs programs: simulators, and the hardware in simulation."""

@@ -1,0 +1,170 @@
+"""What a program computes, rebuilt from the data in its file: expression, schedule, inputs, reference."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.arguments import check_array, check_mapping
+from accel.base.errors import ProgramError, ShapeError, nearest
+from accel.compiler.expr.data import expression_from_data
+from accel.compiler.expr.inputs import random_inputs
+from accel.compiler.expr.metrics import Compulsory, compulsory
+from accel.compiler.expr.reference import evaluate
+from accel.compiler.expr.tensor import Placeholder, Tensor, producers
+from accel.compiler.schedule.records import apply_steps
+from accel.compiler.schedule.schedule import Schedule, create_schedule
+from accel.compiler.target.machine import Machine
+from accel.image.image import Image
+from accel.run.options import check_seed
+
+_WITHOUT_SOURCE = "it can be run, checked, disassembled, and shown at the stages streams and asm"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Compiled(Image):
+    """An image and what it was compiled from, as far as it holds that."""
+
+    @cached_property
+    def outputs(self) -> tuple[Tensor, ...]:
+        """The tensor expression's outputs, rebuilt from the file.
+
+        Raises:
+            ProgramError: the program holds no tensor expression, or a damaged one.
+        """
+        if not self.has_expression:
+            raise ProgramError(f"the program holds no tensor expression; {_WITHOUT_SOURCE}")
+        assert self.source is not None
+        outputs = expression_from_data(self.source["expression"])
+        self._check_expression(outputs)
+        return outputs
+
+    @property
+    def has_expression(self) -> bool:
+        """Whether the program holds the tensor expression that it computes."""
+        return self.source is not None and self.source.get("expression") is not None
+
+    def schedule(self) -> Schedule:
+        """The schedule it was compiled with, rebuilt from the file.
+
+        Raises:
+            ProgramError: the program holds none.
+            ScheduleError: it uses intrinsics that are not the machine's own.
+        """
+        schedule = create_schedule(self.outputs)
+        steps = (self.source or {}).get("schedule")
+        if not isinstance(steps, list):
+            raise ProgramError(f"the program holds no schedule; {_WITHOUT_SOURCE}")
+        target = Machine(self.config)
+        apply_steps(schedule, steps, target.intrinsic, target.scope)
+        return schedule
+
+    @property
+    def vthreads(self) -> int:
+        """How many virtual threads it was compiled with; 1 if that is not known."""
+        steps = (self.source or {}).get("schedule") or []
+        bound = {(step["stage"], step["axis"]) for step in steps if step["op"] == "bind"}
+        made = [
+            int(step["factor"])
+            for step in steps
+            if step["op"] == "split" and (step["stage"], (step["names"] or ("", ""))[1]) in bound
+        ]
+        return max(made, default=1)
+
+    @property
+    def folded(self) -> bool:
+        """Whether reset and bias were folded into one step where possible."""
+        options = (self.source or {}).get("options")
+        return not isinstance(options, dict) or options.get("fold") is not False
+
+    @cached_property
+    def compulsory(self) -> Compulsory | None:
+        """What the computation takes at least; None if it is not known."""
+        return compulsory(self.outputs) if self.has_expression else None
+
+    def _check_expression(self, outputs: tuple[Tensor, ...]) -> None:
+        """Refuse a tensor expression that is not about this program's tensors."""
+        written = {t.name: (t.shape, t.dtype) for t in outputs}
+        read = {t.name: (t.shape, t.dtype) for t in producers(outputs) if isinstance(t.op, Placeholder)}
+        for tensor in self.tensors:
+            known = written if tensor.role == "output" else read
+            if known.get(tensor.name) != (tensor.shape, tensor.dtype):
+                raise ProgramError(
+                    f"the tensor expression is damaged: it has no {tensor.role} {tensor.name} of "
+                    f"{tensor.dtype}{list(tensor.shape)}, as the program has"
+                )
+
+    # --- inputs ------------------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Shape and dtype of every input, by name."""
+        return {t.name: (t.shape, t.dtype) for t in self.tensors if t.role == "input"}
+
+    def named_inputs(self, given: object) -> dict[str, Any]:
+        """What is given for inputs by name, of whatever kind; nothing if it is None.
+
+        Raises:
+            ShapeError: it is no mapping, or names an input that the program does not have.
+        """
+        known = self.inputs
+        named = check_mapping("the inputs", given)
+        for name in named:
+            if name not in known:
+                raise ShapeError(f"{name!r} is no input of the program; {nearest(name, known)}")
+        return named
+
+    def checked_inputs(self, given: object) -> dict[str, npt.NDArray[Any]]:
+        """Arrays for inputs by name, as plain ones.
+
+        Raises:
+            ShapeError: as :meth:`named_inputs`, or an array of another shape or dtype, or a masked one.
+        """
+        known = self.inputs
+        return {
+            name: check_array(name, value, *known[name]) for name, value in self.named_inputs(given).items()
+        }
+
+    def random_inputs(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
+        """A value for every input, drawn so that the result seldom saturates; without a tensor expression
+        all values are equally likely.
+
+        Raises:
+            AccelError: the seed is negative.
+        """
+        seed = check_seed(seed)
+        if not self.has_expression:
+            rng = np.random.default_rng(seed)
+            bounds = {dtype: np.iinfo(dtype) for dtype in ("int8", "int32")}
+            return {
+                name: rng.integers(bounds[dtype].min, bounds[dtype].max, shape, dtype, endpoint=True)
+                for name, (shape, dtype) in self.inputs.items()
+            }
+        constants = {t.name for t in self.tensors if t.role == "constant"}
+        drawn = random_inputs(self.outputs, seed)
+        return {name: value for name, value in drawn.items() if name not in constants}
+
+    def reference(self, inputs: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+        """The outputs as numpy computes them from the tensor expression.
+
+        Raises:
+            ProgramError: the program holds no tensor expression.
+            ShapeError: an input is missing, or of another shape or dtype.
+        """
+        known = self.inputs
+        given = {
+            name: check_array(name, value, *known[name]) if name in known else value
+            for name, value in check_mapping("the inputs", inputs).items()
+        }
+        return evaluate(self.outputs, {**given, **self._constants()})
+
+    def _constants(self) -> dict[str, npt.NDArray[Any]]:
+        segments = dict(self.segments)
+        found = {}
+        for tensor in self.tensors:
+            if tensor.role == "constant":
+                found[tensor.name] = tensor.unpack(np.frombuffer(segments[tensor.offset], dtype=np.uint8))
+        return found
