@@ -94,7 +94,7 @@ def _buffered(stream: TextIOWrapper) -> TextIOWrapper:
 
 def _run(arguments: list[str]) -> int:
     try:
-        with app.make_context("accel", arguments) as context:
+        with app.make_context("accel", list(arguments), obj=tuple(arguments)) as context:
             code = app.invoke(context)
         return code if isinstance(code, int) else 0
     except click.exceptions.Exit as end:

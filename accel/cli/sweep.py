@@ -1,7 +1,10 @@
 """``accel sweep``: a grid of workloads, machines and schedules, measured in parallel."""
 
 import os
-from collections.abc import Sequence
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +122,7 @@ def sweep(
     for path in targets.values():
         check_writable(path)
     notes: list[str] = []
-    with progress_bar(spec.title) as tell:
+    with _told_to_resume(targets[_JOURNAL]), progress_bar(spec.title) as tell:
         table = run_sweep(
             spec,
             journal=targets[_JOURNAL],
@@ -147,6 +150,22 @@ def sweep(
     else:
         _print(spec, table, files, notes)
     return 1 if table.faults else 0
+
+
+@contextmanager
+def _told_to_resume(journal: Path) -> Iterator[None]:
+    """Whoever interrupts a sweep is told how it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        arguments = click.get_current_context().obj
+        again = shlex.join(["accel", *(one for one in arguments if one != "--fresh")])
+        print(
+            f"accel: interrupted; what has been measured is in {str(journal)!r}, and this goes on from "
+            f"there: {again}",
+            file=sys.stderr,
+        )
+        raise
 
 
 def _spec(

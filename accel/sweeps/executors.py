@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from accel.base.errors import SweepError
@@ -61,7 +62,8 @@ def _pool_round(function: Callable[[T], R], waiting: dict[int, T], jobs: int) ->
     pool = ProcessPoolExecutor(min(jobs, len(waiting)), mp_context=get_context("spawn"), initializer=_start)
     finished = False
     try:
-        futures = {pool.submit(function, task): index for index, task in list(waiting.items())}
+        with _without_interrupts():
+            futures = {pool.submit(function, task): index for index, task in list(waiting.items())}
         given: set[Future[R]] = set()
         try:
             for future in as_completed(futures):
@@ -78,6 +80,28 @@ def _pool_round(function: Callable[[T], R], waiting: dict[int, T], jobs: int) ->
             for process in set(active_children()) - others:
                 process.terminate()
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """An interrupt waits until processes have been started, and they never get any: half started, or before
+    :func:`_start`, they would print where it caught them."""
+    if not hasattr(signal, "pthread_sigmask") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    from multiprocessing.resource_tracker import ensure_running  # noqa: PLC0415  # seldom needed
+
+    ensure_running()  # which would let interrupts through again
+    caught: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _frame: caught.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the processes inherit it
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        for number in caught[:1]:
+            signal.raise_signal(number)
 
 
 def _start() -> None:

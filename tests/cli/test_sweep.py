@@ -1,6 +1,8 @@
 """accel sweep: from a grid to a table, plots and an exit code."""
 
 import csv
+import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -168,20 +170,44 @@ def test_bad_input_is_said(arguments: list[str], message: str, accel: Shell) -> 
     accel.refused("sweep", *arguments, message=message)
 
 
-def test_an_interrupted_sweep_goes_on(tmp_path: Path) -> None:
-    """Ctrl-C while two processes work: exit code 130, nothing on stdout, and the rest is done later."""
-    start = [sys.executable, "-m", "accel", "sweep", *SMALL, "--jobs", "2"]
-    start += ["--vary", f"read_latency={','.join(map(str, range(2, 400)))}"]
-    process = subprocess.Popen(start, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    journal = tmp_path / "sweep" / "sweep.journal.jsonl"
-    while not (journal.exists() and len(journal.read_bytes().splitlines()) > 5):
+def interrupted(arguments: list[str], folder: Path, lines: int) -> str:
+    """What a sweep of two processes says when Ctrl-C is pressed, which all processes of a terminal get, after
+    so many lines of its journal; nothing else is said."""
+    start = [sys.executable, "-m", "accel", *arguments, "--jobs", "2"]
+    process = subprocess.Popen(
+        start, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    journal = folder / "sweep" / "sweep.journal.jsonl"
+    while not (journal.exists() and len(journal.read_bytes().splitlines()) >= lines):
         assert process.poll() is None
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=120)
-    assert (process.returncode, out, err) == (130, b"", b"")
-    done = len(journal.read_bytes().splitlines())
-    assert 5 < done < 398
-    again = subprocess.run([*start, "--json"], cwd=tmp_path, capture_output=True, check=True)
-    assert len(journal.read_bytes().splitlines()) == 398
+    assert (process.returncode, out) == (130, b"")
+    begin = (
+        "accel: interrupted; what has been measured is in 'sweep/sweep.journal.jsonl', and this goes on from "
+        "there: accel "
+    )
+    (line,) = err.decode().splitlines()
+    assert line.startswith(begin)
+    return line.removeprefix(begin)
+
+
+def test_an_interrupted_sweep_says_how_it_goes_on(tmp_path: Path) -> None:
+    """And so it does, though it had been told to begin anew."""
+    latencies = f"read_latency={','.join(map(str, range(2, 400)))}"
+    told = interrupted(["sweep", *SMALL, "--vary", latencies, "--fresh"], tmp_path, 6)
+    journal = tmp_path / "sweep" / "sweep.journal.jsonl"
+    before = journal.read_bytes().splitlines()
+    assert 5 < len(before) < 398
+    command = [sys.executable, "-m", "accel", *shlex.split(told), "--json"]
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
     assert again.stderr == b""
+    after = journal.read_bytes().splitlines()
+    assert len(after) == 398
+    assert after[: len(before)] == before
+
+
+def test_processes_that_are_being_started_say_nothing_when_interrupted(tmp_path: Path) -> None:
+    told = interrupted(["sweep", *SMALL, "--vary", "read_latency=4,8,16,32"], tmp_path, 0)
+    assert told.startswith("sweep --workload gemm ")

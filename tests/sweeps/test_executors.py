@@ -6,8 +6,10 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,6 +69,7 @@ def test_a_cluster_that_is_not_there_is_said() -> None:
 _SLOW = """
 import sys, time
 from pathlib import Path
+from typing import Any
 from accel.sweeps.executors import in_processes
 
 def work(folder):
@@ -107,3 +110,27 @@ def _until(condition: "object") -> None:
             return
         time.sleep(0.1)
     raise AssertionError("it did not happen within 30 s")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_workers_never_get_an_interrupt() -> None:
+    """Nor does it get lost on this process, which has its handler and its mask back."""
+    handler, mask = signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert [spared for _, spared in in_processes(work.is_spared, [1, 2, 3], 2)] == [True] * 3
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_an_interrupt_waits_until_processes_have_been_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, started = ProcessPoolExecutor.submit, []
+
+    def interrupted(pool: ProcessPoolExecutor, *arguments: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        started.append(real(pool, *arguments))
+        return started[-1]
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(in_processes(work.is_spared, [1, 2], 2))
+    assert len(started) == 2
