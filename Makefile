@@ -1,5 +1,5 @@
 # make demo   install into a virtual environment and run a 1024x1024x1024 matrix product end to end
-# make test   install the test tools and pass the suite; VECTORS=DIR adds other compilers' programs
+# make test   install the test tools and run the suite; VECTORS=DIR adds other compilers' programs
 # make lint   format, lint and types
 # make fuzz-programs   damage real programs, COUNT=10000 of them on the simulators and a 20th on the hardware, and
 #             see that errors are clean and the same everywhere; VECTORS as above

@@ -9,7 +9,14 @@ sys.path.insert(0, str(HERE.parent))
 
 project = "accel"
 author = "The accel authors"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "commands"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "commands",
+    "public",
+]
 exclude_patterns = ["_ext", "_build"]
 nitpicky = True
 nitpick_ignore_regex = [("py:(class|data|attr)", ".*")]  # types in signatures, fields that stand in prose

@@ -13,6 +13,7 @@ from accel.assembly import assemble
 from accel.run.program import as_program
 from accel.run.replay import replay
 from accel.sweeps.spec import make_spec
+from tests.test_architecture import MAY_IMPORT
 from tests.tools import needs
 
 ROOT = Path(__file__).parents[1]
@@ -119,6 +120,46 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     listed = set(re.findall(r"^([\w/-]+)$", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"), re.M))
     pages = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in (ROOT / "docs").rglob("*.md")}
     assert pages - {"index"} <= listed, "docs/index.md lists what is built"
+
+
+def test_the_layers_are_drawn_as_they_are() -> None:
+    """The page lists every folder, and its drawing has none above one that may import it."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    listed = [
+        name.removeprefix("accel/").replace("/", ".")
+        for name in re.findall(r"^\| `(\w+/\w+)` \|", page, re.M)
+    ]
+    assert sorted(listed) == sorted(MAY_IMPORT.keys() - {"", "te", "sim", "hw"})
+    drawing = page[page.index("| import accel") :].partition("```")[0]
+    floors: dict[str, int] = {}
+    columns: list[str] = []
+    for floor, line in enumerate(drawing.splitlines()):
+        cells = line.strip().strip("|").split("|")
+        if len(cells) > 1 and all(re.match(" \\w", cell) for cell in cells):
+            columns = [cell.strip() for cell in cells]
+        for column, cell in zip(columns if len(cells) > 1 else [""], cells, strict=True):
+            inner = f"{column}." if cell.startswith("   ") else ""
+            floors |= {inner + name: floor for name in re.findall(r"[\w.]+", cell)}
+    assert {name for name in MAY_IMPORT if name and name not in floors} == set()
+    top = {"sim": "sim.simulator.py", "hw": "hw.core.py"}
+    for name, allowed in MAY_IMPORT.items():
+        for below in allowed.split() if name else ():
+            inside = below == name.partition(".")[0]
+            assert floors[top[below] if inside else below] > floors[top.get(name, name)], (name, below)
+
+
+def test_files_that_are_named_exist() -> None:
+    """Paths in the repository, and in a table's first column those of the folder that its page is about."""
+    named = re.compile(r"`((?:accel|compiler|sim|hw|tests|docs|bench|examples|\.ci|\.github)/[\w./*-]*)`")
+    for path in DOCUMENTS:
+        for name in named.findall(path.read_text(encoding="utf-8")):
+            assert list(ROOT.glob(name.rstrip("/"))), f"{path.name}: {name}"
+    hardware = (ROOT / "docs" / "hardware.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ((?:`[\w/]+\.py`(?:, )?)+) \|", hardware, re.M)
+    listed = [name for row in rows for name in re.findall(r"`(.*?)`", row)]
+    there = {str(path.relative_to(ROOT / "hw")) for path in (ROOT / "hw").rglob("*.py")}
+    assert listed
+    assert set(listed) <= there
 
 
 def test_folders_of_the_map_exist() -> None:
