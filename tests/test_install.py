@@ -161,7 +161,7 @@ def test_the_page_lists_every_extra() -> None:
 
 
 def test_the_command_keeps_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert PROJECT["scripts"] == {"accel": "accel.cli:main"}
+    assert PROJECT["scripts"].keys() == {"accel"}
     with pytest.raises(SystemExit) as end:
         main(["--version"])
     assert end.value.code == 0
