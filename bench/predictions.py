@@ -16,9 +16,10 @@ import numpy as np
 
 import accel
 from accel.compiler.codegen.build import compile_schedule
+from accel.compiler.operators.default import candidates
 from accel.compiler.plans.candidate import Candidate
-from accel.compiler.plans.default import candidates, gemm_schedule
-from accel.compiler.plans.model import GemmPlan
+from accel.compiler.plans.gemm_plans import GemmPlan
+from accel.compiler.plans.gemm_schedule import gemm_schedule
 from accel.sim.timing.model import simulate_timing
 
 PRODUCTS: list[tuple[int, int, int, dict[str, Any]]] = [

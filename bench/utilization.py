@@ -14,7 +14,7 @@ import json
 from typing import Any
 
 import accel
-from accel.compiler.plans.default import shape_of
+from accel.compiler.plans.gemm_default import shape_of
 
 EPILOGUES: dict[str, dict[str, Any]] = {
     "none": {},

@@ -27,8 +27,9 @@ MAY_IMPORT = {
     "compiler.schedule": "base image compiler.expr compiler.target compiler.ops",
     "compiler.nest": "base image compiler.expr compiler.target compiler.schedule",
     "compiler.codegen": "base core image proof compiler.expr compiler.target compiler.schedule compiler.nest",
-    "compiler.plans": "base core compiler.expr compiler.target compiler.ops compiler.schedule "
-    "compiler.codegen",
+    "compiler.plans": "base core compiler.expr compiler.target compiler.ops compiler.schedule",
+    "compiler.operators": "base core compiler.ops compiler.schedule compiler.target compiler.codegen "
+    "compiler.plans",
     "sim.functional": "base core image",
     "sim.timing": "core",
     "sim": "core image sim.functional sim.timing",

@@ -34,7 +34,7 @@ MOVED = {
     "accel.schedules": "accel.compiler.schedule.files",
     "accel.session": "accel.run.session",
     "accel.tokens": "accel.proof.check",
-    "accel.workloads": "accel.compiler.ops.workloads",
+    "accel.workloads": "accel.compiler.operators.registry",
     "accel.compiler.conv": "accel.compiler.ops.conv",
     "accel.compiler.emitters": "accel.compiler.target.emitters",
     "accel.compiler.epilogue": "accel.compiler.ops.epilogue",

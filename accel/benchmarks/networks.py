@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from accel.compiler.operators.registry import make_workload
 from accel.compiler.ops.workload import Workload
-from accel.compiler.ops.workloads import make_workload
 
 SHIFT = 8
 """Bits that sums are shifted right by."""
@@ -22,7 +22,7 @@ class Layer:
     Attributes:
         name: what the layer is known by.
         repeats: occurrences.
-        operator: the workload's name, see :data:`~accel.compiler.ops.workloads.WORKLOADS`.
+        operator: the workload's name, see :data:`~accel.compiler.operators.registry.WORKLOADS`.
         parameters: of the workload.
     """
 

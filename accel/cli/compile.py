@@ -28,12 +28,12 @@ from accel.cli.common import (
     show,
 )
 from accel.cli.explain import candidate_dict, candidates_table
+from accel.compiler.operators.default import candidates
 from accel.compiler.ops import conv, conv_transpose, workload
 from accel.compiler.ops import pool as pools
 from accel.compiler.ops.mean import Mean
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.candidate import Candidate
-from accel.compiler.plans.default import candidates
 from accel.compiler.schedule.files import load_steps, save_steps
 from accel.compiler.target.machine import machine
 from accel.core.isa import Loops

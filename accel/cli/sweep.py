@@ -23,7 +23,7 @@ from accel.cli.common import (
     progress_bar,
     show,
 )
-from accel.compiler.ops.workloads import WORKLOADS
+from accel.compiler.operators.registry import WORKLOADS
 from accel.core.config import parse_quantity
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep

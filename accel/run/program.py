@@ -13,8 +13,8 @@ import numpy.typing as npt
 from accel.base.arguments import check_path
 from accel.base.errors import ScheduleError
 from accel.compiler.codegen.build import compile_schedule
+from accel.compiler.operators.default import default_schedule
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.default import default_schedule
 from accel.compiler.schedule.files import rethreaded, scheduled
 from accel.compiler.schedule.schedule import Schedule, Step
 from accel.compiler.target.machine import Machine, machine

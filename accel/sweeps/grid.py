@@ -10,8 +10,7 @@ from typing import Any
 
 from accel.base.arguments import check_integer
 from accel.base.errors import AccelError, SweepError, nearest
-from accel.compiler.ops.workloads import make_workload, takes_tuples
-from accel.compiler.plans.default import Tile
+from accel.compiler.operators.registry import OPERATORS, make_workload, takes_tuples
 from accel.compiler.schedule.files import load_steps
 from accel.compiler.target.machine import machine
 from accel.core.config import SPECS
@@ -20,7 +19,8 @@ from accel.sweeps.points import Point, Run, Source, Synthesis, Values
 
 RUN = "run."
 """Before a timing field: it is set for the run only, the program is compiled without it."""
-TILE = ("tile_m", "tile_n", "step_k")
+TILE = tuple(dict.fromkeys(side.key for operator in OPERATORS.values() for side in operator.planner.sides))
+"""Sides of the tiles of any operator."""
 KNOBS = ("label", "config", "vthreads", *TILE, "schedule", "cells")
 """Of a grid, besides configuration fields."""
 DEFAULT_CONFIG = "gemm8x8"
@@ -120,8 +120,15 @@ def _check_keys(grid: Mapping[str, Any]) -> None:
         if not isinstance(table, Mapping):
             continue  # said when it is expanded
         for name in flatten(table):
-            if name not in known:
-                raise SweepError(f"a grid has {name!r}; {nearest(name, known)}")
+            if name in known:
+                continue
+            if name.startswith(RUN) and name.removeprefix(RUN) in SPECS:
+                field = name.removeprefix(RUN)
+                raise SweepError(
+                    f"a grid has {name!r}; a program is compiled for it, so the run cannot have another; "
+                    f"give {field} instead"
+                )
+            raise SweepError(f"a grid has {name!r}; {nearest(name, known)}")
 
 
 def _with_tuples(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,7 +158,7 @@ def _workload(table: Mapping[str, Any]) -> tuple[str, Values]:
     values = (
         (key, tuple(value) if isinstance(value, list) else value) for key, value in made.parameters.items()
     )
-    return name, tuple(values)
+    return made.name, tuple(values)
 
 
 def _point(
@@ -210,9 +217,8 @@ def _timing(config: Any, values: Mapping[str, Any]) -> Values:
     return tuple((name, getattr(config, name)) for name in sorted(values))
 
 
-def _tile(values: Mapping[str, Any]) -> Tile:
-    m, n, k = (_count(name, values) for name in TILE)
-    return m, n, k
+def _tile(values: Mapping[str, Any]) -> Values:
+    return tuple((name, _count(name, values)) for name in TILE if values.get(name) is not None)
 
 
 def _count(name: str, values: Mapping[str, Any]) -> int | None:

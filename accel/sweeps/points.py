@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from accel.base.version import __version__
-from accel.compiler.plans.default import Tile
+from accel.compiler.operators.registry import operator_of
 from accel.core.config import Config
 
 Values = tuple[tuple[str, Any], ...]
@@ -24,7 +24,7 @@ class Source:
         parameters: of the workload.
         config: the machine that the schedule is made for.
         vthreads: virtual threads; None: what the model chooses.
-        tile: what the schedule's tiles must be.
+        tile: sides that the schedule's tiles must have, in elements.
         steps: of a schedule, as JSON, instead of the one that the model chooses.
     """
 
@@ -32,7 +32,7 @@ class Source:
     parameters: Values
     config: Config
     vthreads: int | None = None
-    tile: Tile = (None, None, None)
+    tile: Values = ()
     steps: str | None = None
 
 
@@ -92,7 +92,7 @@ class Point:
     def settings(self) -> dict[str, Any]:
         """The columns that are known before anything is measured."""
         source = self.run.source
-        tile = dict(zip(("tile_m", "tile_n", "step_k"), source.tile, strict=True))
+        sides = operator_of(source.workload).planner.sides
         config = self.run.machine
         machine = config.to_dict()
         return {
@@ -101,7 +101,8 @@ class Point:
             **dict(self.labels),
             "config": machine.pop("name"),
             "vthreads": source.vthreads,
-            **tile,
+            **dict.fromkeys(side.key for side in sides),
+            **dict(source.tile),
             **machine,
             "scratchpad_bytes": config.inp_bytes + config.wgt_bytes + config.acc_bytes,
         }

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from accel.base.errors import SweepError, nearest
-from accel.compiler.ops.workloads import parameters_of, takes_tuples
+from accel.compiler.operators.operator import Operator
+from accel.compiler.operators.registry import operator_of
 from accel.sweeps.grid import RUN, flatten, knobs, points
 from accel.sweeps.plots import Plot, make_plot
 from accel.sweeps.points import Point
@@ -106,14 +107,17 @@ def _replace(
 ) -> None:
     """Give a key these values wherever it belongs."""
     value = values[0] if len(values) == 1 else values
-    of = [table for table in workloads if key in _parameters(table)]
+    of = [(table, operator) for table, operator in _operators(workloads) if operator.named(key)]
     if of:
-        for table in of:
-            table[key] = [[one] for one in values] if takes_tuples(table["name"], key) else value
+        for table, operator in of:
+            for other in [name for name in table if name != "name"]:
+                if operator.named(other) and operator.named(other) <= operator.named(key):
+                    del table[other]
+            table[key] = [[one] for one in values] if operator.takes_tuples(key) else value
         return
     known = knobs()
     if key not in known or key == "zip":
-        every = {name for table in workloads for name in _parameters(table)}
+        every = {name for _, operator in _operators(workloads) for name in operator.spellings}
         raise SweepError(f"{key!r} cannot be varied; {nearest(key, [*known, *every])}")
     for table in grids:
         for lists in (table.get("zip", {}), table.get(RUN[:-1], {}), table):
@@ -125,6 +129,6 @@ def _replace(
         table.update(flat)
 
 
-def _parameters(table: Mapping[str, Any]) -> list[str]:
-    name = table.get("name")
-    return list(parameters_of(name)) if isinstance(name, str) else []
+def _operators(workloads: list[dict[str, Any]]) -> list[tuple[dict[str, Any], Operator]]:
+    """The workloads that have a name, each with its operator."""
+    return [(table, operator_of(table["name"])) for table in workloads if isinstance(table.get("name"), str)]

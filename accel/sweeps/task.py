@@ -5,8 +5,8 @@ from functools import lru_cache
 
 from accel.base.errors import AccelError, ProgramFault
 from accel.compiler.expr.metrics import Compulsory
-from accel.compiler.ops.workloads import make_workload
-from accel.compiler.plans.default import default_schedule
+from accel.compiler.operators.default import default_schedule
+from accel.compiler.operators.registry import make_workload
 from accel.compiler.target.machine import Machine
 from accel.run.program import Program, build
 from accel.run.result import TimedResult, error_dict
@@ -90,6 +90,7 @@ def _compiled(source: Source) -> Program:
     machine = Machine(source.config)
     if source.steps is not None:
         return build(workload, machine, vthreads=source.vthreads, steps=json.loads(source.steps))
-    if source.tile == (None, None, None):
+    if not source.tile:
         return build(workload, machine, vthreads=source.vthreads)
-    return build(default_schedule(workload, machine, source.vthreads, source.tile), machine)
+    chosen = default_schedule(workload, machine, source.vthreads, dict(source.tile))
+    return build(workload, machine, steps=chosen.steps)

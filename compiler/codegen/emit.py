@@ -50,7 +50,8 @@ from accel.core.isa import Gemm, Instruction, Memory
 Env = dict[IterVar, int]
 
 _SHARE, _SHORT_LIST = 64, 16
-"""Boxes become one instruction if that takes this share of the micro-op memory, or so few micro-ops."""
+"""Boxes become one instruction if that takes this share of the micro-op memory, or so few micro-ops that all
+of them fit."""
 
 
 class _Dimension(NamedTuple):
@@ -222,7 +223,8 @@ class Emission:
         if not margins:
             return [((), [ranges])]
         parts = boxes(ranges, margins)
-        most = max(_SHORT_LIST, self.config.uop_depth // _SHARE)
+        depth = self.config.uop_depth
+        most = min(depth, max(_SHORT_LIST, depth // _SHARE))
         together = alike(parts, most) if len(parts) > 1 and len(ranges) > 1 else []
         return together or [((), [part]) for part in parts]
 

@@ -1,17 +1,44 @@
 """What the analytical models compare."""
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from accel.base.errors import ScheduleError
-from accel.compiler.plans.conv_schedule import ConvPlan
-from accel.compiler.plans.gemm_plans import GemmPlan
-from accel.compiler.plans.model import Prediction
-from accel.compiler.plans.pool_schedule import PoolPlan
+from accel.compiler.expr.metrics import bound_by
 from accel.core.config import Config
 
-PlanT = TypeVar("PlanT", GemmPlan, ConvPlan, PoolPlan)
+
+class Plan(Protocol):
+    """How an operator is tiled and ordered; a frozen dataclass."""
+
+    @property
+    def threads(self) -> int:
+        """Virtual threads."""
+
+
+PlanT = TypeVar("PlanT", bound=Plan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """What the model says of a plan.
+
+    Attributes:
+        cycles: of the whole program.
+        compute, load, store: cycles in which each unit is at work.
+    """
+
+    cycles: float
+    compute: float
+    load: float
+    store: float
+
+    @property
+    def bound(self) -> str:
+        """What holds the program back, see :func:`~accel.compiler.expr.metrics.bound_by`."""
+        return bound_by(self.cycles, compute=self.compute, load=self.load, store=self.store)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,23 +59,24 @@ class Candidate(Generic[PlanT]):
         return cls(plan=plan, prediction=prediction, read_bytes=round(prediction.load * config.bus_bytes))
 
 
-def unfit(what: str, config: Config, threads: int | None, fits: Callable[[int], bool]) -> ScheduleError:
-    """What to raise where no plan fits.
+def check_threads_fit(what: str, config: Config, threads: int | None, fits: Callable[[int], bool]) -> None:
+    """Refuse more virtual threads than there is room or work for.
 
     Args:
         what: is scheduled.
         config: the machine.
-        threads: how many virtual threads were asked for, if any were.
-        fits: whether there are plans with so many.
+        threads: how many were asked for; None: any number.
+        fits: whether there are plans with so many; where there are, there are plans with fewer.
+
+    Raises:
+        ScheduleError: with the largest number that fits; or not even one does.
     """
-    most = next((n for n in range((threads or 1) - 1, 0, -1) if fits(n)), 0)
-    if not most or threads is None:
-        return ScheduleError(f"not even the smallest tiles of this {what} fit configuration {config.name!r}")
-    return too_many_threads(config, threads, most)
-
-
-def too_many_threads(config: Config, threads: int, most: int) -> ScheduleError:
-    """What to raise where only ``most`` virtual threads fit."""
-    return ScheduleError(
+    if fits(threads or 1):
+        return
+    if threads is None or threads == 1 or not fits(1):
+        raise ScheduleError(f"not even the smallest tiles of this {what} fit configuration {config.name!r}")
+    fewer = range(2, min(threads, config.token_limit + 1))
+    most = 1 + bisect_left(fewer, True, key=lambda n: not fits(n))
+    raise ScheduleError(
         f"{threads} virtual threads do not fit configuration {config.name!r}; at most {most} do"
     )

@@ -1,16 +1,17 @@
 """Schedules of convolutions for those who bring none, chosen by the analytical model."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.candidate import Candidate, unfit
+from accel.compiler.plans.candidate import Candidate, check_threads_fit
 from accel.compiler.plans.conv_model import ConvModel, conv_shape, part_sizes
 from accel.compiler.plans.conv_plans import THREAD_AXES, ConvTable, Sizes, fitting
-from accel.compiler.plans.conv_schedule import ConvPlan
+from accel.compiler.plans.conv_schedule import ConvPlan, conv_schedule
+from accel.compiler.plans.planner import Blocks, Planner, Side, with_threads_made
 from accel.core.config import Config
 
 _FINALISTS = 4
@@ -25,24 +26,27 @@ _CLOSE = 0.001
 
 
 def conv_candidates(
-    workload: Workload, config: Config, threads: int | None = None
+    workload: Workload, config: Config, threads: int | None = None, fixed: Blocks | None = None
 ) -> list[Candidate[ConvPlan]]:
-    """The most promising plans, best first.
+    """The most promising plans, best first; none if none has the sizes that are given.
 
     Args:
         workload: a convolution.
         config: the machine.
         threads: only plans with so many virtual threads; any number if not given.
+        fixed: sizes by the plan's attributes, channels in blocks; those that exceed the whole are cut to it.
 
     Raises:
-        ScheduleError: no plan fits, or none with so many threads.
+        ScheduleError: no plan fits, or none with so many threads, with the largest number that does.
     """
+    fixed = fixed or {}
     model = ConvModel(conv_shape(workload, config), config)
-    table = fitting(model.shape, config, _THREADS if threads is None else (threads,))
+    table = fitting(model.shape, config, threads or _THREADS, fixed)
     if not len(table.rows):
-        raise unfit(
-            "convolution", config, threads, lambda n: bool(len(fitting(model.shape, config, (n,)).rows))
+        check_threads_fit(
+            "convolution", config, threads, lambda n: bool(len(fitting(model.shape, config, n).rows))
         )
+        return []
     sizes = Sizes(model.shape, config, table)
     quick = sizes.quick()
     # the best first; those that hardly differ by the effort
@@ -59,12 +63,17 @@ def conv_candidates(
         if not fresh:
             break
         looked.update(fresh)
-        for plan in _neighbours(model, fresh):
+        for plan in _neighbours(model, fresh, threads, fixed):
             if plan not in found:
                 found[plan] = model.predict(plan)
     candidates = [Candidate.predicted(plan, prediction, config) for plan, prediction in found.items()]
     best = min(c.prediction.cycles for c in candidates)
-    return sorted(candidates, key=partial(_rank, model, best * (1 + _CLOSE)))
+    ranked = sorted(candidates, key=partial(_rank, model, best * (1 + _CLOSE)))
+    return with_threads_made(ranked, partial(_turns, model))
+
+
+def _turns(model: ConvModel, plan: ConvPlan) -> int:
+    return int(Sizes(model.shape, model.config, ConvTable.of([plan])).turns[0])
 
 
 def _rank(model: ConvModel, close: float, candidate: Candidate[ConvPlan]) -> tuple[bool, float]:
@@ -75,35 +84,58 @@ def _rank(model: ConvModel, close: float, candidate: Candidate[ConvPlan]) -> tup
     return True, candidate.prediction.cycles
 
 
-def _neighbours(model: ConvModel, plans: Sequence[ConvPlan]) -> list[ConvPlan]:
+def _neighbours(
+    model: ConvModel, plans: Sequence[ConvPlan], threads: int | None, fixed: Blocks
+) -> list[ConvPlan]:
     """Plans with one size a little different."""
     shape, config = model.shape, model.config
-    table = ConvTable.of([other for plan in plans for other in _resized(model, plan)])
+    table = ConvTable.of([other for plan in plans for other in _resized(model, plan, fixed)])
     sizes = Sizes(shape, config, table)
-    return table.take(sizes.fits() & sizes.useful()).plans(shape, config)
+    return table.take(sizes.fits() & sizes.useful(threads)).plans(shape, config)
 
 
-def _resized(model: ConvModel, plan: ConvPlan) -> Iterator[ConvPlan]:
+def _resized(model: ConvModel, plan: ConvPlan, fixed: Blocks) -> Iterator[ConvPlan]:
     shape = model.shape
-    for channels in _near(shape.channels, plan.channels):
-        yield replace(plan, channels=channels)
-    for rows in _around(shape.tile_sizes(0, shape.rows), plan.rows):
-        yield replace(plan, rows=rows)
-    for columns in _around(shape.tile_sizes(1, shape.columns), plan.columns):
-        yield replace(plan, columns=columns)
-    for depth in _near(shape.depth, plan.depth):
-        yield replace(plan, depth=depth)
+    every: dict[str, Callable[[], list[int]]] = {
+        "channels": lambda: part_sizes(shape.channels, shape.channels),
+        "rows": lambda: shape.tile_sizes(0, shape.rows),
+        "columns": lambda: shape.tile_sizes(1, shape.columns),
+        "depth": lambda: part_sizes(shape.depth, shape.depth),
+    }
+    for name, sizes in every.items():
+        if name not in fixed:
+            for size in _around(sizes(), getattr(plan, name)):
+                yield replace(plan, **{name: size})  # type: ignore[arg-type]  # all four are integers
     if plan.threads > 1:
         for axis in THREAD_AXES:
             yield replace(plan, thread_axis=axis)
-
-
-def _near(size: int, part: int) -> list[int]:
-    """Sizes that cut into one or two parts more or less."""
-    return _around(part_sizes(size, size), part)
 
 
 def _around(every: list[int], part: int) -> list[int]:
     """A size and some next to it."""
     place = every.index(part)
     return every[max(0, place - 2) : place + 3]
+
+
+def _outermost(plan: ConvPlan) -> str:
+    return "oc" if plan.outer == "channels" else "pixels"
+
+
+def _threads_along(plan: ConvPlan) -> str:
+    return {"channels": "oc", "rows": "h", "depth": "ic", "groups": "groups"}[plan.thread_axis]
+
+
+CONV_PLANNER = Planner(
+    sides=(
+        Side(key="tile_oc", attribute="channels", block="block_out"),
+        Side(key="tile_h", attribute="rows"),
+        Side(key="tile_w", attribute="columns"),
+        Side(key="step_ic", attribute="depth", block="block_in"),
+        Side(key="step_kh", attribute="kernel_rows"),
+    ),
+    find=conv_candidates,
+    schedule=conv_schedule,
+    outermost=_outermost,
+    threads_along=_threads_along,
+)
+"""Tiles of the output, and steps of the sum: input channels, and rows of the kernel."""

@@ -1,7 +1,7 @@
 """An analytical model of convolutions: how many cycles a tiled one takes.
 
-Like :mod:`accel.compiler.plans.model` for matrix products, it steps through tiles and steps of the sum, not
-instructions, and knows what each load, GEMM and store takes and which of them wait for one another. Long
+Like :mod:`accel.compiler.plans.gemm_model` for matrix products, it steps through tiles and steps of the sum,
+not instructions, and knows what each load, GEMM and store takes and which of them wait for one another. Long
 programs settle down: once the pace of like tiles is known, they are not gone through any more.
 """
 
@@ -18,9 +18,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from accel.compiler.ops.workload import Workload
+from accel.compiler.plans.candidate import Prediction
 from accel.compiler.plans.conv_schedule import ConvPlan, merged_groups
 from accel.compiler.plans.gemm_plans import IntArray
-from accel.compiler.plans.model import Prediction
 from accel.core.access import DramRows
 from accel.core.config import INSTRUCTION_BYTES, UOP_BYTES, Config
 from accel.core.timing_rules import (

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, get_args
 
 import numpy as np
 
+from accel.base.errors import ScheduleError
 from accel.compiler.plans.conv_model import ConvShape, part_sizes
 from accel.compiler.plans.conv_schedule import ConvPlan, Outer, ThreadAxis
 from accel.compiler.plans.gemm_plans import BoolArray, FloatArray, IntArray
+from accel.compiler.plans.planner import Blocks
 from accel.core.config import Config
 from accel.core.timing_rules import compute_depth
 
@@ -134,9 +136,10 @@ class Sizes:
         )
         return threads * self.table.channels
 
-    def useful(self) -> BoolArray:
-        """Whether there is something to do for each thread."""
-        turns = np.where(
+    @property
+    def turns(self) -> IntArray:
+        """Iterations of the loop that threads share."""
+        turns: IntArray = np.where(
             self.along_depth,
             self.depths,
             np.where(
@@ -145,8 +148,13 @@ class Sizes:
                 np.where(self.along_groups, self.shape.groups, self.across_channels),
             ),
         )
-        alone = (self.tiles * self.depths == 1) & (self.elements == 1)
-        useful: BoolArray = np.where(self.table.threads == 1, self.along_channels, (turns > 1) | alone)
+        return turns
+
+    def useful(self, threads: int | None = None) -> BoolArray:
+        """Whether there is something to do for each thread, or for several if no number of ``threads`` was
+        asked for."""
+        least = 2 if threads is None else self.table.threads
+        useful: BoolArray = np.where(self.table.threads == 1, self.along_channels, self.turns >= least)
         if self.shape.groups > 1:  # tiles of channels do not reach into the next group
             whole = self.shape.channels % self.table.channels == 0
             useful &= whole & ((self.table.threads == 1) | ~self.along_channels)
@@ -200,17 +208,47 @@ class Sizes:
         return quick
 
 
-def fitting(shape: ConvShape, config: Config, threads: Sequence[int]) -> ConvTable:
-    """All plans that fit and are useful."""
+def fitting(
+    shape: ConvShape, config: Config, threads: int | Sequence[int], fixed: Blocks | None = None
+) -> ConvTable:
+    """All plans that fit and are useful.
+
+    Args:
+        shape: of the convolution.
+        config: the machine.
+        threads: how many virtual threads there are to be, or numbers that may be tried.
+        fixed: sizes by the plan's attributes; those that exceed the whole are cut to it.
+    """
     table = ConvTable.grid(
-        part_sizes(shape.channels, 16),
-        shape.tile_sizes(0, 24),
-        shape.tile_sizes(1, 8),
-        part_sizes(shape.depth, 12),
-        [shape.kernel[0]] if shape.is_transposed else sorted({1, shape.kernel[0]}),
-        threads,
+        *_sizes(shape, fixed or {}),
+        (threads,) if isinstance(threads, int) else threads,
         range(len(THREAD_AXES)),
         range(len(OUTERS)),
     )
     sizes = Sizes(shape, config, table)
-    return table.take(sizes.fits() & sizes.useful())
+    return table.take(sizes.fits() & sizes.useful(threads if isinstance(threads, int) else None))
+
+
+def _sizes(shape: ConvShape, fixed: Blocks) -> Iterator[Sequence[int]]:
+    """What is tried for each size of a plan, in order.
+
+    Raises:
+        ScheduleError: a size of a transposed convolution that splits its phases.
+    """
+    kernel = shape.kernel[0]
+    kernel_rows = [kernel] if shape.is_transposed else sorted({1, kernel})
+    tried: dict[str, tuple[int, Sequence[int], int]] = {
+        "channels": (shape.channels, part_sizes(shape.channels, 16), 1),
+        "rows": (shape.rows, shape.tile_sizes(0, 24), shape.up[0]),
+        "columns": (shape.columns, shape.tile_sizes(1, 8), shape.up[1]),
+        "depth": (shape.depth, part_sizes(shape.depth, 12), 1),
+        "kernel_rows": (kernel, kernel_rows, kernel if shape.is_transposed else 1),
+    }
+    for name, (whole, sizes, step) in tried.items():
+        size = min(fixed.get(name, whole), whole)
+        if size != whole and size % step:
+            raise ScheduleError(
+                f"a tile has {size} {name.replace('_', ' ')}; of this transposed convolution it must have a "
+                f"multiple of {step}, or all {whole}"
+            )
+        yield [size] if name in fixed else sizes

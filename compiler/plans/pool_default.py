@@ -5,7 +5,7 @@ stores go on beside them; what counts is that loads are few and large, and that 
 one before is stored.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import product
 from typing import NamedTuple, get_args
@@ -13,10 +13,10 @@ from typing import NamedTuple, get_args
 from accel.compiler.ops.pool import Taps
 from accel.compiler.ops.sliding import Sliding
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.candidate import Candidate, unfit
+from accel.compiler.plans.candidate import Candidate, Prediction, check_threads_fit
 from accel.compiler.plans.conv_model import Moved, moved, part_sizes
-from accel.compiler.plans.model import Prediction
-from accel.compiler.plans.pool_schedule import PoolPlan, PoolThreadAxis
+from accel.compiler.plans.planner import Blocks, Planner, Side, with_threads_made
+from accel.compiler.plans.pool_schedule import PoolPlan, PoolThreadAxis, pool_schedule
 from accel.core.config import Config
 from accel.core.timing_rules import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
 
@@ -32,26 +32,28 @@ _COPY = 2
 
 
 def pool_candidates(
-    workload: Workload, config: Config, threads: int | None = None
+    workload: Workload, config: Config, threads: int | None = None, fixed: Blocks | None = None
 ) -> list[Candidate[PoolPlan]]:
-    """The most promising plans, best first.
+    """The most promising plans, best first; none if none has the sizes that are given.
 
     Args:
         workload: max pooling.
         config: the machine.
         threads: only plans with so many virtual threads; any number if not given.
+        fixed: sizes by the plan's attributes, channels in blocks; those that exceed the whole are cut to it.
 
     Raises:
-        ScheduleError: no plan fits, or none with so many threads.
+        ScheduleError: no plan fits, or none with so many threads, with the largest number that does.
     """
     model = _Model(workload, config)
-    plans = list(model.fitting(_THREADS if threads is None else (threads,)))
+    plans = list(model.fitting(threads, fixed or {}))
     if not plans:
-        raise unfit("pooling", config, threads, lambda n: any(True for _ in model.fitting((n,))))
+        check_threads_fit("pooling", config, threads, lambda n: any(True for _ in model.fitting(n, {})))
+        return []
     finalists = sorted(plans, key=model.quick)[:_FINALISTS]
     found = [Candidate.predicted(plan, model.predict(plan), config) for plan in finalists]
     close = min(c.prediction.cycles for c in found) * (1 + _CLOSE)
-    return sorted(found, key=partial(_rank, close))
+    return with_threads_made(sorted(found, key=partial(_rank, close)), model.turns)
 
 
 def _rank(close: float, candidate: Candidate[PoolPlan]) -> tuple[bool, int, float]:
@@ -83,38 +85,39 @@ class _Model:
         pairs = {key: (sizes[key][0], sizes[key][1]) for key in ("kernel", "stride", "dilation")}
         top, left, bottom, right = sizes["padding"]
         self.slide = Sliding(size=(sizes["H"], sizes["W"]), padding=(top, left, bottom, right), **pairs)
+        self.height, self.width = self.slide.outputs
         self.taps = tuple(Taps.of(self.slide, way) for way in range(2))
         self.batches = -(-sizes["N"] // config.batch)
-        self.channels = -(-sizes["C"] // config.block_out)
+        self.channels: int = -(-sizes["C"] // config.block_out)
         self.both = min(self.slide.kernel) > 1
         """Whether maxima across are a stage of their own."""
         self._lines: dict[tuple[int, int], list[_Line]] = {}
         self._moved: dict[object, Moved] = {}
 
-    def fitting(self, threads: Sequence[int]) -> Iterator[PoolPlan]:
-        """All plans that fit and are useful."""
-        height, width = self.slide.outputs
-        choices = (
-            part_sizes(self.channels, _SIZES),
-            part_sizes(height, _SIZES),
-            part_sizes(width, _SIZES),
-            threads,
-            get_args(PoolThreadAxis),
+    def fitting(self, threads: int | None, fixed: Blocks) -> Iterator[PoolPlan]:
+        """All plans that fit and are useful, with so many virtual threads or any number."""
+        sizes = (
+            [min(fixed[name], whole)] if name in fixed else part_sizes(whole, _SIZES)
+            for name, whole in (("channels", self.channels), ("rows", self.height), ("columns", self.width))
         )
-        for channels, rows, columns, number, axis in product(*choices):
+        numbers = _THREADS if threads is None else (threads,)
+        for channels, rows, columns, number, axis in product(*sizes, numbers, get_args(PoolThreadAxis)):
             plan = PoolPlan(channels=channels, rows=rows, columns=columns, threads=number, thread_axis=axis)
-            if self._useful(plan) and self._accumulators(plan) * number <= self.config.acc_depth:
+            if self._useful(plan, threads) and self._accumulators(plan) * number <= self.config.acc_depth:
                 yield plan
 
-    def _useful(self, plan: PoolPlan) -> bool:
-        """Whether there is something to do for each thread."""
+    def _useful(self, plan: PoolPlan, threads: int | None) -> bool:
+        """Whether there is something to do for each thread, or for several if no number was asked for."""
         if plan.threads == 1:
             return plan.thread_axis == "channels"
-        if plan.threads > self.config.token_limit:
-            return False
-        tiles = -(-self.channels // plan.channels), -(-self.slide.outputs[0] // plan.rows)
-        single = (self.channels, *self.slide.outputs) == (1, 1, 1)
-        return tiles[plan.thread_axis == "rows"] > 1 or single
+        least = 2 if threads is None else threads
+        return plan.threads <= self.config.token_limit and self.turns(plan) >= least
+
+    def turns(self, plan: PoolPlan) -> int:
+        """Iterations of the loop that threads share."""
+        if plan.thread_axis == "channels":
+            return -(-self.channels // plan.channels)
+        return -(-self.height // plan.rows)
 
     def _accumulators(self, plan: PoolPlan) -> int:
         """Of one thread."""
@@ -235,3 +238,25 @@ class _Model:
                 for begin in range(0, len(downs), plan.threads):
                     for across, down in product(acrosses, downs[begin : begin + plan.threads]):
                         yield channels, down, across
+
+
+def _outermost(plan: PoolPlan) -> str:
+    return "c" if plan.thread_axis == "rows" else "h"
+
+
+def _threads_along(plan: PoolPlan) -> str:
+    return {"channels": "c", "rows": "h"}[plan.thread_axis]
+
+
+POOL_PLANNER = Planner(
+    sides=(
+        Side(key="tile_c", attribute="channels", block="block_out"),
+        Side(key="tile_h", attribute="rows"),
+        Side(key="tile_w", attribute="columns"),
+    ),
+    find=pool_candidates,
+    schedule=pool_schedule,
+    outermost=_outermost,
+    threads_along=_threads_along,
+)
+"""Tiles of the output."""

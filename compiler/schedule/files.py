@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.base.arguments import check_path
-from accel.base.errors import ProgramError, nearest
+from accel.base.errors import ProgramError, ScheduleError, nearest
 from accel.base.files import write_atomically
 from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule.records import apply_steps, with_threads
@@ -102,8 +102,13 @@ def rethreaded(schedule: Schedule, machine: Machine, threads: int) -> Schedule:
     """The same schedule with another number of virtual threads.
 
     Raises:
-        ScheduleError: it binds no loop that was split off to virtual threads.
+        ScheduleError: it binds no loop that was split off to virtual threads, or one that is shorter.
     """
     fresh = create_schedule(schedule.outputs)
     apply_steps(fresh, with_threads(schedule.steps, threads), machine.intrinsic, machine.scope)
+    most = max(loop.extent for stage in fresh.stages for loop in stage.threads)
+    if most < threads:
+        raise ScheduleError(
+            f"{threads} virtual threads are too many for these tiles; there is something to do for {most}"
+        )
     return fresh

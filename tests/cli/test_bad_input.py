@@ -97,7 +97,7 @@ SIZES = ["-m", 40, "-n", 48, "-k", 56]
     [
         (["--vthreads", 0], "the number of virtual threads is 0; it must be a positive integer"),
         (["--vthreads", -4], "the number of virtual threads is -4; it must be a positive integer"),
-        (["--vthreads", 129], "129 virtual threads do not fit configuration 'tiny'; at most 128 do"),
+        (["--vthreads", 129], "129 virtual threads do not fit configuration 'tiny'; at most 40 do"),
         (
             ["--vthreads", "two"],
             "Invalid value for '--vthreads': 'two' is not a valid integer. (see 'accel compile gemm --help')",

@@ -10,7 +10,7 @@ import pytest
 import accel as package
 from accel.base.errors import MachineError
 from accel.cli import compile as command
-from accel.compiler.plans.default import candidates
+from accel.compiler.operators.default import candidates
 from accel.core.faults import Cause
 from accel.run.program import Program
 from accel.run.stages import stage_text
@@ -160,7 +160,7 @@ def test_virtual_threads(threads: int, accel: Shell) -> None:
 def test_explain(accel: Shell) -> None:
     found = accel(*LARGER, "--explain", "--json").json
     compared = found["candidates"]
-    assert {plan["threads"] for plan in compared} == {1, 2, 4}
+    assert {plan["threads"] for plan in compared} == {1, 2, 3, 4}
     workload, config = package.gemm(40, 48, 56, shift=6), package.machine("tiny").config
     assert len(compared) == len(candidates(workload, config))
     cycles = [plan["predicted_cycles"] for plan in compared]

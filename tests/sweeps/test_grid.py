@@ -1,6 +1,5 @@
 """Which points a grid spans, and what is refused before anything runs."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 
 import accel
 from accel.base.errors import AccelError
-from accel.compiler.ops.workloads import WORKLOADS
 from accel.compiler.schedule.files import save_steps
 from accel.sweeps.grid import expand, points
 from accel.sweeps.points import Point, key
@@ -86,17 +84,39 @@ def test_whatever_matters_makes_another_task(change: dict[str, Any]) -> None:
     assert key(one.run) != key(other.run)
 
 
-def test_parameters_that_are_tuples_are_no_axes(monkeypatch: pytest.MonkeyPatch) -> None:
-    def tiled(size: int, block: tuple[int, int] = (8, 8)) -> accel.Workload:
-        return replace(accel.gemm(size, *block), parameters={"size": size, "block": block})
-
-    monkeypatch.setitem(WORKLOADS, "tiled", tiled)
-    found = points([{"name": "tiled", "size": 8, "block": [16, 24]}], [{}])
-    found += points([{"name": "tiled", "size": [8, 16], "block": [[1, 2], [3, 4]]}], [{}])
-    assert [tuple(dict(one.run.source.parameters).values()) for one in found] == [
-        (8, (16, 24)),
-        *((size, block) for size in (8, 16) for block in ((1, 2), (3, 4))),
+def test_parameters_that_are_tuples_are_no_axes() -> None:
+    conv = {"name": "conv2d", "IC": 8, "OC": 8, "size": [6, 7]}
+    found = points([{**conv, "kernel": [3, 1]}], [{}])
+    found += points([{**conv, "IC": [8, 16], "kernel": [[1, 2], [3, 3]]}], [{}])
+    parameters = [dict(one.run.source.parameters) for one in found]
+    assert [(one["IC"], one["kernel"]) for one in parameters] == [
+        (8, (3, 1)),
+        *((channels, kernel) for channels in (8, 16) for kernel in ((1, 2), (3, 3))),
     ]
+    assert {(one["H"], one["W"]) for one in parameters} == {(6, 7)}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"name": "conv2d", "N": 1, "IC": 8, "H": 6, "W": 6, "OC": 16, "kernel": 3},
+        {"name": "conv2d", "ic": 8, "h": 6, "w": 6, "oc": 16, "kernel": 3},
+        {"name": "conv2d", "batch": 1, "IC": 8, "size": 6, "oc": 16, "kernel": [3, 3]},
+    ],
+)
+def test_sizes_have_the_names_that_the_command_line_has(table: dict[str, Any]) -> None:
+    """A batch of one if none is given, as there."""
+    (one,) = points([table], [{}])
+    workload = accel.conv2d(1, 8, 6, 6, 16, 3)
+    assert dict(one.run.source.parameters) == {
+        key: tuple(value) if isinstance(value, list) else value for key, value in workload.parameters.items()
+    }
+
+
+def test_means_over_whole_inputs_can_be_swept() -> None:
+    (one,) = points([{"name": "global_avg_pool2d", "channels": 8, "size": 4}], [{}])
+    assert one.run.source.workload == "avg_pool2d"
+    assert dict(one.run.source.parameters)["kernel"] == (4, 4)
 
 
 def test_every_workload_can_be_swept() -> None:
@@ -114,13 +134,19 @@ def test_every_workload_can_be_swept() -> None:
     assert {dict(one.run.source.parameters)["padding"] for one in varied} == {(1, 1, 1, 1)}
 
 
-def test_tiles_are_for_products() -> None:
-    (row,) = accel.sweep(accel.conv2d(1, 8, 6, 6, 16, 3), config="tiny", tile_m=8).rows
+def test_tiles_are_the_operators_own() -> None:
+    """Each of a convolution's is what was asked for, whatever else the model chooses."""
+    conv = accel.conv2d(1, 16, 8, 8, 32, 3, padding=1, shift=6)
+    asked = {"tile_oc": 16, "tile_h": 4, "tile_w": 2, "step_ic": 8, "step_kh": 1}
+    for side, size in asked.items():
+        (row,) = accel.sweep(conv, config="tiny", vthreads=2, **{side: size}).rows
+        assert (row["error"], row["mismatches"], row["vthreads"], row[side]) == (None, 0, 2, size)
+    (row,) = accel.sweep(conv, config="tiny", vthreads=1, **asked).rows
+    assert row["mismatches"] == 0
+    assert {side: row[side] for side in asked} == asked
+    (row,) = accel.sweep(conv, config="tiny", tile_m=8).rows
     assert row["error"] == "refused"
-    assert row["message"] == (
-        "a tile of rows, columns and reduce step is given for conv2d; "
-        "such are for matrix products, give a schedule's steps instead"
-    )
+    assert row["message"] == "a tile of conv2d has no 'tile_m'; did you mean 'tile_w'?"
 
 
 def test_schedules_are_files_beside_the_sweep(tmp_path: Path) -> None:
@@ -135,7 +161,12 @@ def test_schedules_are_files_beside_the_sweep(tmp_path: Path) -> None:
     ("grid", "message"),
     [
         ({"vthread": 1}, "a grid has 'vthread'; did you mean 'vthreads'?"),
-        ({"run": {"inp_bytes": 64}}, "a grid has 'run.inp_bytes'; did you mean"),
+        (
+            {"run": {"batch": [2]}},
+            "a grid has 'run.batch'; a program is compiled for it, so the run cannot have another; "
+            "give batch instead",
+        ),
+        ({"run": {"read_latncy": 64}}, "a grid has 'run.read_latncy'; did you mean 'run.read_latency'?"),
         ({"zip": {"vthread": [1]}}, "a grid has 'vthread'; did you mean 'vthreads'?"),
         (
             {"zip": {"vthreads": [1], "bus_bits": [64, 128]}},
@@ -167,7 +198,22 @@ def test_what_cannot_be_is_refused(grid: dict[str, Any], message: str) -> None:
         ({"name": 8}, "a workload's name is 8; it must be a string"),
         ({"M": 8}, "a workload's name is None; it must be a string"),
         ({**GEMM, "shft": 3}, "'shft' is no parameter of gemm; did you mean 'shift'?"),
-        ({"name": "gemm", "M": 8}, "gemm has no N, K; it takes M, N, K,"),
+        (
+            {"name": "gemm", "M": 8},
+            "gemm lacks N (columns of B and C), K (columns of A, rows of B); each must be given",
+        ),
+        (
+            {"name": "conv2d", "IC": 8, "OC": 8, "H": 6, "W": 6},
+            "conv2d lacks kernel (size of the kernel); each must be given",
+        ),
+        (
+            {"name": "conv2d", "IC": 8, "OC": 8, "size": 6, "H": 6, "kernel": 3},
+            "H of conv2d is given twice, as size and as H",
+        ),
+        (
+            {"name": "conv2d", "IC": 8, "OC": 8, "size": [6, 7, 8], "kernel": 3},
+            "size is (6, 7, 8); it must be one number, or H and W",
+        ),
         ({**GEMM, "M": [8, 0]}, "M is 0; it must be a positive integer"),
     ],
     ids=str,

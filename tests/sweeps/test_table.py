@@ -9,7 +9,7 @@ import pytest
 
 import accel
 from accel.base.errors import MismatchError, SweepError
-from accel.compiler.plans.default import default_schedule
+from accel.compiler.operators.default import default_schedule
 from accel.core.config import SPECS
 from accel.core.isa import Gemm
 from accel.sweeps import Table, task
@@ -70,9 +70,8 @@ def test_tiles_are_those_asked_for() -> None:
     stores = [row["store_bytes"] for row in rows]
     assert stores == [64 * 64] * 3
     for row, steps in zip(rows, (8, 4, 1), strict=True):
-        program = accel.build(
-            default_schedule(accel.gemm(64, 64, 64), MACHINE, 1, (32, 16, 64 // steps)), MACHINE
-        )
+        tile = {"tile_m": 32, "tile_n": 16, "step_k": 64 // steps}
+        program = accel.build(default_schedule(accel.gemm(64, 64, 64), MACHINE, 1, tile), MACHINE)
         assert row["instructions"] == len(program.instructions)
         gemms = [one for one in program.instructions if isinstance(one, Gemm) and not one.reset]
         assert len(gemms) == 2 * 4 * steps

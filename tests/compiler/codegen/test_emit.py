@@ -9,8 +9,9 @@ import accel
 from accel import te
 from accel.base.errors import TensorizeError
 from accel.compiler.codegen.emit import Emission
-from accel.compiler.plans.default import default_schedule, gemm_schedule
+from accel.compiler.operators.default import default_schedule
 from accel.compiler.plans.gemm_plans import GemmPlan
+from accel.compiler.plans.gemm_schedule import gemm_schedule
 from accel.compiler.target.machine import Machine, machine
 from accel.core.isa import Gemm, Load, Store
 from accel.te import Schedule
@@ -197,3 +198,13 @@ def test_equal_calls_are_emitted_once() -> None:
     found = emission(gemms.tensorized(gemms.gemm(64, 64, 64), M))
     assert len(loops(found)) == 64 + 512
     assert len({id(item) for item in loops(found)}) == 2
+
+
+@pytest.mark.parametrize("uop_bytes", [8, 16, 32, 64])
+def test_boxes_are_joined_only_as_far_as_the_micro_op_memory_holds_them(uop_bytes: int) -> None:
+    """Products with padding left out make several boxes, with ten micro-ops together."""
+    small = accel.machine("ecp5", uop_bytes=uop_bytes)
+    program = accel.build(accel.conv2d(1, 8, 6, 6, 8, 3, padding=1), small)
+    counts = [i.uop_end - i.uop_begin for i in program.instructions if isinstance(i, Gemm)]
+    assert max(counts) <= small.config.uop_depth
+    assert program.run().mismatches == 0

@@ -14,8 +14,8 @@ from accel import te
 from accel.base.errors import ScheduleError, ShapeError, TensorizeError
 from accel.compiler.expr.data import expression_from_data, expression_to_data
 from accel.compiler.expr.scalar import INT32_MIN, Const, Guarded, maximum
+from accel.compiler.operators.default import candidates
 from accel.compiler.ops.mean import SURE_MEAN, Mean, is_mean, mean_of
-from accel.compiler.plans.default import candidates
 from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Load, Loops, Memory
 from accel.te import Schedule

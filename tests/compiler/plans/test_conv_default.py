@@ -174,10 +174,14 @@ def test_sizes_of_parts(size: int) -> None:
 
 
 def test_more_threads_than_fit() -> None:
-    workload = accel.conv2d(1, 4, 8, 8, 64, 3, padding=1)
-    with refused(ScheduleError, "200 virtual threads do not fit configuration 'tiny'; at most 42 do"):
-        accel.build(workload, "tiny", vthreads=200)
-    accel.build(workload, "tiny", vthreads=42)
+    """There is room for the weights of 42; and there is work for as many as there are tiles."""
+    for outputs, most in ((512, 42), (64, 8)):
+        workload = accel.conv2d(1, 4, 8, 8, outputs, 3, padding=1)
+        for threads in (most + 1, 200, 10**9):
+            message = f"{threads} virtual threads do not fit configuration 'tiny'; at most {most} do"
+            with refused(ScheduleError, message):
+                accel.build(workload, "tiny", vthreads=threads)
+        assert accel.build(workload, "tiny", vthreads=most).vthreads == most
 
 
 def test_kernels_that_do_not_fit() -> None:

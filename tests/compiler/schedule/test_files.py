@@ -76,8 +76,14 @@ def test_steps_make_the_program_again(threads: int) -> None:
 
 def test_another_number_of_threads() -> None:
     two, four = (scheduled(WORKLOAD, TINY, STEPS[threads]) for threads in (2, 4))
-    if [s for s in two.steps if s["op"] == "tile"] == [s for s in four.steps if s["op"] == "tile"]:
-        assert rethreaded(two, TINY, 4).steps == four.steps
+    (bound,) = {(step["stage"], step["axis"]) for step in four.steps if step["op"] == "bind"}
+    splits = [n for n, step in enumerate(four.steps) if step["op"] == "split"]
+    (place,) = (n for n in splits if (four.steps[n]["stage"], four.steps[n]["names"][1]) == bound)
+    again = rethreaded(four, TINY, 3).steps
+    assert again == [*four.steps[:place], {**four.steps[place], "factor": 3}, *four.steps[place + 1 :]]
+    message = "3 virtual threads are too many for these tiles; there is something to do for 2"
+    with refused(ScheduleError, message):
+        rethreaded(two, TINY, 3)
     for threads in (1, 2):
         program = accel.build(four, TINY, vthreads=threads)
         assert program.run().mismatches == 0

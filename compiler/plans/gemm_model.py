@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accel.compiler.expr.metrics import bound_by
+from accel.compiler.plans.candidate import Prediction
 from accel.compiler.plans.gemm_plans import BoolArray, FloatArray, GemmPlan, GemmShape, IntArray, PlanTable
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, UOP_BYTES, Config
 from accel.core.timing_rules import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
@@ -20,26 +20,6 @@ _MOST_STEPS = 300
 """Reduce steps that are gone through one by one; longer programs are extrapolated."""
 _TOKEN = 1
 """Cycles from a push to the pop it allows."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Prediction:
-    """What the model says of a plan.
-
-    Attributes:
-        cycles: of the whole program.
-        compute, load, store: cycles in which each unit is at work.
-    """
-
-    cycles: float
-    compute: float
-    load: float
-    store: float
-
-    @property
-    def bound(self) -> str:
-        """What holds the program back, see :func:`~accel.compiler.expr.metrics.bound_by`."""
-        return bound_by(self.cycles, compute=self.compute, load=self.load, store=self.store)
 
 
 _Tile = tuple[int, int, int, int]

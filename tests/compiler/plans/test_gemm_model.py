@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 import accel
 from accel.base.errors import ScheduleError
 from accel.compiler.codegen.build import compile_schedule
-from accel.compiler.plans.default import gemm_schedule, shape_of
+from accel.compiler.plans.candidate import Prediction
+from accel.compiler.plans.gemm_default import shape_of
+from accel.compiler.plans.gemm_model import GemmModel
 from accel.compiler.plans.gemm_plans import GemmPlan, PlanTable
-from accel.compiler.plans.model import GemmModel, Prediction
+from accel.compiler.plans.gemm_schedule import gemm_schedule
 from accel.core.access import dram_rows
 from accel.core.isa import Load, Memory
 from accel.image.image import Image

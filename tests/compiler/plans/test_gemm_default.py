@@ -1,5 +1,6 @@
 """Default schedules: any shape, few instructions, nothing loaded twice, and close to the best there is."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 from itertools import product
@@ -14,13 +15,16 @@ from hypothesis import strategies as st
 import accel
 from accel.base.errors import ScheduleError
 from accel.compiler.codegen.build import compile_schedule
-from accel.compiler.plans.default import candidates, default_schedule, gemm_schedule, shape_of
+from accel.compiler.operators.default import candidates, default_schedule
+from accel.compiler.plans.gemm_default import shape_of
+from accel.compiler.plans.gemm_model import GemmModel
 from accel.compiler.plans.gemm_plans import GemmPlan, PlanTable
-from accel.compiler.plans.model import GemmModel
+from accel.compiler.plans.gemm_schedule import gemm_schedule
 from accel.core.access import AccessSets
 from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Memory, Store, encode
 from accel.run.program import Program
+from accel.run.stages import stage_text
 from accel.sim.timing.model import simulate_timing
 from tests.expect import refused
 from tests.strategies import examples
@@ -76,7 +80,24 @@ def workloads(draw: st.DrawFn, config: Config, most: int) -> accel.Workload:
 def test_any_product_on_any_machine_with_any_number_of_threads(data: st.DataObject) -> None:
     machine = accel.machine(data.draw(st.sampled_from(CONFIGS)))
     workload = data.draw(workloads(machine.config, 6))
-    right(accel.build(workload, machine, vthreads=data.draw(st.sampled_from([None, 1, 2, 3, 4, 8]))))
+    threads = data.draw(st.sampled_from([None, 1, 2, 3, 4, 8]))
+    try:
+        program = accel.build(workload, machine, vthreads=threads)
+    except ScheduleError as error:
+        assert threads is not None
+        most = int(str(error).split()[-2])
+        assert 1 <= most < threads
+        program = accel.build(workload, machine, vthreads=most)
+        threads = most
+    assert program.vthreads == (threads or program.vthreads)
+    assert threads_made(program) == program.vthreads
+    right(program)
+
+
+def threads_made(program: Program) -> int:
+    """Iterations of the loops over virtual threads, as the machine gets them."""
+    found = re.findall(r"in vthread\((?:min\()?(\d+)", stage_text(program, "scheduled"))
+    return max((int(extent) for extent in found), default=1)
 
 
 @examples(60)
@@ -198,7 +219,8 @@ def redundant_loads(program: Program) -> list[int]:
 def test_nothing_is_loaded_that_is_there(data: st.DataObject) -> None:
     machine = accel.machine(data.draw(st.sampled_from(CONFIGS)))
     workload = data.draw(workloads(machine.config, 5))
-    program = accel.build(workload, machine, vthreads=data.draw(st.sampled_from([1, 2, 4])))
+    most = max(c.plan.threads for c in candidates(workload, machine.config))
+    program = accel.build(workload, machine, vthreads=data.draw(st.integers(1, most)))
     assert redundant_loads(program) == []
 
 
@@ -273,7 +295,7 @@ def test_candidates_are_sorted_and_distinct() -> None:
     found = candidates(workload, config)
     plans = [c.plan for c in found]
     assert len(set(plans)) == len(plans)
-    assert {plan.threads for plan in plans} == {1, 2, 4}
+    assert {plan.threads for plan in plans} == {1, 2, 3, 4}  # four, where the loop has three turns, are three
     cycles = np.array([c.prediction.cycles for c in found])
     close = int((cycles <= cycles.min() * 1.002).sum())
     assert (cycles[:close] <= cycles.min() * 1.002).all()
@@ -292,10 +314,11 @@ def test_candidates_are_sorted_and_distinct() -> None:
 @pytest.mark.parametrize(
     ("name", "sizes", "most"),
     [
-        ("tiny", (40, 40, 40), 128),  # along the reduce axis: one block of inp each
-        ("tiny", (40, 40, 4), 128),
-        ("gemm8x8", (80, 80, 80), 255),  # what a token counter holds
-        ("vta", (1, 1, 1), 255),
+        ("tiny", (40, 40, 600), 128),  # along the reduce axis: one block of inp each
+        ("tiny", (40, 40, 4), 40),  # as many as there are rows
+        ("gemm8x8", (4096, 8, 8), 255),  # what a token counter holds
+        ("gemm8x8", (512, 512, 512), 64),  # as many as there are blocks
+        ("vta", (1, 1, 1), 1),
     ],
 )
 def test_the_largest_number_of_threads(name: str, sizes: tuple[int, int, int], most: int) -> None:
@@ -304,7 +327,9 @@ def test_the_largest_number_of_threads(name: str, sizes: tuple[int, int, int], m
     for threads in (most + 1, 5000):
         with refused(ScheduleError, message.format(threads)):
             candidates(workload, accel.machine(name).config, threads)
-    right(accel.build(workload, name, vthreads=most))
+    program = accel.build(workload, name, vthreads=most)
+    assert program.vthreads == threads_made(program) == most
+    right(program)
 
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.5])

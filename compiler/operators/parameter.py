@@ -1,0 +1,88 @@
+"""Parameters of operators: their names in Python and in sweeps, their spellings on the command line."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """What a parameter takes."""
+
+    FLAG = "flag"
+    INTEGER = "integer"
+    PAIR = "pair"
+    """A number for both directions, or one for each."""
+    SIDES = "sides"
+    """A number for all sides, (vertical, horizontal), or (top, left, bottom, right)."""
+    BOUNDS = "bounds"
+    """The lowest and the highest value."""
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether a value may be several numbers."""
+        return self in (Kind.PAIR, Kind.SIDES, Kind.BOUNDS)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many numbers a value may be."""
+        return {Kind.PAIR: (1, 2), Kind.SIDES: (1, 2, 4), Kind.BOUNDS: (2,)}.get(self, (1,))
+
+    @property
+    def separator(self) -> str:
+        """Between the numbers on the command line."""
+        return "x" if self is Kind.PAIR else ","
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A parameter of an operator.
+
+    Attributes:
+        name: of the argument in Python, and of the column in a sweep's table.
+        kind: what it takes.
+        text: what it means, a sentence.
+        form: how a value is written on the command line, as ``KH[xKW]``.
+        also: other names, as ``batch`` for ``N``; a single letter is a short option.
+        otherwise: its value where the command line or a sweep leaves it out that Python must be given.
+        default: what help says of one that may be left out and whose default is no value of its own.
+    """
+
+    name: str
+    text: str
+    kind: Kind = Kind.INTEGER
+    form: str | None = None
+    also: tuple[str, ...] = ()
+    otherwise: int | None = None
+    default: str | None = None
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Its spellings on the command line."""
+        names = dict.fromkeys((*self.also, self.name))
+        return tuple(dict.fromkeys(option for name in names for option in _options(name)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joint:
+    """One name for several parameters at once, as ``size`` for ``H`` and ``W``.
+
+    Attributes:
+        name: what it is called everywhere but in Python.
+        of: the parameters, in order; a single number is for each of them.
+        text: what it means, a sentence.
+        form: how a value is written on the command line.
+    """
+
+    name: str
+    of: tuple[str, ...]
+    text: str
+    form: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Its spellings on the command line."""
+        return _options(self.name)
+
+
+def _options(name: str) -> tuple[str, ...]:
+    spelled = name.lower().replace("_", "-")
+    return (f"-{spelled}", f"--{spelled}") if len(spelled) == 1 else (f"--{spelled}",)

@@ -1,0 +1,68 @@
+"""Pooling: means and maxima over windows, and means over whole inputs."""
+
+from accel.compiler.operators.convolutions import HEIGHT, PADDING, SIZE, WIDTH
+from accel.compiler.operators.operator import Operator, Variant
+from accel.compiler.operators.parameter import Kind, Parameter
+from accel.compiler.operators.products import BATCH
+from accel.compiler.ops.pool import avg_pool2d, global_avg_pool2d, max_pool2d
+from accel.compiler.plans.conv_default import CONV_PLANNER
+from accel.compiler.plans.pool_default import POOL_PLANNER
+
+_SIZES = (BATCH, Parameter(name="C", also=("channels",), text="Channels."), HEIGHT, WIDTH)
+_WINDOW = (
+    Parameter(name="kernel", kind=Kind.PAIR, form="KH[xKW]", text="Size of a window."),
+    Parameter(
+        name="stride", kind=Kind.PAIR, form="SY[xSX]", text="Down and right.", default="the kernel's size"
+    ),
+    Parameter(name="padding", kind=Kind.SIDES, form=PADDING, text="Around each input."),
+    Parameter(name="dilation", kind=Kind.PAIR, form="DY[xDX]", text="Distance of a window's elements."),
+)
+_SHAPES = "data is int8 (N, C, H, W), out is int8 (N, C, OH, OW)."
+_MEANS = (
+    "Means are ((sum + offset) * factor) >> shift, within 1 of the exact mean; offset, factor and shift are "
+    "printed."
+)
+
+AVG_POOL2D = Operator(
+    name="avg_pool2d",
+    make=avg_pool2d,
+    parameters=(
+        *_SIZES,
+        *_WINDOW,
+        Parameter(
+            name="count_padding",
+            kind=Kind.FLAG,
+            text="Padding counts as zeros in means; else it does not.",
+        ),
+    ),
+    joint=(SIZE,),
+    planner=CONV_PLANNER,
+    summary="Means over windows of int8 values.",
+    text=f"{_SHAPES} {_MEANS}",
+    examples=("avg-pool2d -c 64 --size 56 --kernel 2 -o mean.accel",),
+    variant=Variant(command="pool", option="--kind", value="average"),
+)
+
+MAX_POOL2D = Operator(
+    name="max_pool2d",
+    make=max_pool2d,
+    parameters=(*_SIZES, *_WINDOW),
+    joint=(SIZE,),
+    planner=POOL_PLANNER,
+    summary="Maxima over windows of int8 values.",
+    text=f"{_SHAPES} Padding never counts.",
+    examples=("max-pool2d -c 64 --size 112 --kernel 3 --stride 2 --padding 1 -o pool.accel",),
+    variant=Variant(command="pool", option="--kind", value="max"),
+)
+
+GLOBAL_AVG_POOL2D = Operator(
+    name="global_avg_pool2d",
+    make=global_avg_pool2d,
+    parameters=_SIZES,
+    joint=(SIZE,),
+    planner=CONV_PLANNER,
+    summary="Means over whole inputs of int8 values.",
+    text=f"data is int8 (N, C, H, W), out is int8 (N, C, 1, 1). {_MEANS}",
+    examples=("global-avg-pool2d -c 512 --size 7 -o mean.accel",),
+    variant=Variant(command="pool", option="--kind", value="global"),
+)
