@@ -25,6 +25,7 @@ from accel.compiler.codegen.memory import (
 from accel.compiler.expr.guards import Ranges, alike, boxes
 from accel.compiler.expr.linear import Linear, evaluate, linear, margins_of, variables
 from accel.compiler.expr.scalar import Const, Expr, IterVar
+from accel.compiler.nest.finishing import carried_out
 from accel.compiler.nest.nest import (
     Alu,
     Buffer,
@@ -36,6 +37,7 @@ from accel.compiler.nest.nest import (
     Identity,
     Nest,
     Node,
+    Post,
     Region,
     Widen,
     format_region,
@@ -132,6 +134,8 @@ class Emission:
         """What calls were emitted as; equal ones are the same instructions."""
         self._content: dict[tuple[Buffer, int], tuple[object, ...]] = {}
         """What was loaded last into each copy of a buffer, so that it need not be loaded again."""
+        self._finishing: dict[int, list[Node]] = {}
+        """By the id of what follows the sums of a tile, the nodes that carry it out."""
         self._keep: list[object] = []
         """What the caches above know by its id."""
         self._run(nest.body, {})
@@ -145,6 +149,8 @@ class Emission:
         for node in nodes:
             if isinstance(node, For):
                 self._run_loop(node, env)
+            elif isinstance(node, Post):
+                self._run(self._carried_out(node), env)
             elif isinstance(node, Clear):
                 self._emit_clear(node)
             elif isinstance(node, Widen | Identity):
@@ -164,6 +170,13 @@ class Emission:
             env[node.var] = value
             self._run(node.body, env)
 
+    def _carried_out(self, node: Post) -> list[Node]:
+        """The nodes that carry out what follows the sums of a tile."""
+        if id(node) not in self._finishing:
+            self._keep.append(node)
+            self._finishing[id(node)] = carried_out(node)
+        return self._finishing[id(node)]
+
     def _box(self, node: For) -> _Box | None:
         """The loops and conditions of a perfect nest around one call, or None."""
         key = id(node)
@@ -180,6 +193,8 @@ class Emission:
                 else:
                     loops.append(inner)
                 inner = inner.body[0]
+                if isinstance(inner, Post) and len(self._carried_out(inner)) == 1:
+                    (inner,) = self._carried_out(inner)
             known = isinstance(inner, Call | Alu)
             self._boxes[key] = (
                 _Box(loops, margins, inner, self._single(loops, margins, inner)) if known else None

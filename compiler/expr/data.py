@@ -7,6 +7,7 @@ from accel.base.errors import AccelError, ProgramError
 from accel.compiler.expr.scalar import (
     Binary,
     Cast,
+    Composed,
     Const,
     Expr,
     Guarded,
@@ -65,6 +66,8 @@ def _to_data(expr: Expr, keys: dict[IterVar, str]) -> Any:
         if expr.otherwise:
             return ["guarded_else", expr.otherwise, _to_data(expr.value, keys), *conditions]
         return ["guarded", _to_data(expr.value, keys), *conditions]
+    if isinstance(expr, Composed):
+        return _to_data(expr.plain(), keys)
     assert isinstance(expr, Sum)
     return ["sum", _to_data(expr.body, keys)]
 

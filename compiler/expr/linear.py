@@ -5,7 +5,17 @@ from functools import partial, reduce
 from typing import NamedTuple
 
 from accel.base.errors import ShapeError
-from accel.compiler.expr.scalar import Binary, Condition, Const, Expr, IterVar, format_expr, rewrite, walk
+from accel.compiler.expr.scalar import (
+    Binary,
+    Condition,
+    Const,
+    Expr,
+    Guarded,
+    IterVar,
+    format_expr,
+    rewrite,
+    walk,
+)
 
 
 class Linear(NamedTuple):
@@ -93,6 +103,18 @@ def simplify(expr: Expr) -> Expr:
     if expr.op in ("//", "%") and isinstance(b, Const) and b.value > 0:
         return _simplify_division(expr.op, a, b.value)
     return Binary(expr.op, a, b)
+
+
+def simplify_conditions(expr: Expr) -> Expr:
+    """An element's value with the conditions of its guards in normal form."""
+
+    def change(node: Expr) -> Expr | None:
+        if not isinstance(node, Guarded):
+            return None
+        conditions = tuple((simplify(a), simplify(b)) for a, b in node.conditions)
+        return Guarded(simplify_conditions(node.value), conditions, node.otherwise)
+
+    return rewrite(expr, change)
 
 
 def _product(expr: Binary) -> Linear:

@@ -17,6 +17,7 @@ from accel.base.errors import ShapeError
 from accel.compiler.expr.scalar import (
     Binary,
     Cast,
+    Composed,
     Const,
     Expr,
     Guarded,
@@ -190,6 +191,8 @@ def _value(expr: Expr, axes: Sequence[IterVar], fixed: _Fixed, values: dict[Tens
             holds = holds & (_value(a, axes, fixed, values) < _value(b, axes, fixed, values))
         inside = rewrite(expr.value, _clamped)
         return np.where(holds, _value(inside, axes, fixed, values), np.int32(expr.otherwise))
+    if isinstance(expr, Composed):
+        return _value(expr.plain(), axes, fixed, values)
     assert isinstance(expr, Binary)
     return apply(expr.op, _value(expr.a, axes, fixed, values), _value(expr.b, axes, fixed, values))
 

@@ -6,6 +6,7 @@ int32 and wraps; ``cast`` to int8 wraps too, ``clip`` saturates.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -159,6 +160,22 @@ class Guarded(Expr):
         return self.value.dtype if self.otherwise == 0 else "int32"
 
 
+class Composed(Expr, ABC):
+    """A value that is known by what it means; :meth:`plain` says the same as arithmetic."""
+
+    @abstractmethod
+    def plain(self) -> Expr:
+        """The value as arithmetic."""
+
+    @abstractmethod
+    def parts(self) -> tuple[Expr, ...]:
+        """The expressions that it is composed of, as they stand in the arithmetic from left to right."""
+
+    @abstractmethod
+    def rewritten(self, change: Callable[[Expr], Expr]) -> Expr:
+        """The same with its parts changed."""
+
+
 PRECEDENCE = {"min": 0, "max": 0, "<<": 1, ">>": 1, "+": 2, "-": 2, "*": 3, "//": 3, "%": 3}
 """Binary operations, and how strongly they bind."""
 
@@ -240,7 +257,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         return (expr.body,)
     if isinstance(expr, Guarded):
         return (expr.value, *(side for condition in expr.conditions for side in condition))
-    return ()
+    return expr.parts() if isinstance(expr, Composed) else ()
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -266,12 +283,17 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     if isinstance(expr, Guarded):
         conditions = tuple((rewrite(a, change), rewrite(b, change)) for a, b in expr.conditions)
         return Guarded(rewrite(expr.value, change), conditions, expr.otherwise)
-    return expr
+    return expr.rewritten(lambda part: rewrite(part, change)) if isinstance(expr, Composed) else expr
 
 
 def substitute(expr: Expr, values: dict[IterVar, Expr]) -> Expr:
     """``expr`` with iteration variables replaced."""
     return rewrite(expr, lambda node: values.get(node) if isinstance(node, IterVar) else None)
+
+
+def arithmetic(expr: Expr) -> Expr:
+    """``expr`` with all that is composed written as arithmetic."""
+    return rewrite(expr, lambda node: arithmetic(node.plain()) if isinstance(node, Composed) else None)
 
 
 def reads(expr: Expr) -> list[Read]:
@@ -296,6 +318,8 @@ def format_expr(expr: Expr, brackets: int = -1) -> str:
         return f"sum({format_expr(expr.body)}, axis=[{axes}])"
     if isinstance(expr, Guarded):
         return f"({format_expr(expr.value)} if {format_conditions(expr.conditions)} else {expr.otherwise})"
+    if isinstance(expr, Composed):
+        return format_expr(expr.plain(), brackets)
     assert isinstance(expr, Binary)
     if expr.op in ("min", "max"):
         return f"{expr.op}({format_expr(expr.a)}, {format_expr(expr.b)})"

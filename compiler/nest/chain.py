@@ -1,11 +1,10 @@
-"""Elementwise expressions as chains of in-place ALU operations.
+"""Elementwise expressions as lists of post-operators, each of which changes an accumulator in place.
 
-``clip((S[y, x] + bias[x]) >> 8, -128, 127)`` is S, then ADD bias, SHR 8, MAX -128, MIN 127: every step
-is one pass over the accumulators. Steps that cannot change anything are left out but for one, and neighbours
-that do the same kind of thing are merged.
+``clip((S[y, x] + bias[x]) >> 8, -128, 127)`` is S, then Bias, Shift, AtLeast and AtMost. An operator's
+epilogue is such a list already and stays as it is; here arithmetic that a user has written becomes one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -13,12 +12,24 @@ import numpy as np
 
 from accel.base.errors import TensorizeError
 from accel.compiler.expr.linear import variables
+from accel.compiler.expr.post import (
+    AtLeast,
+    AtMost,
+    Bias,
+    Combine,
+    Finished,
+    Offset,
+    PostOp,
+    Residual,
+    Scale,
+    Shift,
+    Take,
+)
 from accel.compiler.expr.reference import values_at
 from accel.compiler.expr.scalar import (
     INT32_MAX,
     INT32_MIN,
     Binary,
-    Condition,
     Const,
     Expr,
     Guarded,
@@ -27,29 +38,25 @@ from accel.compiler.expr.scalar import (
     format_expr,
     reads,
 )
-from accel.compiler.target.finish import IMMEDIATE_HIGH, IMMEDIATE_LOW
+from accel.compiler.target.finish import ALU_NAMES, IMMEDIATE_HIGH, IMMEDIATE_LOW, pieces, simplified
 
 _NEUTRAL = {"+": 0, "max": INT32_MIN, "min": INT32_MAX}
 """What changes nothing."""
-_NAMES = {"+": "add", "*": "mul", ">>": "shr", "min": "min", "max": "max"}
-
-
-@dataclass(frozen=True)
-class Step:
-    """``acc = op(acc, operand)`` where all conditions hold; the operand is an immediate or an element of
-    another accumulator. The operation ``zero`` sets to zero."""
-
-    op: str
-    operand: int | Read
-    conditions: tuple[Condition, ...] = ()
+_WITH_CONSTANT: dict[str, Callable[[int], PostOp]] = {
+    "+": Offset,
+    "*": lambda value: Scale(Const(value)),
+    ">>": Shift,
+    "min": AtMost,
+    "max": AtLeast,
+}
 
 
 @dataclass(frozen=True)
 class Chain:
-    """The accumulator that is changed in place, if it is one that is read, and the steps in order."""
+    """The accumulator that is changed in place, if it is one that is read, and the post-operators."""
 
     root: Read | None
-    steps: tuple[Step, ...]
+    ops: tuple[PostOp, ...]
 
 
 def chain_of(
@@ -68,76 +75,42 @@ def chain_of(
         TensorizeError: there is none: both operands of an operation are compound, or it is one that the
             ALU does not have.
     """
-    steps: list[Step] = []
+    ops: list[PostOp] = []
     sources = [read.tensor for read in reads(body)]
     while not isinstance(body, Read):
-        if not isinstance(body, Binary):
+        if isinstance(body, Finished):
+            body, last = _taken_apart(body)
+        elif isinstance(body, Binary):
+            op, body = _last_op(name, body, in_place)
+            last = (op,)
+        else:
             raise TensorizeError(
                 f"{name} has {format_expr(body)}; the ALU changes one accumulator in place, "
                 f"by steps with an immediate or another accumulator"
             )
-        pieces = list(_pieces(body.b))
-        if body.op == "*" and pieces:
-            _check_pieces(name, pieces)
-            steps += [Step("mul", value, conditions) for value, conditions in pieces]
-            body = body.a
-            continue
-        step, body = _last_step(name, body, in_place)
-        steps.append(step)
+        ops[:0] = last
     if not in_place(body):
         if axes and (body.indices != axes or sources.count(body.tensor) > 1):
-            return Chain(None, (Step("zero", 0), Step("add", body), *_merge(steps[::-1])))
+            return Chain(None, (Take(body), *simplified(ops)))
         raise TensorizeError(
             f"{name} would change {format_expr(body)} in place; it must start from sums that are computed "
             f"in acc_buffer inside the same loop, element by element, and that nobody else reads"
         )
-    return Chain(body, tuple(_merge(steps[::-1])) or (Step("add", 0),))
+    return Chain(body, simplified(ops) or (Offset(0),))
 
 
-def _pieces(expr: Expr) -> Iterator[tuple[int, tuple[Condition, ...]]]:
-    """The parts of a sum of constants under conditions; nothing if it is something else."""
-    parts: list[Expr] = [expr]
-    while isinstance(parts[0], Binary) and parts[0].op == "+":
-        parts[:1] = [parts[0].a, parts[0].b]
-    for part in parts:
-        if not (isinstance(part, Guarded) and isinstance(part.value, Const) and part.otherwise == 0):
-            return
-    for part in parts:
-        assert isinstance(part, Guarded)
-        assert isinstance(part.value, Const)
-        yield part.value.value, part.conditions
+def _taken_apart(body: Finished) -> tuple[Expr, tuple[PostOp, ...]]:
+    """What post-operators are applied to, and these; as arithmetic if an operand has become compound."""
+    settled = all(_is_leaf(part) or isinstance(op, Scale) for op in body.ops for part in op.parts())
+    return (body.value, body.ops) if settled else (body.plain(), ())
 
 
-def _check_pieces(name: str, pieces: list[tuple[int, tuple[Condition, ...]]]) -> None:
-    """Refuse immediates that are too large, and pieces of which not exactly one applies everywhere.
-
-    Raises:
-        TensorizeError: see above.
-    """
-    conditions = [condition for _, found in pieces for condition in found]
-    axes = list(dict.fromkeys(v for a, b in conditions for v in (*variables(a), *variables(b))))
-    grid = np.meshgrid(*(np.arange(v.extent) for v in axes), indexing="ij", sparse=True)
-    at = dict(zip(axes, grid, strict=True))
-    met = np.zeros([v.extent for v in axes], dtype=int)
-    for _, found in pieces:
-        met += reduce(np.logical_and, [values_at(a, at) < values_at(b, at) for a, b in found])
-    if (met != 1).any():
-        raise TensorizeError(
-            f"{name} multiplies by a sum of constants, of which not exactly one is there for every element"
-        )
-    for value, _ in pieces:
-        if not IMMEDIATE_LOW <= value <= IMMEDIATE_HIGH:
-            raise _too_large(name, value)
-
-
-def _too_large(name: str, value: int) -> TensorizeError:
-    return TensorizeError(
-        f"{name} has the constant {value}; an immediate is in {IMMEDIATE_LOW}..{IMMEDIATE_HIGH}"
-    )
-
-
-def _last_step(name: str, body: Binary, in_place: Callable[[Read], bool]) -> tuple[Step, Expr]:
+def _last_op(name: str, body: Binary, in_place: Callable[[Read], bool]) -> tuple[PostOp, Expr]:
+    """The post-operator of an expression's outermost operation, and what it is applied to."""
     op, a, b = body.op, body.a, body.b
+    if op == "*" and not isinstance(b, Const) and (parts := pieces(b)):
+        _check_pieces(name, parts)
+        return Scale(b), a
     if op == "-" and isinstance(a, Const):
         op, a, b = "+", Binary("*", b, Const(-1)), a
     if op in ("+", "*", "min", "max") and _is_leaf(a):
@@ -155,78 +128,55 @@ def _last_step(name: str, body: Binary, in_place: Callable[[Read], bool]) -> tup
             op, value = "+", -value
         elif op == "<<":
             op, value = ">>", -value
-        if op in _NAMES:
+        if op in _WITH_CONSTANT:
             if not IMMEDIATE_LOW <= value <= IMMEDIATE_HIGH:
                 raise _too_large(name, b.value)
-            return Step(_NAMES[op], value), a
-    elif op in _NAMES and isinstance(b, Guarded):
-        if _NEUTRAL.get(op) != b.otherwise:
+            return _WITH_CONSTANT[op](value), a
+    elif op in ALU_NAMES:
+        if isinstance(b, Guarded) and _NEUTRAL.get(op) != b.otherwise:
             raise TensorizeError(
                 f"{name} combines {format_expr(a)} with {format_expr(b)}; where a condition fails, the ALU "
                 f"leaves the accumulator as it is, as {_NEUTRAL.get(op, 'no value')} would"
             )
-        assert isinstance(b.value, Read)
-        return Step(_NAMES[op], b.value, b.conditions), a
-    elif op in _NAMES:
-        assert isinstance(b, Read)
-        return Step(_NAMES[op], b), a
+        return _with_element(op, b), a
     raise TensorizeError(
         f"{name} uses {op!r} on tensors; the ALU has + * >> min max, and - and << by constants"
     )
 
 
+def _with_element(op: str, operand: Expr) -> PostOp:
+    if op != "+":
+        return Combine(op, operand)
+    return Residual(operand) if operand.dtype == "int8" else Bias(operand)
+
+
+def _check_pieces(name: str, parts: Sequence[tuple[int, tuple[tuple[Expr, Expr], ...]]]) -> None:
+    """Refuse immediates that are too large, and pieces of which not exactly one applies everywhere.
+
+    Raises:
+        TensorizeError: see above.
+    """
+    conditions = [condition for _, found in parts for condition in found]
+    axes = list(dict.fromkeys(v for a, b in conditions for v in (*variables(a), *variables(b))))
+    grid = np.meshgrid(*(np.arange(v.extent) for v in axes), indexing="ij", sparse=True)
+    at = dict(zip(axes, grid, strict=True))
+    met = np.zeros([v.extent for v in axes], dtype=int)
+    for _, found in parts:
+        met += reduce(np.logical_and, [values_at(a, at) < values_at(b, at) for a, b in found])
+    if (met != 1).any():
+        raise TensorizeError(
+            f"{name} multiplies by a sum of constants, of which not exactly one is there for every element"
+        )
+    for value, _ in parts:
+        if not IMMEDIATE_LOW <= value <= IMMEDIATE_HIGH:
+            raise _too_large(name, value)
+
+
+def _too_large(name: str, value: int) -> TensorizeError:
+    return TensorizeError(
+        f"{name} has the constant {value}; an immediate is in {IMMEDIATE_LOW}..{IMMEDIATE_HIGH}"
+    )
+
+
 def _is_leaf(expr: Expr) -> bool:
     return isinstance(expr, Const | Read) or (isinstance(expr, Guarded) and isinstance(expr.value, Read))
-
-
-def _merge(steps: list[Step]) -> list[Step]:
-    """The same function in fewer steps."""
-    merged: list[Step] = []
-    for step in steps:
-        previous = merged[-1] if merged else None
-        if isinstance(step.operand, int) and not step.conditions:
-            if (step.op in ("add", "shr") and step.operand == 0) or (step.op == "mul" and step.operand == 1):
-                continue
-            alike = previous is not None and previous.op == step.op and not previous.conditions
-            if previous is not None and alike and isinstance(previous.operand, int):
-                combined = _combined(step.op, previous.operand, step.operand)
-                if combined is not None:
-                    merged[-1] = Step(step.op, combined)
-                    continue
-            if _is_implied(merged, step):
-                continue
-        merged.append(step)
-    return merged
-
-
-def _combined(op: str, first: int, second: int) -> int | None:
-    """One immediate for two steps of the same operation, if there is one."""
-    if op == "min":
-        return min(first, second)
-    if op == "max":
-        return max(first, second)
-    if op == "add" and IMMEDIATE_LOW <= first + second <= IMMEDIATE_HIGH:
-        return first + second
-    if op == "shr" and first >= 0 and second >= 0:
-        return min(31, first + second)
-    return None
-
-
-def _is_implied(before: list[Step], step: Step) -> bool:
-    """Whether a bound already holds after the bounds that directly precede it."""
-    low, high = None, None
-    for earlier in reversed(before):
-        if earlier.op == "max" and isinstance(earlier.operand, int):
-            low = earlier.operand if low is None else low
-        elif earlier.op == "min" and isinstance(earlier.operand, int):
-            high = earlier.operand if high is None else high
-        else:
-            break
-        if low is not None and high is not None:
-            break
-    assert isinstance(step.operand, int)
-    if step.op == "max":
-        return low is not None and step.operand <= low and (high is None or high >= low)
-    if step.op == "min":
-        return high is not None and step.operand >= high and (low is None or low <= high)
-    return False

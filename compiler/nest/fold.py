@@ -1,10 +1,5 @@
 """One pass over the accumulators instead of two: reset and bias at once.
 
-Once a tile has been clipped to ``low - D .. high - D``, its accumulators are all above
-``T = bias - (D << shift)``, so ``acc = min(acc, T)`` sets them to T whatever they hold. The next tile's
-sums then start from the bias less an offset that the shift turns into D; where D is a multiple of 256, it
-vanishes in the low byte that STORE writes.
-
     fill_zero(S)                    min(S, bias)              with bias - (D << 8) in DRAM
     ... gemm(S, A, B) ...           ... gemm(S, A, B) ...
     add(S, bias)
@@ -14,45 +9,40 @@ vanishes in the low byte that STORE writes.
     min(S, 127)                     min(S, 127 - D)
     dma_copy2d(C, S)                dma_copy2d(C, S)
 
-The host subtracts the offset when it packs the bias. A bias so large that every output saturates is clipped
-there; one that could overflow a sum is refused, since the two forms would then differ.
+Why this is the same is said in :mod:`accel.compiler.target.finish`. The host subtracts the offset when it
+packs the bias. A bias so large that every output saturates is clipped there; one that could overflow a sum is
+refused, since the two forms would then differ.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import UnionType
 
 from accel.compiler.nest.nest import (
-    Alu,
     Buffer,
     Call,
     Clear,
     Copy,
+    Finish,
     For,
     Guard,
     Nest,
     Node,
-    Region,
+    Operated,
+    Post,
     walk_nodes,
 )
-from accel.compiler.target.finish import BYTE, preparation_for
+from accel.compiler.target.finish import Folded, folded
 from accel.image.layout import Preparation
 
 
 @dataclass(frozen=True)
-class _Epilogue:
-    """Where the steps stand among the nodes of one body, and what they do."""
+class _Tile:
+    """Where in a body the sums of a tile are set to zero, and where something follows them."""
 
-    reset: int
-    add: int
-    shift: int
-    amount: int
-    clips: tuple[int, int]
-    low: int
-    high: int
-    between: tuple[int, int]
     sums: Buffer
-    bias: Region
+    reset: int
+    posts: tuple[int, ...]
 
 
 def fold_bias(nest: Nest) -> Nest:
@@ -70,16 +60,15 @@ class _Folding:
         self.prepared: dict[Buffer, Preparation] = {}
 
     def rewrite(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
-        found = _find(nodes, self.nest)
-        if found is not None:
-            preparation = preparation_for(
-                found.low, found.high, found.amount, self.nest.sum_limits[found.sums], found.between
-            )
-            source = self._source(found.bias.buffer)
-            if preparation is not None and source is not None:
-                self.cleared.append(found.sums)
-                self.prepared[source] = preparation[0]
-                return _folded(nodes, found, preparation[1])
+        for tile in _tiles(nodes, self.nest):
+            ops = [one for position in tile.posts for one in _post(nodes[position]).finish.ops]
+            found = folded([one.op for one in ops], self.nest.sum_limits[tile.sums])
+            bias = ops[0].operand
+            source = None if bias is None else self._source(bias.buffer)
+            if found is not None and bias is not None and source is not None:
+                self.cleared.append(tile.sums)
+                self.prepared[source] = found.preparation
+                return _rewritten(nodes, tile, found, bias.buffer)
         return tuple(
             replace(node, body=self.rewrite(node.body)) if isinstance(node, For | Guard) else node
             for node in nodes
@@ -92,68 +81,48 @@ class _Folding:
             return None
         source = copies[0].source.buffer
         readers = [n for n in walk_nodes(self.nest.body) if isinstance(n, Copy) and n.source.buffer is source]
-        users = [n for n in walk_nodes(self.nest.body) if isinstance(n, Alu) and _reads(n, local)]
+        users = [n for n in walk_nodes(self.nest.body) if isinstance(n, Finish) for _ in _uses(n, local)]
         return source if len(readers) == len(users) == 1 else None
 
 
-def _reads(node: Alu, buffer: Buffer) -> bool:
-    return isinstance(node.operand, Region) and node.operand.buffer is buffer
+def _uses(node: Finish, buffer: Buffer) -> list[Operated]:
+    """The post-operators that read a buffer."""
+    return [one for one in node.ops if one.operand is not None and one.operand.buffer is buffer]
 
 
-def _find(nodes: Sequence[Node], nest: Nest) -> _Epilogue | None:
-    """The epilogue among the nodes of one body: reset, sums, then add, shift, maybe an add of bytes,
-    two clips and a copy out."""
-    leaves = [_leaf(node) for node in nodes]
+def _tiles(nodes: Sequence[Node], nest: Nest) -> Iterator[_Tile]:
+    """Sums that are set to zero, finished and copied out among the nodes of one body, and nowhere else."""
     for reset, leaf in enumerate(_leaf(node, through=For | Guard) for node in nodes):
         if not isinstance(leaf, Call) or leaf.form != "reset":
             continue
         sums = leaf.output.buffer
-        steps = [
-            i for i, other in enumerate(leaves) if isinstance(other, Alu) and other.target.buffer is sums
-        ]
-        out = [i for i, other in enumerate(leaves) if isinstance(other, Copy) and other.source.buffer is sums]
+        posts = [i for i, node in enumerate(nodes) if isinstance(node, Post) and _is_of(node, sums)]
+        copies = [_leaf(node) for node in nodes]
+        out = [i for i, copy in enumerate(copies) if isinstance(copy, Copy) and copy.source.buffer is sums]
         if (
-            len(steps) not in (4, 5)
-            or len(out) != 1
-            or sums not in nest.sum_limits
-            or not _only_here(nodes, sums, nest)
+            posts
+            and len(out) == 1
+            and reset < posts[0]
+            and posts[-1] < out[0]
+            and all(_is_unconditional(_post(nodes[i])) for i in posts)
+            and sums in nest.sum_limits
+            and _only_here(nodes, sums, nest)
         ):
-            continue
-        add, shift, *between, _, _ = (leaves[i] for i in steps)
-        clips = (leaves[i] for i in steps[-2:])
-        bounds = {c.op: c.operand for c in clips if isinstance(c, Alu) and isinstance(c.operand, int)}
-        if (
-            isinstance(add, Alu)
-            and isinstance(shift, Alu)
-            and (add.op, shift.op, sorted(bounds)) == ("add", "shr", ["max", "min"])
-            and isinstance(add.operand, Region)
-            and isinstance(shift.operand, int)
-            and all(map(_adds_bytes, between))
-            and reset < steps[0] < out[0]
-        ):
-            return _Epilogue(
-                reset,
-                steps[0],
-                steps[1],
-                shift.operand,
-                (steps[-2], steps[-1]),
-                bounds["max"],
-                bounds["min"],
-                (-BYTE // 2, BYTE // 2 - 1) if between else (0, 0),
-                sums,
-                add.operand,
-            )
-    return None
+            yield _Tile(sums, reset, tuple(posts))
 
 
-def _adds_bytes(node: Node | None) -> bool:
-    """Whether a step adds values that were loaded from an int8 tensor."""
-    return (
-        isinstance(node, Alu)
-        and node.op == "add"
-        and isinstance(node.operand, Region)
-        and node.operand.buffer.dtype == "int8"
-    )
+def _post(node: Node) -> Post:
+    assert isinstance(node, Post)
+    return node
+
+
+def _is_of(post: Post, sums: Buffer) -> bool:
+    return post.finish.target.buffer is sums
+
+
+def _is_unconditional(post: Post) -> bool:
+    """Whether nothing but loops stands around what is done to a block."""
+    return isinstance(_leaf(post.body[0]), Finish)
 
 
 def _only_here(nodes: Sequence[Node], sums: Buffer, nest: Nest) -> bool:
@@ -162,7 +131,7 @@ def _only_here(nodes: Sequence[Node], sums: Buffer, nest: Nest) -> bool:
     def touches(node: Node) -> bool:
         if isinstance(node, Call):
             return node.output.buffer is sums
-        if isinstance(node, Alu):
+        if isinstance(node, Finish):
             return node.target.buffer is sums
         return isinstance(node, Copy) and sums in (node.source.buffer, node.target.buffer)
 
@@ -173,33 +142,39 @@ def _leaf(node: Node, through: type[For] | UnionType = For) -> Node | None:
     """The statement inside a perfect nest of loops, or None. A reset may stand behind guards, too: these only
     cut off what no loop over the tile reaches."""
     while isinstance(node, through):
-        assert isinstance(node, For | Guard)
+        assert isinstance(node, For | Guard | Post)
         if len(node.body) != 1:
             return None
         node = node.body[0]
     return node
 
 
-def _with_leaf(node: Node, leaf: Node) -> Node:
-    return replace(node, body=(_with_leaf(node.body[0], leaf),)) if isinstance(node, For) else leaf
+def _with_ops(post: Post, ops: Sequence[Operated]) -> Post:
+    """The same loops around other post-operators."""
+
+    def changed(node: Node) -> Node:
+        if isinstance(node, Finish):
+            return replace(node, ops=tuple(ops))
+        assert isinstance(node, For | Guard)
+        return replace(node, body=tuple(map(changed, node.body)))
+
+    return Post(tuple(map(changed, post.body)))
 
 
-def _folded(nodes: Sequence[Node], found: _Epilogue, lowered: int) -> tuple[Node, ...]:
-    add = _leaf(nodes[found.add])
-    assert isinstance(add, Alu)
-    result = list(nodes)
-    result[found.add] = _with_leaf(nodes[found.add], replace(add, op="min"))
-    for position in found.clips:
-        clip = _leaf(nodes[position])
-        assert isinstance(clip, Alu)
-        assert isinstance(clip.operand, int)
-        result[position] = _with_leaf(nodes[position], replace(clip, operand=clip.operand - lowered))
-    start = result[found.add]
-    loads = [n for n in nodes if isinstance(n, Copy) and n.target.buffer is found.bias.buffer]
-    folded: list[Node] = []
-    for position, node in enumerate(result):
-        if position == found.reset:
-            folded.extend([*loads, start])
-        elif position != found.add and node not in loads:
-            folded.append(node)
-    return tuple(folded)
+def _rewritten(nodes: Sequence[Node], tile: _Tile, found: Folded, bias: Buffer) -> tuple[Node, ...]:
+    """The nodes with sums that start from the bias, which is loaded before."""
+    first = _post(nodes[tile.posts[0]])
+    start = _with_ops(first, [replace(first.finish.ops[0], op=found.start)])
+    loads = [n for n in nodes if isinstance(n, Copy) and n.target.buffer is bias]
+    rest = iter(found.rest)
+    result: list[Node] = []
+    for position, node in enumerate(nodes):
+        if position == tile.reset:
+            result += [*loads, start]
+        elif position in tile.posts:
+            behind = _post(node).finish.ops[position == tile.posts[0] :]
+            if behind:
+                result.append(_with_ops(_post(node), [replace(one, op=next(rest)) for one in behind]))
+        elif node not in loads:
+            result.append(node)
+    return tuple(result)

@@ -17,7 +17,8 @@ from accel.base.errors import ShapeError
 from accel.compiler.expr.linear import evaluate as evaluate_index
 from accel.compiler.expr.linear import variables
 from accel.compiler.expr.reference import apply, evaluate, values_at
-from accel.compiler.expr.scalar import Binary, Cast, Condition, Const, Expr, Guarded, IterVar, Read
+from accel.compiler.expr.scalar import Binary, Cast, Composed, Condition, Const, Expr, Guarded, IterVar, Read
+from accel.compiler.nest.finishing import carried_out
 from accel.compiler.nest.nest import (
     Alu,
     Assign,
@@ -31,6 +32,7 @@ from accel.compiler.nest.nest import (
     Identity,
     Nest,
     Node,
+    Post,
     Region,
     Widen,
     written_out,
@@ -100,6 +102,8 @@ class _State:
                 self._copy(node, env)
             elif isinstance(node, Call):
                 self._call(node, env)
+            elif isinstance(node, Post):
+                self.run(carried_out(node), env)
             else:
                 assert isinstance(node, Alu)
                 self._alu(node, env)
@@ -182,6 +186,8 @@ class _State:
             return np.asarray(found).astype(np.int32)
         if isinstance(expr, Guarded):
             return self._guarded(expr, values)
+        if isinstance(expr, Composed):
+            return self._scalar(expr.plain(), values)
         assert isinstance(expr, Binary)
         return apply(expr.op, self._scalar(expr.a, values), self._scalar(expr.b, values))
 

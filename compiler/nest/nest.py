@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr.linear import bounds, simplify
+from accel.compiler.expr.linear import bounds, simplify, simplify_conditions
+from accel.compiler.expr.post import PostOp
 from accel.compiler.expr.scalar import (
     Binary,
     Condition,
@@ -28,11 +29,12 @@ from accel.compiler.expr.scalar import (
     substitute,
 )
 from accel.compiler.expr.window import NO_PADDING, Range
+from accel.compiler.target.finish import passes
 from accel.compiler.target.scope import Scope
 from accel.image.layout import BlockDiagonal, Preparation
 
 if TYPE_CHECKING:
-    from accel.compiler.target.intrin import TensorIntrin
+    from accel.compiler.target.intrin import Intrinsic, TensorIntrin
 
 PREFIX = "vdla."
 """What names of intrinsics are written with in nests."""
@@ -194,13 +196,60 @@ class Identity(Node):
 
 @dataclass(frozen=True)
 class Alu(Node):
-    """An in-place vector operation on accumulators, ``target = op(target, operand)``, or ``zero``."""
+    """An in-place vector operation on accumulators, ``target = op(target, operand)``, or ``zero``: what
+    :class:`Finish` becomes when instructions are emitted."""
 
     op: str
     target: Region
     operand: Region | int
     dims: tuple[tuple[int | None, ...], tuple[int | None, ...]]
     """As in :class:`Call`, for target and operand."""
+
+
+@dataclass(frozen=True)
+class Operated:
+    """A post-operator on blocks of accumulators.
+
+    Attributes:
+        op: what is done; its expressions are in terms of buffers and loop variables.
+        operand: the block behind the element that ``op`` reads, if it reads one.
+        dims: as in :class:`Call`, for the operand.
+    """
+
+    op: PostOp
+    operand: Region | None = None
+    dims: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finish(Node):
+    """Post-operators on one block of accumulators.
+
+    Attributes:
+        intrin: what carries them out.
+        target: the block.
+        dims: as in :class:`Call`, for the target.
+        ops: in order.
+    """
+
+    intrin: Intrinsic
+    target: Region
+    dims: tuple[int | None, ...]
+    ops: tuple[Operated, ...]
+
+
+@dataclass(frozen=True)
+class Post(Node):
+    """What follows the sums of a tile: loops and conditions around one :class:`Finish`. Each post-operator is
+    applied to all blocks before the next one is."""
+
+    body: tuple[Node, ...]
+
+    @property
+    def finish(self) -> Finish:
+        """What is done to each block."""
+        (found,) = (node for node in walk_nodes(self.body) if isinstance(node, Finish))
+        return found
 
 
 @dataclass(frozen=True)
@@ -232,7 +281,7 @@ def walk_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
     """All nodes of a nest, outer before inner."""
     for node in nodes:
         yield node
-        if isinstance(node, For | Guard):
+        if isinstance(node, For | Guard | Post):
             yield from walk_nodes(node.body)
 
 
@@ -261,7 +310,25 @@ def format_node(node: Node, indent: int = 0) -> list[str]:
         return [f"{pad}if {format_conditions(node.conditions)}:"] + [
             line for child in node.body for line in format_node(child, indent + 1)
         ]
+    if isinstance(node, Post):
+        return [line for child in node.body for line in format_node(child, indent)]
+    if isinstance(node, Finish):
+        return [line for child in alu_passes(node) for line in format_node(child, indent)]
     return [pad + _format_leaf(node)]
+
+
+def alu_passes(node: Finish) -> list[Node]:
+    """The ALU operations on a block that post-operators are."""
+    found: list[Node] = []
+    for operated in node.ops:
+        for one in passes(operated.op):
+            immediate = isinstance(one.operand, int)
+            operand = one.operand if isinstance(one.operand, int) else operated.operand
+            assert operand is not None
+            dims = (node.dims, node.dims if immediate else operated.dims)
+            step = Alu(one.op, node.target, operand, dims)
+            found.append(Guard(one.conditions, (step,)) if one.conditions else step)
+    return found
 
 
 def _format_leaf(node: Node) -> str:
@@ -340,6 +407,9 @@ def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
     def change(expr: Expr) -> Expr:
         return simplify(rewrite(expr, lambda n: _replaced(n, values)))
 
+    def change_element(expr: Expr) -> Expr:
+        return simplify_conditions(rewrite(expr, lambda n: _replaced(n, values)))
+
     def change_region(region: Region) -> Region:
         ranges = tuple(Range(change(r.start), change(r.extent)) for r in region.ranges)
         held = tuple(change(extent) for extent in region.held)
@@ -365,6 +435,18 @@ def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
     if isinstance(node, Call):
         inputs = tuple(change_region(region) for region in node.inputs)
         return replace(node, output=change_region(node.output), inputs=inputs)
+    if isinstance(node, Post):
+        return Post(tuple(replace_vars(n, values) for n in node.body))
+    if isinstance(node, Finish):
+        ops = tuple(
+            replace(
+                one,
+                op=one.op.rewritten(change_element),
+                operand=None if one.operand is None else change_region(one.operand),
+            )
+            for one in node.ops
+        )
+        return replace(node, target=change_region(node.target), ops=ops)
     assert isinstance(node, Alu)
     operand = node.operand if isinstance(node.operand, int) else change_region(node.operand)
     return replace(node, target=change_region(node.target), operand=operand)

@@ -2,10 +2,10 @@
 
 from accel.base.errors import TensorizeError
 from accel.compiler.nest.nest import (
-    Alu,
     Buffer,
     Call,
     Copy,
+    Finish,
     Identity,
     Nest,
     Region,
@@ -13,6 +13,7 @@ from accel.compiler.nest.nest import (
     format_region,
     walk_nodes,
 )
+from accel.compiler.target.finish import passes
 
 Element = tuple[tuple[int | None, int], ...]
 """For each dimension of a hardware element: the buffer's dimension and the size along it, or None."""
@@ -41,12 +42,14 @@ def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
             operands = [node.output, *node.inputs]
             for region, tensor, dims in zip(operands, tensors, node.dims, strict=False):
                 settle(region, tuple(zip(dims, tensor.shape, strict=True)), node.intrin.form_name(node.form))
-        elif isinstance(node, Alu):
+        elif isinstance(node, Finish):
             scope = node.target.buffer.scope
             assert scope is not None
-            settle(node.target, tuple(zip(node.dims[0], scope.element, strict=True)), node.op)
-            if isinstance(node.operand, Region):
-                settle(node.operand, tuple(zip(node.dims[1], scope.element, strict=True)), node.op)
+            for one in node.ops:
+                for name in (step.op for step in passes(one.op)):
+                    settle(node.target, tuple(zip(node.dims, scope.element, strict=True)), name)
+                    if one.operand is not None:
+                        settle(one.operand, tuple(zip(one.dims, scope.element, strict=True)), name)
     for node in walk_nodes(nest.body):
         if isinstance(node, Copy) and node.target.buffer.scope is None and node.source.buffer in found:
             settle(node.target, found[node.source.buffer][0], "STORE")

@@ -13,8 +13,28 @@ from math import prod
 
 from accel.base.errors import TensorizeError
 from accel.compiler.expr.guards import hoist
-from accel.compiler.expr.linear import at_zero, bounds, linear, margin, simplify, variables
-from accel.compiler.expr.scalar import Binary, Cast, Condition, Const, Expr, IterVar, Read, format_expr, reads
+from accel.compiler.expr.linear import (
+    at_zero,
+    bounds,
+    linear,
+    margin,
+    simplify,
+    simplify_conditions,
+    variables,
+)
+from accel.compiler.expr.post import PostOp
+from accel.compiler.expr.scalar import (
+    Binary,
+    Cast,
+    Condition,
+    Const,
+    Expr,
+    IterVar,
+    Read,
+    arithmetic,
+    format_expr,
+    reads,
+)
 from accel.compiler.expr.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
 from accel.compiler.expr.window import Range, window_of
 from accel.compiler.nest.chain import Chain, chain_of
@@ -27,7 +47,19 @@ from accel.compiler.nest.lower import (
     inner_region,
     wrap_loop,
 )
-from accel.compiler.nest.nest import Alu, Buffer, Call, Copy, Identity, Nest, Node, Region, Widen
+from accel.compiler.nest.nest import (
+    Buffer,
+    Call,
+    Copy,
+    Finish,
+    Identity,
+    Nest,
+    Node,
+    Operated,
+    Post,
+    Region,
+    Widen,
+)
 from accel.compiler.nest.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
 from accel.compiler.schedule.loops import Split
 from accel.compiler.schedule.schedule import Schedule, Stage
@@ -385,23 +417,18 @@ class _Emitter:
     # --- the ALU -----------------------------------------------------------------------------------
 
     def _alu(self, nest: StageNest, block: int) -> list[Node]:
-        """One set of loops per step of the chain, inside the loops that something is computed at."""
+        """The chain's post-operators, inside the loops that something is computed at."""
         stage = nest.stage
         kept = max(
             (i + 1 for i, leaf in enumerate(stage.leaves) if self.lowering.attached_at(stage, leaf)),
             default=0,
         )
-        nodes: list[Node] = []
-        for step in self._alu_steps(nest, block):
-            inner: list[Node] = [step]
-            for position in reversed(range(kept, block)):
-                inner = wrap_loop(
-                    nest, stage.leaves[position], guarded(nest.conditions_at(position + 1), inner)
-                )
-            nodes.extend(inner)
-        return self._loops(nest, 0, kept, nodes, [])
+        inner: list[Node] = [self._finish(nest, block)]
+        for position in reversed(range(kept, block)):
+            inner = wrap_loop(nest, stage.leaves[position], guarded(nest.conditions_at(position + 1), inner))
+        return self._loops(nest, 0, kept, [Post(tuple(inner))], [])
 
-    def _alu_steps(self, nest: StageNest, block: int) -> list[Node]:
+    def _finish(self, nest: StageNest, block: int) -> Finish:
         stage = nest.stage
         assert stage.tensorized is not None
         intrin = stage.tensorized[1]
@@ -412,37 +439,47 @@ class _Emitter:
         assert isinstance(place, Read)
         held = self.lowering.held[nest.buffer]
         target = Access(nest.buffer, held, place.indices, (rows, columns), "acc[i][j]", output=True)
-        steps: list[Node] = []
-        for step in self.chains[stage].steps:
-            accesses = [target]
-            if isinstance(step.operand, Read):
-                lowered = self.lowering.lowered(step.operand, nest)
-                assert isinstance(lowered, Read)
-                assert isinstance(lowered.tensor, Buffer)
-                assert isinstance(step.operand.tensor, Tensor)
-                if lowered.tensor.scope is None:
-                    raise TensorizeError(
-                        f"{stage.name} reads {format_expr(lowered)} from DRAM; "
-                        f"the ALU reads acc_buffer: use cache_read"
-                    )
-                if not _is_widened(self.lowering, step.operand.tensor):
-                    name = lowered.tensor.name
-                    raise TensorizeError(
-                        f"{stage.name} reads {format_expr(lowered)} from {lowered.tensor.scope}, where sums "
-                        f"are not cut to int8; store {name} and load it again (cache_read), or make it int32"
-                    )
-                held = self.lowering.held[lowered.tensor]
-                accesses.append(Access(lowered.tensor, held, lowered.indices, (rows, columns), "acc[i][j]"))
-            found = map_axes(intrin.name, loops, (rows, columns), accesses).operands
-            operand = step.operand if isinstance(step.operand, int) else found[1].region
-            dims = (found[0].dims, found[-1].dims)
-            conditions = [(self._simplified(a, nest), self._simplified(b, nest)) for a, b in step.conditions]
-            steps.extend(guarded(conditions, [Alu(step.op, found[0].region, operand, dims)]))
-        return steps
+        accesses = [target]
+        ops = [self._lowered_op(op, nest) for op in self.chains[stage].ops]
+        elements = [next(iter(op.elements()), None) for op in self.chains[stage].ops]
+        accesses += [self._operand_access(nest, e, (rows, columns)) for e in elements if e is not None]
+        block_of, *others = map_axes(intrin.name, loops, (rows, columns), accesses).operands
+        operands = iter(others)
+        placed = []
+        for op, element in zip(ops, elements, strict=True):
+            operand = next(operands) if element is not None else None
+            placed.append(Operated(op) if operand is None else Operated(op, operand.region, operand.dims))
+        return Finish(intrin, block_of.region, block_of.dims, tuple(placed))
+
+    def _lowered_op(self, op: PostOp, nest: StageNest) -> PostOp:
+        """A post-operator in terms of buffers and loop variables."""
+        return op.rewritten(lambda part: simplify_conditions(self.lowering.lowered(part, nest)))
+
+    def _operand_access(self, nest: StageNest, element: Read, axes: tuple[IterVar, IterVar]) -> Access:
+        """What the ALU reads besides the accumulator that it changes."""
+        stage = nest.stage
+        lowered = self.lowering.lowered(element, nest)
+        assert isinstance(lowered, Read)
+        assert isinstance(lowered.tensor, Buffer)
+        assert isinstance(element.tensor, Tensor)
+        if lowered.tensor.scope is None:
+            raise TensorizeError(
+                f"{stage.name} reads {format_expr(lowered)} from DRAM; "
+                f"the ALU reads acc_buffer: use cache_read"
+            )
+        if not _is_widened(self.lowering, element.tensor):
+            name = lowered.tensor.name
+            raise TensorizeError(
+                f"{stage.name} reads {format_expr(lowered)} from {lowered.tensor.scope}, where sums "
+                f"are not cut to int8; store {name} and load it again (cache_read), or make it int32"
+            )
+        held = self.lowering.held[lowered.tensor]
+        return Access(lowered.tensor, held, lowered.indices, axes, "acc[i][j]")
 
 
 def _uncast(body: Expr) -> Expr:
-    return body.value if isinstance(body, Cast) else body
+    """What is computed, as arithmetic."""
+    return arithmetic(body.value if isinstance(body, Cast) else body)
 
 
 def block_loops(nest: StageNest, block: int) -> list[BlockLoop]:

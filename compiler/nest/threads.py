@@ -22,15 +22,16 @@ from accel.base.errors import ScheduleError
 from accel.compiler.expr.linear import bounds, simplify, variables
 from accel.compiler.expr.scalar import Binary, Const, Expr, IterVar
 from accel.compiler.nest.nest import (
-    Alu,
     Buffer,
     Call,
     Clear,
     Copy,
+    Finish,
     For,
     Guard,
     Nest,
     Node,
+    Post,
     Region,
     format_region,
     replace_vars,
@@ -97,7 +98,7 @@ class _Threads:
         for node in nodes:
             if isinstance(node, For) and node.threads and node.var is self.var:
                 result.extend(self._inward(node.extent, node.body))
-            elif isinstance(node, For | Guard):
+            elif isinstance(node, For | Guard | Post):
                 result.append(replace(node, body=self._outside(node.body)))
             elif isinstance(node, Clear):
                 result.append(Clear(self.copies.get(node.buffer, node.buffer)))
@@ -154,7 +155,7 @@ class _Threads:
 
     def _own(self, node: Node) -> Node:
         """A node with each thread's own copies of buffers."""
-        if isinstance(node, For | Guard):
+        if isinstance(node, For | Guard | Post):
             return replace(node, body=tuple(self._own(n) for n in node.body))
         if isinstance(node, Copy):
             self._check_shared(node.target)
@@ -164,10 +165,13 @@ class _Threads:
                 self._check_shared(node.output)
             inputs = tuple(self._region(r) for r in node.inputs)
             return replace(node, output=self._region(node.output), inputs=inputs)
-        if isinstance(node, Alu):
+        if isinstance(node, Finish):
             self._check_shared(node.target)
-            operand = node.operand if isinstance(node.operand, int) else self._region(node.operand)
-            return replace(node, target=self._region(node.target), operand=operand)
+            ops = tuple(
+                one if one.operand is None else replace(one, operand=self._region(one.operand))
+                for one in node.ops
+            )
+            return replace(node, target=self._region(node.target), ops=ops)
         return node
 
     def _region(self, region: Region) -> Region:

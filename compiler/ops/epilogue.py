@@ -5,12 +5,15 @@ from typing import Any
 
 from accel.base.arguments import check_flag, check_integer, plain_integers
 from accel.base.errors import ShapeError
-from accel.compiler.expr.scalar import Expr, clip, maximum
-from accel.compiler.expr.tensor import LARGEST_PRODUCT
-from accel.compiler.target.finish import preparation_for
+from accel.compiler.expr.post import RELU, Bias, Finished, PostOp, Residual, Shift, saturate
+from accel.compiler.expr.scalar import Expr
+from accel.compiler.expr.tensor import LARGEST_PRODUCT, placeholder
+from accel.compiler.target.finish import folded, passes, simplified
 
 INT8_LOW, INT8_HIGH = -128, 127
 LARGEST_SHIFT = 31
+_BIAS, _RESIDUAL = placeholder((1,), "int32", name="bias")[0], placeholder((1,), name="residual")[0]
+"""Any elements, where only their number counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,16 +60,28 @@ class Epilogue:
         """Whether the result is the sums' low 8 bits."""
         return not (self.bias or self.saturates)
 
+    def operators(self, bias: Expr | None, residual: Expr | None) -> tuple[PostOp, ...]:
+        """What is done to the sums of one element, in order.
+
+        Args:
+            bias, residual: the elements that are added; None if there is none.
+        """
+        found: list[PostOp] = []
+        if bias is not None:
+            found.append(Bias(bias))
+        if self.shift is not None:
+            found.append(Shift(self.shift))
+        if residual is not None:
+            found.append(Residual(residual))
+        if self.relu:
+            found.append(RELU)
+        if self.saturates:
+            found += saturate(*(self.clip or (INT8_LOW, INT8_HIGH)))
+        return tuple(found)
+
     def apply(self, sums: Expr, bias: Expr | None, residual: Expr | None = None) -> Expr:
         """The result of one element."""
-        value = sums if bias is None else sums + bias
-        if self.shift is not None:
-            value = value >> self.shift
-        if residual is not None:
-            value = value + residual
-        if self.relu:
-            value = maximum(value, 0)
-        return clip(value, *(self.clip or (INT8_LOW, INT8_HIGH))) if self.saturates else value
+        return Finished(sums, self.operators(bias, residual))
 
     def folds(self, length: int) -> bool:
         """Whether reset and bias become one operation.
@@ -74,13 +89,7 @@ class Epilogue:
         Args:
             length: int8 products in a sum.
         """
-        if not (self.bias and self.saturates and self.shift):
-            return False
-        low, high = self.clip or (INT8_LOW, INT8_HIGH)
-        if self.relu:
-            low, high = max(low, 0), max(high, 0)
-        between = (INT8_LOW, INT8_HIGH) if self.residual else (0, 0)
-        return preparation_for(low, high, self.shift, length * LARGEST_PRODUCT, between) is not None
+        return folded(self._simplified(), length * LARGEST_PRODUCT) is not None
 
     def passes(self, length: int) -> int:
         """Operations on each accumulator besides GEMM, the reset among them.
@@ -88,8 +97,13 @@ class Epilogue:
         Args:
             length: int8 products in a sum.
         """
-        folded = self.folds(length)
-        return 1 + self.bias - folded + bool(self.shift) + self.residual + 2 * self.saturates
+        each = (len(passes(op)) for op in self._simplified())
+        return 1 + sum(each) - self.folds(length)
+
+    def _simplified(self) -> tuple[PostOp, ...]:
+        """The operators that the compiler will find, on any elements."""
+        bias, residual = _BIAS if self.bias else None, _RESIDUAL if self.residual else None
+        return simplified(self.operators(bias, residual))
 
     def to_dict(self) -> dict[str, Any]:
         """Its parameters as plain data."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from accel.base.errors import ShapeError
-from accel.compiler.expr.scalar import INT32_MAX, INT32_MIN, Expr
+from accel.compiler.expr.post import Finished, Offset, Scale, Shift
+from accel.compiler.expr.scalar import INT32_MAX, INT32_MIN, Expr, as_expr
 from accel.compiler.ops.epilogue import INT8_HIGH, INT8_LOW, LARGEST_SHIFT
 from accel.compiler.target.finish import IMMEDIATE_HIGH
 
@@ -41,7 +42,8 @@ class Mean:
 
     def apply(self, sums: Expr, factor: Expr | int) -> Expr:
         """The mean of one element, of whose number of values ``factor`` is the factor."""
-        return ((sums + self.offset if self.offset else sums) * factor) >> self.shift
+        scaled = (Scale(as_expr(factor)), Shift(self.shift))
+        return Finished(sums, (Offset(self.offset), *scaled) if self.offset else scaled)
 
     def __str__(self) -> str:
         sums = f"(sum + {self.offset})" if self.offset else "sum"

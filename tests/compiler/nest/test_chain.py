@@ -13,7 +13,7 @@ from accel.base.errors import TensorizeError
 from accel.compiler.expr.reference import apply
 from accel.compiler.expr.scalar import Binary, Const, Expr, Read, format_expr
 from accel.compiler.nest.chain import Chain, chain_of
-from accel.compiler.target.finish import IMMEDIATE_HIGH, IMMEDIATE_LOW
+from accel.compiler.target.finish import IMMEDIATE_HIGH, IMMEDIATE_LOW, passes
 from tests.compiler.oracle import expected, operated, some_inputs, wrapped
 from tests.expect import refused
 from tests.strategies import examples
@@ -31,7 +31,8 @@ def chained(body: Expr) -> Chain:
 def steps(body: Expr) -> list[tuple[str, int | str]]:
     return [
         (step.op, step.operand if isinstance(step.operand, int) else format_expr(step.operand))
-        for step in chained(body).steps
+        for op in chained(body).ops
+        for step in passes(op)
     ]
 
 
@@ -98,7 +99,7 @@ sums = st.recursive(
 def test_chains_give_what_expressions_give(body: Expr, numbers: list[int]) -> None:
     values = dict(zip((S, T, bias), (np.array([n]) for n in numbers), strict=True))
     result = values[S]
-    for step in chained(body).steps:
+    for step in (step for op in chained(body).ops for step in passes(op)):
         operand = np.array([step.operand]) if isinstance(step.operand, int) else values[step.operand.tensor]  # type: ignore[index]
         result = apply(OPERATIONS[step.op], result, operand)
         assert not isinstance(step.operand, int) or IMMEDIATE_LOW <= step.operand <= IMMEDIATE_HIGH

@@ -9,7 +9,21 @@ import accel
 from accel import te
 from accel.base.errors import ShapeError
 from accel.compiler.nest import interpret
-from accel.compiler.nest.nest import Alu, Assign, Call, Copy, Fill, For, Guard, Nest, Node, walk_nodes
+from accel.compiler.nest.finishing import carried_out
+from accel.compiler.nest.nest import (
+    Alu,
+    Assign,
+    Call,
+    Copy,
+    Fill,
+    Finish,
+    For,
+    Guard,
+    Nest,
+    Node,
+    Post,
+    walk_nodes,
+)
 from tests.compiler import gemms
 from tests.expect import refused
 
@@ -63,7 +77,9 @@ def test_all_kinds_of_nodes_occur_here() -> None:
     nests = [te.lower(epilogue()), te.tensorize(epilogue()), guarded()]
     for nest in nests:
         seen |= {type(node) for node in walk_nodes(nest.body)}
-    assert seen == {For, Guard, Assign, Fill, Call, Copy, Alu}
+        posts = [node for node in walk_nodes(nest.body) if isinstance(node, Post)]
+        seen |= {type(node) for post in posts for node in walk_nodes(carried_out(post))}
+    assert seen == {For, Guard, Assign, Fill, Call, Copy, Post, Finish, Alu}
 
 
 def guarded() -> Nest:

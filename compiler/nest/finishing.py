@@ -1,0 +1,43 @@
+"""How post-operators are carried out: in passes of the ALU.
+
+for y in range(4):              for y in range(4):
+for x in range(4):              for x in range(4):
+add(S[y][x], bias)              add(S[y][x], bias)
+shr(S[y][x], 8)         for y in range(4):
+for x in range(4):
+shr(S[y][x], 8)
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from accel.base.errors import TensorizeError
+from accel.compiler.nest.nest import Finish, For, Guard, Node, Post, alu_passes
+from accel.compiler.target.intrin import AluIntrin
+
+
+def carried_out(post: Post) -> list[Node]:
+    """The nodes that carry out what follows the sums of a tile. How is decided here and nowhere else: by the
+    intrinsic that the stage was tensorized with.
+
+    Raises:
+        TensorizeError: it carries out no post-operators.
+    """
+    intrin = post.finish.intrin
+    if isinstance(intrin, AluIntrin):
+        return in_passes(post)
+    raise TensorizeError(f"{intrin.name} carries out no post-operators; the machine's alu does")
+
+
+def in_passes(post: Post) -> list[Node]:
+    """One ALU pass over the tile after the other."""
+    return [node for step in alu_passes(post.finish) for node in _with_leaf(post.body, step)]
+
+
+def _with_leaf(nodes: Sequence[Node], leaf: Node) -> tuple[Node, ...]:
+    """A perfect nest around another statement."""
+    (node,) = nodes
+    if isinstance(node, Finish):
+        return (leaf,)
+    assert isinstance(node, For | Guard)
+    return (replace(node, body=_with_leaf(node.body, leaf)),)

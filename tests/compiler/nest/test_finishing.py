@@ -1,0 +1,41 @@
+"""Post-operators become passes over a tile, one after the other."""
+
+from dataclasses import replace
+
+import pytest
+
+import accel
+from accel import te
+from accel.base.errors import TensorizeError
+from accel.compiler.nest.finishing import carried_out
+from accel.compiler.nest.nest import Post, format_node, walk_nodes
+from tests.expect import refused
+
+M = accel.machine("gemm8x8")
+
+
+@pytest.fixture
+def post() -> Post:
+    program = accel.build(accel.gemm(20, 40, 24, bias=True, shift=8), M)
+    (found,) = (n for n in walk_nodes(te.tensorize(program.schedule()).body) if isinstance(n, Post))
+    return found
+
+
+def test_each_is_a_pass_over_the_tile(post: Post) -> None:
+    together = [line.strip() for line in format_node(post)]
+    loops, steps = together[:-4], together[-4:]
+    passes = [[line.strip() for line in format_node(node)] for node in carried_out(post)]
+    assert passes == [[*loops, step] for step in steps]
+    assert all(line.startswith("for ") for line in loops)
+    assert [step.split("(")[0] for step in steps] == ["vdla.add", "vdla.shr", "vdla.max", "vdla.min"]
+
+
+def test_the_intrinsic_decides(post: Post) -> None:
+    (inner,) = (node for node in post.body)
+    other = replace(post.finish, intrin=M.gemm)
+
+    def changed(node: object) -> object:
+        return other if node == post.finish else replace(node, body=tuple(map(changed, node.body)))  # type: ignore[type-var,attr-defined]
+
+    with refused(TensorizeError, "gemm8x8 carries out no post-operators; the machine's alu does"):
+        carried_out(Post((changed(inner),)))  # type: ignore[arg-type]
