@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from accel.core.faults import Cause, dram_element_bytes
 from accel.core.isa import Instruction, check_encodable, encode, parse_instruction
 from accel.core.token_rules import Counter
 from accel.image.image import Image, ImageTensor, Region, check_image, free_address, read_tensor
+from accel.image.link import by_address
+from accel.image.references import Part
 from accel.image.scenario import SCRATCHPADS, Contents, Expected, Start, Tokens, cause_by_label, element_bytes
 
 _NUMBERED = re.compile(r"\s*\d+\s+(?=[A-Za-z_.])")
@@ -84,6 +86,7 @@ class _Assembler:
         self._code_offset: int | None = None
         self._tensors: list[ImageTensor] = []
         self._regions: list[Region] = []
+        self._parts: list[Part] = []
         self._dram: list[_Block] = []
         self._presets: list[_Block] = []
         self._expected: list[_Block] = []
@@ -106,6 +109,7 @@ class _Assembler:
             "align": self._align_line,
             "tensor": self._tensor_line,
             "region": self._region_line,
+            "part": self._part_line,
             "preset": self._preset_line,
             "tokens": self._tokens_line,
             "limit": self._limit_line,
@@ -284,6 +288,15 @@ class _Assembler:
         self._name_place(words[0], offset)
         self._regions.append(Region(name=words[0], offset=offset, nbytes=nbytes))
 
+    def _part_line(self, text: str) -> None:
+        words = text.split()
+        if len(words) != 3:
+            raise ProgramError(".part takes a name, an offset, and a number of bytes")
+        offset, nbytes = (parse_integer(word) for word in words[1:])
+        if offset < 0 or nbytes < 0:
+            raise ProgramError(f"part {words[0]!r} is {nbytes} bytes at {offset}; neither may be negative")
+        self._parts.append(Part(offset=offset, nbytes=nbytes, name=words[0]))
+
     def _preset_line(self, text: str) -> None:
         memory, base, rest = self._memory_place(text, SCRATCHPADS)
         self._open(self._presets, memory, base, rest)
@@ -374,6 +387,8 @@ class _Assembler:
             expected=expected,
             source=self._source,
         )
+        if self._parts:
+            image = replace(image, references=by_address(image, self._parts))
         try:
             check_image(image)
         except AccelError as error:

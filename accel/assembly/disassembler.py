@@ -68,6 +68,8 @@ def _head(image: Image) -> Iterator[str]:
         yield f".tensor {' '.join(words)} {tensor.offset:#x} {rest}"
     for region in image.regions:
         yield f".region {region.name} {region.offset:#x} {region.nbytes}"
+    for part in () if image.references is None else image.references.parts:
+        yield f".part {part.name} {part.offset:#x} {part.nbytes}"
 
 
 def _config_text(config: Config) -> str:

@@ -3,7 +3,8 @@
 An image is all that a run needs: configuration, instructions, and what must lie in DRAM before it; with
 the tensors' places and layouts, and, as data, where the program came from. Its file is a zip archive of
 ``program.json`` and the raw instructions and segments; the archive's checksums guard every byte. Nothing
-in it is ever executed.
+in it is ever executed. Optional parts, which older releases pass over: which part of DRAM each instruction
+means (``references`` and ``references.bin``, :mod:`accel.image.references`).
 """
 
 import io
@@ -28,6 +29,7 @@ from accel.core.isa import Instruction, Transfer, check_encodable, decode
 from accel.image.archive import Archive, write_archive
 from accel.image.dram import Dram
 from accel.image.layout import BlockDiagonal, PackedLayout, Preparation
+from accel.image.references import NUMBER_BYTES, References, numbers_to_bytes
 from accel.image.scenario import Expected, Start, check_scenario
 
 FORMAT = "accel-program"
@@ -36,6 +38,7 @@ FORMAT_VERSION = 1
 
 Role = Literal["input", "output", "constant"]
 _INSTRUCTIONS = "instructions.bin"
+_REFERENCES = "references.bin"
 _MAGIC = b"PK\x03\x04"
 
 T = TypeVar("T")
@@ -129,6 +132,7 @@ class Image:
         expected: what must come of a run, if the program is a test.
         source: tensor expression, schedule and options as data, or None if unknown.
         compile_seconds: what compilation took, or None if unknown.
+        references: which part of DRAM each instruction means, or None if only its address is known.
     """
 
     config: Config
@@ -142,6 +146,7 @@ class Image:
     source: dict[str, Any] | None = None
     compile_seconds: float | None = None
     notes: dict[str, Any] = field(default_factory=dict)
+    references: References | None = None
 
     @cached_property
     def instructions(self) -> list[Instruction]:
@@ -224,10 +229,13 @@ class Image:
         buffer = io.BytesIO()
         members = [(_INSTRUCTIONS, self.code)]
         members += [(_segment_name(number), content) for number, (_, content) in enumerate(self.segments)]
+        if self.references is not None:
+            members.append((_REFERENCES, numbers_to_bytes(self.references.of)))
         write_archive(buffer, json.dumps(self._manifest(), indent=1).encode(), members)
         write_atomically(target, buffer.getvalue())
 
     def _manifest(self) -> dict[str, Any]:
+        parts = {} if self.references is None else {"references": self.references.to_data()}
         return {
             "format": FORMAT,
             "version": FORMAT_VERSION,
@@ -242,6 +250,7 @@ class Image:
             "source": self.source,
             "compile_seconds": self.compile_seconds,
             "notes": self.notes,
+            **parts,
         }
 
     @classmethod
@@ -284,6 +293,11 @@ class Image:
             )
             for n, entry in enumerate(_entry(manifest, "segments", list))
         )
+        numbers = len(code) // INSTRUCTION_BYTES * NUMBER_BYTES
+        references = None
+        if "references" in manifest:
+            table = archive.member(_REFERENCES, numbers, numbers)
+            references = References.from_data(manifest["references"], table)
         image = cls(
             config=config,
             code=code,
@@ -300,6 +314,7 @@ class Image:
             source=_optional(manifest, "source", dict),
             compile_seconds=_seconds(manifest.get("compile_seconds")),
             notes=_optional(manifest, "notes", dict) or {},
+            references=references,
         )
         check_image(image)
         return image
@@ -430,6 +445,8 @@ def check_image(image: Image) -> None:
     for offset, content in image.segments:
         if max(offset, image.code_offset) < min(offset + len(content), code_end):
             raise ProgramError(f"its data at {offset:#x} overlaps its instructions at {image.code_offset:#x}")
+    if image.references is not None:
+        image.references.check(len(image.code) // INSTRUCTION_BYTES, window)
     image.check_scenario()
     segments = {offset: len(content) for offset, content in image.segments}
     known: dict[str, tuple[object, ...]] = {}

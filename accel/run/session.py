@@ -23,7 +23,8 @@ from accel.core.config import SPECS, Config
 from accel.image.dram import Dram
 from accel.image.image import ImageTensor
 from accel.image.layout import PackedLayout
-from accel.image.relocation import Part, alignment, parts, relocated
+from accel.image.link import alignment, linked, parts
+from accel.image.references import Part
 from accel.run.backends.choose import open_backend
 from accel.run.launch import launch
 from accel.run.options import RunOptions
@@ -308,7 +309,7 @@ class Session:
                 values = _Values()
                 places[part] = self._place(tensor, values).offset
                 outputs[tensor.name] = SessionTensor(self, values, tensor.shape, tensor.dtype)
-        placed = as_program(relocated(program, places))
+        placed = as_program(linked(program, places))
         self._dram.write(self.config.mem_base + placed.code_offset, placed.code)
         return placed, outputs
 

@@ -8,21 +8,18 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_array, check_mapping
 from accel.base.errors import ShapeError, nearest
-from accel.compiler.codegen.dependence import insert_tokens
 from accel.compiler.codegen.emit import Emission
 from accel.compiler.codegen.memory import DramMap
-from accel.compiler.codegen.startup import held_back
-from accel.compiler.codegen.uops import at_offset, place_uops
+from accel.compiler.codegen.stream import linked_stream
 from accel.compiler.expr.data import expression_to_data
 from accel.compiler.nest.fold import fold_bias
 from accel.compiler.nest.nest import Identity, Nest, Widen
 from accel.compiler.nest.tensorize import tensorize
 from accel.compiler.nest.threads import lower_threads
 from accel.compiler.schedule.schedule import Schedule
-from accel.core.config import INSTRUCTION_BYTES, Config
-from accel.core.isa import Finish, check_encodable, encode
+from accel.core.config import Config
+from accel.core.isa import check_encodable
 from accel.image.image import Image, ImageTensor, Region, Role, array_bytes
-from accel.proof.shared_dram import SharedDram
 
 
 def compile_schedule(
@@ -56,21 +53,7 @@ def compile_schedule(
         nest = folded if fold else nest
     nest = lower_threads(nest)
     emission = Emission(nest, config)
-    placed = place_uops(emission.emitted, config)
-    uop_offset = emission.dram.reserve(placed.words.nbytes)
-    shared = None
-    if emission.rereads:
-        shared = SharedDram([at_offset(i, uop_offset) for i in placed.instructions], config)
-    instructions = insert_tokens(
-        placed.instructions,
-        config,
-        placed.words,
-        shared,
-        held_back(placed.instructions, emission.first_loads, nest.starts),
-    )
-    program = [*(at_offset(i, uop_offset) for i in instructions), Finish()]
-    code = encode(program, config)
-    code_offset = emission.dram.reserve(len(code), alignment=INSTRUCTION_BYTES)
+    stream = linked_stream(emission, nest.starts)
     tensors, packed = _tensors(nest, emission.dram, known)
     units = list(_units(nest, emission.dram))
     source = {
@@ -80,10 +63,10 @@ def compile_schedule(
     }
     return Image(
         config=config,
-        code=code,
-        code_offset=code_offset,
+        code=stream.code,
+        code_offset=stream.code_offset,
         segments=(
-            (uop_offset, array_bytes(placed.words).tobytes()),
+            (stream.uop_offset, stream.uops),
             *packed,
             *((region.offset, content) for region, content in units),
         ),
@@ -91,6 +74,7 @@ def compile_schedule(
         regions=tuple(region for region, _ in units),
         source=source,
         compile_seconds=time.perf_counter() - begin,
+        references=stream.references,
     )
 
 
@@ -124,13 +108,13 @@ def _tensors(
             name=buffer.name,
             role=role,
             dtype=buffer.dtype,
-            offset=place.offset,
+            offset=dram.offset(place),
             layout=place.layout,
             preparation=nest.prepared.get(buffer),
             widening=None if widens is None else widens.how,
         )
         if role == "constant":
-            segments.append((place.offset, tensor.pack(constants[buffer.name]).tobytes()))
+            segments.append((tensor.offset, tensor.pack(constants[buffer.name]).tobytes()))
         tensors.append(tensor)
     return tuple(tensors), segments
 
@@ -141,4 +125,4 @@ def _units(nest: Nest, dram: DramMap) -> Iterator[tuple[Region, bytes]]:
     for (buffer, _), place in dram.tensors.items():
         if buffer in nodes:
             content = array_bytes(place.layout.pack(nodes[buffer].value)).tobytes()
-            yield Region(name=buffer.name, offset=place.offset, nbytes=len(content)), content
+            yield Region(name=buffer.name, offset=dram.offset(place), nbytes=len(content)), content

@@ -13,6 +13,7 @@ takes a token from it. Where there is none, or it takes one already, an empty in
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,18 @@ _OTHERS = {unit: tuple(other for other in _CHAIN if other is not unit) for unit 
 _NEIGHBOURS = {unit: tuple(n for n in (unit.previous, unit.next) if n is not None) for unit in _CHAIN}
 _FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
 _POP_PREV, _POP_NEXT, _PUSH_PREV, _PUSH_NEXT = (1 << n for n in range(4))
+
+
+CARRIER = -1
+"""In place of a number where an instruction was not given, but carries tokens."""
+
+
+class Ordered(NamedTuple):
+    """A program with its tokens."""
+
+    instructions: list[Instruction]
+    sources: list[int]
+    """For each instruction its number in what was given, or ``CARRIER``."""
 
 
 class _Last:
@@ -52,6 +65,7 @@ class _Program:
 
     def __init__(self) -> None:
         self.instructions: list[Instruction] = []
+        self.sources: list[int] = []
         self.flags: list[int] = []
         self.members: dict[Unit, list[int]] = {unit: [] for unit in _CHAIN}
         self.synced: dict[tuple[Unit, Unit], int] = {}
@@ -59,8 +73,9 @@ class _Program:
         self.passed: dict[Unit, list[int]] = {Unit.LOAD: [], Unit.STORE: []}
         """The same of the load and store unit, for every instruction of the compute unit."""
 
-    def append(self, instruction: Instruction, needed: Mapping[Unit, int]) -> None:
-        """Add an instruction that must come after position ``needed`` of other units."""
+    def append(self, instruction: Instruction, source: int, needed: Mapping[Unit, int]) -> None:
+        """Add an instruction, the one of number ``source``, that must come after position ``needed`` of other
+        units."""
         unit = instruction.unit
         after = dict(needed)
         if unit is not Unit.COMPUTE:
@@ -69,6 +84,7 @@ class _Program:
                 after[Unit.COMPUTE] = max(after.get(Unit.COMPUTE, -1), self._after(far, after[far]))
         index = len(self.instructions)
         self.instructions.append(instruction)
+        self.sources.append(source)
         self.flags.append(0)
         self.members[unit].append(index)
         for other in _NEIGHBOURS[unit]:
@@ -98,10 +114,10 @@ class _Program:
             self._order(end, needed, Unit.COMPUTE, last)
             passed[-1] = needed
         else:
-            self.append(Gemm(), {end: needed})
+            self.append(Gemm(), CARRIER, {end: needed})
         return len(passed) - 1
 
-    def finished(self) -> list[Instruction]:
+    def finished(self) -> Ordered:
         """The instructions with their flags; those that are the same object before are so behind."""
         known: dict[tuple[int, int], Instruction] = {}
         found = []
@@ -111,7 +127,7 @@ class _Program:
                 names = [name for n, name in enumerate(_FLAGS) if flags >> n & 1]
                 known[key] = replace(instruction, **dict.fromkeys(names, True))
             found.append(known[key])
-        return found
+        return Ordered(found, self.sources)
 
 
 def insert_tokens(
@@ -120,7 +136,7 @@ def insert_tokens(
     uop_words: np.ndarray,
     shared: SharedDram | None = None,
     after: Mapping[int, int] | None = None,
-) -> list[Instruction]:
+) -> Ordered:
     """The same program with the tokens that its dependences need, and no others but those of ``after``.
 
     Args:
@@ -156,7 +172,7 @@ def insert_tokens(
         if after is not None and index in after:
             other, least = places[after[index]]
             needed[other] = max(needed[other], least)
-        program.append(instruction, needed)
+        program.append(instruction, index, needed)
         position = len(program.members[unit]) - 1
         places.append((unit, position))
         for memory, write, elements in touches:

@@ -46,6 +46,7 @@ from accel.compiler.nest.nest import (
 from accel.compiler.nest.packing import Element, buffer_elements, widths
 from accel.compiler.target.emitters import alu, dma_copy2d, fill_zero
 from accel.compiler.target.registry import AccessPtr, Emitted, Target, find_emitter
+from accel.core.access import dram_rows
 from accel.core.config import Config
 from accel.core.isa import Gemm, Instruction, Memory
 
@@ -320,17 +321,17 @@ class Emission:
             steps = node.steps or (1,) * len(strides)
             _check_whole_elements(node, outside.dimensions, padding or ((0, 0),) * len(strides), steps)
             strides = tuple(step * n for step, n in zip(steps, strides, strict=True))
-        dram_ptr = AccessPtr("dram", self._base(dram, outside, tensor.strides, tensor.base, env), strides)
+        dram_ptr = AccessPtr("dram", self._base(dram, outside, tensor.strides, 0, env), strides)
         if store:
             if self.rereads:
                 self._content = {p: c for p, c in self._content.items() if c[0] is not dram.buffer}
-            self.emitted.extend(self._transfers(dram_ptr, local_ptr, extents, padding, memory))
+            self.emitted.extend(self._transfers(tensor, dram_ptr, local_ptr, extents, padding, memory))
             return
         where = (local.buffer, evaluate(local.copy, env))
         content = (dram.buffer, extents, padding, dram_ptr, local_ptr)
         if self._content.get(where) != content:
             self._content[where] = content
-            loads = self._transfers(local_ptr, dram_ptr, extents, padding, memory)
+            loads = self._transfers(tensor, local_ptr, dram_ptr, extents, padding, memory)
             self.first_loads.setdefault(local.buffer, loads[0].instruction)
             self.emitted.extend(loads)
 
@@ -341,17 +342,21 @@ class Emission:
 
     def _transfers(
         self,
+        tensor: DramTensor,
         to: AccessPtr,
         source: AccessPtr,
         extents: tuple[int, ...],
         padding: tuple[tuple[int, int], ...],
         memory: Memory,
     ) -> Sequence[Emitted]:
-        key = (to, source, extents, padding, memory)
+        key = (tensor.part, to, source, extents, padding, memory)
         known = self._known.get(key)
         if known is None:
             target = Target(config=self.config, extents=extents, memory=memory, padding=padding)
-            known = self._known[key] = dma_copy2d(target, to, source)
+            known = self._known[key] = [
+                replace(one, part=tensor.part) if dram_rows(one.instruction, self.config) else one
+                for one in dma_copy2d(target, to, source)
+            ]
         return known
 
     # --- addresses -------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from accel.core.config import PAGE_BYTES, Config
 from accel.core.faults import dram_element_bytes
 from accel.core.isa import Memory
 from accel.image.layout import PackedLayout, blocked
+from accel.image.references import Part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,20 +23,15 @@ class DramTensor:
     """One packed copy of a tensor.
 
     Attributes:
-        offset: of its first byte from the start of the window.
+        part: its number among the parts of DRAM.
         memory: the memory id by whose elements it is addressed.
     """
 
     buffer: Buffer
     layout: PackedLayout
-    offset: int
+    part: int
     memory: Memory
     element_bytes: int
-
-    @cached_property
-    def base(self) -> int:
-        """Its first element, as ``dram_base`` counts."""
-        return self.offset // self.element_bytes
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
@@ -70,27 +66,33 @@ def check_room(outputs: Sequence[Tensor], config: Config) -> None:
 
 @dataclass
 class DramMap:
-    """Hands out DRAM from the second page on, page by page."""
+    """The parts of DRAM that a program consists of, and their default places: from the second page on, page
+    by page. Instructions refer to parts by number."""
 
     config: Config
-    next_offset: int = PAGE_BYTES
+    parts: list[Part] = field(default_factory=list)
     tensors: dict[tuple[Buffer, Element], DramTensor] = field(default_factory=dict)
 
-    def reserve(self, size: int, *, alignment: int = PAGE_BYTES) -> int:
-        """The offset of ``size`` fresh bytes.
+    def add(self, name: str, size: int, *, alignment: int = PAGE_BYTES) -> int:
+        """The number of a new part of ``size`` bytes.
 
         Raises:
             ScheduleError: the window is too small.
         """
         step = max(alignment, PAGE_BYTES)
-        offset = -(-self.next_offset // step) * step
-        self.next_offset = offset + size
-        if self.next_offset > self.config.mem_size:
+        reached = self.parts[-1].stop if self.parts else PAGE_BYTES
+        part = Part(offset=-(-reached // step) * step, nbytes=size, name=name)
+        if part.stop > self.config.mem_size:
             raise ScheduleError(
-                f"the program's tensors need {self.next_offset} bytes of DRAM; the window has "
+                f"the program's tensors need {part.stop} bytes of DRAM; the window has "
                 f"mem_size={self.config.mem_size}"
             )
-        return offset
+        self.parts.append(part)
+        return len(self.parts) - 1
+
+    def offset(self, tensor: DramTensor) -> int:
+        """Of its first byte from the start of the window, at its default place."""
+        return self.parts[tensor.part].offset
 
     def place(self, buffer: Buffer, element: Element, memory: Memory) -> DramTensor:
         """Reserve room for a tensor in one layout, once."""
@@ -98,9 +100,9 @@ class DramMap:
         if key not in self.tensors:
             layout = blocked(buffer.shape, element)
             size = dram_element_bytes(memory, self.config)
-            offset = self.reserve(layout.elements * size, alignment=size)
+            part = self.add(buffer.name, layout.elements * size, alignment=size)
             self.tensors[key] = DramTensor(
-                buffer=buffer, layout=layout, offset=offset, memory=memory, element_bytes=size
+                buffer=buffer, layout=layout, part=part, memory=memory, element_bytes=size
             )
         return self.tensors[key]
 

@@ -12,8 +12,11 @@ import numpy.typing as npt
 
 from accel.base.errors import ScheduleError
 from accel.compiler.target.registry import Emitted
-from accel.core.config import UOP_BYTES, Config
+from accel.core.config import Config
 from accel.core.isa import Instruction, Load, Loops, Memory, encode_uops
+
+MICRO_OPS = -1
+"""In place of a number where an instruction was not emitted, but loads micro-ops."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,10 +25,12 @@ class PlacedUops:
 
     Attributes:
         instructions: LOADs of micro-ops included, their ``dram_base`` counted from ``words``' start.
+        sources: for each instruction its number in what was emitted; ``MICRO_OPS`` for those LOADs.
         words: the encoded micro-ops of all fillings.
     """
 
     instructions: list[Instruction]
+    sources: list[int]
     words: npt.NDArray[np.uint32]
 
 
@@ -36,16 +41,18 @@ def place_uops(emitted: Sequence[Emitted], config: Config) -> PlacedUops:
         ScheduleError: one instruction alone needs more micro-ops than the memory holds.
     """
     instructions: list[Instruction] = []
+    sources: list[int] = []
     fillings: list[list[npt.NDArray[np.uint32]]] = []
     loads: list[int] = []
     offsets: dict[bytes, int] = {}
     used = config.uop_depth + 1
     placed: dict[tuple[int, int], Instruction] = {}
     keys: dict[int, tuple[bytes, npt.NDArray[np.uint32]]] = {}
-    for item in emitted:
+    for number, item in enumerate(emitted):
         instruction = item.instruction
         if not isinstance(instruction, Loops):
             instructions.append(instruction)
+            sources.append(number)
             continue
         if id(item) not in keys:
             words = encode_uops(item.uops, config)
@@ -60,6 +67,7 @@ def place_uops(emitted: Sequence[Emitted], config: Config) -> PlacedUops:
             fillings.append([])
             loads.append(len(instructions))
             instructions.append(Load(memory=Memory.UOP))
+            sources.append(MICRO_OPS)
         if key not in offsets:
             offsets[key] = used
             used += len(words)
@@ -69,7 +77,12 @@ def place_uops(emitted: Sequence[Emitted], config: Config) -> PlacedUops:
         if where not in placed:
             placed[where] = replace(instruction, uop_begin=begin, uop_end=begin + len(words))
         instructions.append(placed[where])
-    return PlacedUops(instructions=_fill_in(instructions, loads, fillings), words=_concatenated(fillings))
+        sources.append(number)
+    return PlacedUops(
+        instructions=_fill_in(instructions, loads, fillings),
+        sources=sources,
+        words=_concatenated(fillings),
+    )
 
 
 def _fill_in(
@@ -88,10 +101,3 @@ def _fill_in(
 def _concatenated(fillings: list[list[npt.NDArray[np.uint32]]]) -> npt.NDArray[np.uint32]:
     every = [words for filling in fillings for words in filling]
     return np.concatenate(every) if every else np.zeros(0, dtype=np.uint32)
-
-
-def at_offset(instruction: Instruction, offset: int) -> Instruction:
-    """A LOAD of micro-ops whose ``dram_base`` counts from the window's start, not from the words'."""
-    if isinstance(instruction, Load) and instruction.memory == Memory.UOP:
-        return replace(instruction, dram_base=instruction.dram_base + offset // UOP_BYTES)
-    return instruction

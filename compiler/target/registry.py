@@ -15,6 +15,7 @@ from accel.compiler.expr.tensor import Tensor
 from accel.compiler.target.intrin import TensorIntrin
 from accel.core.config import Config
 from accel.core.isa import Instruction, UopArray
+from accel.image.references import NO_PART
 
 
 class AccessPtr(NamedTuple):
@@ -55,11 +56,16 @@ class Target:
 class Emitted:
     """An instruction; GEMM and ALU with the micro-ops (dst, src, wgt) that it runs.
 
-    ``uop_begin`` is zero and ``uop_end`` the number of micro-ops until they have a place.
+    ``uop_begin`` is zero and ``uop_end`` the number of micro-ops until they have a place, and ``dram_base``
+    counts from the start of a part of DRAM until that has one.
+
+    Attributes:
+        part: its number, of what touches DRAM; emitters leave it open.
     """
 
     instruction: Instruction
     uops: UopArray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
+    part: int = NO_PART
 
 
 Emit = Callable[..., Sequence[Emitted]]

@@ -195,7 +195,7 @@ def test_a_tensor_in_two_places_has_two_names() -> None:
     program = gemm_program()
     twice = replace(program, tensors=(*program.tensors, replace(program.tensors[0], offset=1 << 20)))
     load = Load(memory=Memory.INP, dram_base=(1 << 20) // 4 + 1, **ROW)
-    twice = replace(twice, code=encode([load, Finish()], TINY), source=None)
+    twice = replace(twice, code=encode([load, Finish()], TINY), source=None, references=None)
     text = disassemble(twice)
     assert f"dram_base={program.tensors[0].name}.2+1" in text
     assert_same(twice, text)

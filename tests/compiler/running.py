@@ -1,14 +1,15 @@
 """Emitted instructions on the functional machine, and the micro-ops that they run one by one."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from accel.compiler.codegen.emit import Emission
-from accel.compiler.codegen.uops import at_offset, place_uops
+from accel.compiler.codegen.uops import place_uops
 from accel.compiler.target.registry import Emitted
-from accel.core.config import Config
-from accel.core.isa import Alu, Gemm, Instruction, Loops
+from accel.core.config import UOP_BYTES, Config
+from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Memory
 from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
@@ -27,8 +28,15 @@ def run(emitted: Sequence[Emitted], config: Config, pads: Scratchpads, dram: Dra
     dram.write(config.mem_base + UOP_OFFSET, placed.words.astype("<u4").tobytes())
     executor = Executor(config, dram, pads)
     for instruction in placed.instructions:
-        fault = executor.execute(at_offset(instruction, UOP_OFFSET))
+        fault = executor.execute(_placed(instruction))
         assert fault is None, fault
+
+
+def _placed(instruction: Instruction) -> Instruction:
+    """A LOAD of micro-ops whose ``dram_base`` counts from the window's start, not from the words'."""
+    if isinstance(instruction, Load) and instruction.memory == Memory.UOP:
+        return replace(instruction, dram_base=instruction.dram_base + UOP_OFFSET // UOP_BYTES)
+    return instruction
 
 
 def steps(emitted: Sequence[Emitted]) -> Iterator[Indices]:

@@ -184,14 +184,16 @@ def test_swapped_members_are_no_program(file: Path, scratch: Path) -> None:
     with zipfile.ZipFile(file) as archive:
         names = archive.namelist()
         contents = [archive.read(name) for name in names]
-    assert len(names) == 4
+    assert len(names) == 5
     for turn in range(1, len(names)):
         archived(scratch, zip(names, contents[turn:] + contents[:turn], strict=True))
         with pytest.raises(ProgramError):
             Program.load(scratch)
 
 
-@pytest.mark.parametrize("missing", ["program.json", "instructions.bin", "segments/0.bin", "segments/1.bin"])
+@pytest.mark.parametrize(
+    "missing", ["program.json", "instructions.bin", "segments/0.bin", "segments/1.bin", "references.bin"]
+)
 def test_a_missing_member_is_named(missing: str, file: Path, scratch: Path) -> None:
     with zipfile.ZipFile(file) as archive:
         members = [(name, archive.read(name)) for name in archive.namelist() if name != missing]

@@ -1,6 +1,14 @@
 """The instruction set, declared once: classes, bit layout, text form."""
 
-from accel.core.isa.codec import UopArray, check_encodable, decode, decode_uops, encode, encode_uops
+from accel.core.isa.codec import (
+    UopArray,
+    add_to_field,
+    check_encodable,
+    decode,
+    decode_uops,
+    encode,
+    encode_uops,
+)
 from accel.core.isa.fields import Slot, class_slots
 from accel.core.isa.instructions import (
     CLASSES,
@@ -44,6 +52,7 @@ __all__ = [
     "Unit",
     "Unknown",
     "UopArray",
+    "add_to_field",
     "check_encodable",
     "class_slots",
     "decode",

@@ -100,6 +100,27 @@ def _column(
     return column & np.uint64((1 << slot.width) - 1)
 
 
+def add_to_field(code: bytes, slot: Slot, rows: npt.NDArray[np.intp], values: npt.NDArray[np.int64]) -> bytes:
+    """The encoded program with a number added to one field of the instructions ``rows``, each its own.
+
+    Raises:
+        ProgramError: a sum does not fit the field.
+    """
+    words = np.frombuffer(code, dtype="<u8").reshape(-1, INSTRUCTION_BYTES * 8 // WORD_BITS).copy()
+    sums = _extract(words[rows], slot) + values
+    bad = np.flatnonzero((sums < slot.low) | (sums > slot.high))
+    if len(bad):
+        raise ProgramError(
+            f"{slot.name} of instruction {rows[bad[0]]} becomes {sums[bad[0]]}; "
+            f"it has {slot.width} bits ({slot.low}..{slot.high})"
+        )
+    word, shift = divmod(slot.offset, WORD_BITS)
+    mask = np.uint64((1 << slot.width) - 1)
+    kept = words[rows, word] & ~(mask << np.uint64(shift))
+    words[rows, word] = kept | (sums.astype(np.uint64) & mask) << np.uint64(shift)
+    return words.tobytes()
+
+
 def encode_uops(uops: npt.ArrayLike, config: Config) -> npt.NDArray[np.uint32]:
     """Rows (dst, src, wgt) to 32-bit micro-ops.
 

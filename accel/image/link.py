@@ -1,0 +1,266 @@
+"""The link step: parts of programs get their places in DRAM, and transfers the addresses that follow.
+
+A program's code means places by part and offset. In the encoded program the offset from the part's start and
+the part's own place are added up in ``dram_base``; moving a part is adding to that field of all instructions
+that mean it, whatever else they do. So programs share a window, and a program can be placed again without
+being encoded anew.
+
+A part keeps its place within a page: bursts end at pages, so a program takes as many cycles wherever its
+parts lie.
+"""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from accel.base.errors import ProgramError
+from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
+from accel.core.faults import dram_element_bytes, dram_span
+from accel.core.isa import Instruction, Memory, Slot, Transfer, add_to_field, class_slots
+from accel.image.image import Image
+from accel.image.references import NO_PART, Part, References
+
+ImageT = TypeVar("ImageT", bound=Image)
+
+_IMMOVABLE = "the program cannot be moved in DRAM"
+
+
+class _Fields(NamedTuple):
+    """The ``dram_base`` fields of one class of instructions."""
+
+    slot: Slot
+    rows: npt.NDArray[np.intp]
+    """Which instructions of the program they are."""
+    parts: npt.NDArray[np.intp]
+    element_bytes: npt.NDArray[np.int64]
+
+
+class Addresses:
+    """The address fields of a program.
+
+    Args:
+        instructions: the program.
+        of: for each instruction the number of the part that it means, or ``NO_PART``.
+        config: the machine.
+    """
+
+    def __init__(self, instructions: Sequence[Instruction], of: Sequence[int], config: Config) -> None:
+        found: dict[type[Transfer], tuple[list[int], list[int]]] = {}
+        for index, instruction in enumerate(instructions):
+            if of[index] != NO_PART and isinstance(instruction, Transfer):
+                rows, sizes = found.setdefault(type(instruction), ([], []))
+                rows.append(index)
+                sizes.append(dram_element_bytes(instruction.memory, config))
+        numbers = np.asarray(of, dtype=np.intp)
+        self._fields = [
+            _Fields(
+                next(slot for slot in class_slots(cls, config) if slot.name == "dram_base"),
+                np.array(rows, dtype=np.intp),
+                numbers[rows],
+                np.array(sizes, dtype=np.int64),
+            )
+            for cls, (rows, sizes) in found.items()
+        ]
+
+    def moved(self, code: bytes, distances: Sequence[int]) -> bytes:
+        """The encoded program with every part moved by so many bytes.
+
+        Raises:
+            ProgramError: an address leaves its field.
+        """
+        steps = np.asarray(distances, dtype=np.int64)
+        for field in self._fields:
+            code = add_to_field(code, field.slot, field.rows, steps[field.parts] // field.element_bytes)
+        return code
+
+
+class Linker(Generic[ImageT]):
+    """What it takes to place a program, found out once.
+
+    Args:
+        image: the program. One that does not say what its instructions mean can be placed if each transfer
+            touches one part only, and none the instructions themselves.
+
+    Attributes:
+        parts: what it consists of, in order.
+
+    Raises:
+        ProgramError: it cannot be moved.
+    """
+
+    def __init__(self, image: ImageT) -> None:
+        self._image = image
+        given = image.references
+        references = _inferred(image) if given is None else given
+        self.parts = tuple(sorted({p for p in references.parts if p.nbytes}, key=lambda part: part.offset))
+        self._starts = [part.offset for part in self.parts]
+        self._references = references
+        if given is not None:
+            _check_spans(image, given)
+        self._addresses = Addresses(image.instructions, references.of.tolist(), image.config)
+
+    def linked(self, places: Mapping[Part, int]) -> ImageT:
+        """The program with its parts elsewhere.
+
+        Args:
+            places: the new offset of each part that moves; it must lie as far behind a page's start as the
+                old one.
+
+        Raises:
+            ProgramError: a part changes its place within a page, or leaves the window.
+        """
+        image = self._image
+        _check_places(places, image.config)
+        distances = [places.get(part, part.offset) - part.offset for part in self._references.parts]
+
+        def moved(start: int, nbytes: int, what: str) -> int:
+            part = self._holding(start, nbytes, what)
+            return start + places.get(part, part.offset) - part.offset
+
+        expected = image.expected
+        if expected is not None:
+            memory = tuple((moved(at, len(data), "what is expected"), data) for at, data in expected.memory)
+            expected = replace(expected, memory=memory)
+        parts = (
+            replace(part, offset=part.offset + distance)
+            for part, distance in zip(self._references.parts, distances, strict=True)
+        )
+        return replace(
+            image,
+            code=self._addresses.moved(image.code, distances),
+            code_offset=moved(image.code_offset, len(image.code), "fetch"),
+            segments=tuple((moved(at, len(data), "a segment"), data) for at, data in image.segments),
+            tensors=tuple(replace(t, offset=moved(t.offset, t.nbytes, t.name)) for t in image.tensors),
+            regions=tuple(replace(r, offset=moved(r.offset, r.nbytes, r.name)) for r in image.regions),
+            expected=expected,
+            references=References(parts=tuple(parts), of=self._references.of),
+        )
+
+    def _holding(self, start: int, nbytes: int, what: str) -> Part:
+        """The part that holds so many bytes."""
+        number = bisect_right(self._starts, start) - 1
+        part = self.parts[max(0, number)]
+        if not part.offset <= start <= start + nbytes <= part.stop:
+            raise _of_two_parts(what, start, start + nbytes)
+        return part
+
+
+def parts(image: Image) -> tuple[Part, ...]:
+    """What an image consists of, in order; see :class:`Linker`."""
+    return Linker(image).parts
+
+
+def linked(image: ImageT, places: Mapping[Part, int]) -> ImageT:
+    """The image with its parts elsewhere; see :meth:`Linker.linked`."""
+    return Linker(image).linked(places)
+
+
+def alignment(config: Config) -> int:
+    """Bytes by whose multiples parts move: whole pages, and whole elements of every memory."""
+    return max(PAGE_BYTES, *(dram_element_bytes(memory, config) for memory in Memory))
+
+
+def by_address(image: Image, parts: Sequence[Part]) -> References:
+    """The references of a program whose parts are known: what an instruction touches lies in one of them.
+
+    Args:
+        image: the program.
+        parts: that lie apart.
+    """
+    order = sorted(range(len(parts)), key=lambda number: (parts[number].offset, parts[number].stop))
+    starts = [parts[number].offset for number in order]
+    of = np.full(len(image.code) // INSTRUCTION_BYTES, NO_PART, dtype=np.int32)
+    for index, span in enumerate(_spans(image)):
+        place = -1 if span is None else bisect_right(starts, span[0]) - 1
+        if span is not None and place >= 0 and span[1] <= parts[order[place]].stop:
+            of[index] = order[place]
+    return References(parts=tuple(parts), of=of)
+
+
+def _check_places(places: Mapping[Part, int], config: Config) -> None:
+    for part, offset in places.items():
+        if (offset - part.offset) % alignment(config):
+            raise ProgramError(
+                f"a part of the program is moved from {part.offset:#x} to {offset:#x}; "
+                f"it may move by multiples of {alignment(config)} bytes"
+            )
+        if offset < 0 or offset + part.nbytes > config.mem_size:
+            raise ProgramError(
+                f"a part of {part.nbytes} bytes is moved to {offset:#x}; "
+                f"the window has mem_size={config.mem_size}"
+            )
+
+
+def _spans(image: Image) -> list[tuple[int, int] | None]:
+    """Of each instruction the bytes, from the start of the window, from the first to behind the last that it
+    touches; None if it touches none."""
+    base = image.config.mem_base
+    known: dict[int, tuple[int, int] | None] = {}  # equal instructions are one object
+    found = []
+    for one in image.instructions:
+        if id(one) not in known:
+            start, stop = dram_span(one, image.config) if isinstance(one, Transfer) else (0, 0)
+            known[id(one)] = (start - base, stop - base) if start < stop else None
+        found.append(known[id(one)])
+    return found
+
+
+def _check_spans(image: Image, references: References) -> None:
+    """Refuse references that the instructions' addresses belie."""
+    for index, (span, number) in enumerate(zip(_spans(image), references.of.tolist(), strict=True)):
+        if span is None:
+            continue
+        part = None if number == NO_PART else references.parts[number]
+        if part is None or not part.offset <= span[0] <= span[1] <= part.stop:
+            what = "none" if part is None else f"{part.offset:#x}..{part.stop - 1:#x}"
+            raise ProgramError(
+                f"{_IMMOVABLE}: instruction {index} touches bytes {span[0]:#x}..{span[1] - 1:#x}, "
+                f"and the part that it refers to is {what}"
+            )
+
+
+def _inferred(image: Image) -> References:
+    """What the instructions of a program mean that does not say so: the part in which they touch DRAM."""
+    found = by_address(image, _parts_between(image))
+    code = range(image.code_offset, image.code_offset + len(image.code))
+    for index, span in enumerate(_spans(image)):
+        if span is None:
+            continue
+        start, stop = span
+        mnemonic = image.instructions[index].mnemonic
+        if max(start, code.start) < min(stop, code.stop):
+            raise ProgramError(
+                f"{_IMMOVABLE}: instruction {index}, {mnemonic}, touches bytes {start:#x}..{stop - 1:#x}, "
+                f"which hold the instructions, and so addresses that would change"
+            )
+        if found.part(index) is None:
+            raise _of_two_parts(mnemonic, start, stop)
+    return found
+
+
+def _of_two_parts(what: str, start: int, stop: int) -> ProgramError:
+    return ProgramError(
+        f"{_IMMOVABLE}: {what} touches bytes {start:#x}..{stop - 1:#x}, "
+        f"which belong to more than one of its parts"
+    )
+
+
+def _parts_between(image: Image) -> tuple[Part, ...]:
+    """Each input and output, and everything between them."""
+    tensors = sorted((t.offset, t.nbytes, t.name) for t in image.tensors if t.role != "constant")
+    found: list[Part] = []
+    reached = min(start for start, _ in image.spans())
+    for offset, nbytes, name in [*tensors, (image.size, 0, "")]:
+        if offset < reached:
+            raise ProgramError(f"{_IMMOVABLE}: its inputs and outputs overlap")
+        page = min(offset, -(-reached // PAGE_BYTES) * PAGE_BYTES) if found else reached
+        if offset > page:
+            found.append(Part(offset=page, nbytes=offset - page, name="rest"))
+        if nbytes:
+            found.append(Part(offset=offset, nbytes=nbytes, name=name))
+        reached = offset + nbytes
+    return tuple(found)
