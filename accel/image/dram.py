@@ -97,6 +97,11 @@ class Dram:
         self._starts = list(other._starts)
         self._extents = [extent.copy() for extent in other._extents]
 
+    def clear(self) -> None:
+        """Forget all content and give back what it takes."""
+        self._starts.clear()
+        self._extents.clear()
+
     def __eq__(self, other: object) -> bool:
         """Equal content; what was touched does not matter."""
         if not isinstance(other, Dram):

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy.typing as npt
 
@@ -22,6 +22,23 @@ SCHEMA_VERSION = 1
 """Of the JSON objects that commands print."""
 
 _KINDS = tuple(memory.name.lower() for memory in Memory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """What is known of a run's cycles when its events are forgotten."""
+
+    cycles: int
+    unit_cycles: dict[Unit, UnitCycles]
+
+    @classmethod
+    def of(cls, timing: Timing) -> Self:
+        """The totals of what is known."""
+        return cls(cycles=timing.cycles, unit_cycles=timing.unit_cycles)
+
+    def events(self) -> None:
+        """They are gone."""
+        return
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -173,6 +190,15 @@ class Result:
         wrong = self._mismatch()
         if wrong is not None:
             raise wrong
+
+    def summary(self, image: Image) -> Self:
+        """The figures without what takes memory: no outputs and no events.
+
+        Args:
+            image: what the figures of the program are taken from: configuration and instructions are enough.
+        """
+        timing = None if self.timing is None else Totals.of(self.timing)
+        return replace(self, outputs={}, timing=timing, image=image)
 
     def _mismatch(self) -> MismatchError | None:
         if not self.mismatches:

@@ -1,5 +1,7 @@
 """Sessions: what programs hand over in DRAM, what the host has to do, and what is refused."""
 
+import gc
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -7,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 import accel
-from accel.base.errors import AccelError, MismatchError, ProgramError, ShapeError
+from accel.base.errors import AccelError, LimitExceeded, MismatchError, ProgramError, ShapeError
 from accel.core.isa import Load, Memory, Store
 from accel.image.image import Region
 from accel.run.program import Program
@@ -107,6 +109,72 @@ def test_outputs_live_as_long_as_somebody_has_them() -> None:
         sizes.append(max(image.size for image in [session.results[-1].image]))
     assert len(set(sizes)) == 1
     np.testing.assert_array_equal(kept.numpy(), program.reference(inputs[0])["C"])
+
+
+def test_values_cannot_be_written_to() -> None:
+    """What a program finds in DRAM would not follow."""
+    session, program = Session("tiny"), gemm_program(bias=True)
+    given = program.random_inputs(0)
+    A = session.tensor(given["A"])
+    out = session.run(program, given | {"A": A})["C"]
+    for tensor in (A, out, out.reshape(-1)):
+        with pytest.raises(ValueError, match="read-only"):
+            tensor.numpy()[...] = 0
+    given["A"][...] = 0  # the array that a tensor was made of stays the caller's
+    np.testing.assert_array_equal(A.numpy(), program.random_inputs(0)["A"])
+    np.testing.assert_array_equal(out.numpy(), program.reference(program.random_inputs(0))["C"])
+
+
+def test_results_keep_figures_only_unless_somebody_has_them() -> None:
+    session, program = Session("tiny"), gemm_program(bias=True)
+    inputs = [program.random_inputs(seed) for seed in range(4)]
+    session.run(program, inputs[0])
+    first, figures = session.results[0], session.results[0].to_dict()
+    for one in inputs[1:]:
+        session.run(program, one)
+    assert first.events
+    assert list(first.outputs) == ["C"]
+    kept = session.results[0]
+    assert kept is not first
+    assert (kept.events, kept.outputs) == (None, {})
+    assert kept.to_dict() == figures
+    assert type(kept) is type(first)
+    assert session.results[-1].events
+    assert session.cycles == 4 * (first.cycles or 0) > 0
+    assert len({id(one.image) for one in session.results[:-1]}) == 1
+
+
+def test_memory_does_not_grow_with_runs() -> None:
+    session, program = Session("tiny"), gemm_program(9, 17, 30, bias=True)
+    inputs = program.random_inputs(0)
+    for _ in range(5):
+        session.run(program, inputs)
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(30):
+        session.run(program, inputs)
+    gc.collect()
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 30 * 8000  # figures of a run; its events alone take ten times as much
+
+
+def test_results_may_be_thrown_away() -> None:
+    session, program = Session("tiny"), gemm_program()
+    session.run(program)
+    session.results.clear()
+    session.run(program)
+    session.run(program)
+    assert [one.mismatches for one in session.results] == [0, 0]
+
+
+def test_a_run_that_is_stopped_tells_of_it() -> None:
+    session = Session("tiny")
+    with pytest.raises(LimitExceeded) as caught:
+        session.run(gemm_program(), max_cycles=10)
+    assert caught.value.result.cycles == 10
+    assert session.results == []
 
 
 def test_weights_are_packed_once() -> None:
