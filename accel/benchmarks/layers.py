@@ -101,7 +101,7 @@ def report(network: str, config: Config, rows: Sequence[Row]) -> dict[str, Any]:
     """All of a network as plain data."""
     return {
         "network": network,
-        "config": config.name,
+        "config": config.label,
         "total_cycles": total(rows, "cycles"),
         "layers": list(rows),
     }

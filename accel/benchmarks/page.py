@@ -21,7 +21,7 @@ def page(found: dict[str, Any], config: Config, asked: str) -> str:
     """
     rows = found["layers"]
     parts = [
-        f"# {found['network']} on `{config.name}`",
+        f"# {found['network']} on `{config.label}`",
         f"What `accel bench {asked} -o FILE` writes; [networks](../networks.md) tells what the columns are. "
         f"The machine multiplies {config.batch} x {config.block_in} x {config.block_out} in a cycle, has a "
         f"{config.bus_bits}-bit bus, and memory answers after {config.read_latency} cycles. All results "

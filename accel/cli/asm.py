@@ -29,7 +29,7 @@ def asm(file: Path, output: Path, as_json: bool) -> None:
     image.save(output)
     figures = {
         "schema_version": SCHEMA_VERSION,
-        "config": image.config.name,
+        "config": image.config.label,
         "instructions": len(image.instructions),
         "data_bytes": sum(len(content) for _, content in image.segments),
         "dram_bytes": image.size,

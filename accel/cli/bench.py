@@ -13,6 +13,7 @@ from accel.benchmarks.table import COLUMNS, lines
 from accel.cli.common import (
     check_name,
     config_file,
+    config_option,
     describe,
     figures_table,
     json_option,
@@ -30,7 +31,7 @@ from accel.sweeps.executors import here, in_processes
 
 @click.command()
 @click.argument("network", metavar="|".join(NETWORKS))
-@click.option("--config", default="vta", show_default=True, metavar="NAME|FILE", help="The machine.")
+@config_option("vta")
 @set_option("geometry or timing")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE.md", help="Write a page.")
 @click.option(

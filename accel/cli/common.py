@@ -65,7 +65,7 @@ def config_option(default: str) -> Callable[[F], F]:
         default=default,
         show_default=True,
         metavar="NAME|FILE",
-        help="The machine.",
+        help="The machine; a FILE is TOML or JSON.",
         shell_complete=complete(NAMED, files=True),
     )
 
@@ -205,7 +205,7 @@ def load_program(path: Path, settings: Sequence[str] = (), *, serial: bool = Fal
         values["serial"] = "1"
     if not values:
         return program
-    return program.with_timing(program.config.override(values, kinds=("timing",)))
+    return program.with_timing(program.config.variant(values, kinds=("timing",)))
 
 
 def program_files(path: Path) -> dict[str, Path]:
@@ -310,4 +310,4 @@ def figures_table(rows: Sequence[tuple[str, str]]) -> Table:
 
 def describe(config: Config) -> str:
     """A configuration in a few words."""
-    return f"{config.name} ({config.batch}x{config.block_in}x{config.block_out}, {config.bus_bits}-bit bus)"
+    return str(config)

@@ -16,12 +16,16 @@ from accel.run.result import SCHEMA_VERSION
 def configs(name: str | None, settings: tuple[str, ...], as_json: bool) -> None:
     """List the machines, or every field of one.
 
+    What --json prints of one machine is a file that --config takes; docs/architecture.md has the other kinds.
+
     \b
     Example:
       accel configs gemm8x8
+      accel configs vta --set inp_bytes=64KiB --json > mine.json
+      accel compile gemm -m 64 -n 64 -k 64 --config mine.json
     """
     chosen = [load_config(name)] if name else list(NAMED.values())
-    chosen = [config.override(parse_settings(settings)) for config in chosen]
+    chosen = [config.variant(parse_settings(settings)) for config in chosen]
     for config in chosen:
         check_encodable(config)
     if as_json:
@@ -39,7 +43,7 @@ def _print_overview(chosen: list[Config]) -> None:
     for c in chosen:
         sizes = [f"{n >> 10} KiB" if n >= 1 << 10 else f"{n} B" for n in _capacities(c)]
         table.add_row(
-            c.name,
+            c.label,
             str(c.batch),
             str(c.block_in),
             str(c.block_out),

@@ -147,7 +147,7 @@ def failure(program: Program, backend: str, error: ProgramFault) -> dict[str, An
     return dict.fromkeys(RESULT_KEYS) | {
         "schema_version": SCHEMA_VERSION,
         "backend": backend,
-        "config": program.config.name,
+        "config": program.config.label,
         "instructions": len(program.instructions),
         "compile_seconds": program.compile_seconds,
         "error": error_dict(error),

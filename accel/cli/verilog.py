@@ -48,7 +48,7 @@ def verilog(config: str, settings: tuple[str, ...], output: Path, memories: str,
     from accel.hw.export.verilog import core_verilog  # noqa: PLC0415  # Amaranth takes a while to import
 
     check_targets({"-o": output}, config_file(config))
-    machine = load_config(config).override(parse_settings(settings))
+    machine = load_config(config).variant(parse_settings(settings))
     check_encodable(machine)
     with busy("writing Verilog"):
         text = core_verilog(machine, memories="blackbox" if memories == "blackbox" else "inline")

@@ -7,6 +7,8 @@ documentation and the file readers are driven by these declarations.
 
 import json
 import re
+import reprlib
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -218,6 +220,21 @@ class Config:
             parsed[name] = parse_quantity(name, value)
         return replace(self, **parsed)  # type: ignore[arg-type]
 
+    def variant(
+        self, values: Mapping[str, int | str], *, kinds: tuple[Kind, ...] = ("geometry", "timing")
+    ) -> "Config":
+        """As :meth:`override`, for users who name a machine and change it.
+
+        A machine of their own is then called by what they changed, since nothing else tells it from the one
+        in its file; for those of :data:`NAMED` :attr:`label` does.
+
+        Raises:
+            ConfigError: as :meth:`override`.
+        """
+        found = self.override(values, kinds=kinds)
+        changes = _changes(self, found)
+        return found if self.name in NAMED or not changes else replace(found, name=f"{self.name} {changes}")
+
     def with_geometry_of(self, other: "Config") -> "Config":
         """This timing on ``other``'s geometry."""
         return replace(self, **{n: getattr(other, n) for n, s in SPECS.items() if s.kind == "geometry"})
@@ -231,8 +248,15 @@ class Config:
         """All fields as plain data, as :func:`from_dict` reads them."""
         return {"name": self.name} | {name: getattr(self, name) for name in SPECS}
 
+    @cached_property
+    def label(self) -> str:
+        """The name, and of one of :data:`NAMED` that is not as it was what differs: ``vta with batch=2``."""
+        stock = NAMED.get(self.name)
+        changes = "" if stock is None else _changes(stock, self)
+        return f"{self.name} {changes}".rstrip()
+
     def __str__(self) -> str:
-        return f"{self.name} ({self.batch}x{self.block_in}x{self.block_out}, {self.bus_bits}-bit bus)"
+        return f"{self.label} ({self.batch}x{self.block_in}x{self.block_out}, {self.bus_bits}-bit bus)"
 
 
 SPECS: dict[str, Spec] = {f.name: f.metadata["spec"] for f in fields(Config) if "spec" in f.metadata}
@@ -256,6 +280,19 @@ def _checked_value(config: Config, name: str, spec: Spec) -> int:
     if spec.power_of_two and value & (value - 1):
         raise ConfigError(f"{name} is {value} in configuration {config.name!r}; it must be a power of two")
     return value
+
+
+_CHANGES_SHOWN = 3
+
+
+def _changes(one: Config, other: Config) -> str:
+    """The fields that differ, with their values in the second; nothing if none does."""
+    fields = [
+        f"{name}={getattr(other, name)}" for name in SPECS if getattr(one, name) != getattr(other, name)
+    ]
+    more = len(fields) - _CHANGES_SHOWN
+    shown = ", ".join(fields[:_CHANGES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return f"with {shown}" if fields else ""
 
 
 _UNITS = {"": 1, "k": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mib": 1 << 20, "g": 1 << 30, "gib": 1 << 30}
@@ -323,8 +360,16 @@ NAMED: dict[str, Config] = {
 """The named configurations: stock VTA, the classic 8x8x8 core, one for fuzzing, one for an ECP5-85F."""
 
 
+_LARGEST_FILE = 1 << 20
+"""Bytes; every field with its longest value is less than a thousandth."""
+
+
 def load_config(name_or_path: str | Path) -> Config:
-    """A named configuration, or one read from a JSON file, ours or VTA's.
+    """A named configuration, or one read from a file.
+
+    The file is TOML if its name ends in ``.toml``, else JSON. It holds fields by name, perhaps with a
+    ``name``; or what ``accel configs NAME --json`` prints; or the keys of VTA's ``vta_config.json``. Without
+    a name it is called as the file is.
 
     Raises:
         ConfigError: unknown name, unreadable file, unknown key or bad value.
@@ -333,21 +378,48 @@ def load_config(name_or_path: str | Path) -> Config:
     if text in NAMED:
         return NAMED[text]
     path = Path(name_or_path)
-    if path.suffix != ".json" and not path.exists():
+    if path.suffix not in (".json", ".toml") and not path.exists():
         raise ConfigError(
-            f"{text!r} is no configuration; {nearest(text, NAMED)}; the path of a JSON file works too"
+            f"{text!r} is no configuration; {nearest(text, NAMED)}; the path of a TOML or JSON file works too"
         )
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"configuration {text!r} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"configuration {text!r} is not JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise ConfigError(f"configuration {text!r} holds {type(data).__name__}; a JSON object is needed")
+    data = _printed(text, _read(path))
+    name = "".join(one if one.isprintable() else "?" for one in path.stem)  # which may hold any byte
     if any(key.startswith("LOG_") or key in _VTA_IGNORED for key in data):
-        return from_vta(data, name=path.stem)
-    return from_dict({"name": path.stem} | data)
+        return from_vta(data, name=name)
+    return from_dict({"name": name} | data)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What a file holds."""
+    kind = "TOML" if path.suffix == ".toml" else "JSON"
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
+        if len(content) > _LARGEST_FILE:
+            raise ConfigError(f"configuration {str(path)!r} is larger than {_LARGEST_FILE:,} bytes")
+        text = content.decode()
+        data = tomllib.loads(text) if kind == "TOML" else json.loads(text)
+    except OSError as error:
+        raise ConfigError(f"configuration {str(path)!r} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"configuration {str(path)!r} is not {kind}: {error}") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"configuration {str(path)!r} holds {type(data).__name__}; a JSON object is needed")
+    return data
+
+
+def _printed(text: str, data: dict[str, Any]) -> dict[str, Any]:
+    """The one configuration in what ``accel configs --json`` prints; anything else as it is."""
+    if "configs" not in data:
+        return data
+    found = data["configs"]
+    if not isinstance(found, list) or len(found) != 1 or not isinstance(found[0], dict):
+        what = f"{len(found)} of them" if isinstance(found, list) else type(found).__name__
+        raise ConfigError(
+            f"configuration {text!r} has {what} in 'configs'; one is needed, as 'accel configs vta --json' "
+            f"prints it"
+        )
+    return found[0]
 
 
 def from_dict(data: Mapping[str, Any]) -> Config:
@@ -357,7 +429,9 @@ def from_dict(data: Mapping[str, Any]) -> Config:
         ConfigError: for a key that is no field, or a bad value.
     """
     values = dict(data)
-    name = str(values.pop("name", "custom"))
+    name = values.pop("name", "custom")
+    if not isinstance(name, str) or not name.isprintable():
+        raise ConfigError(f"name is {reprlib.repr(name)}; it must be a line of text")
     for key in values:
         if key not in SPECS:
             raise ConfigError(f"{key!r} is no configuration field; {nearest(key, SPECS)}")

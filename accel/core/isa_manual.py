@@ -37,7 +37,7 @@ def isa_manual(config: Config) -> str:
     """The instruction set of a machine as Markdown."""
     sections = [
         "# The instruction set",
-        _INTRODUCTION.format(config=f"`{config.name}`"),
+        _INTRODUCTION.format(config=f"`{config.label}`"),
         "## Memories",
         _memories(config),
         "## Instructions",

@@ -212,7 +212,7 @@ class Image:
         workload = options.get("workload") if isinstance(options, dict) else None
         tensors = ", ".join(f"{t.role} {t.name} {t.dtype}{list(t.shape)}" for t in self.tensors)
         return (
-            f"{type(self).__name__}({'' if workload is None else f'{workload} '}for {self.config.name}, "
+            f"{type(self).__name__}({'' if workload is None else f'{workload} '}for {self.config.label}, "
             f"{len(self.code) // INSTRUCTION_BYTES} instructions, {self.size} bytes of DRAM"
             f"{f'; {tensors}' if tensors else ''})"
         )

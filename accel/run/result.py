@@ -72,7 +72,7 @@ class Result:
 
     def __repr__(self) -> str:
         """The main figures in a line; all of them are in :meth:`to_dict`."""
-        parts = [f"{self.backend} on {self.config.name}", f"{len(self.instructions)} instructions"]
+        parts = [f"{self.backend} on {self.config.label}", f"{len(self.instructions)} instructions"]
         if self.cycles is not None:
             parts.append(f"{self.cycles} cycles")
         if self.error is not None:
@@ -214,7 +214,7 @@ class Result:
         return {
             "schema_version": SCHEMA_VERSION,
             "backend": self.backend,
-            "config": self.config.name,
+            "config": self.config.label,
             "cycles": self.cycles,
             "macs": None if least is None else least.macs,
             "padding_macs": None if least is None else least.padding_macs,

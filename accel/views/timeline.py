@@ -71,7 +71,7 @@ def title(scene: Scene) -> str:
         words = [_word(key, value) for key, value in options.items() if value != _USUAL.get(key)]
         name = " ".join([str(options["workload"]), *filter(None, words)])
     config = scene.result.config
-    machine = config.name if config.name in NAMED else f"{config.name} ({config.block_name})"
+    machine = config.label if config.name in NAMED else f"{config.name} ({config.block_name})"
     why = stopped(scene)
     return f"{name} on {machine}" + (f": {why}" if why else "")
 

@@ -89,8 +89,8 @@ def machine(name_or_path: str | Path | Config | Machine = "vta", **overrides: in
     """A machine by configuration name, configuration file (ours or VTA's) or :class:`Config`; or another one.
 
     Args:
-        name_or_path: ``vta``, ``gemm8x8``, ``tiny``, ``ecp5``, the path of a JSON file, a configuration or a
-            machine.
+        name_or_path: ``vta``, ``gemm8x8``, ``tiny``, ``ecp5``, the path of a TOML or JSON file, a
+            configuration or a machine.
         overrides: configuration fields to replace, as ``read_latency=100`` or ``inp_bytes="64KiB"``.
 
     Raises:
@@ -106,9 +106,9 @@ def machine(name_or_path: str | Path | Config | Machine = "vta", **overrides: in
     else:
         raise ConfigError(
             f"the machine is {name_or_path!r}; it must be a configuration's name, as 'vta', the path of a "
-            f"JSON file, a Config or a Machine"
+            f"TOML or JSON file, a Config or a Machine"
         )
     if overrides:
-        config = config.override(overrides)
+        config = config.variant(overrides)
     check_encodable(config)
     return Machine(config)

@@ -110,6 +110,6 @@ def core_verilog(config: Config, *, memories: Memories = "inline") -> str:
     settings = " ".join(
         f"{name}={value}" for name, value in config.hardware.to_dict().items() if name != "name"
     )
-    head = [f"// {TOP}: the core of configuration {config.name}", f"// {settings}"]
+    head = [f"// {TOP}: the core of configuration {config.label}", f"// {settings}"]
     head += [f"/* verilator lint_off {warning} */" for warning in _STYLE]
     return "\n".join(head) + "\n" + verilog_text(Core(config), TOP, memories=memories)

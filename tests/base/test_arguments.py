@@ -173,7 +173,9 @@ def test_schedules_take_numpys_integers() -> None:
 # --- what is far from right ------------------------------------------------------------------------
 
 INPUTS = "they must be arrays by name, as in a dict"
-MACHINE = "it must be a configuration's name, as 'vta', the path of a JSON file, a Config or a Machine"
+MACHINE = (
+    "it must be a configuration's name, as 'vta', the path of a TOML or JSON file, a Config or a Machine"
+)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,8 @@ def test_a_machine_too_small_for_one_tile(settings: list[str], message: str, acc
     [
         (
             ["--config", "gem8x8"],
-            "'gem8x8' is no configuration; did you mean 'gemm8x8'?; the path of a JSON file works too",
+            "'gem8x8' is no configuration; did you mean 'gemm8x8'?; "
+            "the path of a TOML or JSON file works too",
         ),
         (
             ["--set", "reed_latency=3"],

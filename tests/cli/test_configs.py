@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from accel import Program
 from accel.core.config import NAMED, SPECS, from_dict
 from tests.cli.conftest import Shell
 
@@ -29,6 +30,28 @@ def test_json(accel: Shell) -> None:
     assert {c["name"]: from_dict(c) for c in found["configs"]} == NAMED
     (one,) = accel("configs", "tiny", "--json", "--set", "batch=2").json["configs"]
     assert from_dict(one) == NAMED["tiny"].override({"batch": 2})
+
+
+@pytest.mark.parametrize("settings", [[], ["--set", "read_latency=100", "--set", "inp_bytes=1KiB"]])
+def test_what_is_printed_is_a_file_for_config(settings: list[str], accel: Shell) -> None:
+    printed = accel("configs", "tiny", *settings, "--json")
+    Path("mine.json").write_text(printed.out)
+    assert accel("configs", "mine.json", "--json").json == printed.json
+    size = ["-m", 8, "-n", 8, "-k", 8]
+    accel("compile", "gemm", *size, "--config", "tiny", *settings, "-o", "a.accel")
+    out = accel("compile", "gemm", *size, "--config", "mine.json", "-o", "b.accel").text
+    label = "tiny with inp_bytes=1024, read_latency=100" if settings else "tiny"
+    assert f" {label} (1x4x8, 64-bit bus)\n" in out
+    assert Program.load("a.accel").config == Program.load("b.accel").config
+
+
+def test_a_machine_that_was_changed_says_so(accel: Shell) -> None:
+    found = accel("configs", "vta", "--set", "read_latency=100").text
+    assert found.startswith("vta with read_latency=100 (1x16x16, 64-bit bus)\n")
+    (line,) = [one for one in accel("configs", "--set", "serial=1").text.splitlines() if "ecp5" in one]
+    assert line.startswith("ecp5 with serial=1 ")
+    Path("mine.toml").write_text("serial = true")
+    assert accel("configs", "mine.toml", "--set", "batch=2").text.startswith("mine with batch=2 (2x16x16, ")
 
 
 def test_files_are_shown(accel: Shell) -> None:

@@ -39,5 +39,6 @@ def test_bad_input(accel: Shell) -> None:
     )
     accel.refused(
         *("verilog", "--config", "tinny", "-o", "core.v"),
-        message="'tinny' is no configuration; did you mean 'tiny'?; the path of a JSON file works too",
+        message="'tinny' is no configuration; did you mean 'tiny'?; "
+        "the path of a TOML or JSON file works too",
     )

@@ -165,6 +165,49 @@ def test_a_file_of_our_own(tmp_path: Path) -> None:
         from_dict({"bach": 4})
 
 
+@pytest.mark.parametrize(
+    ("content", "config"),
+    [
+        ("", Config(name="mine")),
+        ('name = "yours"\nbatch = 4', Config(name="yours", batch=4)),
+        (
+            'acc_bytes = "32KiB"\nbus_bits = 0x80\nserial = true',
+            Config(name="mine", acc_bytes=32768, bus_bits=128, serial=1),
+        ),
+        ("LOG_BLOCK = 3 # as VTA has it", Config(name="mine", block_in=8, block_out=8)),
+    ],
+)
+def test_a_file_in_toml(content: str, config: Config, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(content)
+    assert load_config(path) == config
+
+
+def test_what_is_printed_reads_back(tmp_path: Path) -> None:
+    path = tmp_path / "printed.json"
+    one, two = NAMED["tiny"].to_dict(), NAMED["ecp5"].override({"batch": 2}).to_dict()
+    for data in (one, two):
+        path.write_text(json.dumps({"schema_version": 1, "configs": [data]}))
+        assert load_config(path).to_dict() == data
+    message = "in 'configs'; one is needed, as 'accel configs vta --json' prints it"
+    for configs, what in (([one, two], "2 of them"), ([], "0 of them"), ([3], "1 of them"), (one, "dict")):
+        path.write_text(json.dumps({"schema_version": 1, "configs": configs}))
+        with refused(ConfigError, f"configuration {str(path)!r} has {what} {message}"):
+            load_config(path)
+
+
+@pytest.mark.parametrize("name", [3, None, ["a"], "two\nlines", "\ud800"])
+def test_a_name_is_a_line_of_text(name: object) -> None:
+    with refused(ConfigError, f"name is {name!r}; it must be a line of text"):
+        from_dict({"name": name})
+
+
+def test_a_file_may_be_called_anything(tmp_path: Path) -> None:
+    path = tmp_path / "a\udcff\n.json"
+    path.write_text("{}")
+    assert load_config(path).name == "a??"
+
+
 INCOMPLETE = "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
 NOT_TEXT = "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"
 
@@ -172,6 +215,7 @@ NOT_TEXT = "'utf-8' codec can't decode byte 0xff in position 0: invalid start by
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (b" " * (1 << 20) + b"{}", "configuration '{path}' is larger than 1,048,576 bytes"),
         (b"[1]", "configuration '{path}' holds list; a JSON object is needed"),
         (b"{", "configuration '{path}' is not JSON: " + INCOMPLETE),
         (b"\xff", "configuration '{path}' is not JSON: " + NOT_TEXT),
@@ -186,15 +230,33 @@ def test_files_that_cannot_be_read(content: bytes | None, message: str, tmp_path
         load_config(path)
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"batch = ", "configuration '{path}' is not TOML: Invalid value (at end of document)"),
+        (b"\xff", "configuration '{path}' is not TOML: " + NOT_TEXT),
+        (b"batch = 1.5", "batch is 1.5; it must be an integer, as 64, 0x40 or 64KiB"),
+        (b"[machine]\nbatch = 1", "'machine' is no configuration field; did you mean 'batch'?"),
+    ],
+)
+def test_toml_that_cannot_be_read(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as raised:
+        load_config(path)
+    assert str(raised.value).startswith(message.replace("{path}", str(path)).partition("; did")[0])
+
+
 def test_unknown_names() -> None:
     with refused(
         ConfigError,
-        "'gem8x8' is no configuration; did you mean 'gemm8x8'?; the path of a JSON file works too",
+        "'gem8x8' is no configuration; did you mean 'gemm8x8'?; the path of a TOML or JSON file works too",
     ):
         load_config("gem8x8")
     with refused(
         ConfigError,
-        "'xyz' is no configuration; valid are ecp5, gemm8x8, tiny, vta; the path of a JSON file works too",
+        "'xyz' is no configuration; valid are ecp5, gemm8x8, tiny, vta; "
+        "the path of a TOML or JSON file works too",
     ):
         load_config("xyz")
 
@@ -231,6 +293,33 @@ def test_what_is_no_quantity(text: str) -> None:
 def test_overrides_replace_fields_of_both_kinds() -> None:
     found = NAMED["vta"].override({"acc_bytes": "64KiB", "read_latency": 20, "serial": "true"})
     assert found == replace(NAMED["vta"], acc_bytes=1 << 16, read_latency=20, serial=1)
+
+
+# --- what a machine is called --------------------------------------------------------------------
+
+
+def test_a_machine_that_was_changed_says_so() -> None:
+    vta = NAMED["vta"]
+    assert [config.label for config in NAMED.values()] == list(NAMED)
+    changed = vta.override({"read_latency": 100})
+    assert (changed.name, changed.label) == ("vta", "vta with read_latency=100")
+    assert str(changed) == "vta with read_latency=100 (1x16x16, 64-bit bus)"
+    assert changed.override({"batch": 2}).label == "vta with batch=2, read_latency=100"
+    assert changed.override({"read_latency": 64}).label == "vta"
+    many = changed.override({"batch": 2, "outstanding": 3, "load_queue": 4, "serial": 1})
+    assert many.label == "vta with batch=2, read_latency=100, outstanding=3 and 2 more"
+    assert from_dict(many.to_dict()).label == many.label
+    assert vta.variant({"read_latency": 100}) == changed
+
+
+def test_a_machine_of_ones_own_is_called_by_its_changes() -> None:
+    mine = Config(name="mine", read_latency=100)
+    assert mine.label == "mine"
+    found = mine.variant({"read_latency": 50, "batch": 2})
+    assert found == Config(name="mine with batch=2, read_latency=50", batch=2, read_latency=50)
+    assert found.label == found.name
+    assert mine.variant({"read_latency": 100}) == mine
+    assert mine.override({"batch": 2}).name == "mine"
 
 
 def test_unknown_fields_name_the_nearest() -> None:
