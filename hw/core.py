@@ -11,17 +11,26 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.core.config import DRAM_ADDRESS_BITS, UOP_BYTES, Config
-from accel.core.faults import Cause
+from accel.core.config import DRAM_ADDRESS_BITS, Config
+from accel.core.faults import CAUSE_BITS, Cause
 from accel.core.isa import Instruction, Unit
+from accel.core.memories import SCRATCHPADS
 from accel.core.token_rules import WORKERS, Counter, queue_depth
 from accel.hw.bus.control import Control, subordinate_ports
 from accel.hw.bus.port import READERS, ReadPort
-from accel.hw.datapath.checks import CAUSE_BITS
-from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, bits_for_depth, log2, minimum, view
+from accel.hw.datapath.layouts import (
+    BEATS_BITS,
+    INDEX_BITS,
+    UNIT_BITS,
+    EntryLayout,
+    bits_for_depth,
+    log2,
+    minimum,
+    view,
+)
 from accel.hw.datapath.names import STATES, Names
 from accel.hw.datapath.queue import Queue
-from accel.hw.units.compute import Compute
+from accel.hw.units.compute import ELSEWHERE, Compute
 from accel.hw.units.fetch import Fetch
 from accel.hw.units.load import Load
 from accel.hw.units.store import Store
@@ -90,7 +99,7 @@ def observation_ports(config: Config) -> dict[str, Any]:
         "cycle": Out(MAX_CYCLES_BITS),
         "halted": Out(1),
         "ev_push": Out(1),
-        "ev_push_unit": Out(2),
+        "ev_push_unit": Out(UNIT_BITS),
         "ev_push_index": Out(INDEX_BITS),
     }
     for unit in WORKERS:
@@ -105,29 +114,22 @@ def observation_ports(config: Config) -> dict[str, Any]:
     for name in ("read_grant", "read_last", "write_grant", "write_last"):
         ports[f"ev_{name}"] = Out(1)
         if name.startswith("read"):
-            ports[f"ev_{name}_unit"] = Out(2)
+            ports[f"ev_{name}_unit"] = Out(UNIT_BITS)
         ports[f"ev_{name}_index"] = Out(INDEX_BITS)
-        ports[f"ev_{name}_beats"] = Out(9)
-    for memory, size in element_bytes(config).items():
-        ports[f"pre_{memory}_en"] = In(1)
-        ports[f"pre_{memory}_addr"] = In(bits_for_depth(getattr(config, f"{memory}_depth")))
-        ports[f"pre_{memory}_data"] = In(size * 8)
-        ports[f"peek_{memory}_en"] = In(1)
-        ports[f"peek_{memory}_addr"] = In(bits_for_depth(getattr(config, f"{memory}_depth")))
-        ports[f"peek_{memory}_data"] = Out(size * 8)
+        ports[f"ev_{name}_beats"] = Out(BEATS_BITS)
+    for name, pad in SCRATCHPADS.items():
+        address, word = bits_for_depth(pad.depth(config)), pad.element_bytes(config) * 8
+        ports |= {
+            f"pre_{name}_en": In(1),
+            f"pre_{name}_addr": In(address),
+            f"pre_{name}_data": In(word),
+            f"peek_{name}_en": In(1),
+            f"peek_{name}_addr": In(address),
+            f"peek_{name}_data": Out(word),
+        }
     for counter in Counter:
         ports[f"tokens_{counter.value}"] = Out(config.token_bits)
     return ports
-
-
-def element_bytes(config: Config) -> dict[str, int]:
-    """Bytes of an element of each scratchpad."""
-    return {
-        "uop": UOP_BYTES,
-        "inp": config.inp_element_bytes,
-        "wgt": config.wgt_element_bytes,
-        "acc": config.acc_element_bytes,
-    }
 
 
 class Core(wiring.Component):
@@ -256,12 +258,12 @@ class Core(wiring.Component):
     ) -> None:
         """Fetch to queues to units, tokens and scratchpads between units."""
         control, fetch, tokens = parts.control, parts.fetch, parts.tokens
-        load, compute, store = parts.load, parts.compute, parts.store
+        compute, store = parts.compute, parts.store
+        holders = {pad: parts.units[pad.filled_by] for pad in ELSEWHERE}
+        m.d.comb += [getattr(compute, pad.name).eq(getattr(unit, pad.name)) for pad, unit in holders.items()]
+        for index, unit in ((f"{pad}_index", unit) for pad, unit in holders.items()):
+            m.d.comb += getattr(unit, index).eq(getattr(compute, index))
         m.d.comb += [
-            compute.inp.eq(load.inp),
-            compute.wgt.eq(load.wgt),
-            load.inp_index.eq(compute.inp_index),
-            load.wgt_index.eq(compute.wgt_index),
             compute.out_advance.eq(store.out_advance),
             compute.out_beat.eq(store.out_beat),
             store.out_data.eq(compute.out_data),
@@ -440,13 +442,8 @@ class Core(wiring.Component):
             }
             for name, value in values.items():
                 m.d.comb += getattr(self, f"ev_{unit.label}_{name}").eq(value)
-        holders = {
-            "uop": parts.compute,
-            "inp": parts.load,
-            "wgt": parts.load,
-            "acc": parts.compute,
-        }
-        for memory, holder in holders.items():
+        for memory, pad in SCRATCHPADS.items():
+            holder = parts.units[pad.filled_by]
             m.d.comb += [
                 getattr(holder, f"preload_{memory}").eq(getattr(self, f"pre_{memory}_en")),
                 getattr(holder, f"preload_{memory}_index").eq(getattr(self, f"pre_{memory}_addr")),

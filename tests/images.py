@@ -8,15 +8,16 @@ from hypothesis import strategies as st
 from accel.core.config import NAMED, Config
 from accel.core.faults import Cause
 from accel.core.isa import encode
+from accel.core.memories import SCRATCHPADS
 from accel.image.image import Image, Region
-from accel.image.scenario import SCRATCHPADS, Contents, Expected, Start, element_bytes
+from accel.image.scenario import Contents, Expected, Start
 from tests.strategies import any_instructions
 
 
 def contents(config: Config) -> st.SearchStrategy[Contents]:
     def at(draw: Any) -> Contents:
-        name = draw(st.sampled_from(SCRATCHPADS))
-        depth, size = getattr(config, f"{name}_depth"), element_bytes(name, config)
+        name = draw(st.sampled_from(list(SCRATCHPADS)))
+        depth, size = SCRATCHPADS[name].depth(config), SCRATCHPADS[name].element_bytes(config)
         element = draw(st.integers(0, depth - 1))
         count = draw(st.integers(1, min(3, depth - element)))
         data = draw(st.binary(min_size=count * size, max_size=count * size))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from accel.core.access import AccessSets, Elements, LoopAccess, Touch, loop_shape
-from accel.core.faults import fetch_fault, instruction_fault, scratchpad
+from accel.core.faults import fetch_fault, instruction_fault
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Store, Transfer, decode_uops
 from accel.image.image import Image
 from accel.proof.shared_dram import SharedDram
@@ -86,10 +86,11 @@ class Annotator:
     def _transfer(self, instruction: Transfer) -> str:
         if not instruction.sram_elements:
             return "tokens only" if not instruction.x_size else "moves nothing"
+        assert instruction.route is not None  # otherwise it is at fault
         first, last = instruction.sram_base, instruction.sram_base + instruction.sram_elements - 1
         pads = instruction.sram_elements - instruction.x_size * instruction.y_size
         zeros = f", {pads} of them zero" if isinstance(instruction, Load) and pads else ""
-        return f"{scratchpad(instruction.memory)} {_range(first, last)}{zeros}"
+        return f"{instruction.route.scratchpad} {_range(first, last)}{zeros}"
 
     def _loops(self, instruction: Loops) -> str:
         if not instruction.uop_count:

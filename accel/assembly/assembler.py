@@ -13,12 +13,13 @@ from accel.assembly.values import DATA, parse_data, parse_integer
 from accel.base.errors import AccelError, ProgramError, nearest
 from accel.core.config import NAMED, PAGE_BYTES, Config
 from accel.core.faults import Cause, dram_element_bytes
-from accel.core.isa import Instruction, check_encodable, encode, parse_instruction
+from accel.core.isa import Instruction, Transfer, check_encodable, encode, parse_instruction
+from accel.core.memories import SCRATCHPADS
 from accel.core.token_rules import Counter
 from accel.image.image import Image, ImageTensor, Region, check_image, free_address, read_tensor
 from accel.image.link import by_address
 from accel.image.references import Part
-from accel.image.scenario import SCRATCHPADS, Contents, Expected, Start, Tokens, cause_by_label, element_bytes
+from accel.image.scenario import Contents, Expected, Start, Tokens, cause_by_label
 
 _NUMBERED = re.compile(r"\s*\d+\s+(?=[A-Za-z_.])")
 _LABEL = re.compile(r"\s*([A-Za-z_]\w*)\s*:(?=\s|$)")
@@ -210,9 +211,9 @@ class _Assembler:
             raise ProgramError(f"{name!r} is no place in DRAM; {hint}")
         return self._places[name]
 
-    def _element(self, name: str, memory: int) -> int:
+    def _element(self, name: str, transfer: Transfer) -> int:
         """A place by name, in the elements that a transfer counts by."""
-        offset, size = self._place(name), dram_element_bytes(memory, self._machine())
+        offset, size = self._place(name), dram_element_bytes(transfer, self._machine())
         if offset % size:
             raise ProgramError(f"{name!r} is at byte {offset:#x}; elements have {size} bytes here")
         return offset // size
@@ -298,7 +299,7 @@ class _Assembler:
         self._parts.append(Part(offset=offset, nbytes=nbytes, name=words[0]))
 
     def _preset_line(self, text: str) -> None:
-        memory, base, rest = self._memory_place(text, SCRATCHPADS)
+        memory, base, rest = self._memory_place(text, tuple(SCRATCHPADS))
         self._open(self._presets, memory, base, rest)
 
     def _memory_place(self, text: str, valid: tuple[str, ...]) -> tuple[str, str, str]:
@@ -424,7 +425,7 @@ class _Assembler:
                 element = parse_integer(block.base, "an element's index")
                 one = Contents(scratchpad=block.memory, element=element, data=bytes(block.data))
                 if not block.data:
-                    size = element_bytes(block.memory, config)
+                    size = SCRATCHPADS[block.memory].element_bytes(config)
                     raise ProgramError(f"no data follows; an element of {block.memory} has {size} bytes")
                 one.check(config)
                 yield one

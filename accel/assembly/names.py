@@ -28,7 +28,7 @@ class PlaceNames:
     def __call__(self, transfer: Transfer) -> str | None:
         if not transfer.x_size or instruction_fault(transfer, self._config) is not None:
             return None
-        size = dram_element_bytes(transfer.memory, self._config)
+        size = dram_element_bytes(transfer, self._config)
         offset = transfer.dram_base * size
         place = bisect_right(self._starts, offset) - 1
         if place < 0:

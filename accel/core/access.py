@@ -10,8 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.core.config import Config
-from accel.core.faults import Cause, Fault, dram_element_bytes, dram_span, scratchpad
-from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Transfer, UopArray, decode_uops
+from accel.core.faults import INDEX_CAUSES, Fault, dram_element_bytes, dram_span
+from accel.core.isa import (
+    Instruction,
+    Loops,
+    MicroOp,
+    Transfer,
+    UopArray,
+    decode_uops,
+    field_specs,
+    without_tokens,
+)
+from accel.core.memories import UOP
 
 Elements = slice | npt.NDArray[np.intp]
 """Scratchpad elements: a contiguous range, or sorted indices."""
@@ -34,13 +44,17 @@ class DramRows(NamedTuple):
     stride: int
 
 
+COLUMNS = {name: column for column, name in enumerate(field_specs(MicroOp))}
+"""Operands by name as columns of decoded micro-ops: dst 0, src 1, wgt 2."""
+
+
 class LoopShape(NamedTuple):
-    """The part of a GEMM or ALU instruction that its indices follow from, for caching."""
+    """The part of a GEMM or ALU instruction that its indices follow from, by columns of micro-ops."""
 
     iter_out: int
     iter_in: int
     factors: tuple[int, int, int, int, int, int]
-    """dst out, dst in, src out, src in, wgt out, wgt in."""
+    """dst out, dst in, src out, src in, wgt out, wgt in; zero if there is no such operand."""
     checked: tuple[bool, bool, bool]
     """Whether dst, src, wgt are used."""
     depths: tuple[int, int, int]
@@ -48,23 +62,18 @@ class LoopShape(NamedTuple):
 
 def loop_shape(instruction: Loops, config: Config) -> LoopShape:
     """Iterations, factors and used operands of a GEMM or ALU instruction."""
-    src = wgt = False
-    src_out = src_in = wgt_out = wgt_in = 0
-    src_depth = config.acc_depth
-    if isinstance(instruction, Gemm):
-        src_out, src_in = instruction.src_factor_out, instruction.src_factor_in
-        wgt_out, wgt_in = instruction.wgt_factor_out, instruction.wgt_factor_in
-        src = wgt = not instruction.reset
-        src_depth = config.inp_depth
-    elif isinstance(instruction, Alu):
-        src_out, src_in = instruction.src_factor_out, instruction.src_factor_in
-        src = not instruction.use_imm
+    factors, used, depths = [0] * 6, [False] * 3, [0] * 3
+    for operand in instruction.OPERANDS:
+        column = COLUMNS[operand.name]
+        factors[2 * column : 2 * column + 2] = (getattr(instruction, name) for name in operand.factors)
+        used[column] = operand.used_by(instruction)
+        depths[column] = operand.memory.depth(config)
     return LoopShape(
         iter_out=instruction.iter_out,
         iter_in=instruction.iter_in,
-        factors=(instruction.dst_factor_out, instruction.dst_factor_in, src_out, src_in, wgt_out, wgt_in),
-        checked=(True, src, wgt),
-        depths=(config.acc_depth, src_depth, config.wgt_depth),
+        factors=(factors[0], factors[1], factors[2], factors[3], factors[4], factors[5]),
+        checked=(used[0], used[1], used[2]),
+        depths=(depths[0], depths[1], depths[2]),
     )
 
 
@@ -103,8 +112,7 @@ def index_fault(instruction: Loops, uops: UopArray, config: Config) -> tuple[int
         return None
     shape = loop_shape(instruction, config)
     best: tuple[int, int, int] | None = None
-    for operand in range(3):
-        depth = shape.depths[operand]
+    for operand, depth in enumerate(shape.depths):
         if not shape.checked[operand] or _highest(uops, shape, operand) < depth:
             continue
         position, index = _first_beyond(uops[:, operand], shape, operand)
@@ -113,9 +121,9 @@ def index_fault(instruction: Loops, uops: UopArray, config: Config) -> tuple[int
     if best is None:
         return None
     position, operand, index = best
-    name = ("dst", "src", "wgt")[operand]
+    name = next(name for name, column in COLUMNS.items() if column == operand)
     return position, Fault(
-        cause=(Cause.DST_INDEX, Cause.SRC_INDEX, Cause.WGT_INDEX)[operand],
+        cause=INDEX_CAUSES[name],
         message=f"{instruction.mnemonic} has {name} index {index} in micro-op {position} of its "
         f"{instruction.uop_count}; that scratchpad has {shape.depths[operand]} elements",
     )
@@ -157,19 +165,20 @@ class LoopAccess(NamedTuple):
 
 
 class AccessSets:
-    """Access sets of one configuration's instructions; equal GEMM and ALU patterns are computed once."""
+    """Access sets of one configuration's instructions; equal GEMM and ALU instructions are looked at once."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self._cache: dict[tuple[object, ...], LoopAccess] = {}
+        self._cache: dict[tuple[Loops, bytes], LoopAccess] = {}
 
     def transfer(self, instruction: Transfer) -> tuple[Touch, ...]:
-        """Scratchpad elements that a LOAD writes or a STORE reads."""
-        if not instruction.sram_elements:
+        """Scratchpad elements that a LOAD writes or a STORE reads; none if it does not know the memory id."""
+        route = instruction.route
+        if route is None or not instruction.sram_elements:
             return ()
         begin = instruction.sram_base
         elements = slice(begin, begin + instruction.sram_elements)
-        return (Touch(scratchpad(instruction.memory), isinstance(instruction, Load), elements),)
+        return (Touch(route.scratchpad.name, instruction.FILLS, elements),)
 
     def loops(self, instruction: Loops, words: npt.NDArray[np.uint32]) -> LoopAccess:
         """Scratchpad elements that a GEMM or ALU instruction touches.
@@ -178,30 +187,24 @@ class AccessSets:
             instruction: it must not be empty (``uop_count`` > 0).
             words: the encoded micro-ops ``[uop_begin, uop_end)``.
         """
-        shape = loop_shape(instruction, self.config)
-        gemm = isinstance(instruction, Gemm)
-        key = (gemm, instruction.uop_begin, shape, words.tobytes())
+        key = without_tokens(instruction), words.tobytes()
         found = self._cache.get(key)
         if found is None:
-            found = self._loops(instruction, decode_uops(words, self.config), shape)
-            if found.fault is None:  # a fault names the instruction
-                self._cache[key] = found
+            found = self._cache[key] = self._loops(instruction, decode_uops(words, self.config))
         return found
 
-    def _loops(self, instruction: Loops, uops: UopArray, shape: LoopShape) -> LoopAccess:
+    def _loops(self, instruction: Loops, uops: UopArray) -> LoopAccess:
         fault = index_fault(instruction, uops, self.config)
         if fault is not None:
             return LoopAccess((), fault)
-        gemm = isinstance(instruction, Gemm)
-        dst = as_elements(reached(uops, shape, 0))
-        found = [Touch("uop", False, slice(instruction.uop_begin, instruction.uop_end))]
-        if not (gemm and instruction.reset):
-            found.append(Touch("acc", False, dst))
-        if shape.checked[1]:
-            found.append(Touch("inp" if gemm else "acc", False, as_elements(reached(uops, shape, 1))))
-        if shape.checked[2]:
-            found.append(Touch("wgt", False, as_elements(reached(uops, shape, 2))))
-        found.append(Touch("acc", True, dst))
+        shape = loop_shape(instruction, self.config)
+        found = [Touch(UOP.name, False, slice(instruction.uop_begin, instruction.uop_end))]
+        used = [operand for operand in instruction.OPERANDS if operand.used_by(instruction)]
+        elements = {o.name: as_elements(reached(uops, shape, COLUMNS[o.name])) for o in used}
+        for write in (False, True):
+            for operand in used:
+                if operand.writes if write else operand.read_by(instruction):
+                    found.append(Touch(operand.memory.name, write, elements[operand.name]))
         return LoopAccess(tuple(found), None)
 
 
@@ -212,5 +215,5 @@ def dram_rows(instruction: Instruction, config: Config) -> DramRows | None:
     start, stop = dram_span(instruction, config)
     if start == stop:
         return None
-    element = dram_element_bytes(instruction.memory, config)
+    element = dram_element_bytes(instruction, config)
     return DramRows(start, instruction.y_size, instruction.x_size * element, instruction.x_stride * element)

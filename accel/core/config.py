@@ -17,6 +17,7 @@ from typing import Any, Literal, SupportsIndex
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ConfigError, nearest
+from accel.core.memories import ACC, INP, SCRATCHPADS, UOP, WGT, bits_of
 
 Kind = Literal["geometry", "timing"]
 
@@ -24,7 +25,7 @@ DRAM_ADDRESS_BITS = 40
 PAGE_BYTES = 4096
 """No burst crosses a boundary of this many bytes (AXI4)."""
 INSTRUCTION_BYTES = 16
-UOP_BYTES = 4
+UOP_BYTES = bits_of(UOP.dtype) // 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,13 +102,8 @@ class Config:
     def __post_init__(self) -> None:
         for name, spec in SPECS.items():
             object.__setattr__(self, name, _checked_value(self, name, spec))
-        for memory, element in (
-            ("uop", UOP_BYTES),
-            ("inp", self.inp_element_bytes),
-            ("wgt", self.wgt_element_bytes),
-            ("acc", self.acc_element_bytes),
-        ):
-            capacity = getattr(self, f"{memory}_bytes")
+        for memory, scratchpad in SCRATCHPADS.items():
+            capacity, element = getattr(self, f"{memory}_bytes"), scratchpad.element_bytes(self)
             if capacity < 2 * element:
                 raise ConfigError(
                     f"{memory}_bytes is {capacity} in configuration {self.name!r}; "
@@ -129,51 +125,51 @@ class Config:
 
     @cached_property
     def inp_element_bytes(self) -> int:
-        return self.batch * self.block_in
+        return INP.element_bytes(self)
 
     @cached_property
     def wgt_element_bytes(self) -> int:
-        return self.block_out * self.block_in
+        return WGT.element_bytes(self)
 
     @cached_property
     def acc_element_bytes(self) -> int:
-        return self.batch * self.block_out * 4
+        return ACC.element_bytes(self)
 
     @cached_property
     def out_element_bytes(self) -> int:
-        return self.batch * self.block_out
+        return ACC.values(self)
 
     @cached_property
     def uop_depth(self) -> int:
-        return self.uop_bytes // UOP_BYTES
+        return UOP.depth(self)
 
     @cached_property
     def inp_depth(self) -> int:
-        return self.inp_bytes // self.inp_element_bytes
+        return INP.depth(self)
 
     @cached_property
     def wgt_depth(self) -> int:
-        return self.wgt_bytes // self.wgt_element_bytes
+        return WGT.depth(self)
 
     @cached_property
     def acc_depth(self) -> int:
-        return self.acc_bytes // self.acc_element_bytes
+        return ACC.depth(self)
 
     @cached_property
     def uop_address_bits(self) -> int:
-        return (self.uop_depth - 1).bit_length()
+        return UOP.address_bits(self)
 
     @cached_property
     def inp_address_bits(self) -> int:
-        return (self.inp_depth - 1).bit_length()
+        return INP.address_bits(self)
 
     @cached_property
     def wgt_address_bits(self) -> int:
-        return (self.wgt_depth - 1).bit_length()
+        return WGT.address_bits(self)
 
     @cached_property
     def acc_address_bits(self) -> int:
-        return (self.acc_depth - 1).bit_length()
+        return ACC.address_bits(self)
 
     # --- rates ---------------------------------------------------------------------------------
 

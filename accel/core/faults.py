@@ -9,9 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from accel.base.errors import DeadlockError, LimitExceeded, MachineError
-from accel.core.config import UOP_BYTES, Config
-from accel.core.isa import Alu, AluOp, Finish, Instruction, Load, Loops, Memory, Store, Transfer, Unknown
+from accel.base.errors import DeadlockError, LimitExceeded, MachineError, ProgramError
+from accel.core.config import Config
+from accel.core.isa import (
+    Alu,
+    AluOp,
+    Finish,
+    Instruction,
+    Loops,
+    MicroOp,
+    Opcode,
+    Transfer,
+    Unknown,
+    field_specs,
+)
+from accel.core.memories import UOP
 
 
 class Cause(IntEnum):
@@ -49,6 +61,13 @@ class Cause(IntEnum):
         return self.name.lower().replace("_", "-")
 
 
+CAUSE_BITS = max(Cause).bit_length()
+"""Width of a cause."""
+
+INDEX_CAUSES = {name: Cause[f"{name.upper()}_INDEX"] for name in field_specs(MicroOp)}
+"""What an index out of range is called, by the micro-op's field."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fault:
     """A cause, and what is wrong in words."""
@@ -79,45 +98,13 @@ def overflow_fault(counter: str, config: Config) -> Fault:
     return Fault(cause=Cause.TOKEN_OVERFLOW, message=message)
 
 
-_SRAM_OF: dict[int, str] = {
-    Memory.UOP: "uop",
-    Memory.WGT: "wgt",
-    Memory.INP: "inp",
-    Memory.ACC: "acc",
-    Memory.OUT: "acc",
-    Memory.ACC_8BIT: "acc",
-}
-
-
-def scratchpad(memory: int) -> str:
-    """Name of the scratchpad behind a memory id; out is acc's low bytes."""
-    return _SRAM_OF[memory]
-
-
-def scratchpad_depth(memory: int, config: Config) -> int:
-    """Elements in the scratchpad behind a memory id."""
-    return int(getattr(config, f"{scratchpad(memory)}_depth"))
-
-
-def dram_element_bytes(memory: int, config: Config) -> int:
-    """Bytes of one element in DRAM, by which ``dram_base`` and ``x_stride`` count."""
-    if memory == Memory.UOP:
-        return UOP_BYTES
-    if memory == Memory.WGT:
-        return config.wgt_element_bytes
-    if memory == Memory.INP:
-        return config.inp_element_bytes
-    if memory == Memory.ACC:
-        return config.acc_element_bytes
-    return config.out_element_bytes
-
-
 def fetch_fault(instruction: Instruction, index: int, count: int) -> Fault | None:
     """What fetch finds wrong when it decodes instruction ``index`` of ``count``."""
     if isinstance(instruction, Unknown):
         return Fault(
             cause=Cause.OPCODE,
-            message=f"the opcode is {instruction.opcode}; LOAD 0, STORE 1, GEMM 2, FINISH 3 and ALU 4 exist",
+            message=f"the opcode is {instruction.opcode}; "
+            f"{_listed([f'{opcode.name} {opcode}' for opcode in Opcode], 'and')} exist",
         )
     finish = isinstance(instruction, Finish)
     if finish and index != count - 1:
@@ -169,27 +156,19 @@ def _no_neighbour(instruction: Instruction, side: str) -> Fault:
 
 def _transfer_fault(instruction: Transfer, config: Config) -> Fault | None:
     name = instruction.mnemonic
-    memory = instruction.memory
-    if isinstance(instruction, Load):
-        known = memory in _SRAM_OF and memory != Memory.OUT
-        wanted = "LOAD fills UOP, WGT, INP, ACC or ACC_8BIT"
-    else:
-        known = memory == Memory.OUT
-        wanted = "STORE writes OUT"
-    if not known:
-        return Fault(cause=Cause.MEMORY_ID, message=f"{name} has memory id {memory}; {wanted}")
-    if isinstance(instruction, Store) and (instruction.width, instruction.height) != (
-        instruction.x_size,
-        instruction.y_size,
-    ):
+    route = instruction.route
+    if route is None:
+        return Fault(cause=Cause.MEMORY_ID, message=_unknown_memory(instruction))
+    padded = (instruction.width, instruction.height) != (instruction.x_size, instruction.y_size)
+    if padded and not instruction.FILLS:
         return Fault(cause=Cause.STORE_PAD, message=f"{name} has pads; only LOAD can pad")
     begin = instruction.sram_base
     end = begin + instruction.sram_elements
-    depth = scratchpad_depth(memory, config)
+    depth = route.scratchpad.depth(config)
     if end > depth:
         return Fault(
             cause=Cause.SRAM_RANGE,
-            message=f"{name} touches {scratchpad(memory)} elements {begin}..{max(begin, end - 1)}; "
+            message=f"{name} touches {route.scratchpad} elements {begin}..{max(begin, end - 1)}; "
             f"the scratchpad has {depth}",
         )
     start, stop = dram_span(instruction, config)
@@ -202,12 +181,38 @@ def _transfer_fault(instruction: Transfer, config: Config) -> Fault | None:
     return None
 
 
+def _unknown_memory(instruction: Transfer) -> str:
+    known = [route.name for _, route in sorted(instruction.ROUTES.items())]
+    does = "fills" if instruction.FILLS else "writes"
+    return (
+        f"{instruction.mnemonic} has memory id {instruction.memory}; "
+        f"{instruction.OPCODE.name} {does} {_listed(known, 'or')}"
+    )
+
+
+def _listed(names: Sequence[str], last: str) -> str:
+    """Names in a sentence, the last one behind a word."""
+    return f" {last} ".join([*filter(None, [", ".join(names[:-1])]), names[-1]])
+
+
+def dram_element_bytes(instruction: Transfer, config: Config) -> int:
+    """Bytes of one element in DRAM, by which ``dram_base`` and ``x_stride`` count.
+
+    Raises:
+        ProgramError: the memory id is unknown, so that nothing is counted.
+    """
+    if instruction.route is None:
+        raise ProgramError(_unknown_memory(instruction))
+    return instruction.route.element_bytes(config)
+
+
 def dram_span(instruction: Transfer, config: Config) -> tuple[int, int]:
     """First byte and the byte behind the last that a transfer touches; equal if it touches none."""
-    element = dram_element_bytes(instruction.memory, config)
+    route = instruction.route
+    if route is None or not (instruction.x_size and instruction.y_size):
+        return config.mem_base, config.mem_base
+    element = route.element_bytes(config)
     start = config.mem_base + instruction.dram_base * element
-    if not (instruction.x_size and instruction.y_size):
-        return start, start
     elements = (instruction.y_size - 1) * instruction.x_stride + instruction.x_size
     return start, start + elements * element
 
@@ -220,11 +225,12 @@ def _loops_fault(instruction: Loops, config: Config) -> Fault | None:
             + ", ".join(f"{op.name} {op.value}" for op in AluOp)
             + " exist",
         )
-    if instruction.uop_count and instruction.uop_end > config.uop_depth:
+    depth = UOP.depth(config)
+    if instruction.uop_count and instruction.uop_end > depth:
         return Fault(
             cause=Cause.UOP_RANGE,
             message=f"{instruction.mnemonic} runs micro-ops "
-            f"{instruction.uop_begin}..{instruction.uop_end - 1}; the micro-op memory has {config.uop_depth}",
+            f"{instruction.uop_begin}..{instruction.uop_end - 1}; the micro-op memory has {depth}",
         )
     return None
 

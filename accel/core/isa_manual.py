@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from accel.core.config import Config
-from accel.core.faults import Cause, scratchpad, scratchpad_depth
-from accel.core.isa import CLASSES, Alu, AluOp, Load, Loops, Memory, MicroOp, Store, Transfer, class_slots
+from accel.core.faults import Cause
+from accel.core.isa import CLASSES, TRANSFERS, Alu, AluOp, Loops, MicroOp, class_slots
+from accel.core.memories import UOP, Scratchpad
 
 _INTRODUCTION = """\
 Four units work in parallel and meet only in queues and token counters. *Fetch* hands out the instructions in
@@ -66,21 +67,18 @@ def _prose(cls: type[Any]) -> str:
 
 def _memories(config: Config) -> str:
     """What the memory ids stand for."""
-    shapes = {
-        Memory.UOP: "micro-op",
-        Memory.WGT: f"int8[{config.block_out}][{config.block_in}]",
-        Memory.INP: f"int8[{config.batch}][{config.block_in}]",
-        Memory.ACC: f"int32[{config.batch}][{config.block_out}]",
-        Memory.OUT: f"int8[{config.batch}][{config.block_out}]: the low bytes of acc",
-        Memory.ACC_8BIT: f"int8[{config.batch}][{config.block_out}], sign-extended into acc",
-    }
     rows = []
-    for memory, element in shapes.items():
-        mover: Transfer = Store() if memory is Memory.OUT else Load(memory=memory)
-        by = f"{mover.OPCODE.name}, in the {mover.unit.label} unit"
-        depth = f"{scratchpad_depth(memory, config)}"
-        rows.append((f"{memory.value}", memory.name, element, scratchpad(memory), depth, by))
+    moved = [(memory, mover, route) for mover in TRANSFERS for memory, route in mover.ROUTES.items()]
+    for memory, mover, route in sorted(moved, key=lambda one: one[0]):
+        pad = route.scratchpad
+        element = "micro-op" if pad is UOP else f"{route.dtype}{_shape(pad, config)}{route.doc}"
+        by = f"{mover.OPCODE.name}, in the {route.unit.label} unit"
+        rows.append((f"{memory}", route.name, element, pad.name, f"{pad.depth(config)}", by))
     return table(("id", "name", "element in DRAM", "scratchpad", "elements", "moved by"), rows)
+
+
+def _shape(pad: Scratchpad, config: Config) -> str:
+    return "".join(f"[{extent}]" for extent in pad.shape(config))
 
 
 def _fields(cls: type[Any], config: Config) -> str:

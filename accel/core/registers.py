@@ -6,7 +6,8 @@ from enum import Enum
 from types import MappingProxyType
 
 from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, RUN_FIELDS, SPECS, Config
-from accel.core.isa import Unit
+from accel.core.faults import CAUSE_BITS
+from accel.core.units import Unit
 
 ID = 0x6C656361
 """What the register ``id`` holds: the letters ``acel``, lowest byte first."""
@@ -157,7 +158,7 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
             Register(
                 name="cause",
                 offset=0x010,
-                width=5,
+                width=CAUSE_BITS,
                 access=Access.STATUS,
                 doc="why the run ended, see below; valid with `done`",
             ),

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from accel.assembly import places
 from accel.base.errors import AccelError, nearest
+from accel.core.memories import SCRATCHPADS
 from accel.image.image import Image
-from accel.image.scenario import SCRATCHPADS
 
 _PLACE = re.compile(r"(\w[\w.]*)(?:\[([^\]:]*)(?:(:)([^\]]*))?\])?")
 

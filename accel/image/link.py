@@ -20,7 +20,7 @@ import numpy.typing as npt
 from accel.base.errors import ProgramError
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.core.faults import dram_element_bytes, dram_span
-from accel.core.isa import Instruction, Memory, Slot, Transfer, add_to_field, class_slots
+from accel.core.isa import TRANSFERS, Instruction, Slot, Transfer, add_to_field, class_slots
 from accel.image.image import Image
 from accel.image.references import NO_PART, Part, References
 
@@ -54,7 +54,7 @@ class Addresses:
             if of[index] != NO_PART and isinstance(instruction, Transfer):
                 rows, sizes = found.setdefault(type(instruction), ([], []))
                 rows.append(index)
-                sizes.append(dram_element_bytes(instruction.memory, config))
+                sizes.append(dram_element_bytes(instruction, config))
         numbers = np.asarray(of, dtype=np.intp)
         self._fields = [
             _Fields(
@@ -161,7 +161,8 @@ def linked(image: ImageT, places: Mapping[Part, int]) -> ImageT:
 
 def alignment(config: Config) -> int:
     """Bytes by whose multiples parts move: whole pages, and whole elements of every memory."""
-    return max(PAGE_BYTES, *(dram_element_bytes(memory, config) for memory in Memory))
+    routes = (route for cls in TRANSFERS for route in cls.ROUTES.values())
+    return max(PAGE_BYTES, *(route.element_bytes(config) for route in routes))
 
 
 def by_address(image: Image, parts: Sequence[Part]) -> References:

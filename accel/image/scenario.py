@@ -9,18 +9,13 @@ from typing import Any, TypeVar
 from accel.base.errors import ProgramError, nearest
 from accel.core.config import Config
 from accel.core.faults import Cause
+from accel.core.memories import SCRATCHPADS
 
 T = TypeVar("T")
 Tokens = tuple[int, int, int, int]
 """The four token counters, in the order of :class:`~accel.core.token_rules.Counter`."""
 
 NO_TOKENS: Tokens = (0, 0, 0, 0)
-SCRATCHPADS = ("uop", "inp", "wgt", "acc")
-
-
-def element_bytes(scratchpad: str, config: Config) -> int:
-    """Bytes of one element of a scratchpad."""
-    return int(getattr(config, f"{scratchpad}_bytes")) // int(getattr(config, f"{scratchpad}_depth"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,17 +32,18 @@ class Contents:
         Raises:
             ProgramError: no such scratchpad, parts of elements, or elements beyond the last.
         """
-        if self.scratchpad not in SCRATCHPADS:
+        pad = SCRATCHPADS.get(self.scratchpad)
+        if pad is None:
             raise ProgramError(
                 f"{self.scratchpad!r} is no scratchpad; {nearest(self.scratchpad, SCRATCHPADS)}"
             )
-        size = element_bytes(self.scratchpad, config)
+        size = pad.element_bytes(config)
         if len(self.data) % size:
             raise ProgramError(
                 f"{len(self.data)} bytes are given for {self.scratchpad}; its elements have {size} each"
             )
         end = self.element + len(self.data) // size
-        depth = getattr(config, f"{self.scratchpad}_depth")
+        depth = pad.depth(config)
         if not 0 <= self.element <= end <= depth:
             raise ProgramError(
                 f"{self.scratchpad} elements {self.element}..{end - 1} are given; the scratchpad has {depth}"

@@ -25,9 +25,10 @@ from accel.core.access import AccessSets, Elements
 from accel.core.config import Config
 from accel.core.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_faults
 from accel.core.isa import Instruction, Loops, Transfer, Unit
+from accel.core.memories import SCRATCHPADS
 from accel.core.token_rules import WORKERS, Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.image.dram import Dram
-from accel.image.scenario import Contents, element_bytes
+from accel.image.scenario import Contents
 from accel.proof.shared_dram import SharedDram
 from accel.proof.uop_memory import UopMemory
 
@@ -273,7 +274,7 @@ class _TokenCheck:
             name: np.zeros(getattr(config, f"{name}_depth"), dtype=bool) for name in self.histories
         }
         for one in contents:
-            count = len(one.data) // element_bytes(one.scratchpad, config)
+            count = len(one.data) // SCRATCHPADS[one.scratchpad].element_bytes(config)
             self.written[one.scratchpad][one.element : one.element + count] = True
         self.unwritten: list[Unwritten] = []
         self.unwritten_count = 0

@@ -15,11 +15,11 @@ from accel.core.config import PAGE_BYTES, Config
 from accel.core.events import Event
 from accel.core.faults import Cause, Fault, dram_span
 from accel.core.isa import Finish, Instruction, Load, Memory, Store, Transfer, Unit, format_instruction
+from accel.core.memories import SCRATCHPADS
 from accel.core.token_rules import Counter
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.image.dram import Dram
-from accel.image.scenario import SCRATCHPADS
 from accel.proof.check import Race, TokenReport, check_tokens
 from accel.run.backends.rtl import run_on_hardware, take_contents
 from accel.run.backends.simulator import Simulator

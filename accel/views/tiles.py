@@ -108,7 +108,7 @@ class Places:
         inside = (y >= 0) & (y < transfer.y_size) & (x >= 0) & (x < transfer.x_size)
         if not inside.any():
             return None
-        size = dram_element_bytes(transfer.memory, self._config)
+        size = dram_element_bytes(transfer, self._config)
         offsets = (transfer.dram_base + y[inside] * transfer.x_stride + x[inside]) * size
         found = self._holding(transfer.dram_base * size)
         if found is None:

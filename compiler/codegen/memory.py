@@ -12,8 +12,7 @@ from accel.compiler.expr.tensor import Placeholder, Tensor, producers
 from accel.compiler.nest.nest import Buffer
 from accel.compiler.nest.packing import Element, widths
 from accel.core.config import PAGE_BYTES, Config
-from accel.core.faults import dram_element_bytes
-from accel.core.isa import Memory
+from accel.core.isa import Load, Memory, Store
 from accel.image.layout import PackedLayout, blocked
 from accel.image.references import Part
 
@@ -99,7 +98,7 @@ class DramMap:
         key = (buffer, element)
         if key not in self.tensors:
             layout = blocked(buffer.shape, element)
-            size = dram_element_bytes(memory, self.config)
+            size = (Store if memory is Memory.OUT else Load).ROUTES[memory].element_bytes(self.config)
             part = self.add(buffer.name, layout.elements * size, alignment=size)
             self.tensors[key] = DramTensor(
                 buffer=buffer, layout=layout, part=part, memory=memory, element_bytes=size

@@ -7,6 +7,7 @@ instructions as the two hardware loops and the micro-ops can express.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from accel.base.errors import TensorizeError
 from accel.compiler.target.registry import AccessPtr, Emitted, Target, register_emitter
+from accel.core.access import COLUMNS
 from accel.core.config import Config
 from accel.core.isa import (
     PAD_BITS,
@@ -121,23 +123,13 @@ def _with_loops(
     """Two axes at most become the hardware's loops, all others micro-ops."""
     outer, inner = ([axes[n] for n in loops] + [_Axis(1, (0, 0, 0))] * 2)[:2]
     values: dict[str, int] = {"iter_out": outer.extent, "iter_in": inner.extent}
-    for operand, name in enumerate(("dst", "src", "wgt")):
-        if name == "wgt" and isinstance(template, Alu):
-            continue
-        values[f"{name}_factor_out"] = outer.strides[operand]
-        values[f"{name}_factor_in"] = inner.strides[operand]
+    for operand in template.OPERANDS:
+        column, (factor_out, factor_in) = COLUMNS[operand.name], operand.factors
+        values |= {factor_out: outer.strides[column], factor_in: inner.strides[column]}
     uops = _listed_uops(base, [axis for number, axis in enumerate(axes) if number not in loops])
     lists = [uops[begin : begin + config.uop_depth] for begin in range(0, len(uops), config.uop_depth)]
-    return [Emitted(_with(template, values | {"uop_end": len(part)}), part) for part in lists]
-
-
-def _with(template: Loops, values: dict[str, int]) -> Loops:
-    fields = {
-        name: getattr(template, name)
-        for name in ("reset", "alu_op", "use_imm", "imm")
-        if hasattr(template, name)
-    }
-    return type(template)(**(fields | values))
+    looped = replace(template, **values)  # type: ignore[arg-type]  # they are numbers, not flags
+    return [Emitted(replace(looped, uop_end=len(part)), part) for part in lists]
 
 
 def _most_iterations(config: Config) -> int:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from accel.base.errors import ScheduleError
 from accel.core.config import Config
-from accel.core.isa import Memory
+from accel.core.isa import Load, Memory
+from accel.core.memories import Scratchpad
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,23 +23,24 @@ class Scope:
     config: Config
 
     @property
+    def scratchpad(self) -> Scratchpad:
+        """What is filled under that id."""
+        return Load.ROUTES[self.memory].scratchpad
+
+    @property
     def depth(self) -> int:
         """Elements."""
-        return int(getattr(self.config, f"{self.memory.name.lower()}_depth"))
+        return self.scratchpad.depth(self.config)
 
     @property
     def element(self) -> tuple[int, int]:
         """Shape of one element: rows and columns."""
-        config = self.config
-        return {
-            Memory.INP: (config.batch, config.block_in),
-            Memory.WGT: (config.block_out, config.block_in),
-            Memory.ACC: (config.batch, config.block_out),
-        }[self.memory]
+        rows, columns = self.scratchpad.shape(self.config)
+        return rows, columns
 
     @property
     def dtype(self) -> str:
-        return "int32" if self.memory is Memory.ACC else "int8"
+        return self.scratchpad.dtype
 
     def __str__(self) -> str:
         return self.name

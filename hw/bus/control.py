@@ -8,8 +8,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, Config
+from accel.core.faults import CAUSE_BITS
 from accel.core.registers import ADDRESS_BITS, REGISTERS, WORD_BYTES, Access, Register, constants
-from accel.hw.datapath.checks import CAUSE_BITS
 
 OKAY = 0
 SLVERR = 2

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.isa import Unit
-from accel.hw.datapath.layouts import INDEX_BITS
+from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, UNIT_BITS
 from accel.hw.datapath.queue import Queue
 
 READERS = (Unit.COMPUTE, Unit.LOAD, Unit.FETCH)
@@ -19,14 +19,14 @@ class RequestLayout(data.StructLayout):
     """A burst that a unit asks for."""
 
     def __init__(self) -> None:
-        super().__init__({"address": DRAM_ADDRESS_BITS, "beats": 9, "index": INDEX_BITS})
+        super().__init__({"address": DRAM_ADDRESS_BITS, "beats": BEATS_BITS, "index": INDEX_BITS})
 
 
 class BurstLayout(data.StructLayout):
     """A granted burst."""
 
     def __init__(self) -> None:
-        super().__init__({"unit": 2, "index": INDEX_BITS, "beats": 9})
+        super().__init__({"unit": UNIT_BITS, "index": INDEX_BITS, "beats": BEATS_BITS})
 
 
 class ReadPort(wiring.Component):

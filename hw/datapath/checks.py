@@ -6,11 +6,9 @@ from typing import Any
 from amaranth.hdl import Const, Module, Signal, Value
 
 from accel.core.config import Config
-from accel.core.faults import Cause
+from accel.core.faults import CAUSE_BITS, Cause
 from accel.core.isa import AluOp, Opcode
 from accel.hw.datapath.transfer import Kind, choose, kind_number
-
-CAUSE_BITS = 5
 
 
 def first_fault(m: Module, faults: Sequence[tuple[Value, Cause]]) -> Signal:

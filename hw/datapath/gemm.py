@@ -7,9 +7,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
+from accel.core.memories import ACC, bits_of
 from accel.hw.datapath.layouts import log2
 
-ACC_BITS = 32
+ACC_BITS = bits_of(ACC.dtype)
 
 
 class GemmCore(wiring.Component):

@@ -8,12 +8,29 @@ from typing import Any
 from amaranth.hdl import Module, Mux, Shape, Signal, ValueLike, signed, unsigned
 from amaranth.lib import data
 
-from accel.core.config import Config
-from accel.core.isa import MicroOp, class_slots
+from accel.core.config import SPECS, Config
+from accel.core.isa import PAD_BITS, SIZE_BITS, TRANSFERS, MicroOp, Unit, class_slots
 from accel.core.isa.fields import INSTRUCTION_BITS
 
 INDEX_BITS = 32
 """Width of an instruction's place in the program."""
+UNIT_BITS = max(Unit).bit_length()
+BEATS_BITS = SPECS["max_burst_beats"].high.bit_length()
+"""Holds the beats of any burst."""
+LANE_BITS = (SPECS["bus_bits"].high // 8 - 1).bit_length()
+"""Of an element's place in a beat, however short it is."""
+KIND_BITS = (
+    max(sum(route.unit is unit for route in cls.ROUTES.values()) for cls in TRANSFERS for unit in Unit) - 1
+).bit_length()
+"""Of a transfer's kind: the position of its memory in the list of those that its unit knows."""
+GAP_BITS = PAD_BITS + 1
+"""Holds the pads of both sides."""
+_PADDED_BITS = SIZE_BITS + 2
+"""Holds a size with the pads of both sides: two additions."""
+RUN_BITS = _PADDED_BITS + PAD_BITS
+"""Holds the pad words before or behind the data: at most twice the rows that a pad field counts."""
+SPAN_BITS = 2 * _PADDED_BITS
+"""Holds the elements of any padded box, and the DRAM elements that a transfer spans."""
 
 
 def word_layout(cls: type[Any], config: Config) -> data.FlexibleLayout:
@@ -36,10 +53,6 @@ def uop_view(config: Config, word: ValueLike) -> Any:
     return view(MicroOp, config, word)
 
 
-SPAN_BITS = 36
-"""Holds the elements of any padded box, and the DRAM elements that a transfer spans."""
-
-
 class BoxLayout(data.StructLayout):
     """What is multiplied out of a LOAD or STORE while it is handed out, before it enters a queue."""
 
@@ -49,8 +62,8 @@ class BoxLayout(data.StructLayout):
                 "elements": SPAN_BITS,  # scratchpad elements of the padded box
                 "extent": SPAN_BITS,  # DRAM elements from the first to behind the last
                 "body": SPAN_BITS,  # scratchpad elements of the rows that hold data, with their pads
-                "head": 22,  # pad words before the first data element; all of them if there is none
-                "tail": 22,  # pad words behind the last data element
+                "head": RUN_BITS,  # pad words before the first data element; all of them if there is none
+                "tail": RUN_BITS,  # pad words behind the last data element
             }
         )
 
@@ -66,8 +79,8 @@ def multiply_out(m: Module, transfer: Any) -> data.View:
     """The products that starting a LOAD or STORE needs; combinational."""
     box = Signal(BoxLayout())
     body = Signal(SPAN_BITS)
-    width = Signal(18)
-    pads_y = Signal(5)
+    width = Signal(_PADDED_BITS)
+    pads_y = Signal(GAP_BITS)
     m.d.comb += [
         width.eq(transfer.x_pad_0 + transfer.x_size + transfer.x_pad_1),
         pads_y.eq(transfer.y_pad_0 + transfer.y_pad_1),

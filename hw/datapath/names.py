@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from accel.core.config import Config
-from accel.core.isa import CLASSES, Alu, AluOp, Instruction, Load, Memory, Opcode, Store, Transfer, Unit
+from accel.core.isa import CLASSES, Alu, AluOp, Instruction, Load, Opcode, Transfer, Unit, memory_names
 from accel.core.token_rules import WORKERS
 from accel.hw.datapath.layouts import view
 
@@ -20,10 +20,9 @@ NOTHING = "-"
 def mnemonics() -> Iterator[tuple[int, int | None, str]]:
     """Opcode, memory or ALU operation where it has one, and name of every instruction."""
     for opcode, cls in CLASSES.items():
-        if cls in (Load, Store):
-            for memory in Memory:
-                transfer: Transfer = Load(memory=memory) if cls is Load else Store(memory=memory)
-                yield opcode, memory, transfer.mnemonic
+        if issubclass(cls, Transfer):
+            for memory in memory_names(cls):
+                yield opcode, memory, cls(memory=memory).mnemonic
         elif cls is Alu:
             for operation in AluOp:
                 yield opcode, operation, Alu(alu_op=operation).mnemonic

@@ -7,8 +7,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.hw.datapath.layouts import SPAN_BITS
-from accel.hw.datapath.transfer import SIZE_BITS, sram_bits
+from accel.core.isa import SIZE_BITS
+from accel.hw.datapath.layouts import GAP_BITS, KIND_BITS, RUN_BITS, SPAN_BITS
+from accel.hw.datapath.transfer import sram_bits
 
 
 class PadsLayout(data.StructLayout):
@@ -22,11 +23,11 @@ class PadsLayout(data.StructLayout):
     def __init__(self, config: Config) -> None:
         super().__init__(
             {
-                "kind": 2,
+                "kind": KIND_BITS,
                 "sram": sram_bits(config),
-                "head": 22,
-                "gap": 5,
-                "tail": 22,
+                "head": RUN_BITS,
+                "gap": GAP_BITS,
+                "tail": RUN_BITS,
                 "body": SPAN_BITS,
                 "x_size": SIZE_BITS,
                 "y_size": SIZE_BITS,
@@ -46,7 +47,7 @@ class PadWalker(wiring.Component):
                 "pads": In(PadsLayout(config)),
                 "step": In(1),
                 "valid": Out(1),
-                "kind": Out(2),
+                "kind": Out(KIND_BITS),
                 "index": Out(sram_bits(config)),
                 "last": Out(1),
             }
@@ -54,9 +55,9 @@ class PadWalker(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        run = Signal(22)
-        gap = Signal(5)
-        tail = Signal(22)
+        run = Signal(RUN_BITS)
+        gap = Signal(GAP_BITS)
+        tail = Signal(RUN_BITS)
         skip = Signal(sram_bits(self._config))
         between = Signal(SIZE_BITS)
         """Runs between rows that are left."""

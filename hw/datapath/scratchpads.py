@@ -14,8 +14,10 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from accel.core import memories
 from accel.core.config import Config
-from accel.core.isa import Memory as MemoryId
+from accel.core.isa import Unit
+from accel.core.memories import ACC, bits_of
 from accel.hw.datapath.layouts import bits_for_depth, log2
 from accel.hw.datapath.transfer import BeatLayout, Kind, choose, sram_bits
 
@@ -39,11 +41,12 @@ class Shape:
         return self.element_bytes // self.grain
 
 
-def scratchpad_shape(kinds: Sequence[Kind], element_bytes: int, config: Config) -> Shape:
+def scratchpad_shape(holds: memories.Scratchpad, kinds: Sequence[Kind], config: Config) -> Shape:
     """Banks and lane enables for beats of some kinds."""
+    element_bytes = holds.element_bytes(config)
     return Shape(
         element_bytes=element_bytes,
-        depth=kinds[0].depth,
+        depth=holds.depth(config),
         banks=max(kind.lanes for kind in kinds),
         grain=min(element_bytes, config.bus_bytes),
     )
@@ -70,21 +73,23 @@ def element_of_lane(kind: Kind, beat: Any, data: Value, lane: Value, shape: Shap
         element = data
     else:
         element = Array(data[n * size : (n + 1) * size] for n in range(kind.lanes))[lane]
-    if kind.memory == MemoryId.ACC_8BIT:
-        return Cat(_extend(element[n : n + 8]) for n in range(0, len(element), 8))
+    narrow, wide = bits_of(kind.route.dtype), bits_of(kind.route.scratchpad.dtype)
+    if narrow < wide:
+        return Cat(_extend(element[n : n + narrow], wide) for n in range(0, len(element), narrow))
     return element
 
 
-def _extend(byte: Value) -> Value:
-    """A byte as a 32-bit accumulator."""
-    return Cat(byte, byte[7].replicate(24))
+def _extend(value: Value, bits: int) -> Value:
+    """A signed value with more bits."""
+    return Cat(value, value[-1].replicate(bits - len(value)))
 
 
 class Scratchpad(wiring.Component):
     """One scratchpad.
 
     Args:
-        kinds: of transfers that fill it; ``beat.kind`` counts them among ``numbers``, the unit's kinds.
+        holds: which one it is.
+        unit_kinds: the kinds of transfers that its unit executes, as ``beat.kind`` counts them.
         copies: how many elements can be read at once.
 
     Ports: ``beat_valid`` writes what ``beat`` describes from ``data``; ``word_valid`` writes element
@@ -93,18 +98,19 @@ class Scratchpad(wiring.Component):
 
     def __init__(
         self,
-        kinds: Sequence[Kind],
+        holds: memories.Scratchpad,
         unit_kinds: Sequence[Kind],
-        element_bytes: int,
         config: Config,
         *,
         copies: int = 1,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
-        self._kinds = kinds
+        self.holds = holds
+        self._kinds = kinds = [kind for kind in unit_kinds if kind.route.scratchpad is holds]
         self._unit_kinds = unit_kinds
         self._copies = copies
-        self.layout = scratchpad_shape(kinds, element_bytes, config)
+        self.layout = scratchpad_shape(holds, kinds, config)
+        bits = self.layout.element_bytes * 8
         index = sram_bits(config)
         ports: dict[str, Any] = {
             "beat_valid": In(1),
@@ -112,12 +118,12 @@ class Scratchpad(wiring.Component):
             "data": In(config.bus_bits),
             "word_valid": In(1),
             "word_index": In(index),
-            "word": In(element_bytes * 8),
+            "word": In(bits),
             **(extra or {}),
         }
         for n in range(copies):
             ports[f"read_index_{n}"] = In(index)
-            ports[f"element_{n}"] = Out(element_bytes * 8)
+            ports[f"element_{n}"] = Out(bits)
         super().__init__(ports)
 
     def writes(self, m: Module) -> list[Write]:
@@ -197,6 +203,37 @@ class Scratchpad(wiring.Component):
         return Array(elements)[bank]
 
 
+def access_ports(unit: Unit, config: Config) -> dict[str, Any]:
+    """The ports through which simulation fills and looks into the scratchpads that a unit holds: in the cycle
+    after ``peek_<name>`` the element at ``peek_<name>_index`` is on the port of the scratchpad's name."""
+    ports: dict[str, Any] = {}
+    for pad in memories.SCRATCHPADS.values():
+        if pad.filled_by is unit:
+            ports |= {
+                f"preload_{pad}": In(1),
+                f"preload_{pad}_index": In(sram_bits(config)),
+                f"preload_{pad}_word": In(pad.element_bytes(config) * 8),
+                f"peek_{pad}": In(1),
+                f"peek_{pad}_index": In(sram_bits(config)),
+                f"{pad}": Out(pad.element_bytes(config) * 8),
+            }
+    return ports
+
+
+def connect_access(m: Module, unit: wiring.Component, pad: Scratchpad) -> None:
+    """Give simulation access to a scratchpad by the unit's :func:`access_ports`."""
+    name = pad.holds.name
+    with m.If(getattr(unit, f"preload_{name}")):
+        m.d.comb += [
+            pad.word_valid.eq(1),
+            pad.word_index.eq(getattr(unit, f"preload_{name}_index")),
+            pad.word.eq(getattr(unit, f"preload_{name}_word")),
+        ]
+    m.d.comb += getattr(unit, name).eq(pad.element_0)
+    with m.If(getattr(unit, f"peek_{name}")):
+        m.d.comb += pad.read_index_0.eq(getattr(unit, f"peek_{name}_index"))
+
+
 def _grains(kind: Kind, chunk: Value, shape: Shape) -> Value:
     """Which grains of an element a beat writes."""
     if kind.chunks == 1:
@@ -232,7 +269,8 @@ class OutMirror(wiring.Component):
         kind, shape, beat = self._kind, self._shape, self.beat
         banks = shape.banks
         bytes_ = kind.element_bytes
-        grain = shape.grain // 4
+        narrow, wide = bits_of(kind.route.dtype), bits_of(kind.route.scratchpad.dtype)
+        grain = shape.grain * narrow // wide
         elements = []
         for number, write in enumerate(self._writes):
             memory = Memory(shape=bytes_ * 8, depth=shape.bank_depth, init=[])
@@ -242,7 +280,7 @@ class OutMirror(wiring.Component):
             distance = Signal(max(1, log2(banks)), name=f"distance_{number}")
             m.d.comb += [
                 port.addr.eq(write.address),
-                port.data.eq(Cat(write.data[n : n + 8] for n in range(0, len(write.data), 32))),
+                port.data.eq(Cat(write.data[n : n + narrow] for n in range(0, len(write.data), wide))),
                 port.en.eq(write.enable),
                 distance.eq(bank_of(number - beat.index, banks)),
                 read.addr.eq((beat.index + distance) >> log2(banks)),
@@ -276,13 +314,11 @@ class Accumulators(Scratchpad):
     """The accumulators: two elements can be read at once, and beats of their low bytes for STOREs."""
 
     def __init__(self, unit_kinds: Sequence[Kind], out: Kind, config: Config) -> None:
-        kinds = [kind for kind in unit_kinds if kind.memory in (MemoryId.ACC, MemoryId.ACC_8BIT)]
         self._out = out
         self._config = config
         super().__init__(
-            kinds,
+            ACC,
             unit_kinds,
-            config.acc_element_bytes,
             config,
             copies=2,
             extra={

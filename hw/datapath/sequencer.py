@@ -2,15 +2,18 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from accel.core.access import COLUMNS
 from accel.core.config import Config
-from accel.core.isa import Alu, Gemm, Opcode
-from accel.core.isa.instructions import LOOP_BITS
+from accel.core.isa import Alu, Gemm
+from accel.core.isa.instructions import ALU_OP_BITS, IMMEDIATE_BITS, LOOP_BITS
+from accel.core.isa.operands import factor_fields
 from accel.hw.datapath.checks import loops_run
 from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
+from accel.hw.datapath.operands import factor
 from accel.hw.datapath.transfer import sram_bits
 
 
@@ -25,8 +28,8 @@ class OperationLayout(data.StructLayout):
                 "gemm": 1,
                 "reset": 1,
                 "use_imm": 1,
-                "op": 3,
-                "imm": signed(16),
+                "op": ALU_OP_BITS,
+                "imm": signed(IMMEDIATE_BITS),
             }
         )
 
@@ -51,9 +54,7 @@ class Sequencer(wiring.Component):
                 "address": Out(config.uop_address_bits),
                 "operation": Out(OperationLayout()),
                 "index": Out(INDEX_BITS),
-                "dst": Out(index),
-                "src": Out(index),
-                "wgt": Out(index),
+                **{name: Out(index) for name in COLUMNS},
             }
         )
 
@@ -62,6 +63,7 @@ class Sequencer(wiring.Component):
         config = self._config
         gemm = view(Gemm, config, self.entry.word)
         alu = view(Alu, config, self.entry.word)
+        is_gemm = gemm.opcode == Gemm.OPCODE
         active, run = Signal(), Signal()
         begin, end = Signal(config.uop_address_bits), Signal(config.uop_address_bits + 1)
         outer, inner = Signal(LOOP_BITS), Signal(LOOP_BITS)
@@ -87,16 +89,10 @@ class Sequencer(wiring.Component):
         with m.If(last):
             m.d.sync += active.eq(0)
 
-        is_gemm = gemm.opcode == Opcode.GEMM
-        steps = {
-            "dst": (gemm.dst_factor_out, gemm.dst_factor_in),
-            "src": (
-                Mux(is_gemm, gemm.src_factor_out, alu.src_factor_out),
-                Mux(is_gemm, gemm.src_factor_in, alu.src_factor_in),
-            ),
-            "wgt": (gemm.wgt_factor_out, gemm.wgt_factor_in),
-        }
-        for name, (per_outer, per_inner) in steps.items():
+        views = {Gemm: gemm, Alu: alu}
+        chosen = {Gemm: is_gemm, Alu: ~is_gemm}
+        for name in COLUMNS:
+            per_outer, per_inner = (factor(one, views, chosen, config) for one in factor_fields(name))
             offset = getattr(self, name)
             row = Signal(len(offset), name=f"{name}_row")
             factor_out = Signal(len(per_outer), name=f"{name}_factor_out")
@@ -136,4 +132,4 @@ class Sequencer(wiring.Component):
 
 def index_bits(config: Config) -> int:
     """Bits of an index with all loops' offsets, however far beyond its scratchpad."""
-    return sram_bits(config) + 15
+    return sram_bits(config) + LOOP_BITS + 1

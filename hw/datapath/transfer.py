@@ -13,25 +13,22 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
-from accel.core.faults import dram_element_bytes, scratchpad_depth
-from accel.core.isa import Memory
-from accel.hw.datapath.layouts import log2, minimum
-
-SIZE_BITS = 16
+from accel.core.isa import SIZE_BITS, Transfer, Unit
+from accel.core.isa.instructions import DRAM_BASE_BITS
+from accel.core.memories import SCRATCHPADS, Route
+from accel.hw.datapath.layouts import BEATS_BITS, GAP_BITS, KIND_BITS, LANE_BITS, log2, minimum
 
 
 def sram_bits(config: Config) -> int:
     """Bits that hold any scratchpad element's index, and the one behind the last."""
-    return 1 + max(
-        config.uop_address_bits, config.inp_address_bits, config.wgt_address_bits, config.acc_address_bits
-    )
+    return 1 + max(pad.address_bits(config) for pad in SCRATCHPADS.values())
 
 
 @dataclass(frozen=True)
 class Kind:
     """A memory as transfers see it."""
 
-    memory: Memory
+    route: Route
     element_bytes: int
     """Of its DRAM element."""
     lanes: int
@@ -40,17 +37,27 @@ class Kind:
     """Beats in an element; one if an element is as long as a beat or shorter."""
     depth: int
 
+    @property
+    def memory(self) -> int:
+        """The memory id."""
+        return int(self.route.memory)
 
-def kind_of(memory: Memory, config: Config) -> Kind:
-    """How ``memory`` meets the bus."""
-    size = dram_element_bytes(memory, config)
+
+def kind_of(route: Route, config: Config) -> Kind:
+    """How a memory meets the bus."""
+    size = route.element_bytes(config)
     return Kind(
-        memory,
+        route,
         size,
         max(1, config.bus_bytes // size),
         max(1, size // config.bus_bytes),
-        scratchpad_depth(memory, config),
+        route.scratchpad.depth(config),
     )
+
+
+def kinds_of(cls: type[Transfer], unit: Unit, config: Config) -> list[Kind]:
+    """The memories whose LOADs or STOREs a unit executes, in the order of their declaration."""
+    return [kind_of(route, config) for route in cls.ROUTES.values() if route.unit is unit]
 
 
 def choose(kind: ValueLike, values: Sequence[ValueLike]) -> Value:
@@ -66,8 +73,8 @@ class RowsLayout(data.StructLayout):
     def __init__(self) -> None:
         super().__init__(
             {
-                "kind": 2,
-                "dram_base": 32,
+                "kind": KIND_BITS,
+                "dram_base": DRAM_BASE_BITS,
                 "x_size": SIZE_BITS,
                 "y_size": SIZE_BITS,
                 "x_stride": SIZE_BITS,
@@ -93,7 +100,7 @@ class BurstWalker(wiring.Component):
                 "mem_base": In(DRAM_ADDRESS_BITS),
                 "valid": Out(1),
                 "address": Out(DRAM_ADDRESS_BITS),
-                "beats": Out(9),
+                "beats": Out(BEATS_BITS),
                 "last": Out(1),
                 "accept": In(1),
             }
@@ -131,7 +138,7 @@ class BurstWalker(wiring.Component):
         m.d.comb += [
             to_page.eq(PAGE_BYTES // bus - address[shift : log2(PAGE_BYTES)]),
             self.address.eq(address),
-            self.beats.eq(minimum(left, to_page, Const(longest, 9))),
+            self.beats.eq(minimum(left, to_page, Const(longest, BEATS_BITS))),
             self.last.eq((rows == 0) & (left == self.beats)),
             next_row.eq(row_address + stride),
         ]
@@ -173,7 +180,7 @@ class BeatLayout(data.StructLayout):
         chunks = max(kind.chunks for kind in kinds)
         super().__init__(
             {
-                "kind": 2,
+                "kind": KIND_BITS,
                 "index": sram_bits(config),
                 "lane": unsigned(log2(lanes)),
                 "take": unsigned(log2(lanes) + 1),
@@ -188,11 +195,11 @@ class PlacesLayout(data.StructLayout):
     def __init__(self, config: Config) -> None:
         super().__init__(
             {
-                "kind": 2,
+                "kind": KIND_BITS,
                 "sram": sram_bits(config),  # scratchpad element of the first data element
-                "gap": 5,  # scratchpad elements between two rows of data
-                "lane": 6,  # DRAM element of the first one, in its beat
-                "stride": 6,  # DRAM elements from row to row, modulo those of a beat
+                "gap": GAP_BITS,  # scratchpad elements between two rows of data
+                "lane": LANE_BITS,  # DRAM element of the first one, in its beat
+                "stride": LANE_BITS,  # DRAM elements from row to row, modulo those of a beat
                 "x_size": SIZE_BITS,
                 "y_size": SIZE_BITS,
             }
@@ -225,20 +232,20 @@ class BeatWalker(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         kinds = self._kinds
-        kind = Signal(2)
+        kind = Signal(KIND_BITS)
         index = Signal(sram_bits(self._config))
-        lane, row_lane, stride = Signal(6), Signal(6), Signal(6)
+        lane, row_lane, stride = Signal(LANE_BITS), Signal(LANE_BITS), Signal(LANE_BITS)
         chunk = Signal(max(1, *(log2(k.chunks) for k in kinds)))
         left = Signal(SIZE_BITS)
         x_size = Signal(SIZE_BITS)
-        gap = Signal(5)
+        gap = Signal(GAP_BITS)
         rows = Signal(SIZE_BITS)
         active = Signal()
 
         lanes = Signal(range(max(k.lanes for k in kinds) + 1))
         take = Signal(range(max(k.lanes for k in kinds) + 1))
         element_done, row_done = Signal(), Signal()
-        next_lane = Signal(6)
+        next_lane = Signal(LANE_BITS)
         m.d.comb += [
             lanes.eq(choose(kind, [Const(k.lanes) for k in kinds])),
             take.eq(minimum(lanes - lane, left)),
@@ -294,7 +301,7 @@ def dram_lane(kind: ValueLike, elements: Value, kinds: Sequence[Kind]) -> Value:
 
 def kind_number(memory: Value, kinds: Sequence[Kind]) -> Value:
     """Kind of a memory id; nobody's id gives any."""
-    number: Value = Const(0, 2)
+    number: Value = Const(0, KIND_BITS)
     for position, kind in enumerate(kinds):
-        number = Mux(memory == kind.memory, Const(position, 2), number)
+        number = Mux(memory == kind.memory, Const(position, KIND_BITS), number)
     return number

@@ -6,7 +6,8 @@ from amaranth.hdl import Shape
 from amaranth.lib.wiring import Flow
 
 from accel.core.config import Config
-from accel.hw.core import element_bytes, simulation_ports
+from accel.core.memories import SCRATCHPADS
+from accel.hw.core import simulation_ports
 
 TOP = "accel_sim"
 """The name of the top module."""
@@ -33,8 +34,8 @@ def model_header(config: Config, *, head: str, body: str, access: Callable[[str]
     """
     lines = ["#pragma once", "#include <cstdint>", "#include <cstring>", head]
     lines.append(f"constexpr unsigned BUS_BYTES = {config.bus_bytes};")
-    for memory, size in element_bytes(config).items():
-        lines.append(f"constexpr unsigned {memory.upper()}_ELEMENT_BYTES = {size};")
+    for memory, pad in SCRATCHPADS.items():
+        lines.append(f"constexpr unsigned {memory.upper()}_ELEMENT_BYTES = {pad.element_bytes(config)};")
     lines += ["", "struct Model {", body]
     for name, (is_input, width) in ports(config).items():
         place = access(name)

@@ -12,14 +12,15 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.core.config import DRAM_ADDRESS_BITS, UOP_BYTES, Config
-from accel.core.faults import Cause
-from accel.core.isa import Alu, Instruction, Load, Memory, Opcode
+from accel.core.access import COLUMNS
+from accel.core.config import DRAM_ADDRESS_BITS, Config
+from accel.core.faults import CAUSE_BITS, INDEX_CAUSES, Cause
+from accel.core.isa import Alu, Gemm, Instruction, Load, Opcode, Store, Unit
+from accel.core.memories import SCRATCHPADS, UOP
 from accel.core.timing_rules import compute_depth
 from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.alu import Alu as AluLanes
 from accel.hw.datapath.checks import (
-    CAUSE_BITS,
     first_fault,
     loops_faults,
     loops_run,
@@ -28,15 +29,16 @@ from accel.hw.datapath.checks import (
 )
 from accel.hw.datapath.gemm import ACC_BITS, GemmCore
 from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, uop_view, view
+from accel.hw.datapath.operands import depth, used
 from accel.hw.datapath.queue import Queue
-from accel.hw.datapath.scratchpads import Accumulators, Scratchpad
+from accel.hw.datapath.scratchpads import Accumulators, Scratchpad, access_ports, connect_access
 from accel.hw.datapath.sequencer import OperationLayout, Sequencer
-from accel.hw.datapath.transfer import BeatLayout, kind_of, sram_bits
+from accel.hw.datapath.transfer import BeatLayout, kinds_of, sram_bits
 from accel.hw.units.flight import RetireLayout
 from accel.hw.units.loader import Loader
 
-KINDS = (Memory.UOP, Memory.ACC, Memory.ACC_8BIT)
-"""What LOADs of the compute unit fill."""
+ELSEWHERE = tuple(pad for pad in SCRATCHPADS.values() if pad.filled_by is not Unit.COMPUTE)
+"""The scratchpads that another unit holds, for operands."""
 
 
 class Compute(wiring.Component):
@@ -44,8 +46,8 @@ class Compute(wiring.Component):
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._kinds = [kind_of(memory, config) for memory in KINDS]
-        self._out = kind_of(Memory.OUT, config)
+        self._kinds = kinds_of(Load, Unit.COMPUTE, config)
+        (self._out,) = kinds_of(Store, Unit.STORE, config)
         index = sram_bits(config)
         super().__init__(
             {
@@ -66,10 +68,14 @@ class Compute(wiring.Component):
                 "granted": In(1),
                 "beat_valid": In(1),
                 "beat_data": In(config.bus_bits),
-                "inp_index": Out(index),
-                "inp": In(config.inp_element_bytes * 8),
-                "wgt_index": Out(index),
-                "wgt": In(config.wgt_element_bytes * 8),
+                **{
+                    name: port
+                    for pad in ELSEWHERE
+                    for name, port in (
+                        (f"{pad}_index", Out(index)),
+                        (pad.name, In(pad.element_bytes(config) * 8)),
+                    )
+                },
                 "out_advance": In(1),
                 "out_beat": In(BeatLayout([self._out], config)),
                 "out_data": Out(config.bus_bits),
@@ -80,19 +86,8 @@ class Compute(wiring.Component):
                 "occupied": Out(1),
                 "moving": Out(1),
                 "busy": Out(1),
-                "preload_uop": In(1),
-                "preload_acc": In(1),
-                "preload_uop_index": In(index),
-                "preload_acc_index": In(index),
-                "preload_uop_word": In(UOP_BYTES * 8),
-                "preload_acc_word": In(config.acc_element_bytes * 8),
-                "peek_uop": In(1),
-                "peek_acc": In(1),
-                "peek_uop_index": In(index),
-                "peek_acc_index": In(index),
-                "uop": Out(UOP_BYTES * 8),
-                "acc": Out(config.acc_element_bytes * 8),
             }
+            | access_ports(Unit.COMPUTE, config)
         )
 
     def elaborate(self, platform: Any) -> Module:
@@ -100,7 +95,7 @@ class Compute(wiring.Component):
         config = self._config
         m.submodules.sequencer = sequencer = Sequencer(config)
         m.submodules.loader = loader = Loader(self._kinds, 1, config)
-        m.submodules.uops = uops = Scratchpad(self._kinds[:1], self._kinds, UOP_BYTES, config)
+        m.submodules.uops = uops = Scratchpad(UOP, self._kinds, config)
         m.submodules.accumulators = accumulators = Accumulators(self._kinds, self._out, config)
         m.submodules.flight = flight = Queue(RetireLayout(), compute_depth(config) + 1)
         finished = self._pipeline(m, sequencer, uops, accumulators)
@@ -117,7 +112,8 @@ class Compute(wiring.Component):
             self.out_data.eq(accumulators.out_data),
             self.out_strobe.eq(accumulators.out_strobe),
         ]
-        for pad, kinds in ((uops, (0,)), (accumulators, (1, 2))):
+        for pad in (uops, accumulators):
+            kinds = [number for number, kind in enumerate(self._kinds) if kind.route.scratchpad is pad.holds]
             is_data = Cat(loader.data_beat.kind == kind for kind in kinds).any()
             is_pad = Cat(loader.pad_kind == kind for kind in kinds).any()
             m.d.comb += [
@@ -127,22 +123,7 @@ class Compute(wiring.Component):
             ]
             with m.If(loader.pad_valid & is_pad):
                 m.d.comb += [pad.word_valid.eq(1), pad.word_index.eq(loader.pad_index), pad.word.eq(0)]
-        with m.If(self.preload_uop):
-            m.d.comb += [
-                uops.word_valid.eq(1),
-                uops.word_index.eq(self.preload_uop_index),
-                uops.word.eq(self.preload_uop_word),
-            ]
-        with m.If(self.preload_acc):
-            m.d.comb += [
-                accumulators.word_valid.eq(1),
-                accumulators.word_index.eq(self.preload_acc_index),
-                accumulators.word.eq(self.preload_acc_word),
-            ]
-        for name, pad in (("uop", uops), ("acc", accumulators)):
-            m.d.comb += getattr(self, name).eq(pad.element_0)
-            with m.If(getattr(self, f"peek_{name}")):
-                m.d.comb += pad.read_index_0.eq(getattr(self, f"peek_{name}_index"))
+            connect_access(m, self, pad)
         return m
 
     def _start(self, m: Module, sequencer: Sequencer, loader: Loader, flight: Queue, finished: Value) -> None:
@@ -256,7 +237,7 @@ class Compute(wiring.Component):
         read = self._delay(m, sequencer.operation, "read")
         uop = uop_view(config, uops.element_0)
         indices = {}
-        for name in ("dst", "src", "wgt"):
+        for name in COLUMNS:
             offset = getattr(sequencer, name)
             held = Signal(len(offset), name=f"{name}_offset")
             indices[name] = Signal(len(offset), name=name)
@@ -265,25 +246,27 @@ class Compute(wiring.Component):
         m.d.sync += [read_index.eq(sequencer.index), checked_index.eq(read_index)]
 
         checked = self._delay(m, read, "checked")
-        uses_src, uses_wgt = Signal(), Signal()
-        m.d.comb += [
-            uses_src.eq(Mux(checked.gemm, ~checked.reset, ~checked.use_imm)),
-            uses_wgt.eq(checked.gemm & ~checked.reset),
-        ]
-        src_depth = Mux(checked.gemm, config.inp_depth, config.acc_depth)
-        cause = first_fault(
-            m,
-            [
-                (indices["dst"] >= config.acc_depth, Cause.DST_INDEX),
-                (uses_src & (indices["src"] >= src_depth), Cause.SRC_INDEX),
-                (uses_wgt & (indices["wgt"] >= config.wgt_depth), Cause.WGT_INDEX),
-            ],
-        )
+        chosen = {Gemm: checked.gemm, Alu: ~checked.gemm}
+        conditions = {name: used(name, checked, chosen) for name in COLUMNS}
+        uses = {
+            name: Signal(name=f"uses_{name}")
+            for name, condition in conditions.items()
+            if condition is not None
+        }
+        m.d.comb += [signal.eq(conditions[name]) for name, signal in uses.items()]
+        faults = []
+        for name, index in indices.items():
+            beyond = index >= depth(name, chosen, config)
+            faults.append((uses[name] & beyond if name in uses else beyond, INDEX_CAUSES[name]))
+        cause = first_fault(m, faults)
         good = Signal(OperationLayout())
         m.d.comb += [
             good.eq(checked),
-            self.inp_index.eq(indices["src"]),
-            self.wgt_index.eq(indices["wgt"]),
+            *(
+                getattr(self, f"{operand.memory}_index").eq(indices[operand.name])
+                for operand in Gemm.OPERANDS
+                if operand.memory in ELSEWHERE
+            ),
             self.index_fault_at.eq(checked_index),
         ]
         with m.If(checked.run & self.enable):

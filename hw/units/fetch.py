@@ -1,5 +1,7 @@
 """Fetch: reads the program in bursts, as far as its buffer has room, and hands out an instruction a cycle."""
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
@@ -8,13 +10,21 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, Config
-from accel.core.faults import Cause
-from accel.core.isa import Load, Opcode, Unit
-from accel.core.isa import Memory as MemoryId
+from accel.core.faults import CAUSE_BITS, Cause
+from accel.core.isa import CLASSES, Load, Opcode, Transfer, Unit
 from accel.core.token_rules import WORKERS
 from accel.hw.bus.port import RequestLayout
-from accel.hw.datapath.checks import CAUSE_BITS, first_fault
-from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, log2, minimum, multiply_out, view
+from accel.hw.datapath.checks import first_fault
+from accel.hw.datapath.layouts import (
+    BEATS_BITS,
+    INDEX_BITS,
+    UNIT_BITS,
+    EntryLayout,
+    log2,
+    minimum,
+    multiply_out,
+    view,
+)
 from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.scratchpads import bank_of
 
@@ -45,7 +55,7 @@ class Fetch(wiring.Component):
             "beat_data": In(config.bus_bits),
             "entry": Out(EntryLayout()),
             "push": Out(1),
-            "push_unit": Out(2),
+            "push_unit": Out(UNIT_BITS),
             "more": Out(1),
             "waiting": Out(1),
             "next": Out(INDEX_BITS),
@@ -79,7 +89,7 @@ class Fetch(wiring.Component):
         lane = position[: log2(lanes)] if lanes > 1 else Const(0, 1)
         page = PAGE_BYTES // INSTRUCTION_BYTES
         count = Signal(range(page + 1))
-        beats = Signal(9)
+        beats = Signal(BEATS_BITS)
         longest = Const(config.max_burst_beats * lanes // halves) - lane
         m.d.comb += [
             count.eq(minimum(chunk, page - position[: log2(page)], longest)),
@@ -173,7 +183,7 @@ class Fetch(wiring.Component):
     def _hand_out(self, m: Module, head: Value, arrived: Signal) -> None:
         load = view(Load, self._config, head)
         last = Signal()
-        unit = Signal(2)
+        unit = Signal(UNIT_BITS)
         blocked = Signal()
         """Serial mode: the instruction before has not retired."""
         finish = load.opcode == Opcode.FINISH
@@ -185,11 +195,9 @@ class Fetch(wiring.Component):
             self.entry.index.eq(self.next),
             self.entry.box.eq(multiply_out(m, load)),
         ]
-        with m.If(load.opcode == Opcode.STORE):
+        with m.If(executed_by(Unit.STORE, load)):
             m.d.comb += unit.eq(Unit.STORE)
-        with m.Elif(
-            (load.opcode == Opcode.LOAD) & ((load.memory == MemoryId.INP) | (load.memory == MemoryId.WGT))
-        ):
+        with m.Elif(executed_by(Unit.LOAD, load)):
             m.d.comb += unit.eq(Unit.LOAD)
         with m.Else():
             m.d.comb += unit.eq(Unit.COMPUTE)
@@ -218,3 +226,19 @@ class Fetch(wiring.Component):
             m.d.sync += [self.next.eq(self.next + 1), blocked.eq(1)]
         with m.If(self.flush):
             m.d.sync += [self.next.eq(0), blocked.eq(0)]
+
+
+def executed_by(unit: Unit, transfer: Any) -> Value:
+    """Whether a unit executes an instruction, seen as a LOAD."""
+    found = []
+    for opcode, cls in CLASSES.items():
+        same = transfer.opcode == opcode
+        if not issubclass(cls, Transfer):
+            found += [same] if cls().unit is unit else []
+            continue
+        ids = [transfer.memory == memory for memory, route in cls.ROUTES.items() if route.unit is unit]
+        if len(ids) == len(cls.ROUTES) and cls.OTHERWISE is unit:
+            found.append(same)
+        elif ids:
+            found.append(same & reduce(or_, ids))
+    return reduce(or_, found)

@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.hw.datapath.layouts import INDEX_BITS
+from accel.hw.datapath.layouts import INDEX_BITS, KIND_BITS
 from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.transfer import sram_bits
 
@@ -16,7 +16,7 @@ class RangeLayout(data.StructLayout):
     """Scratchpad elements ``begin`` to before ``end`` of a kind of memory; ``any`` if there are some."""
 
     def __init__(self, config: Config) -> None:
-        super().__init__({"any": 1, "kind": 2, "begin": sram_bits(config), "end": sram_bits(config)})
+        super().__init__({"any": 1, "kind": KIND_BITS, "begin": sram_bits(config), "end": sram_bits(config)})
 
 
 class RetireLayout(data.StructLayout):

@@ -7,18 +7,16 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
-from accel.core.faults import Cause
+from accel.core.faults import CAUSE_BITS, Cause
 from accel.core.isa import Load as LoadInstruction
-from accel.core.isa import Memory
+from accel.core.isa import Unit
 from accel.hw.bus.port import RequestLayout
-from accel.hw.datapath.checks import CAUSE_BITS, first_fault, neighbour_fault, transfer_faults
+from accel.hw.datapath.checks import first_fault, neighbour_fault, transfer_faults
 from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
-from accel.hw.datapath.scratchpads import Scratchpad
-from accel.hw.datapath.transfer import kind_of, sram_bits
+from accel.hw.datapath.scratchpads import Scratchpad, access_ports, connect_access
+from accel.hw.datapath.transfer import kinds_of, sram_bits
 from accel.hw.units.flight import RetireLayout
 from accel.hw.units.loader import Loader
-
-KINDS = (Memory.INP, Memory.WGT)
 
 
 class Load(wiring.Component):
@@ -26,8 +24,7 @@ class Load(wiring.Component):
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._kinds = [kind_of(memory, config) for memory in KINDS]
-        index = sram_bits(config)
+        self._kinds = kinds_of(LoadInstruction, Unit.LOAD, config)
         ports: dict[str, Any] = {
             "flush": In(1),
             "enable": In(1),
@@ -51,15 +48,8 @@ class Load(wiring.Component):
             "busy": Out(1),
         }
         for kind in self._kinds:
-            name = kind.memory.name.lower()
-            ports[f"{name}_index"] = In(index)
-            ports[name] = Out(kind.element_bytes * 8)
-            ports[f"preload_{name}"] = In(1)
-            ports[f"preload_{name}_index"] = In(index)
-            ports[f"preload_{name}_word"] = In(kind.element_bytes * 8)
-            ports[f"peek_{name}"] = In(1)
-            ports[f"peek_{name}_index"] = In(index)
-        super().__init__(ports)
+            ports[f"{kind.route.scratchpad}_index"] = In(sram_bits(config))
+        super().__init__(ports | access_ports(Unit.LOAD, config))
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -96,24 +86,16 @@ class Load(wiring.Component):
         with m.If(ready & self.tokens):
             m.d.comb += [self.fault.eq(cause), self.start.eq(cause == 0)]
         for number, kind in enumerate(self._kinds):
-            name = kind.memory.name.lower()
-            pad = Scratchpad([kind], self._kinds, kind.element_bytes, config)
+            name = kind.route.scratchpad.name
+            pad = Scratchpad(kind.route.scratchpad, self._kinds, config)
             m.submodules[name] = pad
             m.d.comb += [
                 pad.beat_valid.eq(loader.data_valid & (loader.data_beat.kind == number)),
                 pad.beat.eq(loader.data_beat),
                 pad.data.eq(loader.data),
                 pad.read_index_0.eq(getattr(self, f"{name}_index")),
-                getattr(self, name).eq(pad.element_0),
             ]
             with m.If(loader.pad_valid & (loader.pad_kind == number)):
                 m.d.comb += [pad.word_valid.eq(1), pad.word_index.eq(loader.pad_index)]
-            with m.If(getattr(self, f"preload_{name}")):
-                m.d.comb += [
-                    pad.word_valid.eq(1),
-                    pad.word_index.eq(getattr(self, f"preload_{name}_index")),
-                    pad.word.eq(getattr(self, f"preload_{name}_word")),
-                ]
-            with m.If(getattr(self, f"peek_{name}")):
-                m.d.comb += pad.read_index_0.eq(getattr(self, f"peek_{name}_index"))
+            connect_access(m, self, pad)
         return m

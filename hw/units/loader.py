@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.isa import Load
 from accel.hw.bus.port import RequestLayout
-from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
+from accel.hw.datapath.layouts import GAP_BITS, INDEX_BITS, KIND_BITS, EntryLayout, view
 from accel.hw.datapath.pads import PadsLayout, PadWalker
 from accel.hw.datapath.queue import BypassQueue
 from accel.hw.datapath.transfer import (
@@ -57,7 +57,7 @@ class Loader(wiring.Component):
                 "data_beat": Out(BeatLayout(kinds, config)),
                 "data": Out(config.bus_bits),
                 "pad_valid": Out(1),
-                "pad_kind": Out(2),
+                "pad_kind": Out(KIND_BITS),
                 "pad_index": Out(sram_bits(config)),
                 "oldest": Out(INDEX_BITS),
                 "retire": Out(1),
@@ -83,8 +83,8 @@ class Loader(wiring.Component):
         # What is about to start.
         load = view(Load, config, self.entry.word)
         box = self.entry.box
-        kind = Signal(2)
-        gap = Signal(5)
+        kind = Signal(KIND_BITS)
+        gap = Signal(GAP_BITS)
         moves, has_data, has_pads = Signal(), Signal(), Signal()
         m.d.comb += [
             kind.eq(kind_number(load.memory, kinds)),

@@ -11,14 +11,14 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
-from accel.core.faults import Cause
-from accel.core.isa import Memory, Unit
+from accel.core.faults import CAUSE_BITS, Cause
 from accel.core.isa import Store as StoreInstruction
+from accel.core.isa import Unit
 from accel.hw.bus.port import BurstLayout
-from accel.hw.datapath.checks import CAUSE_BITS, first_fault, neighbour_fault, transfer_faults
-from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
+from accel.hw.datapath.checks import first_fault, neighbour_fault, transfer_faults
+from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, EntryLayout, view
 from accel.hw.datapath.queue import BypassQueue, Queue
-from accel.hw.datapath.transfer import BeatLayout, BeatWalker, BurstWalker, PlacesLayout, dram_lane, kind_of
+from accel.hw.datapath.transfer import BeatLayout, BeatWalker, BurstWalker, PlacesLayout, dram_lane, kinds_of
 from accel.hw.units.flight import Flight, RetireLayout
 
 
@@ -27,7 +27,7 @@ class Store(wiring.Component):
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._kind = kind_of(Memory.OUT, config)
+        (self._kind,) = kinds_of(StoreInstruction, Unit.STORE, config)
         super().__init__(
             {
                 "flush": In(1),
@@ -117,7 +117,7 @@ class Store(wiring.Component):
 
         # Grant, addresses, responses.
         advance = Signal()
-        left = Signal(9)
+        left = Signal(BEATS_BITS)
         """Beats of the granted burst that are still to be asked of the mirror."""
         m.d.comb += [
             advance.eq(~self.wvalid | self.wready),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from accel.base.errors import AccelError
-from accel.core.access import Elements, LoopShape, as_elements, index_fault, loop_shape, reached
+from accel.core.access import COLUMNS, Elements, LoopShape, as_elements, index_fault, loop_shape, reached
 from accel.core.config import Config
 from accel.core.faults import (
     EMPTY_PROGRAM,
@@ -21,7 +21,7 @@ from accel.core.faults import (
     instruction_fault,
     overflow_fault,
 )
-from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops
+from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops, without_tokens
 from accel.core.token_rules import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.image.dram import Dram
 from accel.sim.functional.alu import AluBox, alu_box, alu_general
@@ -60,9 +60,10 @@ class Executor:
         self.config = config
         self.dram = dram
         self.pads = pads
-        self._patterns: dict[tuple[object, ...], _Pattern] = {}
-        self._shapes: dict[int, tuple[Loops, LoopShape]] = {}
-        """By the id of instructions, which are kept so that nobody else takes it."""
+        self._patterns: dict[tuple[Loops, bytes], _Pattern] = {}
+        self._bare: dict[int, tuple[Loops, Loops]] = {}
+        """Instructions and what they are without tokens, by the id of the first, which is kept so that nobody
+        else takes it."""
 
     def execute(self, instruction: Instruction) -> tuple[int, Fault] | None:
         """Run one instruction as a whole.
@@ -90,24 +91,26 @@ class Executor:
 
     def _pattern(self, instruction: Loops) -> _Pattern:
         words = self.pads.uop[instruction.uop_begin : instruction.uop_end]
-        kept = self._shapes.get(id(instruction))
+        kept = self._bare.get(id(instruction))
         if kept is None:
-            kept = self._shapes[id(instruction)] = (instruction, loop_shape(instruction, self.config))
-        shape = kept[1]
-        key = (isinstance(instruction, Gemm), shape, words.tobytes())
+            kept = self._bare[id(instruction)] = (instruction, without_tokens(instruction))
+        key = kept[1], words.tobytes()
         found = self._patterns.get(key)
         if found is None:
-            uops = decode_uops(words, self.config)
-            fault = index_fault(instruction, uops, self.config)
-            if fault is not None:  # not kept, since it names the instruction
-                return _Pattern(uops, shape, fault)
-            found = self._patterns[key] = self._recognized(instruction, uops, shape)
+            found = self._patterns[key] = self._new_pattern(instruction, decode_uops(words, self.config))
         return found
+
+    def _new_pattern(self, instruction: Loops, uops: UopArray) -> _Pattern:
+        shape = loop_shape(instruction, self.config)
+        fault = index_fault(instruction, uops, self.config)
+        if fault is not None:
+            return _Pattern(uops, shape, fault)
+        return self._recognized(instruction, uops, shape)
 
     def _recognized(self, instruction: Loops, uops: UopArray, shape: LoopShape) -> _Pattern:
         """The pattern of an instruction whose micro-ops are not at fault."""
         if isinstance(instruction, Gemm) and instruction.reset:
-            return _Pattern(uops, shape, zeros=as_elements(reached(uops, shape, 0)))
+            return _Pattern(uops, shape, zeros=as_elements(reached(uops, shape, COLUMNS["dst"])))
         box = affine_box(uops, shape)
         if isinstance(instruction, Gemm):
             return _Pattern(uops, shape, products=self._products(uops, shape, box))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.core.config import Config
-from accel.core.faults import scratchpad
+from accel.core.memories import SCRATCHPADS, Scratchpad
 from accel.image.scenario import Contents
 
 
@@ -25,10 +25,10 @@ class Scratchpads:
     @classmethod
     def zeros(cls, config: Config) -> "Scratchpads":
         return cls(
-            uop=np.zeros(config.uop_depth, dtype=np.uint32),
-            inp=np.zeros((config.inp_depth, config.batch, config.block_in), dtype=np.int8),
-            wgt=np.zeros((config.wgt_depth, config.block_out, config.block_in), dtype=np.int8),
-            acc=np.zeros((config.acc_depth, config.batch, config.block_out), dtype=np.int32),
+            **{
+                name: np.zeros((pad.depth(config), *pad.shape(config)), dtype=pad.dtype)
+                for name, pad in SCRATCHPADS.items()
+            }
         )
 
     @classmethod
@@ -36,7 +36,8 @@ class Scratchpads:
         """Arbitrary contents, as after power-up."""
         rng = np.random.default_rng(seed)
         pads = cls.zeros(config)
-        for array in (pads.uop, pads.inp, pads.wgt, pads.acc):
+        for pad in SCRATCHPADS.values():
+            array = pads.of(pad)
             array.view(np.uint8).reshape(-1)[:] = rng.integers(0, 256, array.nbytes, dtype=np.uint8)
         return pads
 
@@ -49,19 +50,19 @@ class Scratchpads:
     def differing(self, contents: Contents) -> npt.NDArray[np.intp]:
         """Elements that do not hold what ``contents`` says."""
         found, wanted = self._raw(contents), np.frombuffer(contents.data, dtype=np.uint8)
-        size = getattr(self, contents.scratchpad)[0].nbytes
+        size = self.of(SCRATCHPADS[contents.scratchpad])[0].nbytes
         return contents.element + np.unique(np.flatnonzero(found != wanted) // size)
 
     def _raw(self, contents: Contents) -> npt.NDArray[np.uint8]:
         """The bytes of the elements that ``contents`` is about, as a view."""
-        array: npt.NDArray[Any] = getattr(self, contents.scratchpad)
+        array = self.of(SCRATCHPADS[contents.scratchpad])
         begin = contents.element * array[0].nbytes
         return array.reshape(-1).view(np.uint8)[begin : begin + len(contents.data)]
 
-    def of(self, memory: int) -> npt.NDArray[Any]:
-        """The scratchpad that a memory id stands for."""
-        array: npt.NDArray[Any] = getattr(self, scratchpad(memory))
+    def of(self, pad: Scratchpad) -> npt.NDArray[Any]:
+        """One of them."""
+        array: npt.NDArray[Any] = getattr(self, pad.name)
         return array
 
     def copy(self) -> "Scratchpads":
-        return Scratchpads(uop=self.uop.copy(), inp=self.inp.copy(), wgt=self.wgt.copy(), acc=self.acc.copy())
+        return Scratchpads(**{name: self.of(pad).copy() for name, pad in SCRATCHPADS.items()})

@@ -4,20 +4,21 @@ import numpy as np
 
 from accel.core.access import dram_rows
 from accel.core.config import Config
-from accel.core.isa import Load, Memory, Store
+from accel.core.isa import Load, Store
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 
 
 def execute_load(instruction: Load, config: Config, dram: Dram, pads: Scratchpads) -> None:
     """Fill ``height`` rows of ``width`` elements, zero where there are pads."""
-    if not instruction.sram_elements:
+    route = instruction.route
+    if route is None or not instruction.sram_elements:
         return
-    scratchpad = pads.of(instruction.memory)
+    scratchpad = pads.of(route.scratchpad)
     rows = dram_rows(instruction, config)
     begin, elements = instruction.sram_base, instruction.sram_elements
     padded = elements != instruction.y_size * instruction.x_size
-    if rows is not None and not padded and instruction.memory != Memory.ACC_8BIT:
+    if rows is not None and not padded and route.verbatim:
         target = scratchpad[begin : begin + elements].view(np.uint8)
         target.reshape(rows.rows, rows.row_bytes)[...] = dram.view_rows(rows)
         return
@@ -27,18 +28,17 @@ def execute_load(instruction: Load, config: Config, dram: Dram, pads: Scratchpad
         box[...] = 0
     if rows is None:
         return
-    dtype = np.dtype("i1") if instruction.memory == Memory.ACC_8BIT else scratchpad.dtype
-    data = dram.read_rows(rows).view(dtype)
+    data = dram.read_rows(rows).view(route.dtype)
     top, left = instruction.y_pad_0, instruction.x_pad_0
     inner = box[top : top + instruction.y_size, left : left + instruction.x_size]
     inner[...] = data.reshape(inner.shape)
 
 
 def execute_store(instruction: Store, config: Config, dram: Dram, pads: Scratchpads) -> None:
-    """Write the low 8 bits of the accumulators."""
-    rows = dram_rows(instruction, config)
-    if rows is None:
+    """Write elements, of accumulators the low 8 bits."""
+    route, rows = instruction.route, dram_rows(instruction, config)
+    if route is None or rows is None:
         return
     begin = instruction.sram_base
-    low = pads.acc[begin : begin + instruction.sram_elements].astype(np.int8)
+    low = pads.of(route.scratchpad)[begin : begin + instruction.sram_elements].astype(route.dtype)
     dram.write_rows(rows, low.view(np.uint8).reshape(rows.rows, rows.row_bytes))

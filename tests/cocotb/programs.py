@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.core.config import PAGE_BYTES, Config
-from accel.core.faults import dram_element_bytes, scratchpad_depth
 from accel.core.isa import (
     Alu,
     AluOp,
@@ -23,6 +22,7 @@ from accel.core.isa import (
     encode,
     encode_uops,
 )
+from accel.core.memories import Route
 from accel.image.dram import Dram
 from accel.run.program import Program
 from accel.sim.functional.executor import Executor
@@ -96,6 +96,15 @@ def _one_on(uops: tuple[int, int], steps: int) -> dict[str, int]:
     }
 
 
+def _mover(memory: Memory) -> type[Load | Store]:
+    """What moves a memory's elements."""
+    return Store if memory is Memory.OUT else Load
+
+
+def _route(memory: Memory) -> Route:
+    return _mover(memory).ROUTES[memory]
+
+
 class Maker:
     """Instructions of a machine, with places in DRAM in bytes.
 
@@ -109,7 +118,7 @@ class Maker:
         self, memory: Memory, sram: int, offset: int, x: int, y: int = 1, stride: int = 0, **pads: int
     ) -> Any:
         """A LOAD, or for OUT a STORE; the stride in elements."""
-        size = dram_element_bytes(memory, self.config)
+        size = _route(memory).element_bytes(self.config)
         assert offset % size == 0
         places = {
             "sram_base": sram,
@@ -118,7 +127,7 @@ class Maker:
             "y_size": y,
             "x_stride": stride,
         }
-        return (Store if memory is Memory.OUT else Load)(memory=memory, **(_NOTHING | places | pads))
+        return _mover(memory)(memory=memory, **(_NOTHING | places | pads))
 
     def alu(self, op: AluOp, imm: int, uops: tuple[int, int], *, steps: int = 1) -> Alu:
         """An immediate operation over a range of micro-ops, ``steps`` times, each time one element on."""
@@ -148,7 +157,7 @@ class Maker:
     def show(self, target: int = RESULT, elements: int = SHOWN) -> list[Instruction]:
         """The first accumulators to DRAM, one of their bytes after the other."""
         last = self.config.uop_depth - 1
-        size = dram_element_bytes(Memory.OUT, self.config)
+        size = _route(Memory.OUT).element_bytes(self.config)
         body: list[Instruction] = [self.move(Memory.UOP, last, ZERO, 1)]
         for byte in range(4):
             body += [self.alu(AluOp.SHR, 8, (last, last + 1), steps=elements)] if byte else []
@@ -165,7 +174,7 @@ class Maker:
             offset = DATA + n * PAGE_BYTES
             body.append(self.move(memory, 0, offset, SHOWN))
             content = self.uops(rng, SHOWN).tobytes() if memory is Memory.UOP else None
-            segments.append((offset, content or rng.bytes(SHOWN * dram_element_bytes(memory, c))))
+            segments.append((offset, content or rng.bytes(SHOWN * _route(memory).element_bytes(c))))
         return program(c, body, *segments)
 
     def fill(self, rng: np.random.Generator) -> Program:
@@ -183,7 +192,7 @@ class Maker:
         offset = DATA
         for memory, content in contents.items():
             segments.append((offset, content))
-            body.append(self.move(memory, 0, offset, scratchpad_depth(memory, c)))
+            body.append(self.move(memory, 0, offset, _route(memory).scratchpad.depth(c)))
             offset += len(content)
         last = c.uop_depth - 1
         steps = min(c.inp_depth, c.wgt_depth, c.acc_depth)
@@ -221,7 +230,7 @@ class Maker:
         area = DATA + 4 * PAGE_BYTES
         segments.append((area, rng.bytes(4 * PAGE_BYTES)))
         for memory in (Memory.INP, Memory.WGT, Memory.ACC, Memory.ACC_8BIT):
-            size = dram_element_bytes(memory, c)
+            size = _route(memory).element_bytes(c)
             page = PAGE_BYTES // size
             body += [
                 self.move(memory, 1, area + PAGE_BYTES - size, 2),
@@ -230,7 +239,7 @@ class Maker:
             ]
         last = c.uop_depth - 1
         body += [self.move(Memory.UOP, last, ZERO, 1), self.gemm((last, last + 1), steps=32)]
-        size = dram_element_bytes(Memory.OUT, c)
+        size = _route(Memory.OUT).element_bytes(c)
         target = RESULT + 4 * PAGE_BYTES
         body += [
             self.move(Memory.OUT, 3, target + PAGE_BYTES - size, 2),
@@ -266,7 +275,7 @@ class Maker:
         """STOREs of one to nine elements from every lane of a beat on, over memory that holds something; pads
         around LOADs from every lane."""
         c = self.config
-        size = dram_element_bytes(Memory.OUT, c)
+        size = _route(Memory.OUT).element_bytes(c)
         lanes = max(1, c.bus_bytes // size)
         body: list[Instruction] = [self.move(Memory.ACC, 0, DATA, SHOWN)]
         area = DATA + 2 * PAGE_BYTES
@@ -290,7 +299,7 @@ class Maker:
     def at_the_end(self, rng: np.random.Generator) -> Program:
         """The last bytes of the DRAM window are read and written."""
         c = self.config
-        size = dram_element_bytes(Memory.OUT, c)
+        size = _route(Memory.OUT).element_bytes(c)
         body = [
             self.move(Memory.ACC, 0, DATA, SHOWN),
             self.move(Memory.ACC_8BIT, 3, c.mem_size - 3 * size, 3),

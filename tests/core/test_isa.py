@@ -1,7 +1,7 @@
 """The instruction set: VTA's bits, round trips through bits and text, and what is refused."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,11 @@ from accel.core.isa import (
     mnemonics,
     parse_instruction,
 )
+from accel.core.isa.fields import FieldSpec, field, pack_slots
 from tests.expect import refused
 from tests.strategies import any_instructions, examples, machines
 
-VTA = NAMED["vta"]
+VTA, TINY = NAMED["vta"], NAMED["tiny"]
 
 COMMON = {"opcode": (0, 3), "pop_prev": (3, 1), "pop_next": (4, 1), "push_prev": (5, 1), "push_next": (6, 1)}
 TRANSFER = COMMON | {
@@ -369,3 +370,79 @@ def test_who_executes_what() -> None:
 def test_neighbours_in_the_token_chain() -> None:
     assert [unit.previous for unit in Unit] == [None, None, Unit.LOAD, Unit.COMPUTE]
     assert [unit.next for unit in Unit] == [None, Unit.COMPUTE, Unit.STORE, None]
+
+
+# --- fields with a place of their own ------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Marked(Gemm):
+    """A GEMM with a flag in bit 63 and a number in bits 124 to 127, and one behind the rest."""
+
+    flag: bool = field(1, "a flag", default=False, at=63)
+    high: int = field(4, "a number", at=124)
+    behind: int = field(0, "nothing")
+
+
+def test_a_field_may_have_a_place_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the widths of the others, and without moving any of them."""
+    for config in (TINY, NAMED["gemm8x8"], NAMED["ecp5"]):
+        slots = {slot.name: (slot.offset, slot.width) for slot in class_slots(Marked, config)}
+        plain = {slot.name: (slot.offset, slot.width) for slot in class_slots(Gemm, config)}
+        assert slots["flag"] == (63, 1)
+        assert slots["high"] == (124, 4)
+        assert {name: place for name, place in slots.items() if name in plain} == plain
+        last = plain["wgt_factor_in"]
+        assert slots["behind"][0] == last[0] + last[1]
+    monkeypatch.setitem(CLASSES, Opcode.GEMM, Marked)
+    one = Marked(flag=True, high=9, uop_end=5, iter_in=16383, wgt_factor_in=3)
+    word = encode([one], TINY)
+    assert int.from_bytes(word, "little") >> 63 & 1 == 1
+    assert int.from_bytes(word, "little") >> 124 == 9
+    assert decode(word, TINY) == [one]
+    assert parse_instruction(format_instruction(one), TINY) == one
+
+
+def test_fields_that_run_into_a_fixed_place_are_refused_by_name() -> None:
+    advice = "make a scratchpad or the micro-op memory smaller"
+    with refused(
+        ConfigError,
+        f"Marked.wgt_factor_in has bits 118..127 in configuration 'vta'; high stands at bit 124: {advice}",
+    ):
+        class_slots(Marked, VTA)
+    wide = TINY.override({"uop_bytes": "64KiB"})
+    assert [s.offset + s.width for s in class_slots(Gemm, wide) if s.name == "iter_in"] == [64 + 14]
+    wide = TINY.override({"uop_bytes": "32KiB"})
+    assert [s.offset + s.width for s in class_slots(Gemm, wide) if s.name == "iter_in"] == [63]
+    class_slots(Marked, wide)
+
+
+@pytest.mark.parametrize(
+    ("widths", "at", "message"),
+    [
+        ((40, 24), 63, "X.f1 has bits 40..63 in configuration 'vta'; fixed stands at bit 63: "),
+        ((40, 23), 62, "X.f1 has bits 40..62 in configuration 'vta'; fixed stands at bit 62: "),
+        ((10, 20), 0, "X.f0 has bits 0..9 in configuration 'vta'; fixed stands at bit 0: "),
+        ((40, 23), 128, "configuration 'vta' needs 129 bits for X; there are 128: "),
+    ],
+)
+def test_places_that_are_taken(widths: tuple[int, ...], at: int, message: str) -> None:
+    specs = [(f"f{n}", FieldSpec(width=width, doc="")) for n, width in enumerate(widths)]
+    fixed = FieldSpec(width=1, doc="", at=at)
+    advice = "make a scratchpad or the micro-op memory smaller"
+    for order in ([*specs, ("fixed", fixed)], [("fixed", fixed), *specs]):
+        with refused(ConfigError, message + advice):
+            pack_slots("X", order, VTA)
+
+
+def test_fixed_places_neither_meet_nor_cross_a_boundary() -> None:
+    crossing = [("wide", FieldSpec(width=4, doc="", at=62))]
+    with refused(
+        ConfigError, "X.wide has bits 62..65 in configuration 'vta'; no field crosses a multiple of 64"
+    ):
+        pack_slots("X", crossing, VTA)
+    meeting = [("one", FieldSpec(width=4, doc="", at=8)), ("two", FieldSpec(width=1, doc="", at=11))]
+    with pytest.raises(ConfigError, match=r"X\.two has bits 11\.\.11 .*; one stands at bit 8"):
+        pack_slots("X", meeting, VTA)
+    beside = [("one", FieldSpec(width=4, doc="", at=8)), ("two", FieldSpec(width=1, doc="", at=12))]
+    assert [slot.offset for slot in pack_slots("X", beside, VTA)] == [8, 12]

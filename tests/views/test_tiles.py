@@ -116,7 +116,7 @@ def test_a_part_of_a_transfer_is_the_part_of_its_tensor(sizes: tuple[int, int, i
         tensor = tensors[tile.name]
         shape = tensor.layout.shape
         flat = tensor.layout.pack(np.arange(prod(shape)).reshape(shape) + 1).ravel()
-        size = dram_element_bytes(one.memory, scene.image.config) // np.dtype(tensor.dtype).itemsize
+        size = dram_element_bytes(one, scene.image.config) // np.dtype(tensor.dtype).itemsize
         first = one.dram_base * size - tensor.offset // np.dtype(tensor.dtype).itemsize
         y, x = np.divmod(elements, one.width)
         starts = first + (y * one.x_stride + x) * size

@@ -12,8 +12,11 @@ from accel.core.isa.codec import (
 from accel.core.isa.fields import Slot, class_slots
 from accel.core.isa.instructions import (
     CLASSES,
+    LOOPS,
     PAD_BITS,
     SIZE_BITS,
+    TOKEN_FLAGS,
+    TRANSFERS,
     Alu,
     AluOp,
     Finish,
@@ -26,16 +29,22 @@ from accel.core.isa.instructions import (
     Opcode,
     Store,
     Transfer,
-    Unit,
     Unknown,
     field_specs,
+    memory_names,
+    without_tokens,
 )
+from accel.core.isa.operands import Operand
 from accel.core.isa.text import format_instruction, mnemonics, parse_instruction
+from accel.core.units import Unit
 
 __all__ = [
     "CLASSES",
+    "LOOPS",
     "PAD_BITS",
     "SIZE_BITS",
+    "TOKEN_FLAGS",
+    "TRANSFERS",
     "Alu",
     "AluOp",
     "Finish",
@@ -46,6 +55,7 @@ __all__ = [
     "Memory",
     "MicroOp",
     "Opcode",
+    "Operand",
     "Slot",
     "Store",
     "Transfer",
@@ -61,6 +71,8 @@ __all__ = [
     "encode_uops",
     "field_specs",
     "format_instruction",
+    "memory_names",
     "mnemonics",
     "parse_instruction",
+    "without_tokens",
 ]

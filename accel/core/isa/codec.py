@@ -13,7 +13,7 @@ import numpy.typing as npt
 from accel.base.errors import ProgramError
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.isa.fields import WORD_BITS, Slot, class_slots
-from accel.core.isa.instructions import CLASSES, Instruction, MicroOp, Opcode, Unknown
+from accel.core.isa.instructions import CLASSES, OPCODE_BITS, Instruction, MicroOp, Opcode, Unknown
 
 T = TypeVar("T", bound=Instruction)
 
@@ -57,8 +57,8 @@ def decode(data: bytes, config: Config) -> list[Instruction]:
     every = np.frombuffer(data, dtype=f"V{INSTRUCTION_BYTES}")
     distinct, places = np.unique(every, return_inverse=True)
     words = distinct.view("<u8").reshape(-1, INSTRUCTION_BYTES * 8 // WORD_BITS)
-    opcodes = (words[:, 0] & np.uint64(7)).astype(np.int64)
-    result: list[Instruction] = [Unknown(opcode=7)] * len(words)
+    opcodes = (words[:, 0] & np.uint64((1 << OPCODE_BITS) - 1)).astype(np.int64)
+    result: list[Instruction] = [Unknown(opcode=(1 << OPCODE_BITS) - 1)] * len(words)
     for opcode in np.unique(opcodes).tolist():
         rows = np.flatnonzero(opcodes == opcode)
         cls = CLASSES.get(opcode, Unknown)

@@ -1,7 +1,8 @@
 """How an instruction is declared: fields with their widths, from which its bit layout follows.
 
-Fields are packed upward from bit 0; one that would cross a 64-bit boundary starts at it.
-The format is that of VTA's ``hw_spec.h``; widths depend on the configuration.
+Fields are packed upward from bit 0; one that would cross a 64-bit boundary starts at it. A field may have a
+place of its own instead, whatever the widths of the others, which must then stay clear of it. The format is
+that of VTA's ``hw_spec.h``; widths depend on the configuration.
 """
 
 import dataclasses
@@ -21,12 +22,14 @@ INSTRUCTION_BITS = 128
 
 @dataclass(frozen=True, kw_only=True)
 class FieldSpec:
-    """One declared field. ``width`` is a number of bits or a function of the configuration."""
+    """One declared field. ``width`` is a number of bits or a function of the configuration; ``at`` the first
+    bit, if the field is not packed behind those before it."""
 
     width: int | Callable[[Config], int]
     doc: str
     signed: bool = False
     enum: type[IntEnum] | None = None
+    at: int | None = None
 
     def width_in(self, config: Config) -> int:
         return self.width if isinstance(self.width, int) else self.width(config)
@@ -39,9 +42,11 @@ def field(
     default: Any = 0,
     signed: bool = False,
     enum: type[IntEnum] | None = None,
+    at: int | None = None,
 ) -> Any:
-    """Declare a field of an instruction; fields follow one another in order of declaration."""
-    spec = FieldSpec(width=width, doc=doc, signed=signed, enum=enum)
+    """Declare a field of an instruction; fields follow one another in order of declaration, but for those
+    that stand ``at`` a bit of their own."""
+    spec = FieldSpec(width=width, doc=doc, signed=signed, enum=enum, at=at)
     return dataclasses.field(default=default, metadata={"isa": spec})
 
 
@@ -53,6 +58,11 @@ class Slot:
     offset: int
     width: int
     spec: FieldSpec
+
+    @property
+    def end(self) -> int:
+        """The bit behind the last."""
+        return self.offset + self.width
 
     @property
     def low(self) -> int:
@@ -69,22 +79,45 @@ def pack_slots(
     """The layout of ``specs`` in ``config``.
 
     Raises:
-        ConfigError: if the fields do not fit into ``bits`` bits.
+        ConfigError: the fields do not fit into ``bits`` bits, or one of them reaches another's fixed place.
     """
     slots: list[Slot] = []
     position = 0
     for name, spec in specs:
         width = spec.width_in(config)
+        if spec.at is not None:
+            slots.append(Slot(name, spec.at, width, spec))
+            continue
         if position // WORD_BITS != (position + width - 1) // WORD_BITS:
             position = -(-position // WORD_BITS) * WORD_BITS
         slots.append(Slot(name, position, width, spec))
         position += width
-    if position > bits:
+    _check_fixed(owner, slots, config)
+    end = max((slot.end for slot in slots), default=0)
+    if end > bits:
         raise ConfigError(
-            f"configuration {config.name!r} needs {position} bits for {owner}; there are {bits}: "
-            f"make a scratchpad or the micro-op memory smaller"
+            f"configuration {config.name!r} needs {end} bits for {owner}; there are {bits}: {_ADVICE}"
         )
     return tuple(slots)
+
+
+def _check_fixed(owner: str, slots: Sequence[Slot], config: Config) -> None:
+    """Refuse what only fixed fields make possible: two in one place, or one across a boundary."""
+    for fixed in (slot for slot in slots if slot.spec.at is not None):
+        if fixed.offset // WORD_BITS != (fixed.end - 1) // WORD_BITS:
+            raise ConfigError(
+                f"{owner}.{fixed.name} has bits {fixed.offset}..{fixed.end - 1} in configuration "
+                f"{config.name!r}; no field crosses a multiple of {WORD_BITS}"
+            )
+        for slot in slots:
+            if slot is not fixed and slot.offset < fixed.end and fixed.offset < slot.end:
+                raise ConfigError(
+                    f"{owner}.{slot.name} has bits {slot.offset}..{slot.end - 1} in configuration "
+                    f"{config.name!r}; {fixed.name} stands at bit {fixed.offset}: {_ADVICE}"
+                )
+
+
+_ADVICE = "make a scratchpad or the micro-op memory smaller"
 
 
 def class_slots(cls: type[Any], config: Config) -> tuple[Slot, ...]:

@@ -5,12 +5,15 @@ are all derived from these classes.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
-from accel.core.config import Config
 from accel.core.isa.fields import FieldSpec, field
+from accel.core.isa.operands import Operand
+from accel.core.memories import ACC, INP, UOP, WGT, Route, Scratchpad, filled, routes
+from accel.core.units import Unit
 
 
 class Opcode(IntEnum):
@@ -24,7 +27,7 @@ class Opcode(IntEnum):
 
 
 class Memory(IntEnum):
-    """Memory ids of LOAD and STORE. ACC_8BIT is acc, filled from bytes that are sign-extended."""
+    """Memory ids by name. What an id stands for is declared with LOAD and with STORE, each for itself."""
 
     UOP = 0
     WGT = 1
@@ -44,44 +47,18 @@ class AluOp(IntEnum):
     MUL = 4
 
 
-class Unit(IntEnum):
-    """The four units. A unit's neighbours in the token chain are load, compute and store."""
-
-    FETCH = 0
-    LOAD = 1
-    COMPUTE = 2
-    STORE = 3
-
-    @property
-    def previous(self) -> "Unit | None":
-        return _PREVIOUS.get(self)
-
-    @property
-    def next(self) -> "Unit | None":
-        return _NEXT.get(self)
-
-    @property
-    def label(self) -> str:
-        return self.name.lower()
-
-
-_NEXT = {Unit.LOAD: Unit.COMPUTE, Unit.COMPUTE: Unit.STORE}
-_PREVIOUS = {following: unit for unit, following in _NEXT.items()}
-
-_OPERANDS = (Memory.WGT, Memory.INP)
-"""Memories that the load unit fills."""
 _MEMORY_NAMES = {memory.value: memory.name for memory in Memory}
 _ALU_NAMES = {op.value: op.name for op in AluOp}
 
+OPCODE_BITS = 3
 MEMORY_ID_BITS = 3
 LOOP_BITS = 14
 SIZE_BITS = 16
 PAD_BITS = 4
+SRAM_BASE_BITS = 16
+DRAM_BASE_BITS = 32
+ALU_OP_BITS = 3
 IMMEDIATE_BITS = 16
-
-
-def _source_bits(config: Config) -> int:
-    return max(config.inp_address_bits, config.acc_address_bits)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +71,7 @@ class Instruction:
     BITS: ClassVar[int] = 128
     OPCODE: ClassVar[Opcode]
 
-    opcode: int = field(3, "operation", enum=Opcode)
+    opcode: int = field(OPCODE_BITS, "operation", enum=Opcode)
     pop_prev: bool = field(1, "wait for a token of the previous unit (RAW)", default=False)
     pop_next: bool = field(1, "wait for a token of the next unit (WAR)", default=False)
     push_prev: bool = field(1, "when done, send a token to the previous unit (WAR)", default=False)
@@ -109,13 +86,26 @@ class Instruction:
         raise NotImplementedError
 
 
+InstructionT = TypeVar("InstructionT", bound=Instruction)
+
+TOKEN_FLAGS = ("pop_prev", "pop_next", "push_prev", "push_next")
+"""The fields by which instructions wait for tokens and send them."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Transfer(Instruction):
     """The fields that LOAD and STORE share: a box of ``y_size`` rows of ``x_size`` elements."""
 
+    ROUTES: ClassVar[Mapping[int, Route]]
+    """By memory id: the scratchpad that is filled or read, and by whom."""
+    FILLS: ClassVar[bool]
+    """Whether the scratchpad is written; otherwise it is read."""
+    OTHERWISE: ClassVar[Unit]
+    """The unit that finds out that a memory id is none of these."""
+
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory)
-    sram_base: int = field(16, "first scratchpad element")
-    dram_base: int = field(32, "first DRAM element, counted in elements of that memory")
+    sram_base: int = field(SRAM_BASE_BITS, "first scratchpad element")
+    dram_base: int = field(DRAM_BASE_BITS, "first DRAM element, counted in elements of that memory")
     y_size: int = field(SIZE_BITS, "rows")
     x_size: int = field(SIZE_BITS, "elements in a row; zero: tokens only")
     x_stride: int = field(SIZE_BITS, "elements from row to row in DRAM")
@@ -140,8 +130,20 @@ class Transfer(Instruction):
         return self.width * self.height if self.x_size else 0
 
     @property
-    def memory_label(self) -> str:
-        return _MEMORY_NAMES.get(self.memory, f"MEM{self.memory}")
+    def unit(self) -> Unit:
+        route = self.route
+        return self.OTHERWISE if route is None else route.unit
+
+    @property
+    def route(self) -> Route | None:
+        """What the memory id stands for; None if the instruction does not know it."""
+        return self.ROUTES.get(self.memory)
+
+    @property
+    def mnemonic(self) -> str:
+        route = self.route
+        other = _MEMORY_NAMES.get(self.memory, f"MEM{self.memory}")
+        return f"{self.OPCODE.name}.{other if route is None else route.name}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,15 +160,16 @@ class Load(Transfer):
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.LOAD
-    opcode: int = field(3, "operation", enum=Opcode, default=Opcode.LOAD)
-
-    @property
-    def unit(self) -> Unit:
-        return Unit.LOAD if self.memory in _OPERANDS else Unit.COMPUTE
-
-    @property
-    def mnemonic(self) -> str:
-        return f"LOAD.{self.memory_label}"
+    ROUTES: ClassVar[Mapping[int, Route]] = routes(
+        filled(Memory.UOP, UOP),
+        filled(Memory.INP, INP),
+        filled(Memory.WGT, WGT),
+        filled(Memory.ACC, ACC),
+        filled(Memory.ACC_8BIT, ACC, dtype="int8", doc=", sign-extended into acc"),
+    )
+    FILLS: ClassVar[bool] = True
+    OTHERWISE: ClassVar[Unit] = Unit.COMPUTE
+    opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.LOAD)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -179,16 +182,19 @@ class Store(Transfer):
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.STORE
-    opcode: int = field(3, "operation", enum=Opcode, default=Opcode.STORE)
+    ROUTES: ClassVar[Mapping[int, Route]] = routes(
+        Route(
+            memory=Memory.OUT,
+            scratchpad=ACC,
+            dtype="int8",
+            unit=Unit.STORE,
+            doc=": the low bytes of acc",
+        )
+    )
+    FILLS: ClassVar[bool] = False
+    OTHERWISE: ClassVar[Unit] = Unit.STORE
+    opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.STORE)
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=Memory.OUT)
-
-    @property
-    def unit(self) -> Unit:
-        return Unit.STORE
-
-    @property
-    def mnemonic(self) -> str:
-        return f"STORE.{self.memory_label}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,13 +206,16 @@ class Loops(Instruction):
     dst = u.dst + i * dst_factor_out + j * dst_factor_in`` (src and wgt alike).
     """
 
+    OPERANDS: ClassVar[tuple[Operand, ...]]
+    """What the micro-ops' indices are of."""
+
     reset: bool = field(1, "GEMM: write zero instead of accumulating; ALU: ignored", default=False)
-    uop_begin: int = field(lambda c: c.uop_address_bits, "first micro-op")
-    uop_end: int = field(lambda c: c.uop_address_bits + 1, "micro-op behind the last")
+    uop_begin: int = field(UOP.address_bits, "first micro-op")
+    uop_end: int = field(lambda c: UOP.address_bits(c) + 1, "micro-op behind the last")
     iter_out: int = field(LOOP_BITS, "iterations of the outer loop", default=1)
     iter_in: int = field(LOOP_BITS, "iterations of the inner loop", default=1)
-    dst_factor_out: int = field(lambda c: c.acc_address_bits, "dst elements per outer iteration")
-    dst_factor_in: int = field(lambda c: c.acc_address_bits, "dst elements per inner iteration")
+    dst_factor_out: int = field(ACC.address_bits, "dst elements per outer iteration")
+    dst_factor_in: int = field(ACC.address_bits, "dst elements per inner iteration")
 
     @property
     def unit(self) -> Unit:
@@ -227,11 +236,16 @@ class Gemm(Loops):
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.GEMM
-    opcode: int = field(3, "operation", enum=Opcode, default=Opcode.GEMM)
-    src_factor_out: int = field(lambda c: c.inp_address_bits, "inp elements per outer iteration")
-    src_factor_in: int = field(lambda c: c.inp_address_bits, "inp elements per inner iteration")
-    wgt_factor_out: int = field(lambda c: c.wgt_address_bits, "wgt elements per outer iteration")
-    wgt_factor_in: int = field(lambda c: c.wgt_address_bits, "wgt elements per inner iteration")
+    OPERANDS: ClassVar[tuple[Operand, ...]] = (
+        Operand(name="dst", memory=ACC, writes=True, unless="reset"),
+        Operand(name="src", memory=INP, unless="reset"),
+        Operand(name="wgt", memory=WGT, unless="reset"),
+    )
+    opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.GEMM)
+    src_factor_out: int = field(INP.address_bits, "inp elements per outer iteration")
+    src_factor_in: int = field(INP.address_bits, "inp elements per inner iteration")
+    wgt_factor_out: int = field(WGT.address_bits, "wgt elements per outer iteration")
+    wgt_factor_in: int = field(WGT.address_bits, "wgt elements per inner iteration")
 
     @property
     def mnemonic(self) -> str:
@@ -249,10 +263,14 @@ class Alu(Loops):
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.ALU
-    opcode: int = field(3, "operation", enum=Opcode, default=Opcode.ALU)
-    src_factor_out: int = field(lambda c: c.acc_address_bits, "acc elements per outer iteration")
-    src_factor_in: int = field(lambda c: c.acc_address_bits, "acc elements per inner iteration")
-    alu_op: int = field(3, "operation on two operands", enum=AluOp)
+    OPERANDS: ClassVar[tuple[Operand, ...]] = (
+        Operand(name="dst", memory=ACC, writes=True),
+        Operand(name="src", memory=ACC, unless="use_imm"),
+    )
+    opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.ALU)
+    src_factor_out: int = field(ACC.address_bits, "acc elements per outer iteration")
+    src_factor_in: int = field(ACC.address_bits, "acc elements per inner iteration")
+    alu_op: int = field(ALU_OP_BITS, "operation on two operands", enum=AluOp)
     use_imm: bool = field(1, "second operand is imm", default=False)
     imm: int = field(IMMEDIATE_BITS, "immediate operand", signed=True)
 
@@ -270,7 +288,7 @@ class Finish(Instruction):
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.FINISH
-    opcode: int = field(3, "operation", enum=Opcode, default=Opcode.FINISH)
+    opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.FINISH)
 
     @property
     def unit(self) -> Unit:
@@ -294,19 +312,48 @@ class Unknown(Instruction):
         return f"UNKNOWN{self.opcode}"
 
 
+CLASSES: dict[int, type[Instruction]] = {cls.OPCODE: cls for cls in (Load, Store, Gemm, Finish, Alu)}
+"""Instruction class of each opcode."""
+
+TRANSFERS: tuple[type[Transfer], ...] = tuple(cls for cls in CLASSES.values() if issubclass(cls, Transfer))
+"""Those that move elements between DRAM and scratchpads."""
+LOOPS: tuple[type[Loops], ...] = tuple(cls for cls in CLASSES.values() if issubclass(cls, Loops))
+"""Those that run micro-ops."""
+
+
+def memory_names(cls: type[Transfer]) -> dict[int, str]:
+    """The memory ids' names in an instruction; those that it does not know are called as elsewhere."""
+    return _MEMORY_NAMES | {memory: route.name for memory, route in cls.ROUTES.items()}
+
+
+def _index(name: str) -> Any:
+    """A micro-op's field, wide enough for the operand of that name of every instruction."""
+    users: dict[Scratchpad, list[str]] = {}
+    for cls in LOOPS:
+        for operand in cls.OPERANDS:
+            if operand.name == name:
+                users.setdefault(operand.memory, []).append(cls.OPCODE.name)
+    everywhere = len(users) == 1 and len(*users.values()) == len(LOOPS)
+    meanings = (f"{pad} element" + ("" if everywhere else f" ({', '.join(u)})") for pad, u in users.items())
+    return field(lambda config: max(pad.address_bits(config) for pad in users), " or ".join(meanings))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MicroOp:
     """One step of GEMM or ALU before the loops' offsets are added."""
 
     BITS: ClassVar[int] = 32
 
-    dst: int = field(lambda c: c.acc_address_bits, "acc element")
-    src: int = field(_source_bits, "inp element (GEMM) or acc element (ALU)")
-    wgt: int = field(lambda c: c.wgt_address_bits, "wgt element (GEMM)")
+    dst: int = _index("dst")
+    src: int = _index("src")
+    wgt: int = _index("wgt")
 
 
-CLASSES: dict[int, type[Instruction]] = {cls.OPCODE: cls for cls in (Load, Store, Gemm, Finish, Alu)}
-"""Instruction class of each opcode."""
+def without_tokens(instruction: InstructionT) -> InstructionT:
+    """The same instruction without its token flags: what equals it does the same to memory."""
+    if any(getattr(instruction, flag) for flag in TOKEN_FLAGS):
+        return dataclasses.replace(instruction, **dict.fromkeys(TOKEN_FLAGS, False))
+    return instruction
 
 
 def field_specs(cls: type[Any]) -> dict[str, FieldSpec]:

@@ -2,7 +2,7 @@
 
     LOAD.INP    sram_base=0 dram_base=256 y_size=4 x_size=16 x_stride=64  <compute >compute
 
-Fields stand as ``name=value`` in the order of their bits; those at their default are left out.
+Fields stand as ``name=value`` in the order of their declaration; those at their default are left out.
 Tokens are arrows: ``<load`` waits for a token of the load unit, ``>store`` sends one to the store
 unit when done. Toward a neighbour that does not exist the arrow reads ``prev`` or ``next``.
 
@@ -17,24 +17,23 @@ from accel.base.errors import ProgramError, nearest
 from accel.core.config import Config
 from accel.core.isa.fields import class_slots
 from accel.core.isa.instructions import (
+    CLASSES,
+    OPCODE_BITS,
+    TOKEN_FLAGS,
     Alu,
     AluOp,
-    Finish,
-    Gemm,
     Instruction,
-    Load,
-    Memory,
-    Store,
     Transfer,
     Unknown,
     field_specs,
+    memory_names,
 )
 
-_TOKENS = {"pop_prev": "<", "pop_next": "<", "push_prev": ">", "push_next": ">"}
+_TOKENS = {flag: "<" if flag.startswith("pop") else ">" for flag in TOKEN_FLAGS}
 _IN_MNEMONIC = {"opcode", "memory", "alu_op"}
 
-Place = Callable[[str, int], int]
-"""From a name and the memory id of a transfer to the place in DRAM, in elements of that memory."""
+Place = Callable[[str, Transfer], int]
+"""From a name and a transfer's memory to the place in DRAM, in the elements that the transfer counts by."""
 PlaceName = Callable[[Transfer], str | None]
 """From a transfer to its ``dram_base`` by name, where it has one."""
 
@@ -89,7 +88,9 @@ def parse_instruction(text: str, config: Config, place: Place | None = None) -> 
             raise ProgramError(f"{name} stands twice")
         by_name = re.fullmatch(r"([A-Za-z_][\w.]*)(?:([+-])(.+))?", value)
         if name == "dram_base" and place is not None and by_name is not None:
-            number = place(by_name[1], values["memory"])
+            transfer = cls(**values)  # type: ignore[arg-type]
+            assert isinstance(transfer, Transfer)
+            number = place(by_name[1], transfer)
             if by_name[2]:
                 number += _integer(name, by_name[2] + by_name[3])
         else:
@@ -115,16 +116,17 @@ def parse_instruction(text: str, config: Config, place: Place | None = None) -> 
 
 def _parse_mnemonic(word: str) -> tuple[type[Instruction], dict[str, int]]:
     name, _, detail = word.upper().partition(".")
-    if match := re.fullmatch(r"UNKNOWN([5-7])", name):
+    match = re.fullmatch(r"UNKNOWN(\d)", name)
+    if match and int(match[1]) not in CLASSES and int(match[1]) < 1 << OPCODE_BITS and not detail:
         return Unknown, {"opcode": int(match[1])}
-    if name in ("LOAD", "STORE"):
-        memory = _enum_value(detail, {m.name: m.value for m in Memory}, "MEM", word)
-        return (Load if name == "LOAD" else Store), {"memory": memory}
-    if name == "ALU":
+    cls = next((cls for cls in CLASSES.values() if cls.OPCODE.name == name), None)
+    if cls is not None and issubclass(cls, Transfer):
+        names = {label: memory for memory, label in memory_names(cls).items()}
+        return cls, {"memory": _enum_value(detail, names, "MEM", word)}
+    if cls is Alu:
         return Alu, {"alu_op": _enum_value(detail, {op.name: op.value for op in AluOp}, "OP", word)}
-    plain: dict[str, type[Instruction]] = {"GEMM": Gemm, "FINISH": Finish}
-    if name in plain and not detail:
-        return plain[name], {}
+    if cls is not None and not detail:
+        return cls, {}
     raise ProgramError(f"{word!r} is no mnemonic; {nearest(word.upper(), mnemonics())}")
 
 
@@ -138,12 +140,15 @@ def _enum_value(detail: str, names: dict[str, int], unknown: str, word: str) -> 
 
 def mnemonics() -> list[str]:
     """All mnemonics of the instruction set."""
-    return (
-        [f"LOAD.{m.name}" for m in Memory]
-        + [f"STORE.{Memory.OUT.name}", "GEMM"]
-        + [f"ALU.{op.name}" for op in AluOp]
-        + ["FINISH"]
-    )
+    found = []
+    for cls in CLASSES.values():
+        if issubclass(cls, Transfer):
+            found += [f"{cls.OPCODE.name}.{route.name}" for _, route in sorted(cls.ROUTES.items())]
+        elif cls is Alu:
+            found += [f"{cls.OPCODE.name}.{op.name}" for op in AluOp]
+        else:
+            found.append(cls.OPCODE.name)
+    return found
 
 
 def _integer(name: str, text: str) -> int:

@@ -57,7 +57,7 @@ async def bad_answers_to_reads(dut: Any) -> None:
     loads = [n for n, i in enumerate(target.instructions) if i.mnemonic.startswith("LOAD") and i.x_size]  # type: ignore[attr-defined]
     assert len(loads) == 4
     for n, index in enumerate(loads):
-        size = dram_element_bytes(target.instructions[index].memory, bench.config)
+        size = dram_element_bytes(target.instructions[index], bench.config)
         for offset, answer in ((0, SLVERR), (8 * size - 1, DECERR)):
             bench.disturb()
             address = base + AREA + n * PAGE_BYTES + offset

@@ -1,7 +1,6 @@
 """What units find wrong with an instruction, against the definition's list of faults."""
 
 from collections import Counter
-from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -27,7 +26,7 @@ from accel.core.isa import (
 )
 from accel.hw.datapath.checks import CAUSE_BITS, first_fault, loops_faults, neighbour_fault, transfer_faults
 from accel.hw.datapath.layouts import multiply_out, view
-from accel.hw.datapath.transfer import kind_of
+from accel.hw.datapath.transfer import kinds_of
 from tests.hw.bench import run
 from tests.strategies import any_instruction
 
@@ -43,13 +42,8 @@ class Checks(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         config, unit = self._config, self._unit
-        memories: Sequence[Memory] = {
-            Unit.LOAD: (Memory.INP, Memory.WGT),
-            Unit.COMPUTE: (Memory.UOP, Memory.ACC, Memory.ACC_8BIT),
-            Unit.STORE: (Memory.OUT,),
-        }[unit]
         transfer, alu = view(Load, config, self.word), view(Alu, config, self.word)
-        kinds = [kind_of(memory, config) for memory in memories]
+        kinds = kinds_of(Store if unit is Unit.STORE else Load, unit, config)
         ends = {"previous": unit.previous is not None, "following": unit.next is not None}
         faults = [(neighbour_fault(transfer, **ends), Cause.NEIGHBOUR)]
         box = multiply_out(m, transfer)

@@ -11,17 +11,18 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from accel.core.config import NAMED, Config
-from accel.core.isa import Load, Memory, encode
+from accel.core.isa import Load, Memory, Store, Unit, encode
+from accel.core.memories import UOP
 from accel.hw.datapath.layouts import EntryLayout, multiply_out, view
 from accel.hw.datapath.scratchpads import Accumulators, Scratchpad
-from accel.hw.datapath.transfer import BeatWalker, kind_of, sram_bits
+from accel.hw.datapath.transfer import BeatWalker, kinds_of, sram_bits
 from accel.hw.units.loader import Loader
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.functional.transfers import execute_load
 from tests.hw.bench import as_array, as_integer, drive, run
 
-KINDS = (Memory.UOP, Memory.ACC, Memory.ACC_8BIT)
+KINDS = [memory for memory, route in Load.ROUTES.items() if route.unit is Unit.COMPUTE]
 
 
 class LoadPath(wiring.Component):
@@ -29,10 +30,11 @@ class LoadPath(wiring.Component):
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self.kinds = [kind_of(memory, config) for memory in KINDS]
+        self.kinds = kinds_of(Load, Unit.COMPUTE, config)
         self.loader = Loader(self.kinds, 3, config)
-        self.uops = Scratchpad(self.kinds[:1], self.kinds, 4, config)
-        self.accumulators = Accumulators(self.kinds, kind_of(Memory.OUT, config), config)
+        self.uops = Scratchpad(UOP, self.kinds, config)
+        (out,) = kinds_of(Store, Unit.STORE, config)
+        self.accumulators = Accumulators(self.kinds, out, config)
         super().__init__({"word": In(128), "start": In(1)})
 
     def elaborate(self, platform: Any) -> Module:
@@ -144,8 +146,8 @@ class StorePath(wiring.Component):
     """Accumulators and a walker over a STORE's beats."""
 
     def __init__(self, config: Config) -> None:
-        kinds = [kind_of(memory, config) for memory in KINDS]
-        out = kind_of(Memory.OUT, config)
+        kinds = kinds_of(Load, Unit.COMPUTE, config)
+        (out,) = kinds_of(Store, Unit.STORE, config)
         self.accumulators = Accumulators(kinds, out, config)
         self.walker = BeatWalker([out], config)
         super().__init__({})

@@ -10,13 +10,13 @@ import pytest
 
 from accel.core.access import DramRows, dram_rows
 from accel.core.config import NAMED, Config
-from accel.core.isa import Load, Memory
+from accel.core.isa import Load, Memory, Unit
 from accel.core.timing_rules import Burst, transfer_bursts
 from accel.hw.datapath.pads import PadWalker
 from accel.hw.datapath.transfer import BeatWalker, BurstWalker, kind_of, sram_bits
 from tests.hw.bench import drive, run
 
-KINDS = (Memory.UOP, Memory.ACC, Memory.ACC_8BIT)
+ROUTES = [route for route in Load.ROUTES.values() if route.unit is Unit.COMPUTE]
 BUSES = [64, 128, 512]
 
 
@@ -24,7 +24,7 @@ def machine(bus: int, longest: int = 8) -> Config:
     return replace(NAMED["tiny"], bus_bits=bus, max_burst_beats=longest, mem_base=8192, mem_size=1 << 20)
 
 
-def any_load(rng: Random, memory: Memory) -> Load:
+def any_load(rng: Random, memory: int) -> Load:
     """A LOAD with rows of any length and place, now and then of a page and more."""
     return Load(
         memory=memory,
@@ -44,14 +44,14 @@ def any_load(rng: Random, memory: Memory) -> Load:
 @pytest.mark.parametrize("bus", BUSES)
 def test_bursts_are_those_of_the_contract(bus: int, longest: int) -> None:
     config = machine(bus, longest)
-    walker = BurstWalker([kind_of(memory, config) for memory in KINDS], config)
+    walker = BurstWalker([kind_of(route, config) for route in ROUTES], config)
 
     async def bench(context: Any) -> None:
         rng = Random(bus + longest)
         context.set(walker.mem_base, config.mem_base)
         for _ in range(25):
             kind = rng.randrange(3)
-            load = any_load(rng, KINDS[kind])
+            load = any_load(rng, ROUTES[kind].memory)
             assert not context.get(walker.valid)
             for name in ("dram_base", "x_size", "y_size", "x_stride"):
                 context.set(getattr(walker.rows, name), getattr(load, name))
@@ -80,7 +80,7 @@ def beats_of(load: Load, config: Config) -> Iterator[dict[int, int]]:
     from scratchpad element 0 on."""
     rows = dram_rows(load, config)
     assert isinstance(rows, DramRows)
-    bus, element = config.bus_bytes, kind_of(Memory(load.memory), config).element_bytes
+    bus, element = config.bus_bytes, kind_of(Load.ROUTES[load.memory], config).element_bytes
     for y in range(rows.rows):
         start = rows.start + y * rows.stride
         first = (load.sram_base + (y + load.y_pad_0) * load.width + load.x_pad_0) * element
@@ -92,7 +92,7 @@ def beats_of(load: Load, config: Config) -> Iterator[dict[int, int]]:
 @pytest.mark.parametrize("bus", BUSES)
 def test_beats_hold_the_elements_of_the_box(bus: int) -> None:
     config = machine(bus)
-    kinds = [kind_of(memory, config) for memory in KINDS]
+    kinds = [kind_of(route, config) for route in ROUTES]
     walker = BeatWalker(kinds, config)
 
     async def bench(context: Any) -> None:
@@ -100,7 +100,7 @@ def test_beats_hold_the_elements_of_the_box(bus: int) -> None:
         for _ in range(25):
             number = rng.randrange(3)
             kind = kinds[number]
-            load = any_load(rng, KINDS[number])
+            load = any_load(rng, ROUTES[number].memory)
             if load.sram_base + load.sram_elements >= 1 << sram_bits(config):
                 continue
             assert context.get(walker.idle)

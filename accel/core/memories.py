@@ -1,0 +1,131 @@
+"""The scratchpads of the machine, each declared once: what an element is, how many there are, who fills it.
+
+What a memory id of a LOAD or STORE stands for is declared with that instruction, as a :class:`Route`
+through one of these scratchpads; which operands a GEMM or ALU instruction finds in which of them, as its
+:class:`~accel.core.isa.operands.Operand` list.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from math import prod
+from types import MappingProxyType
+from typing import Protocol
+
+from accel.core.units import Unit
+
+
+class Geometry(Protocol):
+    """What of a configuration shapes elements; the capacity of each scratchpad is its ``<name>_bytes``."""
+
+    @property
+    def batch(self) -> int: ...
+
+    @property
+    def block_in(self) -> int: ...
+
+    @property
+    def block_out(self) -> int: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scratchpad:
+    """One scratchpad.
+
+    Attributes:
+        name: by which ports, access sets, assembly and the fields of a configuration know it.
+        dtype: of a value, as numpy names it.
+        axes: the block sizes that shape an element, by their configuration fields; none if it is one value.
+        filled_by: the unit that executes its LOADs.
+    """
+
+    name: str
+    dtype: str
+    axes: tuple[str, ...]
+    filled_by: Unit
+
+    def shape(self, config: Geometry) -> tuple[int, ...]:
+        """Shape of an element."""
+        return tuple(int(getattr(config, axis)) for axis in self.axes)
+
+    def values(self, config: Geometry) -> int:
+        """Values in an element."""
+        return prod(self.shape(config))
+
+    def element_bytes(self, config: Geometry) -> int:
+        """Bytes of an element."""
+        return self.values(config) * bits_of(self.dtype) // 8
+
+    def depth(self, config: Geometry) -> int:
+        """Elements."""
+        return int(getattr(config, f"{self.name}_bytes")) // self.element_bytes(config)
+
+    def address_bits(self, config: Geometry) -> int:
+        """Bits of an element's index."""
+        return (self.depth(config) - 1).bit_length()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def bits_of(dtype: str) -> int:
+    """Bits of a value, from its type's name."""
+    return int(dtype.lstrip("uint"))
+
+
+UOP = Scratchpad(name="uop", dtype="uint32", axes=(), filled_by=Unit.COMPUTE)
+INP = Scratchpad(name="inp", dtype="int8", axes=("batch", "block_in"), filled_by=Unit.LOAD)
+WGT = Scratchpad(name="wgt", dtype="int8", axes=("block_out", "block_in"), filled_by=Unit.LOAD)
+ACC = Scratchpad(name="acc", dtype="int32", axes=("batch", "block_out"), filled_by=Unit.COMPUTE)
+
+SCRATCHPADS: Mapping[str, Scratchpad] = MappingProxyType({pad.name: pad for pad in (UOP, INP, WGT, ACC)})
+"""All of them, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """What a memory id stands for in a LOAD or a STORE: a scratchpad, and its elements' form in DRAM.
+
+    Attributes:
+        memory: the id, with its name in this instruction.
+        scratchpad: what is filled or read.
+        dtype: of a value in DRAM.
+        unit: that executes the transfer.
+        doc: what happens to values on the way, if anything does.
+    """
+
+    memory: IntEnum
+    scratchpad: Scratchpad
+    dtype: str
+    unit: Unit
+    doc: str = ""
+
+    @property
+    def name(self) -> str:
+        """As mnemonics have it."""
+        return self.memory.name
+
+    @property
+    def verbatim(self) -> bool:
+        """Whether elements are the same bytes in DRAM and in the scratchpad."""
+        return self.dtype == self.scratchpad.dtype
+
+    def element_bytes(self, config: Geometry) -> int:
+        """Bytes of an element in DRAM, by which ``dram_base`` and ``x_stride`` count."""
+        return self.scratchpad.values(config) * bits_of(self.dtype) // 8
+
+
+def routes(*found: Route) -> Mapping[int, Route]:
+    """The routes of an instruction by memory id, in the order in which they are declared."""
+    return MappingProxyType({int(route.memory): route for route in found})
+
+
+def filled(memory: IntEnum, scratchpad: Scratchpad, *, dtype: str = "", doc: str = "") -> Route:
+    """The route of a LOAD, executed by the unit that fills the scratchpad; verbatim if no dtype is given."""
+    return Route(
+        memory=memory,
+        scratchpad=scratchpad,
+        dtype=dtype or scratchpad.dtype,
+        unit=scratchpad.filled_by,
+        doc=doc,
+    )

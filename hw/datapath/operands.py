@@ -1,0 +1,66 @@
+"""What the hardware takes from the operands that GEMM and ALU instructions declare.
+
+``chosen`` says of every class of instruction whether it is the one at hand; exactly one is. What is the same
+for all of them needs no choice, and the last one is what remains.
+"""
+
+from collections.abc import Hashable, Mapping
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from amaranth.hdl import Const, Mux, Value, ValueLike
+
+from accel.core.config import Config
+from accel.core.isa import LOOPS, Loops, Operand, class_slots
+
+Chosen = Mapping[type[Loops], Value]
+
+
+def operand_of(cls: type[Loops], name: str) -> Operand | None:
+    """A class's operand by the micro-ops' field, if it has one."""
+    return next((operand for operand in cls.OPERANDS if operand.name == name), None)
+
+
+def factor(name: str, views: Mapping[type[Loops], Any], chosen: Chosen, config: Config) -> Value:
+    """A factor by its field, from where the class at hand has it in its word."""
+    found: dict[type[Loops], tuple[Hashable, ValueLike]] = {}
+    for cls in LOOPS:
+        for slot in class_slots(cls, config):
+            if slot.name == name:
+                found[cls] = (slot.offset, slot.width), getattr(views[cls], name)
+    return _choice(found, chosen)
+
+
+def depth(name: str, chosen: Chosen, config: Config) -> Value:
+    """The elements among which an operand's index must be."""
+    operands = {cls: operand_of(cls, name) for cls in LOOPS}
+    depths = {cls: operand.memory.depth(config) for cls, operand in operands.items() if operand is not None}
+    return _choice({cls: (elements, elements) for cls, elements in depths.items()}, chosen)
+
+
+def used(name: str, flags: Any, chosen: Chosen) -> Value | None:
+    """Whether an operand is read or written, from the ``flags`` of the instruction; None if it always is."""
+    found: dict[type[Loops], tuple[Hashable, ValueLike]] = {}
+    for cls in LOOPS:
+        operand = operand_of(cls, name)
+        if operand is not None:
+            always = operand.writes or operand.unless is None
+            found[cls] = (None, Const(1, 1)) if always else (operand.unless, ~flags[operand.unless])
+    if len(found) == len(LOOPS):
+        if not any(key for key, _ in found.values()):
+            return None
+        return _choice(found, chosen)
+    return reduce(or_, (chosen[cls] & condition for cls, (_, condition) in found.items()))
+
+
+def _choice(values: Mapping[type[Loops], tuple[Hashable, ValueLike]], chosen: Chosen) -> Value:
+    """The value of the class at hand; values whose keys are equal are the same."""
+    groups: dict[Hashable, tuple[list[type[Loops]], ValueLike]] = {}
+    for cls, (key, value) in values.items():
+        groups.setdefault(key, ([], value))[0].append(cls)
+    *first, (_, remaining) = groups.values()
+    result = Value.cast(remaining)
+    for classes, value in reversed(first):
+        result = Mux(reduce(or_, (chosen[cls] for cls in classes)), value, result)
+    return result
