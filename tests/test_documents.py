@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from accel.assembly import assemble
+from accel.core.config import load_config
 from accel.run.program import as_program
 from accel.run.replay import replay
 from accel.sweeps.spec import make_spec
@@ -92,8 +93,13 @@ def test_programs(code: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("code", blocks("toml"))
-def test_sweeps(code: str) -> None:
-    assert make_spec(tomllib.loads(code)).points
+def test_sweeps_and_configurations(code: str, tmp_path: Path) -> None:
+    if "[[workload]]" in code:
+        assert make_spec(tomllib.loads(code)).points
+    else:
+        file = tmp_path / "machine.toml"
+        file.write_text(code, encoding="utf-8")
+        assert load_config(file).to_dict().items() >= {"name": tomllib.loads(code)["name"]}.items()
 
 
 def test_every_block_is_run() -> None:

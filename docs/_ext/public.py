@@ -1,10 +1,12 @@
 """References by the place where something is defined lead to its public name, by which the pages present it.
 
 Docstrings refer to ``accel.run.program.Program``, which their readers have in front of them; the pages
-describe ``accel.Program``, so that the places inside may change without them.
+describe ``accel.Program``, so that the places inside may change without them. What exists but stands on no
+page becomes plain text; what does not exist remains a warning.
 """
 
 import importlib
+from functools import reduce
 from typing import Any
 
 from docutils import nodes
@@ -32,24 +34,46 @@ def public_names() -> dict[str, str]:
 NAMES = public_names()
 
 
-def resolve(app: Sphinx, environment: BuildEnvironment, node: pending_xref, content: nodes.Element) -> Any:
-    """Called by Sphinx for a reference that leads nowhere: try it by the public name."""
-    if node.get("refdomain") != "py":
-        return None
-    domain = environment.get_domain("py")
-    inner = node["reftarget"]
-    rest = ""
-    while inner not in NAMES and "." in inner:
+def public_name(target: str) -> str:
+    """The public name of something, or of the class it is in; itself if it has none."""
+    inner, rest = target, ""
+    while inner:
+        if inner in NAMES:
+            return NAMES[inner] + rest
         inner, _, last = inner.rpartition(".")
         rest = f".{last}{rest}"
-    if inner in NAMES:
-        target = NAMES[inner] + rest
-    else:  # a neighbour by its bare name; it stands on a page by another path
-        target = node["reftarget"]
-        node["refspecific"] = True
-    return domain.resolve_xref(
-        environment, node["refdoc"], app.builder, node["reftype"], target, node, content
-    )
+    return target
+
+
+def exists(target: str) -> bool:
+    """Whether there is a module, or something in one, of this name."""
+    module, names = target, []
+    while module:
+        try:
+            found = importlib.import_module(module)
+        except ModuleNotFoundError:
+            module, _, last = module.rpartition(".")
+            names.insert(0, last)
+            continue
+        try:
+            reduce(getattr, names, found)
+        except AttributeError:
+            return False
+        return True
+    return False
+
+
+def resolve(app: Sphinx, environment: BuildEnvironment, node: pending_xref, content: nodes.Element) -> Any:
+    """Called by Sphinx for a reference that leads nowhere."""
+    if node.get("refdomain") != "py":
+        return None
+    target = public_name(node["reftarget"])
+    if not target.startswith("accel."):
+        node["refspecific"] = True  # a neighbour by its bare name; it may stand on a page by another path
+    kind = node["reftype"]
+    domain = environment.get_domain("py")
+    found = domain.resolve_xref(environment, node["refdoc"], app.builder, kind, target, node, content)
+    return content if found is None and exists(node["reftarget"]) else found
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
