@@ -39,4 +39,4 @@ html_theme = "furo"
 html_title = "accel"
 html_show_copyright = False
 html_static_path = ["_static"]
-html_css_files = ["wide.css"]
+html_css_files = ["pages.css"]

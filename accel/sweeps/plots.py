@@ -20,6 +20,7 @@ COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#55
 """Okabe and Ito's, which colour-blind people can tell apart."""
 MARKERS = "os^Dv<>"
 _GREY = "#bbbbbb"
+_INK, _RULE, _EDGE = "#1b1f24", "#e6e6e6", "#888888"
 _MOST_TICKS = 10
 _SIZE = (7.2, 4.4)
 """In inches."""
@@ -28,9 +29,9 @@ _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
-    "grid.color": "#e6e6e6",
+    "grid.color": _RULE,
     "grid.linewidth": 0.8,
-    "axes.edgecolor": "#888888",
+    "axes.edgecolor": _EDGE,
     "axes.axisbelow": True,
     "axes.titlesize": 12,
     "axes.titleweight": "bold",
@@ -40,7 +41,10 @@ _STYLE = {
     "legend.frameon": False,
     "svg.hashsalt": "accel",
     "figure.facecolor": "white",
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color"), _INK),
 }
+_DARK = {_INK: "#e6e9ed", _RULE: "#3a424b", _EDGE: "#808080", COLORS[0]: "#2487cc", COLORS[6]: "#9aa4ae"}
+"""What colours are on a dark page; the others can be seen on both."""
 
 LABELS = {
     "cycles": "cycles",
@@ -189,18 +193,32 @@ def draw(plot: Plot, rows: Rows) -> Any:
 def svg(plot: Plot, rows: Rows) -> bytes:
     """A plot as a file that holds all it needs; the same rows give the same bytes.
 
+    It has no ground of its own, and follows the colour scheme of the page that it is on.
+
     Raises:
         SweepError: as for :func:`draw`.
     """
-    return _svg(draw(plot, rows))
+    text = _svg(draw(plot, rows), transparent=True).decode()
+    return text.replace("</style>", _dark_style() + "</style>", 1).encode()
 
 
-def _svg(figure: Any) -> bytes:
+def _dark_style() -> str:
+    """Rules that replace colours; what does not know them shows the light ones."""
+    rules = "".join(
+        f'#figure_1 [style*="{what}: {light}"] {{{what}: {dark} !important}}\n'
+        for light, dark in _DARK.items()
+        for what in ("fill", "stroke")
+    )
+    return f"\n@media (prefers-color-scheme: dark) {{\n{rules}}}\n"
+
+
+def _svg(figure: Any, *, transparent: bool = False) -> bytes:
     from matplotlib import rc_context  # noqa: PLC0415
 
     content = io.BytesIO()
     with rc_context(_STYLE):
-        figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
+        metadata = {"Date": None, "Creator": None}
+        figure.savefig(content, format="svg", metadata=metadata, transparent=transparent)
     return content.getvalue()
 
 
@@ -249,7 +267,7 @@ def _draw_lines(axes: Any, plot: Plot, rows: Rows) -> None:
         shares = all(_is_share(y) for y in plot.y)
         axes.set_ylim(bottom=0, top=1.02 if shares else None)
     if plot.roof is not None:
-        axes.plot([], [], color="#555555", linewidth=1, linestyle="--", label=label(plot.roof))
+        axes.plot([], [], color=COLORS[6], linewidth=1, linestyle="--", label=label(plot.roof))
     if len(lines) > 1 or len(plot.y) > 1 or plot.roof is not None:
         axes.legend()
 
@@ -271,7 +289,7 @@ def _draw_bars(axes: Any, plot: Plot, rows: Rows) -> None:
     axes.set_xlabel(plot.xlabel or "cycles")
     _scale(axes.xaxis, plot.xscale, "cycles", None)
     for place, end in zip(places, left, strict=True):
-        axes.text(end, place, f"  {end:,.0f}", va="center", color="#333333")
+        axes.text(end, place, f"  {end:,.0f}", va="center", color=_INK)
     axes.set_xlim(0, 1.15 * max(left))  # room for the numbers
     axes.locator_params(axis="x", nbins=6)
 

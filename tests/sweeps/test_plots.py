@@ -1,6 +1,9 @@
 """Plots show what the table holds."""
 
+import re
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -8,6 +11,9 @@ from accel.base.errors import SweepError
 from accel.sweeps import Plot, Table
 
 pytest.importorskip("matplotlib")
+
+ROOT = Path(__file__).parents[2]
+SVG = "{http://www.w3.org/2000/svg}"
 
 ROWS = [
     {"read_latency": x, "vthreads": v, "utilization": 0.1 * v * x / 8, "bound": 0.9, "a": x, "b": v}
@@ -52,6 +58,48 @@ def test_the_same_table_gives_the_same_file() -> None:
     assert content == TABLE.svg(plot)
     assert content.startswith(b"<?xml")
     assert b"http" not in content.split(b"</metadata>")[1].replace(b"http://www.w3.org", b"")
+
+
+def test_a_plot_follows_the_colour_scheme_of_its_page() -> None:
+    """No ground of its own; of what can be seen on one ground only there are two colours."""
+    bars = Plot(kind="bars", x="vthreads", y=("a", "b"), only={"read_latency": 8}, title="T")
+    for plot in (Plot(x="read_latency", y=("utilization",), by=("vthreads",), roof="bound"), bars):
+        root = ElementTree.fromstring(TABLE.svg(plot))
+        style = next(root.iter(f"{SVG}style")).text or ""
+        light, dark = style.split("@media (prefers-color-scheme: dark)")
+        replaced = dict(re.findall(r'\[style\*="(\w+: #\w+)"\] {(\w+: #\w+) !important}', dark))
+        assert "#" not in light
+        drawn = {one for node in root.iter() for one in re.findall(r"\w+: #\w+", node.get("style", ""))}
+        assert drawn
+        for one in drawn:
+            assert contrast(one, "#ffffff") > 1.2, one
+            assert contrast(replaced.get(one, one), "#15191e") > 1.2, one
+        texts = [node for node in root.iter(f"{SVG}g") if (node.get("id") or "").startswith("text_")]
+        assert texts
+        for text in texts:
+            (colour,) = re.findall(r"fill: #\w+", text[0].get("style", ""))
+            assert contrast(colour, "#ffffff") > 12
+            assert contrast(replaced[colour], "#15191e") > 12
+
+
+def contrast(style: str, ground: str) -> float:
+    """Of two colours, as the accessibility guidelines have it: 1 to 21."""
+    low, high = sorted(map(luminance, (style[-7:], ground)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(a * b for a, b in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs").rglob("*.svg")), ids=lambda path: path.name)
+def test_plots_in_the_documentation_are_drawn_as_plots_are_now(path: Path) -> None:
+    new = TABLE.svg(Plot(x="read_latency", y=("utilization",))).decode()
+    style = re.compile("<style.*?</style>", re.DOTALL)
+    assert style.findall(path.read_text(encoding="utf-8")) == style.findall(new)
+    assert "#ffffff" not in path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
