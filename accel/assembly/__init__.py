@@ -6,7 +6,7 @@
 from accel.assembly.annotate import Annotator
 from accel.assembly.assembler import assemble, load_assembly
 from accel.assembly.disassembler import code_lines, disassemble
-from accel.assembly.names import PlaceNames, places, token_label
+from accel.assembly.names import PlaceNames, places, stage_label, token_label
 
 __all__ = [
     "Annotator",
@@ -16,5 +16,6 @@ __all__ = [
     "disassemble",
     "load_assembly",
     "places",
+    "stage_label",
     "token_label",
 ]

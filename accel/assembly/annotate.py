@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from accel.assembly.names import stage_label
 from accel.core.access import AccessSets, Elements, LoopAccess, Touch, loop_shape
 from accel.core.faults import fetch_fault, instruction_fault
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Store, Transfer, decode_uops
@@ -18,6 +19,7 @@ class Annotator:
     """Comments on a program's instructions; give it them in order, for it follows the micro-op memory."""
 
     def __init__(self, image: Image) -> None:
+        self._provenance = image.provenance
         self._config = image.config
         self._count = len(image.instructions)
         self._sets = AccessSets(image.config)
@@ -30,15 +32,17 @@ class Annotator:
         self._stored = np.zeros(self._shared.segments, dtype=bool)
 
     def comment(self, index: int, instruction: Instruction) -> str:
-        """What the instruction does, or what is wrong with it; empty where its text says all."""
+        """What the instruction does, with the stage of the schedule that it belongs to, or what is wrong with
+        it; empty where its text says all."""
         fault = fetch_fault(instruction, index, self._count) or instruction_fault(instruction, self._config)
         if fault is not None:
             return f"{fault.cause.label}: {fault.message}"
+        stage = stage_label(self._provenance, index)
         if isinstance(instruction, Transfer):
             self._follow(index, instruction)
-            return self._transfer(instruction)
+            return stage + self._transfer(instruction)
         if isinstance(instruction, Loops):
-            return self._loops(instruction)
+            return stage + self._loops(instruction)
         return ""
 
     def touches(self, index: int, instruction: Instruction) -> tuple[Touch, ...]:

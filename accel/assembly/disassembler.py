@@ -28,7 +28,8 @@ _KINDS = {"uop": "uop", "inp": "int8", "wgt": "int8", "acc": "int32"}
 
 
 def disassemble(image: Image, *, micro_ops: int = 0) -> str:
-    """A program as text; :func:`~accel.assembly.assemble` gives it back, but for how long compilation took.
+    """A program as text; :func:`~accel.assembly.assemble` gives it back, but for how long compilation
+    took and where instructions come from: a text is there to be changed, and only its comments say that.
 
     Args:
         image: the program. Bits that instructions do not use become zero.

@@ -1,4 +1,4 @@
-"""Names of places in DRAM and of tokens."""
+"""Names of places in DRAM, of tokens, and of what instructions belong to."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from accel.core.faults import dram_element_bytes, instruction_fault
 from accel.core.isa import Transfer
 from accel.core.token_rules import Counter
 from accel.image.image import Image, ImageTensor
+from accel.image.provenance import Provenance
 
 
 def places(image: Image) -> dict[str, tuple[int, int]]:
@@ -49,3 +50,9 @@ def tensor_label(tensor: ImageTensor, before: Sequence[ImageTensor]) -> str:
 def token_label(counter: Counter) -> str:
     """A token counter as an arrow, ``load>compute``."""
     return f"{counter.source.label}>{counter.target.label}"
+
+
+def stage_label(provenance: Provenance | None, index: int) -> str:
+    """The stage that an instruction belongs to, as a prefix to what it does; empty if none is known."""
+    stage = "" if provenance is None else provenance[index].stage
+    return f"{stage}: " if stage else ""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from accel.assembly import Annotator, PlaceNames, token_label
+from accel.assembly import Annotator, PlaceNames, stage_label, token_label
 from accel.base.errors import AccelError, nearest
 from accel.core.events import Event, EventKind
 from accel.core.isa import Loops, Unit, format_instruction
@@ -240,7 +240,8 @@ class Session:
         last = min(first + count, len(self.debugger.instructions))
         width = len(str(last))
         for index in range(first, last):
-            yield f"{marks.get(index, ' ')} {index:>{width}}  {self._text(index)}"
+            stage = stage_label(self.debugger.program.provenance, index)
+            yield f"{marks.get(index, ' ')} {index:>{width}}  {stage}{self._text(index)}"
 
     def _uops(self, words: list[str]) -> Iterator[str]:
         if not 1 <= len(words) <= 2:

@@ -4,7 +4,8 @@ An image is all that a run needs: configuration, instructions, and what must lie
 the tensors' places and layouts, and, as data, where the program came from. Its file is a zip archive of
 ``program.json`` and the raw instructions and segments; the archive's checksums guard every byte. Nothing
 in it is ever executed. Optional parts, which older releases pass over: which part of DRAM each instruction
-means (``references`` and ``references.bin``, :mod:`accel.image.references`).
+means (``references`` and ``references.bin``, :mod:`accel.image.references`), and where it comes from
+(``provenance`` and ``provenance.bin``, :mod:`accel.image.provenance`).
 """
 
 import io
@@ -29,6 +30,7 @@ from accel.core.isa import Instruction, Transfer, check_encodable, decode
 from accel.image.archive import Archive, write_archive
 from accel.image.dram import Dram
 from accel.image.layout import BlockDiagonal, PackedLayout, Preparation
+from accel.image.provenance import Provenance
 from accel.image.references import NUMBER_BYTES, References, numbers_to_bytes
 from accel.image.scenario import Expected, Start, check_scenario
 
@@ -39,6 +41,7 @@ FORMAT_VERSION = 1
 Role = Literal["input", "output", "constant"]
 _INSTRUCTIONS = "instructions.bin"
 _REFERENCES = "references.bin"
+_PROVENANCE = "provenance.bin"
 _MAGIC = b"PK\x03\x04"
 
 T = TypeVar("T")
@@ -133,6 +136,7 @@ class Image:
         source: tensor expression, schedule and options as data, or None if unknown.
         compile_seconds: what compilation took, or None if unknown.
         references: which part of DRAM each instruction means, or None if only its address is known.
+        provenance: where each instruction comes from, or None if that is not known.
     """
 
     config: Config
@@ -147,6 +151,7 @@ class Image:
     compile_seconds: float | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     references: References | None = None
+    provenance: Provenance | None = None
 
     @cached_property
     def instructions(self) -> list[Instruction]:
@@ -231,11 +236,13 @@ class Image:
         members += [(_segment_name(number), content) for number, (_, content) in enumerate(self.segments)]
         if self.references is not None:
             members.append((_REFERENCES, numbers_to_bytes(self.references.of)))
+        if self.provenance is not None:
+            members.append((_PROVENANCE, numbers_to_bytes(self.provenance.of)))
         write_archive(buffer, json.dumps(self._manifest(), indent=1).encode(), members)
         write_atomically(target, buffer.getvalue())
 
     def _manifest(self) -> dict[str, Any]:
-        parts = {} if self.references is None else {"references": self.references.to_data()}
+        tables = {"references": self.references, "provenance": self.provenance}
         return {
             "format": FORMAT,
             "version": FORMAT_VERSION,
@@ -250,7 +257,7 @@ class Image:
             "source": self.source,
             "compile_seconds": self.compile_seconds,
             "notes": self.notes,
-            **parts,
+            **{name: table.to_data() for name, table in tables.items() if table is not None},
         }
 
     @classmethod
@@ -298,6 +305,10 @@ class Image:
         if "references" in manifest:
             table = archive.member(_REFERENCES, numbers, numbers)
             references = References.from_data(manifest["references"], table)
+        provenance = None
+        if "provenance" in manifest:
+            table = archive.member(_PROVENANCE, numbers, numbers)
+            provenance = Provenance.from_data(manifest["provenance"], table)
         image = cls(
             config=config,
             code=code,
@@ -315,6 +326,7 @@ class Image:
             compile_seconds=_seconds(manifest.get("compile_seconds")),
             notes=_optional(manifest, "notes", dict) or {},
             references=references,
+            provenance=provenance,
         )
         check_image(image)
         return image
@@ -447,6 +459,8 @@ def check_image(image: Image) -> None:
             raise ProgramError(f"its data at {offset:#x} overlaps its instructions at {image.code_offset:#x}")
     if image.references is not None:
         image.references.check(len(image.code) // INSTRUCTION_BYTES, window)
+    if image.provenance is not None:
+        image.provenance.check(len(image.code) // INSTRUCTION_BYTES)
     image.check_scenario()
     segments = {offset: len(content) for offset, content in image.segments}
     known: dict[str, tuple[object, ...]] = {}

@@ -141,17 +141,23 @@ def read_records(name: str, data: object, read: Callable[[dict[str, Any]], T]) -
             raise ValueError(data)
         return tuple(map(read, data))
     except (TypeError, ValueError, KeyError):
-        raise ProgramError(f"the {name} in its manifest do not hold together") from None
+        raise ProgramError(f"its manifest has damaged {name}") from None
 
 
-def check_numbers(name: str, numbers: npt.NDArray[np.int32], count: int) -> None:
+def check_numbers(name: str, numbers: npt.NDArray[np.int32], count: int, *, least: int = NO_PART) -> None:
     """Refuse numbers of records that do not exist.
+
+    Args:
+        name: of the table in errors.
+        numbers: of each instruction.
+        count: of records.
+        least: number that there may be.
 
     Raises:
         ProgramError: naming the first instruction that has one.
     """
-    bad = np.flatnonzero((numbers < -1) | (numbers >= count))
+    bad = np.flatnonzero((numbers < least) | (numbers >= count))
     if len(bad):
         raise ProgramError(
-            f"its {name} give instruction {bad[0]} the record {numbers[bad[0]]}; there are {count}"
+            f"instruction {bad[0]} has record {numbers[bad[0]]} of its {name}; there are {count}"
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from accel.assembly import code_lines
+from accel.assembly import code_lines, stage_label
 from accel.base.errors import AccelError, nearest
 from accel.compiler.nest.fold import fold_bias
 from accel.compiler.nest.lower import lower
@@ -10,7 +10,7 @@ from accel.compiler.nest.nest import format_nest
 from accel.compiler.nest.tensorize import tensorize
 from accel.compiler.nest.threads import lower_threads
 from accel.compiler.schedule.schedule import create_schedule
-from accel.core.isa import Instruction, Unit, format_instruction
+from accel.core.isa import Unit, format_instruction
 from accel.core.token_rules import pops, pushes
 from accel.run.program import Program
 
@@ -47,19 +47,21 @@ def _threads(program: Program) -> str:
 
 
 def streams_text(program: Program) -> str:
-    """Every instruction with the tokens that it waits for and sends, in program order."""
-    return "".join(line + "\n" for line in _stream_lines(program.instructions))
+    """Every instruction with the tokens that it waits for and sends, and the stage of the schedule that it
+    belongs to, in program order."""
+    return "".join(line + "\n" for line in _stream_lines(program))
 
 
-def _stream_lines(instructions: list[Instruction]) -> Iterator[str]:
+def _stream_lines(program: Program) -> Iterator[str]:
     counts = dict.fromkeys(Unit, 0)
-    for instruction in instructions:
+    for index, instruction in enumerate(program.instructions):
         unit = instruction.unit
         name = _SHORT[unit]
         for counter in pops(instruction):
             yield f"{name}.pop_dep_from({_SHORT[counter.source]})"
         what = format_instruction(instruction).split("  <")[0].split("  >")[0]
-        yield f"{f'{name}.perform_action({name}{counts[unit]})':<28}  # {' '.join(what.split())}"
+        said = stage_label(program.provenance, index) + " ".join(what.split())
+        yield f"{f'{name}.perform_action({name}{counts[unit]})':<28}  # {said}"
         counts[unit] += 1
         for counter in pushes(instruction):
             yield f"{name}.push_dep_to({_SHORT[counter.target]})"

@@ -1,7 +1,8 @@
 """Which part of which tensor an instruction works on.
 
-A transfer's addresses say it. Of a GEMM or ALU instruction it follows from what was loaded into the elements
-that it reads, and from where the accumulators that it writes are stored later.
+A transfer's address says it. Which tensors a GEMM or ALU instruction works on is known of programs that say
+where their instructions come from; which part of them follows from what was loaded into the elements that it
+reads, and from where the accumulators that it writes are stored later.
 """
 
 from bisect import bisect_right
@@ -19,6 +20,7 @@ from accel.core.faults import dram_element_bytes, dram_span, instruction_fault
 from accel.core.isa import Alu, Gemm, Instruction, Load, Memory, Store, Transfer
 from accel.image.image import Image, ImageTensor
 from accel.image.layout import PackedLayout
+from accel.image.provenance import Statement
 
 MICRO_OPS = "micro-ops"
 DRAM = "dram"
@@ -61,6 +63,7 @@ class Places:
         named = sorted((offset, nbytes, name) for name, (offset, nbytes) in places(image).items())
         self._starts = [offset for offset, _, _ in named]
         self._named = [(*one, tensors.get(one[0])) for one in named]
+        self._parts = () if image.references is None else image.references.parts
         self._box = lru_cache(maxsize=1 << 16)(_box)
         self._areas = self._nameless(image.instructions)
 
@@ -132,7 +135,9 @@ class Places:
         """Bytes in an area that has no name."""
         starts, stops = self._areas[transfer.memory]
         place = bisect_right(starts, start) - 1
-        return Tile(DRAM, ((start, stop - 1),), _area(starts[place], stops[place]))
+        offset = start - self._config.mem_base
+        name = next((part.name for part in self._parts if part.offset <= offset < part.stop), DRAM)
+        return Tile(name, ((start, stop - 1),), _area(starts[place], stops[place]))
 
     def _nameless(self, instructions: Sequence[Instruction]) -> dict[int, tuple[list[int], list[int]]]:
         """By memory, where the areas start and stop that its transfers touch and that have no name."""
@@ -212,9 +217,28 @@ def work(image: Image, touches: Sequence[Sequence[Touch]], order: Sequence[int],
     tiles = [where.tile(one) if isinstance(one, Transfer) else None for one in instructions]
     sources = _sources(image, touches, order, tiles, where)
     targets = _targets(image, touches, order, tiles, where)
-    return [
+    found = [
         Work(targets[n], sources[n]) if tile is None else Work((tile,), ()) for n, tile in enumerate(tiles)
     ]
+    if image.provenance is None:
+        return found
+    return [_as_said(one, image.provenance[n]) for n, one in enumerate(found)]
+
+
+def _as_said(found: Work, statement: Statement) -> Work:
+    """What a GEMM or ALU instruction works on, with the tensors that its statement names."""
+    if statement.kind not in ("intrinsic", "alu", "clear"):
+        return found
+    return Work(_named(found.target, (statement.tensor,)), _named(found.sources, statement.reads))
+
+
+def _named(tiles: tuple[Tile, ...], names: Sequence[str]) -> tuple[Tile, ...]:
+    """The tiles of these tensors; a name alone where no part is known."""
+    kept = tuple(tile for tile in tiles if tile.name.partition(".")[0] in names)
+    if tiles and not kept:
+        return tiles
+    known = {tile.name.partition(".")[0] for tile in kept}
+    return kept + tuple(Tile(name, ()) for name in names if name not in known)
 
 
 Tiles = Sequence[Tile | None]

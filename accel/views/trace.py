@@ -97,11 +97,15 @@ def _meta(kind: str, process: int, thread: int, **values: Any) -> Entry:
 def _slices(scene: Scene) -> Iterator[Entry]:
     for one in scene.seen.slices:
         instruction, work = scene.instructions[one.instruction], scene.work[one.instruction]
+        provenance = scene.image.provenance
+        origin = None if provenance is None else provenance[one.instruction]
         details = {
             "instruction": one.instruction,
             "text": " ".join(format_instruction(instruction).split()),
             "target": ", ".join(map(str, work.target)),
             "sources": ", ".join(map(str, work.sources)),
+            "stage": "" if origin is None else origin.stage,
+            "statement": "" if origin is None else origin.text,
             "queued": one.queued,
             "data": [one.begin, one.end] if one.begin < one.end else None,
         }

@@ -10,6 +10,7 @@ from accel.base.arguments import check_array, check_mapping
 from accel.base.errors import ShapeError, nearest
 from accel.compiler.codegen.emit import Emission
 from accel.compiler.codegen.memory import DramMap
+from accel.compiler.codegen.origins import Origins
 from accel.compiler.codegen.stream import linked_stream
 from accel.compiler.expr.data import expression_to_data
 from accel.compiler.nest.fold import fold_bias
@@ -53,7 +54,7 @@ def compile_schedule(
         nest = folded if fold else nest
     nest = lower_threads(nest)
     emission = Emission(nest, config)
-    stream = linked_stream(emission, nest.starts)
+    stream = linked_stream(emission, nest.starts, Origins(nest, schedule.steps))
     tensors, packed = _tensors(nest, emission.dram, known)
     units = list(_units(nest, emission.dram))
     source = {
@@ -75,6 +76,7 @@ def compile_schedule(
         source=source,
         compile_seconds=time.perf_counter() - begin,
         references=stream.references,
+        provenance=stream.provenance,
     )
 
 

@@ -7,7 +7,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -124,6 +124,13 @@ class Emission:
         self.rereads = not self._loaded.isdisjoint(node.source.buffer for node in copies)
         """Whether something is loaded from DRAM that was stored there."""
         self.emitted: list[Emitted] = []
+        self.statements: list[tuple[Node, tuple[str, ...]]] = []
+        """What can be emitted, each with the names of the loops around it; ``emitted`` numbers them."""
+        self._numbers: dict[int, int] = {}
+        """By id, where those are."""
+        self._around: dict[int, tuple[str, ...]] = {}
+        """By the id of what follows the sums of a tile, the names of the loops around it."""
+        self._number(nest.body, ())
         self.first_loads: dict[Buffer, Instruction] = {}
         """The first LOAD into each buffer."""
         self._places: dict[tuple[int, Element], _Place] = {}
@@ -143,6 +150,22 @@ class Emission:
         for node in copies:  # what no iteration has loaded is an input nevertheless
             if node.source.buffer.scope is None:
                 self._placed(node.source.buffer, node.target.buffer, store=False)
+
+    def _number(self, nodes: Sequence[Node], loops: tuple[str, ...]) -> None:
+        for node in nodes:
+            if isinstance(node, For):
+                self._number(node.body, (*loops, node.var.name))
+            elif isinstance(node, Guard):
+                self._number(node.body, loops)
+            elif isinstance(node, Post):
+                self._around[id(node)] = loops
+            else:
+                self._numbers[id(node)] = len(self.statements)
+                self.statements.append((node, loops))
+
+    def _from(self, node: Node, emitted: Iterable[Emitted]) -> list[Emitted]:
+        """Instructions that know their statement."""
+        return [replace(one, statement=self._numbers[id(node)]) for one in emitted]
 
     # --- loops -----------------------------------------------------------------------------------
 
@@ -176,6 +199,7 @@ class Emission:
         if id(node) not in self._finishing:
             self._keep.append(node)
             self._finishing[id(node)] = carried_out(node)
+            self._number(self._finishing[id(node)], self._around[id(node)])
         return self._finishing[id(node)]
 
     def _box(self, node: For) -> _Box | None:
@@ -278,7 +302,7 @@ class Emission:
         if known is None:
             self._keep.append(node)
             target = Target(config=self.config, extents=extents, loops=loops)
-            known = self._known[key] = self._call(node, target, pointers)
+            known = self._known[key] = self._from(node, self._call(node, target, pointers))
         return known
 
     def _call(self, node: Node, target: Target, pointers: tuple[AccessPtr, ...]) -> Sequence[Emitted]:
@@ -301,7 +325,8 @@ class Emission:
         assert buffer.scope is not None
         elements = buffer.copies * block_count(buffer, self.elements[buffer])
         pointer = AccessPtr(buffer.scope.name, self.bases[buffer], (1,))
-        self.emitted.extend(fill_zero(Target(config=self.config, extents=(elements,)), pointer))
+        target = Target(config=self.config, extents=(elements,))
+        self.emitted.extend(self._from(node, fill_zero(target, pointer)))
 
     def _emit_copy(self, node: Copy, env: Env) -> None:
         store = node.target.buffer.scope is None
@@ -325,13 +350,13 @@ class Emission:
         if store:
             if self.rereads:
                 self._content = {p: c for p, c in self._content.items() if c[0] is not dram.buffer}
-            self.emitted.extend(self._transfers(tensor, dram_ptr, local_ptr, extents, padding, memory))
+            self.emitted.extend(self._transfers(node, tensor, dram_ptr, local_ptr, extents, padding, memory))
             return
         where = (local.buffer, evaluate(local.copy, env))
         content = (dram.buffer, extents, padding, dram_ptr, local_ptr)
         if self._content.get(where) != content:
             self._content[where] = content
-            loads = self._transfers(tensor, local_ptr, dram_ptr, extents, padding, memory)
+            loads = self._transfers(node, tensor, local_ptr, dram_ptr, extents, padding, memory)
             self.first_loads.setdefault(local.buffer, loads[0].instruction)
             self.emitted.extend(loads)
 
@@ -342,6 +367,7 @@ class Emission:
 
     def _transfers(
         self,
+        node: Copy,
         tensor: DramTensor,
         to: AccessPtr,
         source: AccessPtr,
@@ -349,13 +375,13 @@ class Emission:
         padding: tuple[tuple[int, int], ...],
         memory: Memory,
     ) -> Sequence[Emitted]:
-        key = (tensor.part, to, source, extents, padding, memory)
+        key = (id(node), tensor.part, to, source, extents, padding, memory)
         known = self._known.get(key)
         if known is None:
             target = Target(config=self.config, extents=extents, memory=memory, padding=padding)
             known = self._known[key] = [
                 replace(one, part=tensor.part) if dram_rows(one.instruction, self.config) else one
-                for one in dma_copy2d(target, to, source)
+                for one in self._from(node, dma_copy2d(target, to, source))
             ]
         return known
 
@@ -442,7 +468,7 @@ def _joined(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
         return every
     (template,) = templates
     uops = np.concatenate([item.uops for item in every])
-    return [Emitted(replace(template, uop_end=len(uops)), uops)]
+    return [replace(every[0], instruction=replace(template, uop_end=len(uops)), uops=uops)]
 
 
 def _regions(node: Node) -> tuple[Region, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 from accel.compiler.codegen.dependence import CARRIER, insert_tokens
 from accel.compiler.codegen.emit import Emission
 from accel.compiler.codegen.memory import DramMap
+from accel.compiler.codegen.origins import Origins
 from accel.compiler.codegen.startup import held_back
 from accel.compiler.codegen.uops import MICRO_OPS, place_uops
 from accel.compiler.nest.nest import Buffer
@@ -19,6 +20,7 @@ from accel.core.config import INSTRUCTION_BYTES
 from accel.core.isa import Finish, Instruction, decode, encode
 from accel.image.image import array_bytes
 from accel.image.link import Addresses
+from accel.image.provenance import Kind, Provenance, Statement
 from accel.image.references import NO_PART, References
 from accel.proof.shared_dram import SharedDram
 
@@ -33,6 +35,7 @@ class Stream:
         uops: the micro-ops that it loads.
         uop_offset: of the first of them.
         references: which part of DRAM each instruction means.
+        provenance: where it comes from.
     """
 
     code: bytes
@@ -40,14 +43,16 @@ class Stream:
     uops: bytes
     uop_offset: int
     references: References
+    provenance: Provenance
 
 
-def linked_stream(emission: Emission, starts: Sequence[tuple[Buffer, Buffer]]) -> Stream:
+def linked_stream(emission: Emission, starts: Sequence[tuple[Buffer, Buffer]], origins: Origins) -> Stream:
     """The program of what was emitted.
 
     Args:
         emission: of a nest.
         starts: :attr:`~accel.compiler.nest.nest.Nest.starts`.
+        origins: of its statements.
 
     Raises:
         ScheduleError: micro-ops do not fit their memory, or parts DRAM.
@@ -76,6 +81,7 @@ def linked_stream(emission: Emission, starts: Sequence[tuple[Buffer, Buffer]]) -
         uops=array_bytes(placed.words).tobytes(),
         uop_offset=dram.parts[uop_part].offset,
         references=References(parts=tuple(dram.parts), of=np.array(of, dtype=np.int32)),
+        provenance=_provenance(emission, placed.sources, ordered.sources, origins),
     )
 
 
@@ -83,3 +89,39 @@ def _linked(instructions: Sequence[Instruction], of: Sequence[int], dram: DramMa
     """The encoded instructions with the addresses that follow from the parts' places."""
     places = [part.offset for part in dram.parts]
     return Addresses(instructions, of, dram.config).moved(encode(instructions, dram.config), places)
+
+
+_SPECIAL: tuple[Kind, ...] = ("micro-ops", "tokens", "finish")
+
+
+def _provenance(
+    emission: Emission, placed: Sequence[int], ordered: Sequence[int], origins: Origins
+) -> Provenance:
+    """Where the instructions come from, FINISH behind them included.
+
+    Args:
+        emission: of the nest.
+        placed: for each instruction before tokens its number in what was emitted.
+        ordered: for each instruction but FINISH its number among those.
+        origins: of the statements.
+    """
+    micro_ops, tokens, finish = (len(emission.statements) + n for n in range(len(_SPECIAL)))
+
+    def number(instruction: int) -> int:
+        if instruction == CARRIER:
+            return tokens
+        source = placed[instruction]
+        return micro_ops if source == MICRO_OPS else emission.emitted[source].statement
+
+    numbers = [*map(number, ordered), finish]
+    used = list(dict.fromkeys(numbers))
+    ranks = {found: rank for rank, found in enumerate(used)}
+    return Provenance(
+        statements=tuple(
+            Statement(kind=_SPECIAL[n - micro_ops])
+            if n >= micro_ops
+            else origins.statement(*emission.statements[n])
+            for n in used
+        ),
+        of=np.array([ranks[n] for n in numbers], dtype=np.int32),
+    )

@@ -49,7 +49,7 @@ def fold_bias(nest: Nest) -> Nest:
     """The same nest with reset and bias folded wherever that is possible."""
     folding = _Folding(nest)
     body = folding.rewrite(nest.body)
-    clears = tuple(Clear(buffer) for buffer in folding.cleared)
+    clears = tuple(Clear(buffer, stage=buffer.name) for buffer in folding.cleared)
     return replace(nest, body=(*clears, *body), prepared=nest.prepared | folding.prepared)
 
 

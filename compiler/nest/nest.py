@@ -133,9 +133,14 @@ class Fill(Node):
 
 @dataclass(frozen=True)
 class Clear(Node):
-    """Set all of a scratchpad buffer to zero, whatever part of it is in use."""
+    """Set all of a scratchpad buffer to zero, whatever part of it is in use.
+
+    Attributes:
+        stage: of the schedule, whose sums need it.
+    """
 
     buffer: Buffer
+    stage: str = field(default="", compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,7 @@ class Call(Node):
         inputs: the blocks that are read, in order of the declaration; none for ``reset``.
         dims: per operand (output first), the region's dimension behind each dimension of the
             intrinsic's operand, or None where the operand repeats along it.
+        stage: of the schedule, which it computes.
     """
 
     intrin: TensorIntrin
@@ -155,6 +161,7 @@ class Call(Node):
     output: Region
     inputs: tuple[Region, ...]
     dims: tuple[tuple[int | None, ...], ...]
+    stage: str = field(default="", compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -166,12 +173,14 @@ class Copy(Node):
         padding: per dimension, how much of the target in front of and behind the source is zero; nothing
             anywhere if empty.
         steps: per dimension, the distance in the source between what is copied; 1 everywhere if empty.
+        stage: of the schedule, which it computes.
     """
 
     target: Region
     source: Region
     padding: tuple[tuple[Expr, Expr], ...] = ()
     steps: tuple[int, ...] = ()
+    stage: str = field(default="", compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -204,6 +213,8 @@ class Alu(Node):
     operand: Region | int
     dims: tuple[tuple[int | None, ...], tuple[int | None, ...]]
     """As in :class:`Call`, for target and operand."""
+    stage: str = field(default="", compare=False, kw_only=True)
+    """Of the schedule, a part of which it computes."""
 
 
 @dataclass(frozen=True)
@@ -230,12 +241,14 @@ class Finish(Node):
         target: the block.
         dims: as in :class:`Call`, for the target.
         ops: in order.
+        stage: of the schedule, which they compute.
     """
 
     intrin: Intrinsic
     target: Region
     dims: tuple[int | None, ...]
     ops: tuple[Operated, ...]
+    stage: str = field(default="", compare=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -326,7 +339,7 @@ def alu_passes(node: Finish) -> list[Node]:
             operand = one.operand if isinstance(one.operand, int) else operated.operand
             assert operand is not None
             dims = (node.dims, node.dims if immediate else operated.dims)
-            step = Alu(one.op, node.target, operand, dims)
+            step = Alu(one.op, node.target, operand, dims, stage=node.stage)
             found.append(Guard(one.conditions, (step,)) if one.conditions else step)
     return found
 

@@ -279,7 +279,8 @@ class _Emitter:
             Range(simplify(r.start - start), r.extent) for r, start in zip(ranges, starts, strict=True)
         )
         region = Region(source, relative, self.lowering.held[source])
-        return Copy(target, region, padding, window.steps if max(window.steps) > 1 else ())
+        steps = window.steps if max(window.steps) > 1 else ()
+        return Copy(target, region, padding, steps, stage=stage.name)
 
     # --- declared intrinsics -----------------------------------------------------------------------
 
@@ -287,7 +288,7 @@ class _Emitter:
         intrin, output, inputs = self._unified(nest, block)
         form = "update" if self._accumulates(nest, block) else "compute"
         dims = (output.dims, *(operand.dims for operand in inputs))
-        call = Call(intrin, form, output.region, tuple(o.region for o in inputs), dims)
+        call = Call(intrin, form, output.region, tuple(o.region for o in inputs), dims, stage=nest.stage.name)
         return guarded(self._sum_conditions(nest, block), [call])
 
     def _sum_conditions(self, nest: StageNest, block: int) -> list[Condition]:
@@ -329,7 +330,7 @@ class _Emitter:
         if not self._accumulates(nest, block):
             return []
         intrin, output, _ = self._unified(nest, block)
-        nodes: list[Node] = [Call(intrin, "reset", output.region, (), (output.dims,))]
+        nodes: list[Node] = [Call(intrin, "reset", output.region, (), (output.dims,), stage=nest.stage.name)]
         nodes = guarded(nest.space_conditions(first_reduce(nest), block), nodes)
         for leaf in reversed(nest.stage.leaves[first_reduce(nest) : block]):
             if leaf.kind == "space":
@@ -449,7 +450,7 @@ class _Emitter:
         for op, element in zip(ops, elements, strict=True):
             operand = next(operands) if element is not None else None
             placed.append(Operated(op) if operand is None else Operated(op, operand.region, operand.dims))
-        return Finish(intrin, block_of.region, block_of.dims, tuple(placed))
+        return Finish(intrin, block_of.region, block_of.dims, tuple(placed), stage=stage.name)
 
     def _lowered_op(self, op: PostOp, nest: StageNest) -> PostOp:
         """A post-operator in terms of buffers and loop variables."""

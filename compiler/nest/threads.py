@@ -101,7 +101,7 @@ class _Threads:
             elif isinstance(node, For | Guard | Post):
                 result.append(replace(node, body=self._outside(node.body)))
             elif isinstance(node, Clear):
-                result.append(Clear(self.copies.get(node.buffer, node.buffer)))
+                result.append(replace(node, buffer=self.copies.get(node.buffer, node.buffer)))
             else:
                 result.append(node)
         return tuple(result)

@@ -61,11 +61,13 @@ class Emitted:
 
     Attributes:
         part: its number, of what touches DRAM; emitters leave it open.
+        statement: number of the statement of the nest that it comes from; emitters leave it open.
     """
 
     instruction: Instruction
     uops: UopArray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
     part: int = NO_PART
+    statement: int = -1
 
 
 Emit = Callable[..., Sequence[Emitted]]

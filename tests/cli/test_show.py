@@ -31,6 +31,27 @@ def test_stages_tell_how_far_compilation_is(accel: Shell, saved: Callable[..., P
     assert accel("show", file).text == texts["tensorized"]
 
 
+def test_instructions_name_their_stage(accel: Shell, saved: Callable[..., Path]) -> None:
+    file = saved(bias=True, shift=3)
+    streams = accel("show", file, "--stage", "streams").text
+    asm = accel("show", file, "--stage", "asm").text
+    for stage, mnemonic, what in (
+        ("AL", "LOAD.INP", "inp 0..3"),
+        ("biasL", "LOAD.ACC", "acc 8..9"),
+        ("S", "GEMM", "8 micro-ops: acc 0..3 += inp 0..3 * wgt 0..3"),
+        ("CL", "ALU.SHR", "4 micro-ops: acc 0..3 = acc 0..3 >> 3"),
+        ("C", "STORE.OUT", "acc 0..3"),
+    ):
+        assert f"# {stage}: {mnemonic} " in streams
+        (line,) = (line for line in asm.splitlines() if line.endswith(f"# {stage}: {what}"))
+        assert f" {mnemonic} " in line
+    Path("script").write_text("list 1 1\n")
+    assert (
+        accel("debug", file, "-x", "script").out
+        == "  1  S: GEMM reset=1 uop_end=1 iter_out=8 dst_factor_out=1\n"
+    )
+
+
 def test_an_unknown_stage(accel: Shell, saved: Callable[..., Path]) -> None:
     message = "the stage is 'tensorise'; did you mean 'tensorized'?"
     accel.refused("show", saved(), "--stage", "tensorise", message=message)

@@ -69,12 +69,12 @@ def test_a_program_without_them_is_written_as_ever(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda parts: parts.clear(), r"its references give instruction 0 the record \d; there are 0"),
-        (lambda parts: parts[0].pop("name"), "the references in its manifest do not hold together"),
-        (lambda parts: parts.append(7), "the references in its manifest do not hold together"),
-        (lambda parts: parts[0].update(name=3), "the references in its manifest do not hold together"),
-        (lambda parts: parts[0].update(offset=1.5), "the references in its manifest do not hold together"),
-        (lambda parts: parts[0].update(bytes=True), "the references in its manifest do not hold together"),
+        (lambda parts: parts.clear(), r"instruction 0 has record \d of its references; there are 0"),
+        (lambda parts: parts[0].pop("name"), "its manifest has damaged references"),
+        (lambda parts: parts.append(7), "its manifest has damaged references"),
+        (lambda parts: parts[0].update(name=3), "its manifest has damaged references"),
+        (lambda parts: parts[0].update(offset=1.5), "its manifest has damaged references"),
+        (lambda parts: parts[0].update(bytes=True), "its manifest has damaged references"),
         (
             lambda parts: parts[0].update(offset=-1),
             r"its part '\w+' is \d+ bytes at -0x1; the DRAM window has \d+",

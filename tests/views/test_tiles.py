@@ -1,6 +1,7 @@
 """Tiles: where what an instruction works on lies in its tensor."""
 
 from collections import Counter
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -8,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import accel
 from accel.core.access import dram_rows
 from accel.core.faults import dram_element_bytes
 from accel.core.isa import Alu, Gemm, Load, Memory, Store, Transfer
 from accel.image.layout import blocked
+from accel.views.scene import Scene, scene
 from accel.views.tiles import MICRO_OPS, Tile, _box, joined
+from accel.views.tiles import work as work_of
+from tests.compiler import gemms
 from tests.views.runs import from_text, look
 
 SIZES = [(24, 24, 32), (3, 9, 5), (17, 23, 9)]
@@ -68,6 +73,52 @@ def test_products_name_what_they_multiply(sizes: tuple[int, int, int]) -> None:
         done[m, n, slice(a.box[1][0], a.box[1][1] + 1)] += 1
     assert (done == 1).all()
     assert (zeroed == 1).all()
+
+
+def two_products() -> Scene:
+    """The first goes through DRAM."""
+    m = accel.machine("gemm8x8")
+    return scene(accel.build(gemms.two_stages(m, 16, 8, 16, 8), m).run())
+
+
+def test_what_goes_through_dram_has_its_name() -> None:
+    found = two_products()
+    assert found.image.references is not None
+    known = {t.name for t in found.image.tensors} | {"micro-ops", "code"}
+    (between,) = {part.name for part in found.image.references.parts} - known
+    kinds = {type(one) for one, w in zip(found.instructions, found.work, strict=True) if between in str(w)}
+    assert kinds == {Load, Store, Gemm}
+    assert not any("dram" in str(w) for w in found.work)
+
+
+def test_names_without_provenance_are_those_with_it() -> None:
+    """Where data tells them."""
+    one = look(40, 24, 16, bias=True, shift=4)
+    image = replace(one.image, provenance=None, references=None)
+    other = Scene(result=replace(one.result, image=image), seen=one.seen)
+    assert one.image.provenance is not None
+    assert other.names == one.names
+
+
+def test_a_tensor_of_which_no_part_is_known_is_named() -> None:
+    """Sums that a run adds to, but that nothing stores."""
+    one = look(8, 8, 8)
+    found = one.image.provenance
+    assert found is not None
+    statements = tuple(
+        replace(s, tensor="X", reads=("Y", "B")) if s.kind == "intrinsic" else s for s in found.statements
+    )
+    image = replace(one.image, provenance=replace(found, statements=statements))
+    order = range(len(one.instructions))
+    nothing = [() for _ in order]
+    works = work_of(image, nothing, order, one.places)
+    gemms = [w for w, i in zip(works, one.instructions, strict=True) if isinstance(i, Gemm)]
+    assert {str(w) for w in gemms} == {"X from Y, B"}
+    known = work_of(image, one.touches, order, one.places)
+    assert {
+        str(w).partition("[")[0] for w, i in zip(known, one.instructions, strict=True) if isinstance(i, Gemm)
+    } == {"C"}
+    assert any(str(w).endswith(", Y") for w in known)
 
 
 def test_what_follows_the_product_names_its_target_and_operand() -> None:

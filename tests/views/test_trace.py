@@ -47,6 +47,17 @@ def instructions(entries: Entries) -> dict[int, dict[str, Any]]:
     return {e["args"]["instruction"]: e for e in entries["X"] if not names[e["tid"]].endswith(": waits")}
 
 
+def test_slices_say_where_instructions_come_from(case: tuple[Scene, Entries]) -> None:
+    scene, entries = case
+    provenance = scene.image.provenance
+    assert provenance is not None
+    for index, entry in instructions(entries).items():
+        said = provenance[index]
+        assert entry["args"].get("stage", "") == said.stage
+        assert entry["args"].get("statement", "") == said.text
+    assert {entry["args"].get("stage") for entry in instructions(entries).values()} >= {"AL", "BL", "C"}
+
+
 def test_every_instruction_is_a_slice(case: tuple[Scene, Entries]) -> None:
     scene, entries = case
     assert scene.result.events is not None
