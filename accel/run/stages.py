@@ -1,14 +1,13 @@
 """Programs as text, at every stage of the compiler."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from accel.assembly import code_lines, stage_label
 from accel.base.errors import AccelError, nearest
-from accel.compiler.nest.fold import fold_bias
 from accel.compiler.nest.lower import lower
 from accel.compiler.nest.nest import format_nest
-from accel.compiler.nest.tensorize import tensorize
-from accel.compiler.nest.threads import lower_threads
+from accel.compiler.nest.passes import PASSES, Compilation, lowered
 from accel.compiler.schedule.schedule import create_schedule
 from accel.core.isa import Unit, format_instruction
 from accel.core.token_rules import pops, pushes
@@ -37,13 +36,9 @@ def _scheduled(program: Program) -> str:
     return format_nest(lower(program.schedule()))
 
 
-def _tensorized(program: Program) -> str:
-    return format_nest(tensorize(program.schedule()))
-
-
-def _threads(program: Program) -> str:
-    nest = tensorize(program.schedule())
-    return format_nest(lower_threads(fold_bias(nest) if program.folded else nest))
+def _after(name: str, program: Program) -> str:
+    """What comes out of a pass of the compiler."""
+    return format_nest(lowered(Compilation(schedule=program.schedule(), fold=program.folded), to=name).nest)
 
 
 def streams_text(program: Program) -> str:
@@ -75,8 +70,7 @@ def assembly_text(program: Program) -> str:
 STAGES: dict[str, Callable[[Program], str]] = {
     "nest": _nest,
     "scheduled": _scheduled,
-    "tensorized": _tensorized,
-    "threads": _threads,
+    **{one.name: partial(_after, one.name) for one in PASSES},
     "streams": streams_text,
     "asm": assembly_text,
 }

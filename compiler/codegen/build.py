@@ -13,10 +13,8 @@ from accel.compiler.codegen.memory import DramMap
 from accel.compiler.codegen.origins import Origins
 from accel.compiler.codegen.stream import linked_stream
 from accel.compiler.expr.data import expression_to_data
-from accel.compiler.nest.fold import fold_bias
 from accel.compiler.nest.nest import Identity, Nest, Widen
-from accel.compiler.nest.tensorize import tensorize
-from accel.compiler.nest.threads import lower_threads
+from accel.compiler.nest.passes import Compilation, lowered
 from accel.compiler.schedule.schedule import Schedule
 from accel.core.config import Config
 from accel.core.isa import check_encodable
@@ -46,13 +44,9 @@ def compile_schedule(
     """
     begin = time.perf_counter()
     check_encodable(config)
-    nest = tensorize(schedule)
-    known = _checked_constants(nest, constants)
-    if fold:
-        folded = fold_bias(nest)
-        fold = all(p.accepts(known[b.name]) for b, p in folded.prepared.items() if b.name in known)
-        nest = folded if fold else nest
-    nest = lower_threads(nest)
+    known = _checked_constants(schedule, constants)
+    compiled = lowered(Compilation(schedule=schedule, fold=fold, constants=known))
+    nest = compiled.nest
     emission = Emission(nest, config)
     stream = linked_stream(emission, nest.starts, Origins(nest, schedule.steps))
     tensors, packed = _tensors(nest, emission.dram, known)
@@ -60,7 +54,7 @@ def compile_schedule(
     source = {
         "expression": expression_to_data(schedule.outputs),
         "schedule": schedule.steps,
-        "options": {**(options or {}), "fold": fold},
+        "options": {**(options or {}), "fold": compiled.fold},
     }
     return Image(
         config=config,
@@ -80,9 +74,9 @@ def compile_schedule(
     )
 
 
-def _checked_constants(nest: Nest, constants: object) -> dict[str, npt.NDArray[Any]]:
+def _checked_constants(schedule: Schedule, constants: object) -> dict[str, npt.NDArray[Any]]:
     """Constants by name; those of an unknown name, another shape or dtype are refused."""
-    inputs = {buffer.name: buffer for buffer in nest.inputs}
+    inputs = {tensor.name: tensor for tensor in schedule.inputs}
     found = {}
     for name, value in check_mapping("the constants", constants).items():
         if name not in inputs:

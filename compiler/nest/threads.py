@@ -88,6 +88,7 @@ class _Threads:
             nest,
             locals=tuple(new(b) for b in nest.locals),
             around={new(b): around for b, around in nest.around.items()},
+            sum_limits={new(b): limit for b, limit in nest.sum_limits.items()},
             starts=tuple((new(held), new(ahead)) for held, ahead in nest.starts),
             body=self._outside(nest.body),
         )

@@ -155,8 +155,10 @@ def _operand(access: Access, mapping: dict[IterVar, BlockLoop | None]) -> Operan
     ranges = []
     for d, index in enumerate(access.indices):
         running = [(v, f) for v, f in linear(index).terms if set(variables(v)) & inner]
+        if len(running) > 1:  # a loop that runs once moves nothing
+            running = [(v, f) for v, f in running if not _stands_still(by_var, v, access)]
         if not running:
-            ranges.append(Range(index, Const(1)))
+            ranges.append(Range(at_zero(index, inner), Const(1)))
             continue
         var, factor = running[0]
         if len(running) > 1 or factor != 1 or not isinstance(var, IterVar):
@@ -180,6 +182,11 @@ def _operand(access: Access, mapping: dict[IterVar, BlockLoop | None]) -> Operan
         Region(access.buffer, tuple(ranges), access.held),
         tuple(dimension_of.get(axis) for axis in access.pattern),
     )
+
+
+def _stands_still(by_var: dict[IterVar, tuple[IterVar, BlockLoop]], v: Expr, access: Access) -> bool:
+    """Whether a loop of the block runs once, along an axis that the intrinsic's operand does not have."""
+    return isinstance(v, IterVar) and v.extent == 1 and by_var[v][0] not in access.pattern
 
 
 def check_short_blocks(

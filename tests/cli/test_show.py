@@ -55,7 +55,7 @@ def test_instructions_name_their_stage(accel: Shell, saved: Callable[..., Path])
 def test_an_unknown_stage(accel: Shell, saved: Callable[..., Path]) -> None:
     message = "the stage is 'tensorise'; did you mean 'tensorized'?"
     accel.refused("show", saved(), "--stage", "tensorise", message=message)
-    message = "the stage is 'ir'; valid are asm, nest, scheduled, streams, tensorized, threads"
+    message = "the stage is 'ir'; valid are asm, folded, nest, scheduled, streams, tensorized, threads"
     accel.refused("show", saved(), "--stage", "ir", message=message)
 
 

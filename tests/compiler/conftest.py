@@ -1,15 +1,23 @@
-"""Golden files: ``pytest tests/compiler --update-golden`` writes them anew."""
+"""Golden files: ``pytest tests/compiler --update-golden`` writes them anew. Nests are verified."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from accel.compiler.nest import passes
+
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the files of tests/golden anew")
+
+
+@pytest.fixture(autouse=True)
+def verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nest of whatever is compiled is verified behind every pass."""
+    monkeypatch.setattr(passes, "VERIFIES", True)
 
 
 @pytest.fixture

@@ -498,7 +498,7 @@ def test_what_a_bare_program_offers(bare: Program) -> None:
 
 def test_what_a_bare_program_does_not_offer(bare: Program) -> None:
     can = "it can be run, checked, disassembled, and shown at the stages streams and asm"
-    for stage in ("nest", "scheduled", "tensorized", "threads"):
+    for stage in ("nest", "scheduled", "tensorized", "folded", "threads"):
         with refused(ProgramError, f"the program holds no tensor expression; {can}"):
             stage_text(bare, stage)
     with refused(ProgramError, f"the program holds no tensor expression; {can}"):
@@ -516,7 +516,7 @@ def test_a_program_without_a_schedule_says_so() -> None:
 
 
 def test_stages_by_name() -> None:
-    assert list(STAGES) == ["nest", "scheduled", "tensorized", "threads", "streams", "asm"]
+    assert list(STAGES) == ["nest", "scheduled", "tensorized", "folded", "threads", "streams", "asm"]
     with refused(AccelError, "the stage is 'tensorised'; did you mean 'tensorized'?"):
         stage_text(gemm_program(), "tensorised")
 

@@ -193,6 +193,17 @@ def test_a_convolution_of_nothing_but_padding() -> None:
 # --- the workload --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("blocks", [(1, 1), (1, 2), (2, 1)], ids=str)
+@pytest.mark.parametrize("channels", [(1, 1), (2, 1), (3, 2)], ids=str)
+def test_groups_where_a_block_has_one_channel(blocks: tuple[int, int], channels: tuple[int, int]) -> None:
+    """Loops within a block that run once stand in an index together with others: ``data[o+c]``."""
+    machine = accel.machine("tiny", block_in=blocks[0], block_out=blocks[1])
+    inputs, outputs = (2 * count for count in channels)
+    for kernel, padding in ((1, 0), (3, 1)):
+        workload = conv2d(1, inputs, 5, 5, outputs, kernel, padding=padding, groups=2, bias=True, shift=3)
+        right(accel.build(workload, machine), workload)
+
+
 def test_as_data_and_back() -> None:
     output = conv2d(1, 2, 5, 6, 3, 3, padding=(1, 0, 2, 1), stride=2, bias=True, shift=4).output
     data = expression_to_data([output])
