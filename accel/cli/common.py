@@ -101,17 +101,15 @@ order_option = click.option(
 )
 
 
-def numbers_option(
-    *names: str, form: str, separator: str, counts: Sequence[int], **settings: Any
-) -> Callable[[F], F]:
-    """An option that takes integers in one argument, as ``56x56`` or ``1,1,2,2``.
+def numbers_parser(
+    form: str, separator: str, counts: Sequence[int]
+) -> Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]:
+    """For options that take integers in one argument, as ``56x56`` or ``1,1,2,2``.
 
     Args:
-        names: as for any option.
-        form: for messages and help.
+        form: for messages.
         separator: between the numbers.
         counts: how many there may be.
-        settings: as for any option.
     """
 
     def parse(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -122,7 +120,7 @@ def numbers_option(
             raise click.BadParameter(f"{value!r} is not of the form {form}")
         return tuple(map(int, parts))
 
-    return click.option(*names, metavar=form, callback=parse, **settings)
+    return parse
 
 
 def set_option(kinds: str) -> Callable[[F], F]:
@@ -262,6 +260,11 @@ def show(*renderables: RenderableType, wide: bool = False) -> None:
     console.print(*renderables, sep="\n")
     if plain:
         write("".join(line.rstrip() + "\n" for line in text.getvalue().splitlines()))
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that stdout is, if it is one."""
+    return Console().width if sys.stdout.isatty() else None
 
 
 @contextmanager

@@ -1,48 +1,102 @@
 """How a default schedule was chosen: the plans that an analytical model compared."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from rich.console import JustifyMethod
 from rich.table import Table
 
 from accel.compiler.plans.candidate import Candidate
-from accel.compiler.plans.conv_schedule import ConvPlan
-from accel.compiler.plans.gemm_plans import GemmPlan
-from accel.compiler.plans.pool_schedule import PoolPlan
+from accel.compiler.plans.planner import Planner
 from accel.core.config import Config
 
 _SHOWN = 10
 """Plans that the table has, and the best one for each other number of virtual threads."""
+_GAP = 2
+"""Columns of a terminal between those of the table."""
 
 
-def candidates_table(candidates: list[Candidate[Any]], config: Config) -> Table:
-    """The best candidates, best first."""
+@dataclass(frozen=True, kw_only=True)
+class _Column:
+    """A heading, and a cell for each plan.
+
+    Attributes:
+        least: how soon it is left out where the terminal is narrow; 0: never.
+    """
+
+    heading: str
+    cells: list[str]
+    least: int = 0
+
+    def width(self, *, folded: bool) -> int:
+        """Columns of the terminal, with the heading in one line or a word in each."""
+        words = self.heading.split(" ") if folded else [self.heading]
+        return max(map(len, (*words, *self.cells)))
+
+
+def candidates_table(
+    candidates: list[Candidate[Any]], planner: Planner[Any], config: Config, width: int | None = None
+) -> Table:
+    """The best candidates, best first; numbers are never cut, rather are columns left out.
+
+    Args:
+        candidates: best first.
+        planner: whose they are.
+        config: the machine.
+        width: of the terminal; as wide as need be if None.
+    """
+    columns = _columns(candidates, planner, config)
+    folded = width is not None and _width(columns, folded=False) > width
+    while folded and width is not None and _width(columns, folded=True) > width:
+        last = max(columns, key=lambda column: column.least)
+        if not last.least:
+            break
+        columns.remove(last)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("", "tile", "step", "threads", "along", "outermost", "DRAM reads", "predicted cycles"):
-        table.add_column(name, justify="right")
-    for name in ("GEMM and ALU", "loads", "stores"):
-        table.add_column(name, justify="right")
-    table.add_column("bound by")
-    for number, candidate in _best(candidates):
-        figures = candidate_dict(candidate, config)
-        along = "-" if figures["threads"] == 1 else figures["threads_along"]
-        tile, step = (
-            " x ".join(str(n) for name, n in figures.items() if name.startswith(part))
-            for part in ("tile_", "step_")
-        )
-        table.add_row(
-            "chosen" if not number else f"{number + 1}.",
-            tile,
-            step,
-            str(figures["threads"]),
-            along,
-            figures["outermost"],
-            f"{figures['read_bytes']:,}",
-            f"{figures['predicted_cycles']:,}",
-            *(f"{busy:.1%}" for busy in figures["predicted_busy"].values()),
-            figures["bound_by"],
-        )
+    for column in columns:
+        heading = column.heading.replace(" ", "\n") if folded else column.heading
+        justify: JustifyMethod = "left" if column.heading == "bound by" else "right"
+        table.add_column(heading, justify=justify, no_wrap=True, vertical="bottom")
+    for row in zip(*(column.cells for column in columns), strict=True):
+        table.add_row(*row)
     return table
+
+
+def _width(columns: list[_Column], *, folded: bool) -> int:
+    return sum(column.width(folded=folded) + _GAP for column in columns) - _GAP
+
+
+def _columns(candidates: list[Candidate[Any]], planner: Planner[Any], config: Config) -> list[_Column]:
+    best = _best(candidates)
+    plans = [candidate_dict(candidate, planner, config) for _, candidate in best]
+
+    def sides(part: str) -> list[str]:
+        return [
+            " x ".join(str(n) for name, n in plan.items() if name.startswith(f"{part}_")) for plan in plans
+        ]
+
+    def shares(unit: str) -> list[str]:
+        return [f"{plan['predicted_busy'][unit]:.1%}" for plan in plans]
+
+    found = [
+        _Column(heading="", cells=["chosen" if not number else f"{number + 1}." for number, _ in best]),
+        _Column(heading="tile", cells=sides("tile")),
+        _Column(heading="step", cells=sides("step")),
+        _Column(heading="threads", cells=[str(plan["threads"]) for plan in plans]),
+        _Column(
+            heading="along",
+            cells=["-" if plan["threads"] == 1 else plan["threads_along"] for plan in plans],
+            least=1,
+        ),
+        _Column(heading="outermost", cells=[plan["outermost"] for plan in plans], least=2),
+        _Column(heading="DRAM reads", cells=[f"{plan['read_bytes']:,}" for plan in plans]),
+        _Column(heading="predicted cycles", cells=[f"{plan['predicted_cycles']:,}" for plan in plans]),
+        _Column(heading="GEMM and ALU", cells=shares("compute"), least=3),
+        _Column(heading="loads", cells=shares("load"), least=4),
+        _Column(heading="stores", cells=shares("store"), least=5),
+        _Column(heading="bound by", cells=[plan["bound_by"] for plan in plans]),
+    ]
+    return [column for column in found if any(column.cells)]
 
 
 def _best(candidates: list[Candidate[Any]]) -> list[tuple[int, Candidate[Any]]]:
@@ -56,12 +110,14 @@ def _best(candidates: list[Candidate[Any]]) -> list[tuple[int, Candidate[Any]]]:
     return shown
 
 
-def candidate_dict(candidate: Candidate[Any], config: Config) -> dict[str, Any]:
+def candidate_dict(candidate: Candidate[Any], planner: Planner[Any], config: Config) -> dict[str, Any]:
     """A candidate as plain data; sizes in elements of the tensors, traffic in bytes."""
     plan, prediction = candidate.plan, candidate.prediction
-    sizes = _SIZES[type(plan)](plan, config)
     return {
-        **sizes,
+        **planner.sizes(plan, config),
+        "outermost": planner.outermost(plan),
+        "threads": plan.threads,
+        "threads_along": planner.threads_along(plan),
         "read_bytes": candidate.read_bytes,
         "predicted_cycles": round(prediction.cycles),
         "predicted_busy": {
@@ -73,44 +129,14 @@ def candidate_dict(candidate: Candidate[Any], config: Config) -> dict[str, Any]:
     }
 
 
-def _gemm_sizes(plan: GemmPlan, config: Config) -> dict[str, Any]:
-    inner = "n" if plan.outer == "rows" else "m"
-    return {
-        "tile_m": plan.rows * config.batch,
-        "tile_n": plan.columns * config.block_out,
-        "step_k": plan.depth * config.block_in,
-        "outermost": "m" if plan.outer == "rows" else "n",
-        "threads": plan.threads,
-        "threads_along": "k" if plan.thread_axis == "depth" else inner,
-    }
-
-
-def _pool_sizes(plan: PoolPlan, config: Config) -> dict[str, Any]:
-    return {
-        "tile_c": plan.channels * config.block_out,
-        "tile_h": plan.rows,
-        "tile_w": plan.columns,
-        "outermost": "c" if plan.thread_axis == "rows" else "h",
-        "threads": plan.threads,
-        "threads_along": {"channels": "c", "rows": "h"}[plan.thread_axis],
-    }
-
-
-def _conv_sizes(plan: ConvPlan, config: Config) -> dict[str, Any]:
-    return {
-        "tile_oc": plan.channels * config.block_out,
-        "tile_h": plan.rows,
-        "tile_w": plan.columns,
-        "step_ic": plan.depth * config.block_in,
-        "step_kh": plan.kernel_rows,
-        "outermost": "oc" if plan.outer == "channels" else "pixels",
-        "threads": plan.threads,
-        "threads_along": {"channels": "oc", "rows": "h", "depth": "ic", "groups": "groups"}[plan.thread_axis],
-    }
-
-
-_SIZES: dict[type, Callable[[Any, Config], dict[str, Any]]] = {
-    GemmPlan: _gemm_sizes,
-    ConvPlan: _conv_sizes,
-    PoolPlan: _pool_sizes,
-}
+def chosen_rows(chosen: dict[str, Any], planner: Planner[Any]) -> list[tuple[str, str]]:
+    """What to say of the plan that was chosen, from :func:`candidate_dict`."""
+    sizes = " x ".join(str(chosen[side.key]) for side in planner.sides)
+    names = " x ".join(side.short for side in planner.sides)
+    threads = str(chosen["threads"])
+    along = f" along {chosen['threads_along']}" if chosen["threads"] > 1 else ""
+    return [
+        ("tile", f"{sizes} ({names})"),
+        ("threads", threads + along),
+        ("predicted", f"{chosen['predicted_cycles']:,} cycles, bound by {chosen['bound_by']}"),
+    ]

@@ -2,6 +2,9 @@
 
 import os
 import sys
+from pathlib import Path
+
+import click
 
 from accel.base.errors import AccelError
 
@@ -19,6 +22,12 @@ def write(text: str) -> None:
         discard_output()
         if not isinstance(error, BrokenPipeError):
             raise AccelError(f"standard output cannot be written: {error.strerror}") from None
+
+
+def wrote(*paths: Path) -> None:
+    """Say which files have been written: on stderr, so that what stdout leads to holds results only."""
+    for path in paths:
+        click.echo(f"wrote {path}", err=True)
 
 
 def discard_output() -> None:

@@ -7,8 +7,8 @@ from accel.compiler.ops.conv import conv2d
 from accel.compiler.ops.conv_transpose import conv2d_transpose
 from accel.compiler.plans.conv_default import CONV_PLANNER
 
-HEIGHT = Parameter(name="H", text="Height of an input.")
-WIDTH = Parameter(name="W", text="Width of an input.")
+HEIGHT = Parameter(name="H", short=False, text="Height of an input.")
+WIDTH = Parameter(name="W", short=False, text="Width of an input.")
 SIZE = Joint(name="size", of=("H", "W"), form="H[xW]", text="Height and width of an input.")
 PADDING = "P | Y,X | TOP,LEFT,BOTTOM,RIGHT"
 """How what surrounds inputs is written."""

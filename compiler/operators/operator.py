@@ -12,17 +12,25 @@ from accel.compiler.plans.planner import Planner
 
 
 @dataclass(frozen=True, kw_only=True)
-class Variant:
+class Family:
     """A command that several operators share.
 
     Attributes:
         command: its name.
         option: what tells them apart.
-        value: this one's.
+        summary: what it does, a line.
     """
 
     command: str
     option: str
+    summary: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One of a family; ``value`` is the option's."""
+
+    family: Family
     value: str
 
 

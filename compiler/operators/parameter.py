@@ -41,7 +41,8 @@ class Parameter:
         kind: what it takes.
         text: what it means, a sentence.
         form: how a value is written on the command line, as ``KH[xKW]``.
-        also: other names, as ``batch`` for ``N``; a single letter is a short option.
+        also: other names, as ``batch`` for ``N``.
+        short: whether a name of one letter is a short option too.
         otherwise: its value where the command line or a sweep leaves it out that Python must be given.
         default: what help says of one that may be left out and whose default is no value of its own.
     """
@@ -51,14 +52,15 @@ class Parameter:
     kind: Kind = Kind.INTEGER
     form: str | None = None
     also: tuple[str, ...] = ()
+    short: bool = True
     otherwise: int | None = None
     default: str | None = None
 
     @property
     def options(self) -> tuple[str, ...]:
         """Its spellings on the command line."""
-        names = dict.fromkeys((*self.also, self.name))
-        return tuple(dict.fromkeys(option for name in names for option in _options(name)))
+        names = (self.name, *self.also)
+        return tuple(option for name in names for option in _options(name, short=self.short))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +82,9 @@ class Joint:
     @property
     def options(self) -> tuple[str, ...]:
         """Its spellings on the command line."""
-        return _options(self.name)
+        return _options(self.name, short=False)
 
 
-def _options(name: str) -> tuple[str, ...]:
+def _options(name: str, *, short: bool) -> tuple[str, ...]:
     spelled = name.lower().replace("_", "-")
-    return (f"-{spelled}", f"--{spelled}") if len(spelled) == 1 else (f"--{spelled}",)
+    return (f"-{spelled}", f"--{spelled}") if short and len(spelled) == 1 else (f"--{spelled}",)

@@ -1,7 +1,7 @@
 """Pooling: means and maxima over windows, and means over whole inputs."""
 
 from accel.compiler.operators.convolutions import HEIGHT, PADDING, SIZE, WIDTH
-from accel.compiler.operators.operator import Operator, Variant
+from accel.compiler.operators.operator import Family, Operator, Variant
 from accel.compiler.operators.parameter import Kind, Parameter
 from accel.compiler.operators.products import BATCH
 from accel.compiler.ops.pool import avg_pool2d, global_avg_pool2d, max_pool2d
@@ -23,6 +23,12 @@ _MEANS = (
     "printed."
 )
 
+POOL = Family(
+    command="pool",
+    option="--kind",
+    summary="Pooling on int8 values: maxima or means over windows, or means over whole inputs.",
+)
+
 AVG_POOL2D = Operator(
     name="avg_pool2d",
     make=avg_pool2d,
@@ -40,7 +46,7 @@ AVG_POOL2D = Operator(
     summary="Means over windows of int8 values.",
     text=f"{_SHAPES} {_MEANS}",
     examples=("avg-pool2d -c 64 --size 56 --kernel 2 -o mean.accel",),
-    variant=Variant(command="pool", option="--kind", value="average"),
+    variant=Variant(family=POOL, value="average"),
 )
 
 MAX_POOL2D = Operator(
@@ -52,7 +58,7 @@ MAX_POOL2D = Operator(
     summary="Maxima over windows of int8 values.",
     text=f"{_SHAPES} Padding never counts.",
     examples=("max-pool2d -c 64 --size 112 --kernel 3 --stride 2 --padding 1 -o pool.accel",),
-    variant=Variant(command="pool", option="--kind", value="max"),
+    variant=Variant(family=POOL, value="max"),
 )
 
 GLOBAL_AVG_POOL2D = Operator(
@@ -64,5 +70,5 @@ GLOBAL_AVG_POOL2D = Operator(
     summary="Means over whole inputs of int8 values.",
     text=f"data is int8 (N, C, H, W), out is int8 (N, C, 1, 1). {_MEANS}",
     examples=("global-avg-pool2d -c 512 --size 7 -o mean.accel",),
-    variant=Variant(command="pool", option="--kind", value="global"),
+    variant=Variant(family=POOL, value="global"),
 )

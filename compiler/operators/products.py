@@ -5,7 +5,7 @@ from accel.compiler.operators.parameter import Kind, Parameter
 from accel.compiler.ops.workload import dense, gemm
 from accel.compiler.plans.gemm_default import GEMM_PLANNER
 
-BATCH = Parameter(name="N", also=("n", "batch"), otherwise=1, text="Inputs in a batch.")
+BATCH = Parameter(name="N", also=("batch",), otherwise=1, text="Inputs in a batch.")
 
 
 def epilogue(length: str) -> tuple[Parameter, ...]:

@@ -21,7 +21,9 @@ SMALL = ["compile", "gemm", "-m", 3, "-n", 9, "-k", 5, "--config", "tiny", "-o",
 
 
 def test_text(accel: Shell) -> None:
-    lines = dict(line.split("  ", 1) for line in accel(*SMALL).text.splitlines())
+    outcome = accel(*SMALL)
+    assert outcome.err == "wrote p.accel\n"
+    lines = dict(line.split("  ", 1) for line in outcome.text.splitlines())
     figures = {name: value.strip() for name, value in lines.items()}
     program = Program.load("p.accel")
     assert figures.pop("compiled in").endswith(" s")
@@ -32,19 +34,27 @@ def test_text(accel: Shell) -> None:
         "micro-ops": f"{program.run().to_dict()['uops']} executed, {len(program.segments[0][1]) // 4} stored",
         "DRAM": f"{program.size:,} bytes",
         "tokens": "no deadlock, no race: proven",
-        "written to": "p.accel",
+        "tile": "2 x 16 x 8 (m x n x k)",
+        "threads": "2 along m",
+        "predicted": "200 cycles, bound by latency",
     }
     assert program.code == gemm_program().code
 
 
 def test_json(accel: Shell) -> None:
-    found = accel(*SMALL, "--json").json
+    outcome = accel(*SMALL, "--json")
+    assert outcome.err == ""
+    found = outcome.json
     program = Program.load("p.accel")
-    assert tuple(found) == command.FIGURES
+    plan = found.pop("plan")
+    assert (plan["tile_m"], plan["tile_n"], plan["step_k"], plan["threads"]) == (2, 16, 8, 2)
+    assert plan["predicted_cycles"] == 200
+    assert (*list(found)[:4], "plan", *list(found)[4:]) == command.FIGURES
     assert found == {
         "schema_version": 1,
         "output": "p.accel",
         "config": "tiny",
+        "vthreads": 2,
         "instructions": len(program.instructions),
         "carriers": 0,
         "uops": program.run().to_dict()["uops"],
@@ -392,14 +402,14 @@ def test_how_means_are_taken_is_said(accel: Shell) -> None:
     ("arguments", "message"),
     [
         (["max"], "Missing option '--kernel'."),
-        (["global", "--kernel", 2], "--kernel is given; with --kind global the window is the input."),
+        (["global", "--kernel", 2], "--kernel is given; --kind global takes none."),
         (
             ["global", "--count-padding"],
-            "--count-padding is given; with --kind global the window is the input.",
+            "--count-padding is given; --kind global takes none.",
         ),
         (
             ["max", "--kernel", 2, "--count-padding"],
-            "--count-padding is given; for maxima padding never counts.",
+            "--count-padding is given; --kind max takes none.",
         ),
     ],
 )

@@ -1,0 +1,192 @@
+"""Commands of ``accel compile`` from what operators declare."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from accel.base.errors import nearest
+from accel.cli.common import numbers_parser
+from accel.compiler.operators.operator import Family, Operator
+from accel.compiler.operators.parameter import Joint, Kind, Parameter
+
+Run = Callable[[Operator, dict[str, Any], dict[str, Any]], int]
+"""Compiles an operator's workload: its arguments by any names, and the options that all commands share."""
+
+_SCHEDULING = (
+    "Without --schedule, an analytical model of the machine chooses tiles, loop order and virtual threads; "
+    "--explain shows what it compared. With --explain or --save-schedule, -o may be left out."
+)
+
+
+def operator_command(operator: Operator, shared: Sequence[click.Parameter], run: Run) -> click.Command:
+    """The command of an operator.
+
+    Args:
+        operator: its options come first.
+        shared: options of all commands.
+        run: what the command does.
+    """
+
+    def call(**values: Any) -> int:
+        given, rest = _divided(values, shared)
+        _check_needed(operator, given)
+        return run(operator, given, rest)
+
+    options = [*_options(operator), *shared]
+    return _command(operator.command, options, call, [operator.summary, operator.text], operator.examples)
+
+
+def family_command(
+    family: Family, operators: Sequence[Operator], shared: Sequence[click.Parameter], run: Run
+) -> click.Command:
+    """A command that several operators share; their own commands do the same."""
+    by_value = {one.variant.value: one for one in operators if one.variant is not None}
+
+    def call(**values: Any) -> int:
+        value = values.pop(family.option.lstrip("-"))
+        operator, context = by_value[value], click.get_current_context()
+        given, rest = _divided(values, shared)
+        for name in [one for one in given if not operator.named(one)]:
+            if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                option = known[name].opts[-1]
+                raise click.UsageError(f"{option} is given; {family.option} {value} takes none.", context)
+            del given[name]
+        _check_needed(operator, given)
+        return run(operator, given, rest)
+
+    known: dict[str, click.Option] = {}
+    for operator in operators:
+        for option in _options(operator, required=False):
+            known.setdefault(str(option.name), option)
+    choice = click.Option(
+        [family.option],
+        type=click.Choice(list(by_value)),
+        required=True,
+        help="; ".join(f"{value}: as {one.command}" for value, one in by_value.items()) + ".",
+    )
+    examples = [
+        example.replace(one.command, f"{family.command} {family.option} {value}")
+        for value, one in by_value.items()
+        for example in one.examples
+    ]
+    texts = [family.summary, *dict.fromkeys(one.text for one in operators)]
+    return _command(family.command, [choice, *known.values(), *shared], call, texts, examples)
+
+
+def _command(
+    name: str,
+    options: Sequence[click.Parameter],
+    call: Callable[..., int],
+    paragraphs: Sequence[str],
+    examples: Sequence[str],
+) -> click.Command:
+    lines = "\n".join(f"  accel compile {example}" for example in examples)
+    text = "\n\n".join([*paragraphs, _SCHEDULING, f"\b\nExample:\n{lines}"])
+    return click.Command(
+        name,
+        params=list(options),
+        callback=call,
+        help=text,
+        short_help=paragraphs[0],
+        context_settings={"token_normalize_func": str.lower},  # --IC is --ic
+    )
+
+
+def _divided(
+    values: Mapping[str, Any], shared: Sequence[click.Parameter]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The operator's arguments that are given, and the values of shared options."""
+    names = {option.name for option in shared}
+    given = {name: value for name, value in values.items() if name not in names and value is not None}
+    return given, {name: value for name, value in values.items() if name in names}
+
+
+def _check_needed(operator: Operator, given: Mapping[str, Any]) -> None:
+    """Refuse what lacks a parameter, by the option that gives it."""
+    found = set().union(*(operator.named(name) for name in given))
+    for one in operator.parameters:
+        if operator.is_needed(one) and one.name not in found:
+            joint = next((joint for joint in operator.joint if one.name in joint.of), one)
+            raise click.UsageError(f"Missing option '{joint.options[-1]}'.", click.get_current_context())
+
+
+def _options(operator: Operator, *, required: bool = True) -> list[click.Option]:
+    """An option for each parameter, and those for several at once in front of the first of these."""
+    joined = {name: joint for joint in operator.joint for name in joint.of}
+    found: dict[str, click.Option] = {}
+    for one in operator.parameters:
+        joint = joined.get(one.name)
+        if joint is not None and joint.name not in found:
+            found[joint.name] = _joint_option(joint)
+        found[one.name] = _option(operator, one, required=required and joint is None)
+    return list(found.values())
+
+
+def _joint_option(joint: Joint) -> click.Option:
+    return click.Option(
+        [*joint.options, joint.name],
+        metavar=joint.form,
+        callback=numbers_parser(joint.form, "x", range(1, len(joint.of) + 1)),
+        help=joint.text,
+    )
+
+
+def _option(operator: Operator, parameter: Parameter, *, required: bool) -> click.Option:
+    names = [*parameter.options, parameter.name]
+    if parameter.kind is Kind.FLAG:
+        return click.Option(names, is_flag=True, help=parameter.text)
+    needed = operator.is_needed(parameter)
+    default = None if needed else operator.default(parameter)
+    text = parameter.text + (f"  [default: {parameter.default}]" if parameter.default else "")
+    if parameter.kind is Kind.INTEGER:
+        return click.Option(
+            names,
+            type=int,
+            required=required and needed,
+            default=default,
+            show_default=default is not None,
+            help=text,
+        )
+    form, kind = parameter.form or "", parameter.kind
+    return click.Option(
+        names,
+        metavar=form,
+        callback=numbers_parser(form, kind.separator, kind.counts),
+        required=required and needed,
+        default=None if default is None else str(default),
+        show_default=default is not None,
+        help=text,
+    )
+
+
+def tile_sides(operator: Operator, text: str) -> dict[str, int]:
+    """The sides that ``--tile`` asks for: ``64x128``, the first ones in order, or ``m=64,k=32``.
+
+    Raises:
+        click.BadParameter: it is not of that form, or names a side that there is not.
+    """
+    sides = operator.planner.sides
+    order = "x".join(side.short.upper() for side in sides)
+    wrong = f"{text!r} is not of the form {order}, or {sides[0].short}=N,..."
+    numbers = text.lower().split("x")
+    if all(re.fullmatch(r"\s*\d{1,9}\s*", part) for part in numbers) and len(numbers) <= len(sides):
+        return {side.key: int(part) for side, part in zip(sides, numbers, strict=False)}
+    known = {name: side.key for side in sides for name in (side.short, side.key)}
+    found: dict[str, int] = {}
+    for part in text.lower().split(","):
+        name, _, number = (piece.strip() for piece in part.partition("="))
+        if not re.fullmatch(r"\d{1,9}", number):
+            raise _bad_tile(wrong)
+        if name not in known:
+            raise _bad_tile(f"{name!r} is no side; {nearest(name, [side.short for side in sides])}")
+        if known[name] in found:
+            raise _bad_tile(f"{name} is given twice")
+        found[known[name]] = int(number)
+    return found
+
+
+def _bad_tile(text: str) -> click.BadParameter:
+    return click.BadParameter(text, click.get_current_context(), param_hint="'--tile'")

@@ -1,0 +1,81 @@
+"""Every operator is declared whole: its names agree with its function, and all that follows finds it."""
+
+import inspect
+
+import pytest
+
+import accel
+from accel.base.errors import ShapeError
+from accel.cli.compile import compile_command
+from accel.compiler.operators.operator import Operator
+from accel.compiler.operators.registry import OPERATORS, WORKLOADS, make_workload, parameters_of, takes_tuples
+from accel.sweeps.grid import knobs
+from tests.expect import refused
+
+EVERY = pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
+
+SMALL = {"M": 4, "N": 2, "K": 8, "IC": 8, "OC": 8, "C": 8, "H": 4, "W": 4, "kernel": 2}
+
+
+@EVERY
+def test_parameters_are_those_of_the_function(operator: Operator) -> None:
+    signature = inspect.signature(operator.make).parameters
+    assert [one.name for one in operator.parameters] == list(signature)
+    assert list(parameters_of(operator.name)) == list(signature)
+    assert WORKLOADS[operator.name] is operator.make
+    for one in operator.parameters:
+        if one.name in ("N", "M", "K"):
+            continue
+        annotation = str(signature[one.name].annotation)
+        assert ("tuple" in annotation) == one.kind.is_tuple == takes_tuples(operator.name, one.name)
+        assert ("bool" in annotation) == (one.kind.value == "flag")
+
+
+@EVERY
+def test_no_two_parameters_share_a_name_or_an_option(operator: Operator) -> None:
+    options = [option for one in (*operator.parameters, *operator.joint) for option in one.options]
+    assert len(set(options)) == len(options)
+    for joint in operator.joint:
+        assert operator.named(joint.name) == set(joint.of)
+    for one in operator.parameters:
+        assert operator.named(one.name) == operator.named(one.name.lower()) == {one.name}
+    assert operator.named("nothing") == set()
+
+
+@EVERY
+def test_what_is_declared_is_everywhere(operator: Operator) -> None:
+    """On the command line, in sweeps, and among the default schedules."""
+    command = compile_command.commands[operator.command]
+    assert {one.name for one in (*operator.parameters, *operator.joint)} <= {p.name for p in command.params}
+    assert {side.key for side in operator.planner.sides} <= set(knobs())
+    assert all(example.startswith(f"{operator.command} ") for example in operator.examples)
+    needed = {one.name: SMALL[one.name] for one in operator.parameters if operator.is_needed(one)}
+    assert accel.build(make_workload(operator.name, needed), "tiny").run().mismatches == 0
+
+
+def test_values_by_any_name() -> None:
+    wanted = accel.conv2d(2, 8, 4, 5, 16, (3, 1), padding=1)
+    for names in (
+        {"N": 2, "IC": 8, "H": 4, "W": 5, "OC": 16, "kernel": (3, 1), "padding": 1},
+        {"batch": 2, "ic": 8, "size": (4, 5), "oc": 16, "kernel": [3, 1], "padding": 1},
+    ):
+        found = make_workload("conv2d", names)
+        assert found == wanted
+    square = make_workload("conv2d", {"ic": 8, "size": 4, "oc": 16, "kernel": 3})
+    assert square == accel.conv2d(1, 8, 4, 4, 16, 3)
+    assert square == make_workload("conv2d", {"ic": 8, "size": (4,), "oc": 16, "kernel": 3})
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("gem", {}, "'gem' is no workload; did you mean 'gemm'?"),
+        ("gemm", {"shft": 1}, "'shft' is no parameter of gemm; did you mean 'shift'?"),
+        ("gemm", {"M": 1, "m": 1}, "M of gemm is given twice, as M and as m"),
+        ("dense", {"OC": 1}, "dense lacks IC (inputs of the layer); each must be given"),
+        ("conv2d", {"size": [1, 2, 3]}, "size is [1, 2, 3]; it must be one number, or H and W"),
+    ],
+)
+def test_what_is_refused(name: str, values: dict[str, object], message: str) -> None:
+    with refused(ShapeError, message):
+        make_workload(name, values)
