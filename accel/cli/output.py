@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -26,8 +27,9 @@ def write(text: str) -> None:
 
 def wrote(*paths: Path) -> None:
     """Say which files have been written: on stderr, so that what stdout leads to holds results only."""
-    for path in paths:
-        click.echo(f"wrote {path}", err=True)
+    with suppress(OSError):  # nobody listens
+        for path in paths:
+            click.echo(f"wrote {path}", err=True)
 
 
 def discard_output() -> None:

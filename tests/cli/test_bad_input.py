@@ -40,7 +40,9 @@ def test_a_size_that_is_not_positive(size: str, value: int, accel: Shell) -> Non
 
 
 def test_a_size_that_is_no_integer(accel: Shell) -> None:
-    message = "Invalid value for '-m': '1e3' is not a valid integer. (see 'accel compile gemm --help')"
+    message = (
+        "Invalid value for '-m' / '--m': '1e3' is not a valid integer. (see 'accel compile gemm --help')"
+    )
     accel.refused(*GEMM, "-m", "1e3", "-n", 1, "-k", 1, message=message)
 
 

@@ -98,7 +98,11 @@ def test_machines_from_files_and_settings(accel: Shell) -> None:
     settings = ["--set", "read_latency=7", "--set", "acc_bytes=64KiB", "--set", "batch = 2"]
     accel("compile", "gemm", "-m", 1, "-n", 1, "-k", 1, "--config", "mine.json", "-o", "p.accel", *settings)
     config = Program.load("p.accel").config
-    assert (config.name, config.batch, config.read_latency) == ("mine", 2, 7)
+    assert (config.name, config.batch, config.read_latency) == (
+        "mine with batch=2, acc_bytes=65536, read_latency=7",
+        2,
+        7,
+    )
     assert (config.wgt_bytes, config.acc_bytes) == (32 << 10, 64 << 10)
     Path("vta.json").write_text(json.dumps({"TARGET": "sim", "LOG_ACC_BUFF_SIZE": 15}))
     accel("compile", "gemm", "-m", 1, "-n", 1, "-k", 1, "--config", "vta.json", "-o", "p.accel")
