@@ -27,7 +27,7 @@ HARDWARE = Path(__file__).parents[1] / "hw"
 
 def lines_of_hardware() -> int:
     """Lines of the hardware's description that are neither empty nor comment."""
-    files = [path for path in HARDWARE.glob("*.py") if path.name not in ("cells.py", "verilog.py")]
+    files = [path for path in HARDWARE.rglob("*.py") if path.parent.name not in ("engines", "export")]
     lines = [line.strip() for path in files for line in path.read_text(encoding="utf-8").splitlines()]
     return sum(bool(line) and not line.startswith("#") for line in lines)
 
@@ -41,12 +41,12 @@ def table(configs: list[Config]) -> str:
     rows.append(("an ECP5-85F has", *(f"{DEVICE[c]:,}" if c in DEVICE else "" for c in COLUMNS)))
     body = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     return (
-        "# What the core takes on an FPGA\n\n"
-        "Cells after Yosys' `synth_ecp5`, the whole core with both AXI ports, before placement.\n"
+        "# What the core takes up on an FPGA\n\n"
+        "Cells after Yosys' `synth_ecp5`, for the whole core with both AXI ports, before placement.\n"
         "`python bench/resources.py -o docs/resources.md` writes this page.\n\n"
         f"{body}\n\n"
-        f"The hardware is described in {lines_of_hardware():,} lines of Python: `hw/*.py` without empty\n"
-        "lines, comments and the export to Verilog.\n"
+        f"The hardware is described in about {round(lines_of_hardware(), -2):,} lines of Python: `hw/` "
+        "without its engines and\nexports, empty lines and comments.\n"
     )
 
 

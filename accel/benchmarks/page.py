@@ -22,10 +22,10 @@ def page(found: dict[str, Any], config: Config, asked: str) -> str:
     rows = found["layers"]
     parts = [
         f"# {found['network']} on `{config.label}`",
-        f"What `accel bench {asked} -o FILE` writes; [networks](../networks.md) tells what the columns are. "
-        f"The machine multiplies {config.batch} x {config.block_in} x {config.block_out} in a cycle, has a "
-        f"{config.bus_bits}-bit bus, and memory answers after {config.read_latency} cycles. All results "
-        f"equal numpy's.",
+        f"Written by `accel bench {asked} -o FILE`; [networks](../networks.md) explains the columns. The "
+        f"machine does {config.batch} x {config.block_in} x {config.block_out} multiply-accumulates per "
+        f"cycle, has a {config.bus_bits}-bit bus, and its memory answers after {config.read_latency} "
+        f"cycles. All results equal numpy's.",
         _markdown(COLUMNS if found["network"] == "gemm" else (NAME, _SHAPE, *COLUMNS[1:]), rows),
         "## What bounds the layers",
         " ".join(_sentences(rows)),
@@ -63,13 +63,13 @@ _SHAPE = Column(heading="shape", cell=shape_text, whole=lambda _: "", left=True)
 
 
 _REASONS = {
-    "compute": "The compute unit bounds {layers}: it is at work {busy} of the time, so that only fewer "
+    "compute": "The compute unit bounds {layers}: it is at work {busy} of the time, so only fewer "
     "micro-ops would make {them} faster.",
-    "loads": "Loads bound {layers}: beats arrive in {busy} of the cycles, so that only fewer bytes or a "
+    "loads": "Loads bound {layers}: beats arrive in {busy} of the cycles, so only fewer bytes or a "
     "wider bus would make {them} faster.",
     "stores": "Stores bound {layers}: the bus takes data in {busy} of the cycles.",
-    "latency": "No unit of {layers} is at work all the time (the busiest one {busy}): filling the first "
-    "buffers and draining the last ones shows, or units wait for one another.",
+    "latency": "In {layers}, no unit is at work all the time (the busiest one {busy}): filling the first "
+    "buffers and draining the last ones takes a visible share, or units wait for one another.",
 }
 
 
@@ -127,14 +127,14 @@ def _listed(names: Sequence[str]) -> str:
 def _floor_sentences(rows: Sequence[Row]) -> list[str]:
     uops, cycles = total(rows, "uops") or 0, total(rows, "cycles") or 1
     return [
-        "The *MAC limit* has every product take its share of the GEMM core, those with the zeros around an "
-        "input too; programs leave those out, and what is left over is *real products*.",
+        "The *MAC limit* counts every product, including those with the zeros around an input; programs "
+        "leave these out, and what is left are the *real products*.",
         "The compute unit's cycles are micro-ops: products of whole blocks, and *passes* over every block of "
-        "the output: reset and bias at once, shift, and two bounds; accumulators that are used for the first "
-        "time are reset besides.",
-        f"They are {uops / cycles:.1%} of all cycles. What remains above them is loads before the first and "
-        f"stores behind the last micro-op, and, of layers that the compute unit does not bound, waiting for "
-        f"data.",
+        "the output: reset and bias together, shift, and two bounds; accumulators that are used for the "
+        "first time are also reset.",
+        f"They make up {uops / cycles:.1%} of all cycles. What remains above them is loads before the first "
+        f"micro-op and stores after the last and, in layers that the compute unit does not bound, waiting "
+        f"for data.",
     ]
 
 

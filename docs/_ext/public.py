@@ -76,7 +76,15 @@ def resolve(app: Sphinx, environment: BuildEnvironment, node: pending_xref, cont
     return content if found is None and exists(node["reftarget"]) else found
 
 
+def readable(
+    app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returns: str | None
+) -> tuple[str | None, str | None]:
+    """Called by Sphinx for a signature: what is no Python would keep it from being laid out."""
+    return signature and signature.replace("<factory>", "..."), returns
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("missing-reference", resolve)
+    app.connect("autodoc-process-signature", readable)
     return {"parallel_read_safe": True}
