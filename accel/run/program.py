@@ -21,7 +21,8 @@ from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.image.dram import Dram
 from accel.image.image import Image
-from accel.proof.check import TokenReport, check_tokens
+from accel.proof.check import TokenReport
+from accel.proof.program import check_program
 from accel.run.backends.backend import Execution
 from accel.run.backends.choose import BACKENDS, SIMULATORS, check_backend, check_options, open_backend
 from accel.run.backends.simulator import Simulator
@@ -52,16 +53,7 @@ class Program(Compiled):
 
     @cached_property
     def _report(self) -> TokenReport:
-        base = self.config.mem_base
-        span = (base + self.code_offset, base + self.code_offset + len(self.code))
-        return check_tokens(
-            self.instructions,
-            self.config,
-            memory=self.dram(),
-            program_span=span,
-            tokens=self.start.tokens,
-            contents=self.start.contents,
-        )
+        return check_program(self)
 
     # --- running -------------------------------------------------------------------------------------
 
