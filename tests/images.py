@@ -11,6 +11,7 @@ from accel.core.isa import encode
 from accel.core.memories import SCRATCHPADS
 from accel.image.image import Image, Region
 from accel.image.scenario import Contents, Expected, Start
+from accel.image.source import Options, Source
 from tests.strategies import any_instructions
 
 
@@ -24,6 +25,21 @@ def contents(config: Config) -> st.SearchStrategy[Contents]:
         return Contents(scratchpad=name, element=element, data=data)
 
     return st.composite(at)()
+
+
+def sources() -> st.SearchStrategy[Source]:
+    values = st.dictionaries(
+        st.text(max_size=3), st.text(max_size=3) | st.floats(0, 1) | st.lists(st.integers(), max_size=2)
+    )
+    options = st.builds(
+        Options, workload=st.none() | st.text(max_size=3), parameters=values, fold=st.none() | st.booleans()
+    )
+    return st.builds(
+        Source,
+        expression=st.none() | values,
+        schedule=st.none() | st.lists(values, max_size=2),
+        options=st.none() | options,
+    )
 
 
 @st.composite
@@ -62,5 +78,5 @@ def images(draw: Any) -> Image:
             max_uops=draw(st.none() | st.integers(1, 1 << 40)),
         ),
         expected=draw(st.none() | st.just(expected)),
-        source=draw(st.none() | st.dictionaries(st.text(max_size=3), st.text(max_size=3) | st.floats(0, 1))),
+        source=draw(st.none() | sources()),
     )

@@ -20,6 +20,7 @@ from accel.image.image import Image, ImageTensor, Region, check_image, free_addr
 from accel.image.link import by_address
 from accel.image.references import Part
 from accel.image.scenario import Contents, Expected, Start, Tokens, cause_by_label
+from accel.image.source import Source
 
 _NUMBERED = re.compile(r"\s*\d+\s+(?=[A-Za-z_.])")
 _LABEL = re.compile(r"\s*([A-Za-z_]\w*)\s*:(?=\s|$)")
@@ -102,7 +103,7 @@ class _Assembler:
         self._left: Tokens | None = None
         self._racy = False
         self._is_test = False
-        self._source: dict[str, Any] | None = None
+        self._source: Source | None = None
         self._directives: dict[str, Callable[[str], None]] = {
             "config": self._config_line,
             "code": self._code_line,
@@ -351,7 +352,7 @@ class _Assembler:
         data = _json(text)
         if not isinstance(data, dict):
             raise ProgramError(".source takes a JSON object")
-        self._source = data
+        self._source = Source.from_data(data)
 
     # --- the whole -------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ def disassemble(image: Image, *, micro_ops: int = 0) -> str:
         list(_scenario(image.start, image.expected, image.config)),
     ]
     if image.source is not None:
-        sections.append([f".source {json.dumps(image.source)}"])
+        sections.append([f".source {json.dumps(image.source.to_data())}"])
     return "\n".join("".join(line + "\n" for line in section) for section in sections if section)
 
 

@@ -33,6 +33,7 @@ from accel.image.layout import BlockDiagonal, PackedLayout, Preparation
 from accel.image.provenance import Provenance
 from accel.image.references import NUMBER_BYTES, References, numbers_to_bytes
 from accel.image.scenario import Expected, Start, check_scenario
+from accel.image.source import Source
 
 FORMAT = "accel-program"
 FORMAT_VERSION = 1
@@ -133,7 +134,7 @@ class Image:
         regions: parts of DRAM that have names and are no tensors.
         start: what a run starts from besides DRAM.
         expected: what must come of a run, if the program is a test.
-        source: tensor expression, schedule and options as data, or None if unknown.
+        source: what it was compiled from, or None if unknown.
         compile_seconds: what compilation took, or None if unknown.
         references: which part of DRAM each instruction means, or None if only its address is known.
         provenance: where each instruction comes from, or None if that is not known.
@@ -147,7 +148,7 @@ class Image:
     regions: tuple[Region, ...] = ()
     start: Start = field(default_factory=Start)
     expected: Expected | None = None
-    source: dict[str, Any] | None = None
+    source: Source | None = None
     compile_seconds: float | None = None
     notes: dict[str, Any] = field(default_factory=dict)
     references: References | None = None
@@ -213,8 +214,8 @@ class Image:
 
     def __repr__(self) -> str:
         """What it is in a line; the content is in its attributes."""
-        options = (self.source or {}).get("options")
-        workload = options.get("workload") if isinstance(options, dict) else None
+        options = None if self.source is None else self.source.options
+        workload = None if options is None else options.workload
         tensors = ", ".join(f"{t.role} {t.name} {t.dtype}{list(t.shape)}" for t in self.tensors)
         return (
             f"{type(self).__name__}({'' if workload is None else f'{workload} '}for {self.config.label}, "
@@ -254,7 +255,7 @@ class Image:
             "regions": [region.to_dict() for region in self.regions],
             "start": self.start.to_dict(),
             "expected": None if self.expected is None else self.expected.to_dict(),
-            "source": self.source,
+            "source": None if self.source is None else self.source.to_data(),
             "compile_seconds": self.compile_seconds,
             "notes": self.notes,
             **{name: table.to_data() for name, table in tables.items() if table is not None},
@@ -322,7 +323,9 @@ class Image:
             expected=None
             if manifest.get("expected") is None
             else Expected.from_dict(_entry(manifest, "expected", dict)),
-            source=_optional(manifest, "source", dict),
+            source=None
+            if manifest.get("source") is None
+            else Source.from_data(_entry(manifest, "source", dict)),
             compile_seconds=_seconds(manifest.get("compile_seconds")),
             notes=_optional(manifest, "notes", dict) or {},
             references=references,

@@ -35,17 +35,16 @@ class Compiled(Image):
         Raises:
             ProgramError: the program holds no tensor expression, or a damaged one.
         """
-        if not self.has_expression:
+        if self.source is None or self.source.expression is None:
             raise ProgramError(f"the program holds no tensor expression; {_WITHOUT_SOURCE}")
-        assert self.source is not None
-        outputs = expression_from_data(self.source["expression"])
+        outputs = expression_from_data(self.source.expression)
         self._check_expression(outputs)
         return outputs
 
     @property
     def has_expression(self) -> bool:
         """Whether the program holds the tensor expression that it computes."""
-        return self.source is not None and self.source.get("expression") is not None
+        return self.source is not None and self.source.expression is not None
 
     def schedule(self) -> Schedule:
         """The schedule it was compiled with, rebuilt from the file.
@@ -55,17 +54,16 @@ class Compiled(Image):
             ScheduleError: it uses intrinsics that are not the machine's own.
         """
         schedule = create_schedule(self.outputs)
-        steps = (self.source or {}).get("schedule")
-        if not isinstance(steps, list):
+        if self.source is None or self.source.schedule is None:
             raise ProgramError(f"the program holds no schedule; {_WITHOUT_SOURCE}")
         target = Machine(self.config)
-        apply_steps(schedule, steps, target.intrinsic, target.scope)
+        apply_steps(schedule, self.source.schedule, target.intrinsic, target.scope)
         return schedule
 
     @property
     def vthreads(self) -> int:
         """How many virtual threads it was compiled with; 1 if that is not known."""
-        steps = (self.source or {}).get("schedule") or []
+        steps = (self.source.schedule if self.source is not None else None) or []
         bound = {(step["stage"], step["axis"]) for step in steps if step["op"] == "bind"}
         made = [
             int(step["factor"])
@@ -77,8 +75,8 @@ class Compiled(Image):
     @property
     def folded(self) -> bool:
         """Whether reset and bias were folded into one step where possible."""
-        options = (self.source or {}).get("options")
-        return not isinstance(options, dict) or options.get("fold") is not False
+        options = None if self.source is None else self.source.options
+        return options is None or options.fold is not False
 
     @cached_property
     def compulsory(self) -> Compulsory | None:

@@ -21,6 +21,7 @@ from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.image.dram import Dram
 from accel.image.image import Image
+from accel.image.source import Options
 from accel.proof.check import TokenReport
 from accel.proof.program import check_program
 from accel.run.backends.backend import Execution
@@ -317,7 +318,9 @@ def build(
     """
     chosen = machine(on)
     begin = time.perf_counter()
-    options = {"workload": target.name, **target.parameters} if isinstance(target, Workload) else {}
+    options = None
+    if isinstance(target, Workload):
+        options = Options(workload=target.name, parameters=target.parameters)
     schedule = _schedule(target, chosen, vthreads, steps)
     image = compile_schedule(schedule, chosen.config, constants=constants, options=options)
     program = as_program(replace(image, compile_seconds=time.perf_counter() - begin))

@@ -65,11 +65,11 @@ $start
 
 def title(scene: Scene) -> str:
     """The program, the machine and what went wrong, in a few words."""
-    options = (scene.image.source or {}).get("options")
+    options = None if scene.image.source is None else scene.image.source.options
     name = scene.name or "program"
-    if isinstance(options, dict) and "workload" in options:
-        words = [_word(key, value) for key, value in options.items() if value != _USUAL.get(key)]
-        name = " ".join([str(options["workload"]), *filter(None, words)])
+    if options is not None and options.workload is not None:
+        words = [_word(key, value) for key, value in options.to_data().items() if value != _USUAL.get(key)]
+        name = " ".join([options.workload, *filter(None, words)])
     config = scene.result.config
     machine = config.label if config.name in NAMED else f"{config.name} ({config.block_name})"
     why = stopped(scene)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from accel.compiler.schedule.schedule import Schedule
 from accel.core.config import Config
 from accel.core.isa import check_encodable
 from accel.image.image import Image, ImageTensor, Region, Role, array_bytes
+from accel.image.source import Options, Source
 
 
 def compile_schedule(
@@ -26,7 +28,7 @@ def compile_schedule(
     config: Config,
     *,
     constants: Mapping[str, npt.NDArray[Any]] | None = None,
-    options: Mapping[str, Any] | None = None,
+    options: Options | None = None,
     fold: bool = True,
 ) -> Image:
     """Compile a schedule to a program.
@@ -51,11 +53,11 @@ def compile_schedule(
     stream = linked_stream(emission, nest.starts, Origins(nest, schedule.steps))
     tensors, packed = _tensors(nest, emission.dram, known)
     units = list(_units(nest, emission.dram))
-    source = {
-        "expression": expression_to_data(schedule.outputs),
-        "schedule": schedule.steps,
-        "options": {**(options or {}), "fold": compiled.fold},
-    }
+    source = Source(
+        expression=expression_to_data(schedule.outputs),
+        schedule=list(schedule.steps),
+        options=replace(options or Options(), fold=compiled.fold),
+    )
     return Image(
         config=config,
         code=stream.code,

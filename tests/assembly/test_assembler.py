@@ -14,6 +14,7 @@ from accel.core.faults import Cause
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Load, Memory, Store, encode_uops
 from accel.image.image import Region
 from accel.image.scenario import Contents, Expected, Start
+from accel.image.source import Options, Source
 from tests.expect import refused
 from tests.strategies import examples
 
@@ -310,9 +311,9 @@ def test_wholes_that_do_not_hold_together(text: str, message: str) -> None:
 
 
 def test_comments_end_lines_but_not_quoted_text() -> None:
-    image = assemble('.config tiny as "a # b" # c\nFINISH # d\n.source {"x": "#\\"#"} # "e"')
+    image = assemble('.config tiny as "a # b" # c\nFINISH # d\n.source {"options": {"x": "#\\"#"}} # "e"')
     assert image.config.name == "a # b"
-    assert image.source == {"x": '#"#'}
+    assert image.source == Source(options=Options(parameters={"x": '#"#'}))
 
 
 def test_files(tmp_path: Path) -> None:

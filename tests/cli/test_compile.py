@@ -12,6 +12,7 @@ from accel.base.errors import MachineError
 from accel.cli import compile as command
 from accel.compiler.operators.default import candidates
 from accel.core.faults import Cause
+from accel.image.source import Options
 from accel.run.program import Program
 from accel.run.stages import stage_text
 from tests.cli.conftest import Shell
@@ -292,7 +293,8 @@ def test_layers(arguments: list[object], workload: package.Workload, accel: Shel
     program = Program.load("p.accel")
     assert program.config == package.machine("vta").config
     assert program.source is not None
-    assert program.source["options"] == {"workload": workload.name, **workload.parameters, "fold": True}
+    made = Options(workload=workload.name, parameters=workload.parameters, fold=True)
+    assert program.source.options == made
     assert program.code == package.build(workload, "vta").code
     assert accel("run", "p.accel", "--json").json["mismatches"] == 0
 
@@ -385,7 +387,8 @@ def test_pooling(arguments: list[object], workload: package.Workload, accel: She
     accel(*arguments)
     program = Program.load("p.accel")
     assert program.source is not None
-    assert program.source["options"] == {"workload": workload.name, **workload.parameters, "fold": True}
+    made = Options(workload=workload.name, parameters=workload.parameters, fold=True)
+    assert program.source.options == made
     assert program.code == package.build(workload, "vta").code
     assert accel("run", "p.accel", "--json").json["mismatches"] == 0
     assert len(accel(*arguments, "--explain").text.splitlines()) > 2

@@ -30,6 +30,7 @@ from accel.base.errors import (
 from accel.core.events import EventKind
 from accel.core.isa import Gemm, Load, Memory, Store, Unit
 from accel.core.token_rules import pops, pushes
+from accel.image.source import Source
 from accel.run.program import Program
 from accel.run.stages import STAGES, stage_text
 from accel.sim.functional.scratchpads import Scratchpads
@@ -476,7 +477,7 @@ def bare(request: pytest.FixtureRequest, tmp_path: Path) -> Program:
             Load(memory=Memory.INP, y_size=1, x_size=1, x_stride=1), tensors=gemm_program().tensors
         ),
         "stripped": lambda: replace(gemm_program(), source=None),
-        "stripped of its expression": lambda: replace(gemm_program(), source={"schedule": []}),
+        "stripped of its expression": lambda: replace(gemm_program(), source=Source(schedule=[])),
     }[request.param]()
     program.save(tmp_path / "bare")
     return Program.load(tmp_path / "bare")
@@ -508,7 +509,7 @@ def test_what_a_bare_program_does_not_offer(bare: Program) -> None:
 def test_a_program_without_a_schedule_says_so() -> None:
     source = gemm_program().source
     assert source is not None
-    program = replace(gemm_program(), source={"expression": source["expression"]})
+    program = replace(gemm_program(), source=Source(expression=source.expression))
     assert program.run().mismatches == 0
     assert stage_text(program, "nest").startswith("for y in range(3):")
     with pytest.raises(ProgramError, match=r"^the program holds no schedule; it can be run, checked,"):

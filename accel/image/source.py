@@ -1,0 +1,97 @@
+"""Where a program came from, as data in its file: what it computes, its schedule, and the options of both."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from accel.base.errors import ProgramError, nearest
+
+Step = dict[str, Any]
+"""One operator call of a schedule: ``op`` and its arguments, which differ from operator to operator."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a schedule came about.
+
+    Attributes:
+        workload: the operator, as ``conv2d``; None where a schedule was compiled that a user has made.
+        parameters: of the workload, by the names that it has for them.
+        fold: whether reset and bias were folded into one step where possible; None if that is not known.
+    """
+
+    workload: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    fold: bool | None = None
+
+    def to_data(self) -> dict[str, Any]:
+        """As plain data, one level deep; what is not known is left out."""
+        named = {} if self.workload is None else {"workload": self.workload}
+        return named | dict(self.parameters) | ({} if self.fold is None else {"fold": self.fold})
+
+    @classmethod
+    def from_data(cls, data: object) -> Self:
+        """The inverse of :meth:`to_data`.
+
+        Raises:
+            ProgramError: it is no object, or a value is of the wrong type.
+        """
+        values = _object("the options of the source are", data)
+        workload, fold = values.pop("workload", None), values.pop("fold", None)
+        if not isinstance(workload, str | None):
+            raise ProgramError(f"the workload of the source is {workload!r}; it must be a name")
+        if not isinstance(fold, bool | None):
+            raise ProgramError(f"fold is {fold!r} in the source; it must be true or false")
+        return cls(workload=workload, parameters=values, fold=fold)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """What a program was compiled from, as far as that is known.
+
+    Attributes:
+        expression: the tensor expression, as :mod:`accel.compiler.expr.data` writes it.
+        schedule: the steps, as :mod:`accel.compiler.schedule.records` applies them.
+        options: how the schedule came about.
+    """
+
+    expression: Mapping[str, Any] | None = None
+    schedule: Sequence[Step] | None = None
+    options: Options | None = None
+
+    def to_data(self) -> dict[str, Any]:
+        """As plain data; what is not known is left out."""
+        options = None if self.options is None else self.options.to_data()
+        data = {"expression": self.expression, "schedule": self.schedule, "options": options}
+        return {name: value for name, value in data.items() if value is not None}
+
+    @classmethod
+    def from_data(cls, data: object) -> Self:
+        """The inverse of :meth:`to_data`; expression and schedule are checked where they are rebuilt.
+
+        Raises:
+            ProgramError: it is no object, has another entry, or one of the wrong type.
+        """
+        values = _object("the source is", data)
+        known = [one.name for one in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise ProgramError(f"the source has {name!r}; {nearest(name, known)}")
+        expression, schedule, options = (values.get(name) for name in known)
+        if not isinstance(schedule, list | None):
+            raise ProgramError(f"the schedule of the source is {_kind(schedule)}; it must be a list of steps")
+        return cls(
+            expression=None if expression is None else _object("the expression of the source is", expression),
+            schedule=schedule,
+            options=None if options is None else Options.from_data(options),
+        )
+
+
+def _object(subject: str, data: object) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise ProgramError(f"{subject} {_kind(data)}; a JSON object is needed")
+    return dict(data)
+
+
+def _kind(data: object) -> str:
+    return f"of type {type(data).__name__}"
