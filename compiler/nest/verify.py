@@ -47,6 +47,7 @@ from accel.compiler.nest.nest import (
     format_node,
     format_region,
 )
+from accel.compiler.target.finish import passes
 from accel.compiler.target.registry import operand_scopes
 
 Array = npt.NDArray[Any]
@@ -300,7 +301,11 @@ class _Check:
                 f"{type(one.op).__name__} has no block to read",
             )
             if one.operand is not None:
-                self._block(one.operand, one.dims, scope.element, "acc_buffer", places)
+                read = places
+                for step in passes(one.op):
+                    self._bound([side for condition in step.conditions for side in condition], places)
+                    read = read.inside(step.conditions)
+                self._block(one.operand, one.dims, scope.element, "acc_buffer", read)
                 self._is_read(one.operand.buffer)
         if not isinstance(node.ops[0].op, Take):
             self._is_read(node.target.buffer)

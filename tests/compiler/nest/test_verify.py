@@ -8,8 +8,8 @@ import pytest
 
 import accel
 from accel import te
-from accel.compiler.expr.post import Bias
-from accel.compiler.expr.scalar import Binary, Const, IterVar, Read
+from accel.compiler.expr.post import Bias, Combine
+from accel.compiler.expr.scalar import Binary, Const, Guarded, IterVar, Read
 from accel.compiler.expr.window import Range
 from accel.compiler.nest import passes
 from accel.compiler.nest.nest import (
@@ -213,3 +213,16 @@ def test_elements_out_of_range() -> None:
 
     found_in(changed(scalar, Assign, beyond), "is at 20 of 20 elements")
     found_in(changed(scalar, Fill, lambda f: None), "S is read before anything is written to it")
+
+
+def test_what_is_read_under_conditions_need_not_be_there_elsewhere() -> None:
+    """As neighbours in the padding; without the condition that is damage."""
+    program = accel.build(accel.max_pool2d(1, 8, 5, 4, 3, stride=(1, 2), padding=1), M)
+    whole = lowered(Compilation(schedule=program.schedule())).nest
+
+    def unconditional(f: Finish) -> Finish:
+        (guarded,) = f.ops[0].op.parts()
+        assert isinstance(guarded, Guarded)
+        return replace(f, ops=(replace(f.ops[0], op=Combine("max", guarded.value)), *f.ops[1:]))
+
+    found_in(changed(whole, Finish, unconditional), "starts at -1")

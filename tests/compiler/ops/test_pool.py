@@ -270,21 +270,13 @@ def test_in_place_and_copied() -> None:
             for x in range(2):
                 if -1 < x*2-1:
                     vdla.max(dataL[0][0:16][y][x*2], dataL[0][0:16][y][x*2-1])
-        for y in range(5):
-            for x in range(2):
                 vdla.max(dataL[0][0:16][y][x*2], dataL[0][0:16][y][x*2+1])
         for y in range(5):
             for x in range(2):
                 vdla.fill_zero(outL[0][0:16][y][x])
-        for y in range(5):
-            for x in range(2):
                 vdla.add(outL[0][0:16][y][x], dataL[0][0:16][y][x*2])
-        for y in range(5):
-            for x in range(2):
                 if -1 < y-1:
                     vdla.max(outL[0][0:16][y][x], dataL[0][0:16][y-1][x*2])
-        for y in range(5):
-            for x in range(2):
                 if y+1 < 5:
                     vdla.max(outL[0][0:16][y][x], dataL[0][0:16][y+1][x*2])
         vdla.dma_copy2d(out[0][0:16][0:5][0:2], outL)
