@@ -22,27 +22,27 @@ _LONGEST = 2000
 """Characters of a complaint; what is in the middle of a longer one is left out."""
 
 COMMANDS = {
-    "asm": Entry("accel.cli.asm:asm", "Assemble a text to a program file."),
-    "bench": Entry("accel.cli.bench:bench", "Measure the layers of a network against the limit."),
+    "asm": Entry("accel.cli.asm:asm", "Assemble a text into a program file."),
+    "bench": Entry("accel.cli.bench:bench", "Measure a network's layers against the machine's limit."),
     "check": Entry("accel.cli.check:check", "Prove that a program neither deadlocks nor races."),
     "compile": Entry("accel.cli.compile:compile_command", "Compile a workload to a program file."),
     "completion": Entry(
-        "accel.cli.completion:completion", "Print the script that makes a shell complete what is typed."
+        "accel.cli.completion:completion", "Print a script that makes your shell complete commands."
     ),
     "configs": Entry("accel.cli.configs:configs", "List the machines, or every field of one."),
-    "debug": Entry("accel.cli.debug:debug", "Look into a run, step by step."),
+    "debug": Entry("accel.cli.debug:debug", "Step through a run and look into it."),
     "demo": Entry("accel.cli.demo:demo", "Compile, prove, run and check a matrix product."),
-    "disasm": Entry("accel.cli.disasm:disasm", "List a program so that 'accel asm' reads it back."),
-    "isa": Entry("accel.cli.isa:isa", "Print the instruction set's reference."),
+    "disasm": Entry("accel.cli.disasm:disasm", "List a program as text that 'accel asm' reads back."),
+    "isa": Entry("accel.cli.isa:isa", "Print the reference of the instruction set."),
     "lockstep": Entry(
-        "accel.cli.lockstep:lockstep", "Compare simulator and hardware on every cycle of a run."
+        "accel.cli.lockstep:lockstep", "Compare simulator and hardware in every cycle of a run."
     ),
     "registers": Entry(
         "accel.cli.registers:registers", "Print the reference of the hardware's control registers."
     ),
-    "replay": Entry("accel.cli.replay:replay", "Run programs that say what must come of them."),
-    "run": Entry("accel.cli.run:run", "Run a program and compare with numpy."),
-    "show": Entry("accel.cli.show:show", "Show a program at a stage of its compilation."),
+    "replay": Entry("accel.cli.replay:replay", "Run programs that state their expected results."),
+    "run": Entry("accel.cli.run:run", "Run a program and compare its outputs with numpy."),
+    "show": Entry("accel.cli.show:show", "Show a program at one stage of its compilation."),
     "sweep": Entry("accel.cli.sweep:sweep", "Measure a grid of workloads, machines and schedules."),
     "verilog": Entry("accel.cli.verilog:verilog", "Write the core as Verilog, for simulation and synthesis."),
 }
@@ -56,7 +56,7 @@ COMMANDS = {
 )
 @click.version_option(__version__, prog_name="accel", message="%(prog)s %(version)s")
 def app() -> None:
-    """Compile tensor programs for an open accelerator, prove them, simulate them.
+    """Compile, prove and simulate tensor programs for an open accelerator.
 
     \b
     Example:

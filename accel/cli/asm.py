@@ -15,10 +15,10 @@ from accel.run.result import SCHEMA_VERSION
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The program file.")
 @json_option
 def asm(file: Path, output: Path, as_json: bool) -> None:
-    """Assemble a text to a program file.
+    """Assemble a text into a program file.
 
-    The language is that of 'accel disasm', described in docs/assembly.md. What a test presets and expects
-    goes into the program file too.
+    The language is that of 'accel disasm', described in docs/assembly.md. A test's presets and
+    expectations become part of the program file.
 
     \b
     Example:

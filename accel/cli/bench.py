@@ -33,13 +33,15 @@ from accel.sweeps.executors import here, in_processes
 @click.argument("network", metavar="|".join(NETWORKS))
 @config_option("vta")
 @set_option("geometry or timing")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE.md", help="Write a page.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE.md", help="Write a Markdown page."
+)
 @click.option(
     "--jobs",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Processes at work; seconds are those of processes that share the machine.",
+    help="Number of processes. With more than one, the seconds are those of processes sharing the machine.",
 )
 @seed_option
 @json_option
@@ -52,12 +54,12 @@ def bench(
     seed: int,
     as_json: bool,
 ) -> int:
-    """Measure the layers of a network against the limit.
+    """Measure a network's layers against the machine's limit.
 
     Each layer ends with bias, shift and saturation to 0..127, and is compared with numpy; if any differs, the
-    exit code is 1. The columns serial, V = 1 and chosen V are the GEMM core's utilization, by real products:
-    one instruction after the other; side by side, with one set of buffers; and with so many virtual threads
-    (V) as the model chose. docs/networks.md tells more.
+    exit code is 1. The columns serial, V = 1 and chosen V give the GEMM core's utilization, counting real
+    products: with one instruction after another; with units side by side and one set of buffers; and with as
+    many virtual threads (V) as the model chose. docs/networks.md says more.
 
     \b
     Example:

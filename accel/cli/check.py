@@ -17,16 +17,16 @@ from accel.run.result import SCHEMA_VERSION
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
-@click.option("--serial", is_flag=True, help="As on a monolithic pipeline.")
+@click.option("--serial", is_flag=True, help="Assume a monolithic pipeline.")
 @set_option("timing")
 @json_option
 def check(paths: tuple[Path, ...], serial: bool, settings: tuple[str, ...], as_json: bool) -> int:
     """Prove that a program neither deadlocks nor races.
 
-    Whatever the timing. A PATH is a program file, a vector of another VTA compiler, a text in assembly (.s),
-    or a folder that holds such programs. Tokens that are left over, and reads of scratchpad elements that
-    nothing in the program has written (what an earlier run left there), are legal, and named. Exit code 1,
-    and the reason, if a proof does not hold. With --json, what the check could not determine is null, and
+    The proof holds whatever the timing. A PATH is a program file, a vector from another VTA compiler, an
+    assembly text (.s), or a folder of such programs. Tokens left over, and reads of scratchpad elements that
+    the program has not written (but an earlier run may have), are legal, but reported. If a proof fails, the
+    reason is printed and the exit code is 1. With --json, what the check could not determine is null, and
     named in "undetermined".
 
     \b

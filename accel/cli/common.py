@@ -40,7 +40,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 seed_option = click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of everything random."
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of everything random."
 )
 
 
@@ -97,7 +97,7 @@ order_option = click.option(
     type=click.Choice(["program", "random"]),
     default="program",
     show_default=True,
-    help="Of functional execution.",
+    help="Order of functional execution.",
 )
 
 
@@ -142,14 +142,14 @@ def limit_options(command: F) -> F:
         type=click.IntRange(1),
         default=DEFAULT_MAX_UOPS,
         show_default=True,
-        help="Micro-ops that the run may execute.",
+        help="Most micro-ops that the run may execute.",
     )
     cycles = click.option(
         "--max-cycles",
         type=click.IntRange(1),
         default=DEFAULT_MAX_CYCLES,
         show_default=True,
-        help="Cycles that the run may take.",
+        help="Most cycles that the run may take.",
     )
     return cycles(uops(command))
 

@@ -16,9 +16,10 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command()
 @click.argument("shell", required=False, metavar="[bash|zsh|fish]")
 def completion(shell: str | None) -> None:
-    """Print the script that makes a shell complete what is typed.
+    """Print a script that makes your shell complete commands.
 
-    Without SHELL it is the one of $SHELL. Load it where your shell starts, as in ~/.bashrc.
+    Without an argument, it is for the shell named by $SHELL. Load the script where your shell starts
+    up, such as in ~/.bashrc.
 
     \b
     Example:

@@ -32,9 +32,9 @@ _PROMPT = "(accel) "
     "--commands",
     "script",
     type=click.Path(path_type=Path),
-    help="Commands from a file instead of stdin.",
+    help="Read commands from a file instead of stdin.",
 )
-@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value of an input tensor.")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value for an input tensor.")
 @click.option(
     "--backend",
     default="sim",
@@ -43,7 +43,7 @@ _PROMPT = "(accel) "
     shell_complete=complete(SIMULATORS),
     help="What runs it.",
 )
-@click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after the other.")
+@click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after another.")
 @seed_option
 @set_option("timing")
 @limit_options
@@ -58,12 +58,12 @@ def debug(
     max_cycles: int,
     max_uops: int,
 ) -> int:
-    """Look into a run, step by step.
+    """Step through a run and look into it.
 
-    Stop anywhere, print memory, see who waits for what. FILE is a program file, a text in assembly (.s) or a
-    vector's folder. Commands come from the keyboard, from standard input or from a file, one on each line;
-    'help' lists them. In a script an error ends the session, and exit code 1 says that it has run into a
-    fault of the program.
+    Stop anywhere, print memory, see which unit waits for what. FILE is a program file, an assembly text (.s)
+    or a vector's folder. Commands come from the keyboard, from standard input or from a file, one per line;
+    'help' lists them. In a script, an error ends the session; exit code 1 means that it ran into a fault of
+    the program.
 
     \b
     Example:

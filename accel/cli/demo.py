@@ -29,7 +29,7 @@ _LOOP_LINES = 32
 def demo(size: int, config: str) -> None:
     """Compile, prove, run and check a matrix product.
 
-    Every stage is shown in short.
+    Shows each stage in brief.
 
     \b
     Example:

@@ -16,13 +16,13 @@ from accel.cli.output import write
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="List the first N micro-ops of each GEMM and ALU, loops expanded.",
+    help="List the first N micro-ops of each GEMM and ALU, with loops expanded.",
 )
 def disasm(file: Path, micro_ops: int) -> None:
-    """List a program so that 'accel asm' reads it back.
+    """List a program as text that 'accel asm' reads back.
 
-    Tokens are arrows: <load waits for a token of the load unit, >store sends one to the store unit. Places
-    in DRAM go by the names of tensors; comments say what each instruction touches.
+    Tokens are arrows: <load waits for a token from the load unit, >store sends one to the store unit. Places
+    in DRAM are given by the names of tensors; comments say what each instruction touches.
 
     \b
     Example:

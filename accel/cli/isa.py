@@ -12,9 +12,9 @@ from accel.core.isa_manual import isa_manual
 @config_option("vta")
 @set_option("geometry or timing")
 def isa(config: str, settings: tuple[str, ...]) -> None:
-    """Print the instruction set's reference.
+    """Print the reference of the instruction set.
 
-    Formats, meaning and errors, as Markdown.
+    Formats, meanings and errors, as Markdown.
 
     \b
     Example:

@@ -34,13 +34,13 @@ from accel.run.result import SCHEMA_VERSION
     multiple=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="A vector's folder, or one that holds vectors.",
+    help="A vector's folder, or a folder of vectors.",
 )
 @engine_option("What simulates the hardware.")
 @click.option(
-    "--hostile", is_flag=True, help="Let memory answer late and refuse at random; compare memory only."
+    "--hostile", is_flag=True, help="Make memory answer late and stall at random; compare only memory."
 )
-@click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after the other.")
+@click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after another.")
 @seed_option
 @set_option("timing")
 @limit_options
@@ -57,12 +57,12 @@ def lockstep(
     max_uops: int,
     as_json: bool,
 ) -> int:
-    """Compare simulator and hardware on every cycle of a run.
+    """Compare simulator and hardware in every cycle of a run.
 
-    A PATH is a program file, a text in assembly (.s), a vector's folder, or a folder that holds such
-    programs. Both sides start from the same random inputs and scratchpads; every event of every cycle, how
-    the run ends, the counters and memory must be equal. Of a program that may race only a clean end is asked.
-    Exit code 1 if anything differs; the first difference is shown with what both sides do around it.
+    A PATH is a program file, an assembly text (.s), a vector's folder, or a folder of such programs. Both
+    sides start from the same random inputs and scratchpads; every event of every cycle, the way the run ends,
+    the counters and memory must be equal. A program that may race only has to end cleanly. If anything
+    differs, the first difference is shown with what both sides do around it, and the exit code is 1.
 
     \b
     Example:

@@ -21,12 +21,12 @@ def picture_options(command: F) -> F:
     report = click.option(
         "--report",
         metavar="FILE.html",
-        help="Write a page with figures, stalls, chart, roofline, traffic, code.",
+        help="Write a page with figures, stalls, the chart, roofline, traffic and code.",
     )
     timeline = click.option(
         "--timeline",
         metavar="FILE.svg|FILE.html|-",
-        help="Write the pipeline chart, with tokens as arrows, to zoom into; - prints it as text.",
+        help="Write the pipeline chart, zoomable and with tokens as arrows; - prints it as text.",
     )
     trace = click.option(
         "--trace", metavar="FILE.json[.gz]", help="Write a trace for Perfetto or chrome://tracing."

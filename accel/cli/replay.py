@@ -1,4 +1,4 @@
-"""``accel replay``: run programs that say what must come of them, and compare."""
+"""``accel replay``: run programs that state their expected results, and compare."""
 
 import os
 import signal
@@ -52,9 +52,9 @@ _SECONDS = {
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
 @backend_option("functional", "functional: memory only; sim: cycles too; rtl: the hardware itself.")
-@engine_option("Of the backend rtl.")
+@engine_option("What simulates the hardware (backend rtl).")
 @order_option
-@click.option("--jobs", type=click.IntRange(1), help="Processes at work.  [default: as many as pay]")
+@click.option("--jobs", type=click.IntRange(1), help="Number of processes.  [default: as many as pay off]")
 @seed_option
 @limit_options
 @json_option
@@ -69,12 +69,12 @@ def replay(
     max_uops: int,
     as_json: bool,
 ) -> int:
-    """Run programs that say what must come of them.
+    """Run programs that state their expected results.
 
-    A PATH is a vector of another VTA compiler (a folder of config.json, insn.bin, dram_before.npz and
-    expect.npz), a test in assembly (.s, see docs/assembly.md), or a folder that holds such programs. How the
-    run ends and memory are compared with what is expected. Scratchpads start with random contents, but for
-    what a test presets. Exit code 1 if one fails.
+    A PATH is a vector from another VTA compiler (a folder of config.json, insn.bin, dram_before.npz and
+    expect.npz), a test in assembly (.s, see docs/assembly.md), or a folder of such programs. Memory and the
+    way the run ends are compared with what is expected. Scratchpads start with random contents, except for
+    what a test presets. The exit code is 1 if any of them fails.
 
     \b
     Example:

@@ -35,17 +35,17 @@ from accel.run.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value of an input tensor.")
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value for an input tensor.")
 @click.option("--output", "outputs", multiple=True, metavar="NAME=FILE.npy", help="Where to write an output.")
 @backend_option("sim", "What runs it.")
-@engine_option("Of the backend rtl.")
+@engine_option("What simulates the hardware (backend rtl).")
 @click.option(
     "--wave",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Of the backend rtl: waves, as VCD or FST.",
+    help="Write waves as VCD or FST (backend rtl).",
 )
-@click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after the other.")
+@click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after another.")
 @order_option
 @click.option("--no-check", is_flag=True, help="Neither compare with the numpy reference nor check tokens.")
 @picture_options
@@ -72,11 +72,11 @@ def run(
     max_uops: int,
     as_json: bool,
 ) -> int:
-    """Run a program and compare with numpy.
+    """Run a program and compare its outputs with numpy.
 
     Inputs that are not given are random, drawn so that few outputs saturate. A race that the tokens allow is
-    told, but is no error here as in 'accel check'. The backend rtl runs the hardware itself; its model is
-    built once for each configuration and kept.
+    reported, but unlike in 'accel check' it is not an error. The backend rtl runs the hardware itself; its
+    model is built once for each configuration and kept.
 
     \b
     Example:

@@ -20,7 +20,7 @@ from accel.run.stages import STAGES, stage_text
     help="What to show.",
 )
 def show(file: Path, stage: str) -> None:
-    """Show a program at a stage of its compilation.
+    """Show a program at one stage of its compilation.
 
     nest: the naive loops. scheduled: after split, tile, reorder, caches. tensorized: with intrinsics.
     threads: with virtual threads interleaved. streams: the access/execute streams with their tokens.
