@@ -16,11 +16,13 @@ from accel.core.faults import Cause, dram_element_bytes
 from accel.core.isa import Instruction, Transfer, check_encodable, encode, parse_instruction
 from accel.core.memories import SCRATCHPADS
 from accel.core.token_rules import Counter
-from accel.image.image import Image, ImageTensor, Region, check_image, free_address, read_tensor
+from accel.image.image import Image, ImageTensor, Region, check_image
 from accel.image.link import by_address
 from accel.image.references import Part
+from accel.image.room import free_address
 from accel.image.scenario import Contents, Expected, Start, Tokens, cause_by_label
 from accel.image.source import Source
+from accel.image.tensor import read_tensor
 
 _NUMBERED = re.compile(r"\s*\d+\s+(?=[A-Za-z_.])")
 _LABEL = re.compile(r"\s*([A-Za-z_]\w*)\s*:(?=\s|$)")

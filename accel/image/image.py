@@ -12,113 +12,38 @@ import io
 import json
 import math
 import reprlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Literal, Self, TypeVar, cast
+from typing import IO, Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from accel.base.arguments import check_path
 from accel.base.errors import AccelError, ProgramError
 from accel.base.files import write_atomically
-from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, SPECS, Config, from_dict
-from accel.core.faults import dram_span, instruction_fault
-from accel.core.isa import Instruction, Transfer, check_encodable, decode
+from accel.core.config import INSTRUCTION_BYTES, SPECS, Config, from_dict
+from accel.core.isa import Instruction, check_encodable, decode
 from accel.image.archive import Archive, write_archive
 from accel.image.dram import Dram
-from accel.image.layout import BlockDiagonal, PackedLayout, Preparation
+from accel.image.manifest import read_entry, read_object, read_offset, read_optional
 from accel.image.provenance import Provenance
 from accel.image.references import NUMBER_BYTES, References, numbers_to_bytes
 from accel.image.scenario import Expected, Start, check_scenario
 from accel.image.source import Source
+from accel.image.tensor import ImageTensor, Region, read_region, read_tensor
+
+__all__ = ["FORMAT", "FORMAT_VERSION", "Image", "ImageTensor", "Region", "check_image"]
 
 FORMAT = "accel-program"
 FORMAT_VERSION = 1
 """Older files load, newer ones are refused."""
 
-Role = Literal["input", "output", "constant"]
 _INSTRUCTIONS = "instructions.bin"
 _REFERENCES = "references.bin"
 _PROVENANCE = "provenance.bin"
 _MAGIC = b"PK\x03\x04"
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImageTensor:
-    """A packed tensor in DRAM. An input that is used in two layouts stands twice.
-
-    Attributes:
-        offset: of its first byte from the start of the window.
-        dtype: of its values in DRAM, ``int8`` or ``int32``.
-        layout: of the packed tensor; of a widened one its plain array is the wide one.
-        preparation: how the host changes the values of an int32 input before it packs them.
-        widening: how the host widens an input before it packs it.
-    """
-
-    name: str
-    role: Role
-    dtype: str
-    offset: int
-    layout: PackedLayout
-    preparation: Preparation | None = None
-    widening: BlockDiagonal | None = None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the tensor as users know it."""
-        return self.layout.shape if self.widening is None else self.widening.narrow_shape(self.layout.shape)
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.layout.packed) * np.dtype(self.dtype).itemsize
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "role": self.role,
-            "dtype": self.dtype,
-            "offset": self.offset,
-            "layout": self.layout.to_dict(),
-            "preparation": None if self.preparation is None else self.preparation.to_dict(),
-            "widening": None if self.widening is None else self.widening.to_dict(),
-        }
-
-    def pack(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-        """The bytes of the tensor in DRAM.
-
-        Raises:
-            ShapeError: a value that the program cannot take.
-        """
-        if self.preparation is not None:
-            values = self.preparation.apply(self.name, values)
-        if self.widening is not None:
-            values = self.widening.widen(values)
-        return array_bytes(self.layout.pack(values))
-
-    def unpack(self, raw: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        """The plain values of the tensor's bytes in DRAM."""
-        packed = raw.view(np.dtype(self.dtype).newbyteorder("<")).reshape(self.layout.packed)
-        values = self.layout.unpack(packed)
-        if self.widening is not None:
-            values = self.widening.narrow(values)
-        return values if self.preparation is None else self.preparation.undo(values)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Region:
-    """A named part of DRAM; ``offset`` counts from the start of the window."""
-
-    name: str
-    offset: int
-    nbytes: int
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"name": self.name, "offset": self.offset, "bytes": self.nbytes}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,14 +217,14 @@ class Image:
         archive = Archive(file)
         manifest = archive.manifest()
         _check_format(manifest)
-        config = _config(_entry(manifest, "config", dict))
-        code = archive.member(_INSTRUCTIONS, _entry(manifest, "code_bytes", int), config.mem_size)
+        config = _config(read_entry(manifest, "config", dict))
+        code = archive.member(_INSTRUCTIONS, read_entry(manifest, "code_bytes", int), config.mem_size)
         segments = tuple(
             (
-                _offset(entry),
-                archive.member(_segment_name(n), _entry(entry, "bytes", int), config.mem_size),
+                read_offset(entry),
+                archive.member(_segment_name(n), read_entry(entry, "bytes", int), config.mem_size),
             )
-            for n, entry in enumerate(_entry(manifest, "segments", list))
+            for n, entry in enumerate(read_entry(manifest, "segments", list))
         )
         numbers = len(code) // INSTRUCTION_BYTES * NUMBER_BYTES
         references = None
@@ -313,21 +238,15 @@ class Image:
         image = cls(
             config=config,
             code=code,
-            code_offset=_offset(manifest, "code_offset"),
+            code_offset=read_offset(manifest, "code_offset"),
             segments=segments,
-            tensors=tuple(map(read_tensor, _entry(manifest, "tensors", list))),
-            regions=tuple(map(_region, _optional(manifest, "regions", list) or [])),
-            start=Start()
-            if manifest.get("start") is None
-            else Start.from_dict(_entry(manifest, "start", dict)),
-            expected=None
-            if manifest.get("expected") is None
-            else Expected.from_dict(_entry(manifest, "expected", dict)),
-            source=None
-            if manifest.get("source") is None
-            else Source.from_data(_entry(manifest, "source", dict)),
+            tensors=tuple(map(read_tensor, read_entry(manifest, "tensors", list))),
+            regions=tuple(map(read_region, read_optional(manifest, "regions", list) or [])),
+            start=read_object(manifest, "start", Start.from_dict) or Start(),
+            expected=read_object(manifest, "expected", Expected.from_dict),
+            source=read_object(manifest, "source", Source.from_data),
             compile_seconds=_seconds(manifest.get("compile_seconds")),
-            notes=_optional(manifest, "notes", dict) or {},
+            notes=read_optional(manifest, "notes", dict) or {},
             references=references,
             provenance=provenance,
         )
@@ -338,26 +257,10 @@ class Image:
 # --- reading, with every value checked ------------------------------------------------------------
 
 
-def _entry(data: Any, key: str, kind: type[T]) -> T:
-    """A value of the manifest, of the type that it must have."""
-    if not isinstance(data, dict) or key not in data:
-        raise ProgramError(f"its manifest has no {key!r} where one is needed")
-    value = data[key]
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ProgramError(
-            f"{key} is {reprlib.repr(value)} in its manifest; it must be of type {kind.__name__}"
-        )
-    return value
-
-
-def _optional(data: Any, key: str, kind: type[T]) -> T | None:
-    return None if data.get(key) is None else _entry(data, key, kind)
-
-
 def _check_format(manifest: Any) -> None:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ProgramError("it is an archive, but no program file")
-    version = _entry(manifest, "version", int)
+    version = read_entry(manifest, "version", int)
     if version < 1:
         raise ProgramError(f"its format version is {version}; versions start at 1")
     if version > FORMAT_VERSION:
@@ -371,17 +274,10 @@ def _config(data: dict[str, Any]) -> Config:
     """The configuration; timing fields that an older release did not have take their defaults."""
     for name, spec in SPECS.items():
         if spec.kind == "geometry":
-            _entry(data, name, int)
+            read_entry(data, name, int)
     config = from_dict(data)
     check_encodable(config)
     return config
-
-
-def _offset(data: Any, key: str = "offset") -> int:
-    value = _entry(data, key, int)
-    if value < 0:
-        raise ProgramError(f"{key} is {value} in its manifest; it must not be negative")
-    return value
 
 
 def _seconds(value: Any) -> float | None:
@@ -390,59 +286,6 @@ def _seconds(value: Any) -> float | None:
     if type(value) in (int, float) and 0 <= value < math.inf:
         return float(value)
     raise ProgramError(f"compile_seconds is {reprlib.repr(value)} in its manifest; it must be a duration")
-
-
-def _region(data: Any) -> Region:
-    name, nbytes = _entry(data, "name", str), _entry(data, "bytes", int)
-    if not name.isidentifier():
-        raise ProgramError(f"the name of a region is {reprlib.repr(name)}; it must be an identifier")
-    if nbytes < 0:
-        raise ProgramError(
-            f"region {name!r} has {nbytes} bytes in its manifest; it cannot have less than none"
-        )
-    return Region(name=name, offset=_offset(data), nbytes=nbytes)
-
-
-def read_tensor(data: Any) -> ImageTensor:
-    """A tensor from what its ``to_dict`` gives.
-
-    Raises:
-        ProgramError: a value is missing, of the wrong type or out of range.
-    """
-    name, role, dtype = (_entry(data, key, str) for key in ("name", "role", "dtype"))
-    if not name.isidentifier():
-        raise ProgramError(f"the name of a tensor is {reprlib.repr(name)}; it must be an identifier")
-    if role not in ("input", "output", "constant"):
-        raise ProgramError(f"the role of tensor {name!r} is {role!r}; it must be input, output or constant")
-    if dtype not in ("int8", "int32"):
-        raise ProgramError(f"the dtype of tensor {name!r} is {dtype!r}; it must be int8 or int32")
-    preparation, widening = (_optional(data, key, dict) for key in ("preparation", "widening"))
-    tensor = ImageTensor(
-        name=name,
-        role=cast(Role, role),
-        dtype=dtype,
-        offset=_offset(data),
-        layout=PackedLayout.from_dict(_entry(data, "layout", dict)),
-        preparation=None if preparation is None else _preparation(name, dtype, preparation),
-        widening=None
-        if widening is None
-        else BlockDiagonal(rows=_entry(widening, "rows", int), merged=_entry(widening, "merged", int)),
-    )
-    if widening is not None and role == "output":
-        raise ProgramError(f"output {name!r} is widened; only what is packed before a run can be")
-    return tensor
-
-
-def _preparation(name: str, dtype: str, data: dict[str, Any]) -> Preparation:
-    ranges = {key: _entry(data, key, list) for key in ("accepted", "bounds")}
-    numbers = [*ranges["accepted"], *ranges["bounds"], _entry(data, "offset", int)]
-    if (
-        dtype != "int32"
-        or list(map(len, ranges.values())) != [2, 2]
-        or any(type(n) is not int for n in numbers)
-    ):
-        raise ProgramError(f"the preparation of tensor {name!r} does not hold together")
-    return Preparation.from_dict(data)
 
 
 def check_image(image: Image) -> None:
@@ -480,49 +323,5 @@ def check_image(image: Image) -> None:
             raise ProgramError(f"tensor {tensor.name!r} stands twice, as {known[tensor.name]} and as {kind}")
 
 
-def free_address(
-    config: Config,
-    instructions: Iterable[Instruction],
-    used: Iterable[tuple[int, int]],
-    nbytes: int,
-    name: str,
-) -> int:
-    """Where instructions can be put: the first page from which on nothing is used.
-
-    What the program only reads counts as used too: it is zero, and must stay so.
-
-    Args:
-        config: the window.
-        instructions: the program.
-        used: start and stop of other bytes in use, from the start of the window.
-        nbytes: of the instructions.
-        name: of the program in errors.
-
-    Raises:
-        ProgramError: there is no room.
-    """
-    base = config.mem_base
-    taken = [(base + start, base + stop) for start, stop in used]
-    taken += [
-        dram_span(one, config)
-        for one in instructions
-        if isinstance(one, Transfer) and one.x_size and instruction_fault(one, config) is None
-    ]
-    address = base
-    for start, stop in sorted(taken):
-        if start >= address + nbytes:
-            break
-        address = max(address, -(-stop // PAGE_BYTES) * PAGE_BYTES)
-    if address + nbytes > base + config.mem_size:
-        raise ProgramError(f"{name} leaves no room for its instructions in the DRAM window")
-    return address
-
-
 def _segment_name(number: int) -> str:
     return f"segments/{number}.bin"
-
-
-def array_bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """The bytes of a packed array as DRAM holds them, little-endian."""
-    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    return np.ascontiguousarray(little).reshape(-1).view(np.uint8)

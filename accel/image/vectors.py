@@ -20,7 +20,8 @@ import numpy.typing as npt
 from accel.base.errors import ProgramError
 from accel.core.config import PAGE_BYTES, Config, load_config
 from accel.core.isa import decode
-from accel.image.image import Image, Region, free_address
+from accel.image.image import Image, Region
+from accel.image.room import free_address
 from accel.image.scenario import Expected
 
 _CONFIG = "config.json"

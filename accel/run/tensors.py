@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from accel.base.errors import AccelError, ShapeError
 from accel.image.dram import Dram
-from accel.image.image import ImageTensor
 from accel.image.layout import PackedLayout
+from accel.image.tensor import ImageTensor
 from accel.run.space import Space
 
 Array = npt.NDArray[Any]

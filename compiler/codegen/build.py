@@ -19,8 +19,9 @@ from accel.compiler.nest.passes import Compilation, lowered
 from accel.compiler.schedule.schedule import Schedule
 from accel.core.config import Config
 from accel.core.isa import check_encodable
-from accel.image.image import Image, ImageTensor, Region, Role, array_bytes
+from accel.image.image import Image, ImageTensor, Region
 from accel.image.source import Options, Source
+from accel.image.tensor import Role, array_bytes
 
 
 def compile_schedule(

@@ -18,10 +18,10 @@ from accel.compiler.codegen.uops import MICRO_OPS, place_uops
 from accel.compiler.nest.nest import Buffer
 from accel.core.config import INSTRUCTION_BYTES
 from accel.core.isa import Finish, Instruction, decode, encode
-from accel.image.image import array_bytes
 from accel.image.link import Addresses
 from accel.image.provenance import Kind, Provenance, Statement
 from accel.image.references import NO_PART, References
+from accel.image.tensor import array_bytes
 from accel.proof.shared_dram import SharedDram
 
 

@@ -184,7 +184,7 @@ def test_swapped_members_are_no_program(file: Path, scratch: Path) -> None:
     with zipfile.ZipFile(file) as archive:
         names = archive.namelist()
         contents = [archive.read(name) for name in names]
-    assert len(names) == 5
+    assert len(names) == 6
     for turn in range(1, len(names)):
         archived(scratch, zip(names, contents[turn:] + contents[:turn], strict=True))
         with pytest.raises(ProgramError):
@@ -192,7 +192,15 @@ def test_swapped_members_are_no_program(file: Path, scratch: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "missing", ["program.json", "instructions.bin", "segments/0.bin", "segments/1.bin", "references.bin"]
+    "missing",
+    [
+        "program.json",
+        "instructions.bin",
+        "segments/0.bin",
+        "segments/1.bin",
+        "references.bin",
+        "provenance.bin",
+    ],
 )
 def test_a_missing_member_is_named(missing: str, file: Path, scratch: Path) -> None:
     with zipfile.ZipFile(file) as archive:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from accel.base.errors import AccelError, ConfigError, ProgramError
 from accel.core.isa import Finish, Gemm, Load, Memory, decode, encode
-from accel.image.image import Region, free_address
+from accel.image.image import Region
+from accel.image.room import free_address
 from accel.image.vectors import load_vector
 from accel.run.replay import Replay, find_programs, load_test, replay
 from tests.expect import refused
