@@ -50,11 +50,15 @@ class Addresses:
 
     def __init__(self, instructions: Sequence[Instruction], of: Sequence[int], config: Config) -> None:
         found: dict[type[Transfer], tuple[list[int], list[int]]] = {}
+        known: dict[tuple[type[Transfer], int], int] = {}
         for index, instruction in enumerate(instructions):
             if of[index] != NO_PART and isinstance(instruction, Transfer):
                 rows, sizes = found.setdefault(type(instruction), ([], []))
                 rows.append(index)
-                sizes.append(dram_element_bytes(instruction, config))
+                kind = (type(instruction), instruction.memory)
+                if kind not in known:
+                    known[kind] = dram_element_bytes(instruction, config)
+                sizes.append(known[kind])
         numbers = np.asarray(of, dtype=np.intp)
         self._fields = [
             _Fields(
