@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import accel
-from accel.base.errors import AccelError, ProgramError
+from accel.base.errors import AccelError, LimitExceeded, ProgramError
 from accel.core.events import EventKind
 from accel.core.isa import Unit
 from accel.views import Report, Timeline, Trace
@@ -186,6 +186,72 @@ def test_what_is_clicked_is_explained(tmp_path: Path, opened: Callable[..., Any]
     note = page.text_content("text.note")
     assert note.startswith(f"#3 {look().names[3]}: cycles {start.start:,}")
     assert count(page, "rect.chosen") == 1
+
+
+@pytest.mark.browser
+def test_arrows_from_beyond_are_cut_off_at_the_lanes(tmp_path: Path, opened: Callable[..., Any]) -> None:
+    """They used to cross the lanes' names."""
+    path = tmp_path / "t.html"
+    Timeline(result()).save(path)
+    page = opened(path)
+    page.wait_for_selector("g.slice")
+    page.click("g.slice[data-index='3'] rect.stay")  # its arrows are drawn wherever it is
+    lefts: list[float] = []
+    for key in [*"+++", *["ArrowRight"] * 5]:
+        page.keyboard.press(key)
+        settle(page)
+        lefts += page.evaluate(
+            "[...document.querySelectorAll('svg.arrows path.arrow')].map(e => e.getBBox().x)"
+        )
+        cut = page.evaluate(
+            """[...document.querySelectorAll('svg.arrows')].map(
+                e => [getComputedStyle(e).overflow, e.x.baseVal.value])"""
+        )
+        names = page.evaluate(
+            """Math.max(...[...document.querySelectorAll('text.unit')].map(
+                e => e.getBBox().x + e.getBBox().width))"""
+        )
+        assert [(overflow, left >= names) for overflow, left in cut] == [("hidden", True)]
+    assert min(lefts) < 0, "no arrow came from beyond"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [360, 500, 1366])
+@pytest.mark.parametrize("suffix", [".svg", ".html"])
+def test_words_are_never_cut(suffix: str, width: int, tmp_path: Path, opened: Callable[..., Any]) -> None:
+    """What is chosen, how to read it and why a run stopped, in as many lines as they take."""
+    with pytest.raises(LimitExceeded) as stopped:
+        gemm_program(24, 24, 32).run(max_cycles=700)
+    assert stopped.value.result is not None
+    for name, run in (("many", many()), ("stopped", stopped.value.result)):
+        path = tmp_path / f"{name}{suffix}"
+        Timeline(run).save(path)
+        page = opened(path, width=width)
+        page.wait_for_selector("text.key")
+        if name == "stopped":
+            page.click("g.slice rect.stay")
+            settle(page)
+            assert page.text_content("text.stop") == "limit at instruction 28"
+        assert page.text_content("text.note")
+        whole = page.evaluate(
+            "[innerWidth, document.querySelector('svg.chart').getBoundingClientRect().bottom]"
+        )
+        for words in ("text.note", "text.stop", "text.key"):
+            boxes = page.evaluate(
+                f"""[...document.querySelectorAll('{words}')].map(e => e.getBoundingClientRect()).map(
+                    b => [b.left, b.right, b.bottom])"""
+            )
+            for left, right, bottom in boxes:
+                assert left >= 0
+                assert right <= whole[0]
+                assert bottom <= whole[1] + 1
+        boxes = page.evaluate(
+            """[...document.querySelectorAll('text.note tspan, text.stop, text.key')].map(
+                e => e.getBoundingClientRect()).map(b => [b.left, b.top, b.right, b.bottom])"""
+        )
+        for n, (left, top, right, bottom) in enumerate(boxes):
+            for a, b, c, d in boxes[n + 1 :]:
+                assert right <= a or c <= left or bottom <= b + 3 or d <= top + 3, "words on words"
 
 
 # --- as text ---------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ const accel = (() => {
   const MOST_ARROWS = 240;
   const LETTER = 6.1;     // pixels of a letter of a label, about
   const LEGEND = 52;      // pixels below the lanes
+  const LINE = 14;        // pixels of a line of text there
+  const HEAD = 8;         // pixels that the head of an arrow to the first cycle takes, left of the plot
 
   async function unpack(text) {
     const bytes = Uint8Array.from(atob(text.trim()), c => c.charCodeAt(0));
@@ -86,6 +88,16 @@ const accel = (() => {
     return kind === "transfer" && work.length <= letters ? work : name.slice(0, letters - 1) + "…";
   }
 
+  /** A text in lines of so many letters at most, broken between words. */
+  function wrapped(text, letters) {
+    const lines = [];
+    for (const word of text.split(" ").filter(Boolean)) {
+      const last = lines.length ? `${lines[lines.length - 1]} ${word}` : "";
+      if (last && last.length <= letters) lines[lines.length - 1] = last; else lines.push(word);
+    }
+    return lines;
+  }
+
   function chart(svg, packedData, options = {}) {
     const data = prepared(packedData);
     const { gutter, right, overview, axis, strip } = data.layout;
@@ -97,7 +109,7 @@ const accel = (() => {
 
     svg.querySelectorAll(".still, .legend").forEach(one => one.remove());
     const view = element("g", {});
-    const note = element("text", { x: gutter, y: data.layout.height - 8, class: "note" });
+    const note = element("text", { class: "note" });
     svg.append(view, note);
 
     const plot = () => width - gutter - right;
@@ -208,7 +220,7 @@ const accel = (() => {
       return true;
     }
 
-    function drawArrow(n) {
+    function drawArrow(within, n) {
       const f = data.flows, [a, i] = data.where.get(f.source[n]), [b, j] = data.where.get(f.target[n]);
       const one = data.lanes[a], two = data.lanes[b], kind = data.counters[f.counter[n]].kind;
       const down = two.top > one.top;
@@ -220,7 +232,7 @@ const accel = (() => {
       const path = element("path", { class: `arrow ${kind}`,
         d: `M${x1.toFixed(1)} ${y1}C${(x1 + bend).toFixed(1)} ${y1} ${(x2 - bend).toFixed(1)} ${y2} ${(x2 - 5).toFixed(1)} ${y2}` });
       path.append(element("title", {}, name));
-      view.append(path, element("path", { d: `M${x2.toFixed(1)} ${y2}l-6 -3v6z`, class: `head ${kind}` }));
+      within.append(path, element("path", { d: `M${x2.toFixed(1)} ${y2}l-6 -3v6z`, class: `head ${kind}` }));
       drawn.add(kind);
     }
 
@@ -234,10 +246,14 @@ const accel = (() => {
         }
         if (near.length <= Math.min(MOST_ARROWS, plot() / 8)) near.forEach(n => shown.add(n));
       }
-      shown.forEach(drawArrow);
+      const area = { x: gutter - HEAD, y: overview, width: width - right - gutter + HEAD, height: bottom - overview };
+      const within = element("svg", { ...area, viewBox: Object.values(area).join(" "), class: "arrows" });
+      shown.forEach(n => drawArrow(within, n));  // it cuts off what comes from beyond, or goes there
+      view.append(within);
     }
 
-    /** What the colours and arrows that are drawn mean, in as many lines as that takes. */
+
+    /** What the colours and arrows that are drawn mean, in as many lines as that takes; gives their end. */
     function drawLegend() {
       const states = ["busy", "waits for memory", "waits for token"];
       const entries = [...data.kinds.map((kind, n) => [kind, data.kindLabels[n]]).filter(([kind]) => drawn.has(kind)),
@@ -248,7 +264,7 @@ const accel = (() => {
       let at = left, y = data.layout.height - LEGEND + 12;
       for (const entry of entries) {
         const [style, text] = entry, arrow = style === "RAW" || style === "WAR";
-        if (at > left && at + long(entry) - 16 > width) { at = left; y += 14; }
+        if (at > left && at + long(entry) - 16 > width) { at = left; y += LINE; }
         if (arrow) {
           view.append(element("path", { class: `arrow ${style}`, d: `M${at} ${y + 6}h22` }),
             element("path", { class: `head ${style}`, d: `M${at + 28} ${y + 6}l-6 -3v6z` }));
@@ -256,6 +272,7 @@ const accel = (() => {
         view.append(element("text", { class: "key", x: at + (arrow ? 34 : 16), y: y + 9.5 }, text));
         at += long(entry);
       }
+      return y + 11;
     }
 
     function drawStop() {
@@ -265,20 +282,29 @@ const accel = (() => {
         element("text", { x: x(data.cycles), y: end + 9, "text-anchor": "end", class: "stop" }, data.stop));
     }
 
+    /** Words below everything, for which the chart grows where they need it. */
+    function drawNote(words, top) {
+      const lines = wrapped(words, Math.floor((width - gutter - right) / LETTER));
+      const y = Math.max(data.layout.height - 8, top + LINE);
+      note.replaceChildren(...lines.map((line, n) => element("tspan", { x: gutter, y: y + n * LINE }, n ? ` ${line}` : line)));
+      const height = Math.max(data.layout.height, lines.length ? y + (lines.length - 1) * LINE + 8 : top + 4);
+      svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+      svg.style.height = `${height}px`;
+    }
+
     function draw() {
       pending = false;
       drawn.clear();
       width = svg.clientWidth || svg.getBoundingClientRect().width || 1200;
-      svg.setAttribute("viewBox", `0 0 ${width} ${data.layout.height}`);
       view.replaceChildren(element("rect", { x: 0, y: 0, width, height: bottom, class: "hit" }));
       drawAxis();
       drawOverview();
       const detailed = data.lanes.map(drawLane), coarse = data.lanes.some((lane, n) => lane.rows && !detailed[n]);
       drawArrows(detailed.includes(true));
       drawStop();
-      drawLegend();
-      note.textContent = chosen !== null ? summary(chosen)
-        : coarse ? "Lanes of many instructions show how much of the time is spent in each state; zoom in to see the instructions." : "";
+      drawNote(chosen !== null ? summary(chosen)
+        : coarse ? "Lanes of many instructions show how much of the time is spent in each state; zoom in to see the instructions."
+        : "", drawLegend());
       view.append(element("rect", { x: 0, y: overview, width: gutter - 1, height: axis, fill: "none" }));
       if (options.shown) options.shown(from, to);
     }
