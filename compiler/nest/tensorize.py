@@ -8,7 +8,6 @@ computed at.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from math import prod
 
 from accel.base.errors import TensorizeError
@@ -16,7 +15,6 @@ from accel.compiler.expr.guards import hoist
 from accel.compiler.expr.linear import (
     at_zero,
     bounds,
-    linear,
     margin,
     simplify,
     simplify_conditions,
@@ -37,7 +35,8 @@ from accel.compiler.expr.scalar import (
 )
 from accel.compiler.expr.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
 from accel.compiler.expr.window import Range, window_of
-from accel.compiler.nest.chain import Chain, chain_of
+from accel.compiler.nest.chain import Chain
+from accel.compiler.nest.inplace import alias_chains, is_widened
 from accel.compiler.nest.lower import (
     Lowering,
     StageNest,
@@ -77,7 +76,7 @@ def tensorize(schedule: Schedule) -> Nest:
             tensorized nor a copy.
     """
     lowering = Lowering(schedule)
-    chains = _alias_chains(lowering)
+    chains = alias_chains(lowering)
     emitter = _Emitter(lowering, chains)
     body: list[Node] = []
     for stage in lowering.root_stages():
@@ -96,86 +95,6 @@ def _sum_limits(lowering: Lowering) -> dict[Buffer, int]:
             count = prod(axis.extent for axis in total.axes)
             limits[lowering.buffers[stage.tensor]] = count * LARGEST_PRODUCT
     return limits
-
-
-def _alias_chains(lowering: Lowering) -> dict[Stage, Chain]:
-    """The chains of ALU stages, each of which takes over the buffer that it changes in place."""
-    chains: dict[Stage, Chain] = {}
-    for stage in lowering.schedule.stages:
-        if stage.tensorized is None or not isinstance(stage.tensorized[1], AluIntrin):
-            continue
-        chain = chain_of(stage.name, stage.body, partial(_in_place, lowering, stage), stage.axis)
-        chains[stage] = chain
-        if chain.root is not None:
-            lowering.view(stage, chain.root)
-    return chains
-
-
-def _in_place(lowering: Lowering, stage: Stage, read: Read) -> bool:
-    """Whether an ALU stage may change what it reads: nobody needs it afterwards, element by element."""
-    assert isinstance(read.tensor, Tensor)
-    tensor, buffer = read.tensor, lowering.buffers[read.tensor]
-    others = [other for other in reads(stage.body) if other.tensor is tensor]
-    others.remove(read)  # once: an expression may hold one read twice
-    return (
-        buffer.scope is not None
-        and _is_widened(lowering, tensor)
-        and _computed_as_often(lowering, tensor, stage)
-        and lowering.schedule.readers(tensor) == [stage]
-        and all(_never_meet(read, other) for other in others)
-        and ((read.indices == stage.axis and not others) or _is_spread(lowering, stage, read))
-    )
-
-
-def _is_widened(lowering: Lowering, tensor: Tensor) -> bool:
-    """Whether accumulators hold a tensor's values as such: int32, or bytes that LOAD sign-extends."""
-    if tensor.dtype == "int32":
-        return True
-    if tensor in lowering.schedule.inputs:
-        return False
-    stage = lowering.schedule[tensor]
-    window = window_of(stage.axis, stage.body)
-    return window is not None and window.read.tensor.dtype == "int8"
-
-
-def _is_spread(lowering: Lowering, stage: Stage, read: Read) -> bool:
-    """Whether a stage's elements may lie apart where it reads them, each dimension by steps of its own: such
-    cannot be stored in one go, so only the ALU may read them."""
-    forms = [linear(index) for index in read.indices]
-    return (
-        len(forms) == len(stage.axis)
-        and all(
-            len(form.terms) == 1 and form.factor(axis) >= 1
-            for form, axis in zip(forms, stage.axis, strict=True)
-        )
-        and all(
-            reader.tensorized is not None and isinstance(reader.tensorized[1], AluIntrin)
-            for reader in lowering.schedule.readers(stage.tensor)
-        )
-    )
-
-
-def _never_meet(a: Read, b: Read) -> bool:
-    """Whether two accesses of one tensor never meet the same element, in whatever iterations."""
-    for first, second in zip(a.indices, b.indices, strict=True):
-        one, other = linear(first), linear(second)
-        if len(one.terms) == 1 and one.terms == other.terms:
-            (axis, step), distance = one.terms[0], other.constant - one.constant
-            low, high = bounds(axis)
-            if distance % step or abs(distance) > abs(step) * (high - low):
-                return True
-    return False
-
-
-def _computed_as_often(lowering: Lowering, tensor: Tensor, stage: Stage) -> bool:
-    """Whether a tensor is computed inside the same loops as its reader ``stage``."""
-    producer = next((s for s in lowering.schedule.stages if s.tensor is tensor), None)
-    if producer is None:
-        return False
-    place, nest = lowering.places.get(producer), lowering.nests[stage]
-    if place is not None and place[0] is stage:
-        return nest.outside(stage.leaves.index(place[1]) + 1) == nest.outer
-    return place == lowering.places.get(stage)
 
 
 class _Emitter:
@@ -468,7 +387,7 @@ class _Emitter:
                 f"{stage.name} reads {format_expr(lowered)} from DRAM; "
                 f"the ALU reads acc_buffer: use cache_read"
             )
-        if not _is_widened(self.lowering, element.tensor):
+        if not is_widened(self.lowering, element.tensor):
             name = lowered.tensor.name
             raise TensorizeError(
                 f"{stage.name} reads {format_expr(lowered)} from {lowered.tensor.scope}, where sums "

@@ -168,6 +168,69 @@ def test_written_ones_are_folded_where_that_is_right(
     assert program.run(seed=3).mismatches == 0
 
 
+# --- the edges of what the host may do to a bias ------------------------------------------------------
+
+
+def test_the_limit_of_sums_is_that_of_all_axes() -> None:
+    """At a bias to which the largest sum can just not be added: 16 channels are not all that is summed up."""
+    workload = accel.conv2d(1, 16, 3, 3, 16, 3, bias=True, shift=8)
+    program = accel.build(workload, "vta")
+    limit = 16 * 3 * 3 << 14
+    extremes = {name: np.full_like(value, -128) for name, value in program.random_inputs().items()}
+    for bias in (INT32_MAX - limit, INT32_MAX - limit + 1, INT32_MAX):
+        inputs = extremes | {"bias": np.full(16, bias, dtype=np.int32)}
+        assert program.run(inputs).mismatches == 0
+    tensor = next(t for t in program.tensors if t.name == "bias")
+    assert tensor.preparation is not None
+    assert tensor.preparation.accepted[1] == INT32_MAX - limit
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_residual_reaches_back_into_what_would_saturate(sign: int) -> None:
+    """Sums with a bias that alone saturate do not any more once the residual is added."""
+    program = accel.build(accel.dense(8, 8, 8, bias=True, residual=True, shift=4), M)
+    sums = 8 * 128 * 127
+    inputs = {
+        "data": np.full((8, 8), -128, dtype=np.int8),
+        "weight": np.full((8, 8), 127 * sign, dtype=np.int8),
+        "bias": np.full(8, sign * (sums + (200 << 4)), dtype=np.int32),
+        "residual": np.full((8, 8), -128 if sign > 0 else 127, dtype=np.int8),
+    }
+    assert program.folded
+    result = program.run(inputs)
+    assert result.mismatches == 0
+    assert (result.outputs["out"] == (72 if sign > 0 else -73)).all()
+
+
+def test_a_bias_that_is_copied_twice_stays() -> None:
+    """Into the accumulators of two products, one of which does not shift: there it must be as given."""
+    A, B = te.placeholder((16, 16), name="A"), te.placeholder((16, 8), name="B")
+    bias = te.placeholder((8,), "int32", name="bias")
+    k, j = te.reduce_axis((0, 16), name="k"), te.reduce_axis((0, 16), name="j")
+    S = te.compute((16, 8), lambda y, x: te.sum(A[y, k] * B[k, x], axis=k), name="S")
+    R = te.compute((16, 8), lambda y, x: te.sum(A[y, j] * B[j, x], axis=j), name="R")
+    C = te.compute((16, 8), lambda y, x: te.clip((S[y, x] + bias[x]) >> 6, -128, 127), name="C", dtype="int8")
+    D = te.compute((16, 8), lambda y, x: te.clip(R[y, x] + bias[x], -128, 127), name="D", dtype="int8")
+    s = te.create_schedule([C, D])
+    for output, sums in ((C, S), (D, R)):
+        finished = s[s.cache_write(output, M.acc_buffer)]
+        yo, _ = s[output].split("y", 8)
+        s[s.cache_read(bias, M.acc_buffer, [finished])].compute_at(s[output], yo)
+        s[sums].set_scope(M.acc_buffer)
+        for stage in (finished, s[sums]):
+            stage.compute_at(s[output], yo)
+        (axis,) = s[sums].reduce_axis
+        _, _, ko, yi, _, _ = s[sums].tile(*s[sums].axis, axis, 8, 8, 8)
+        s[s.cache_read(A, M.inp_buffer, [s[sums]])].compute_at(s[sums], ko)
+        s[s.cache_read(B, M.wgt_buffer, [s[sums]])].compute_at(s[sums], ko)
+        s[sums].tensorize(yi, M.gemm)
+        finished.tensorize(finished.split("y", 8)[1], M.alu)
+    nest = te.tensorize(s)
+    assert fold_bias(nest) == nest
+    program = accel.build(s, M)
+    assert program.run(program.random_inputs(seed=1)).mismatches == 0
+
+
 # --- any bias on the machine ----------------------------------------------------------------------
 
 BIAS_EDGES = [INT32_MIN, INT32_MAX, -(1 << 30), 1 << 30, -(1 << 24), 1 << 24, 0, -1]

@@ -1,0 +1,94 @@
+"""Which accumulators the ALU may change in place, and which stages thereby share a buffer."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from accel.compiler.expr.linear import bounds, linear
+from accel.compiler.expr.scalar import Read, reads
+from accel.compiler.expr.tensor import Tensor
+from accel.compiler.expr.window import window_of
+from accel.compiler.nest.chain import Chain, chain_of
+from accel.compiler.nest.lower import Lowering
+from accel.compiler.schedule.schedule import Stage
+from accel.compiler.target.intrin import AluIntrin
+
+
+def alias_chains(lowering: Lowering) -> dict[Stage, Chain]:
+    """The chains of ALU stages, each of which takes over the buffer that it changes in place."""
+    chains: dict[Stage, Chain] = {}
+    for stage in lowering.schedule.stages:
+        if stage.tensorized is None or not isinstance(stage.tensorized[1], AluIntrin):
+            continue
+        chain = chain_of(stage.name, stage.body, partial(_in_place, lowering, stage), stage.axis)
+        chains[stage] = chain
+        if chain.root is not None:
+            lowering.view(stage, chain.root)
+    return chains
+
+
+def _in_place(lowering: Lowering, stage: Stage, read: Read) -> bool:
+    """Whether an ALU stage may change what it reads: nobody needs it afterwards, element by element."""
+    assert isinstance(read.tensor, Tensor)
+    tensor, buffer = read.tensor, lowering.buffers[read.tensor]
+    others = [other for other in reads(stage.body) if other.tensor is tensor]
+    others.remove(read)  # once: an expression may hold one read twice
+    return (
+        buffer.scope is not None
+        and is_widened(lowering, tensor)
+        and _computed_as_often(lowering, tensor, stage)
+        and lowering.schedule.readers(tensor) == [stage]
+        and all(_never_meet(read, other) for other in others)
+        and ((read.indices == stage.axis and not others) or _is_spread(lowering, stage, read))
+    )
+
+
+def is_widened(lowering: Lowering, tensor: Tensor) -> bool:
+    """Whether accumulators hold a tensor's values as such: int32, or bytes that LOAD sign-extends."""
+    if tensor.dtype == "int32":
+        return True
+    if tensor in lowering.schedule.inputs:
+        return False
+    stage = lowering.schedule[tensor]
+    window = window_of(stage.axis, stage.body)
+    return window is not None and window.read.tensor.dtype == "int8"
+
+
+def _is_spread(lowering: Lowering, stage: Stage, read: Read) -> bool:
+    """Whether a stage's elements may lie apart where it reads them, each dimension by steps of its own: such
+    cannot be stored in one go, so only the ALU may read them."""
+    forms = [linear(index) for index in read.indices]
+    return (
+        len(forms) == len(stage.axis)
+        and all(
+            len(form.terms) == 1 and form.factor(axis) >= 1
+            for form, axis in zip(forms, stage.axis, strict=True)
+        )
+        and all(
+            reader.tensorized is not None and isinstance(reader.tensorized[1], AluIntrin)
+            for reader in lowering.schedule.readers(stage.tensor)
+        )
+    )
+
+
+def _never_meet(a: Read, b: Read) -> bool:
+    """Whether two accesses of one tensor never meet the same element, in whatever iterations."""
+    for first, second in zip(a.indices, b.indices, strict=True):
+        one, other = linear(first), linear(second)
+        if len(one.terms) == 1 and one.terms == other.terms:
+            (axis, step), distance = one.terms[0], other.constant - one.constant
+            low, high = bounds(axis)
+            if distance % step or abs(distance) > abs(step) * (high - low):
+                return True
+    return False
+
+
+def _computed_as_often(lowering: Lowering, tensor: Tensor, stage: Stage) -> bool:
+    """Whether a tensor is computed inside the same loops as its reader ``stage``."""
+    producer = next((s for s in lowering.schedule.stages if s.tensor is tensor), None)
+    if producer is None:
+        return False
+    place, nest = lowering.places.get(producer), lowering.nests[stage]
+    if place is not None and place[0] is stage:
+        return nest.outside(stage.leaves.index(place[1]) + 1) == nest.outer
+    return place == lowering.places.get(stage)
