@@ -32,7 +32,7 @@ def test_all_is_as_expected(path: Path, backend: str, seed: int) -> None:
     """Whatever is in the scratchpads that the program does not preset."""
     done = replay(program(path), backend=backend, seed=seed)
     assert done.differences == ()
-    limited_cycles = program(path).start.max_cycles is not None and done.figures["cycles"] is None
+    limited_cycles = program(path).start.max_cycles is not None and done.figures.cycles is None
     assert done.passed is (None if limited_cycles and "limit" in path.stem else True)
 
 

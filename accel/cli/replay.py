@@ -200,7 +200,7 @@ def _print(done: list[Replay], passed: int, failed: int) -> None:
         table.add_column(heading, justify="left" if heading in ("program", "result") else "right")
     for one in done:
         verdict = {True: "pass", False: "FAIL", None: "skip"}[one.passed]
-        numbers = (one.figures[key] for key in ("instructions", "uops", "cycles"))
+        numbers = (one.figures.instructions, one.figures.uops, one.figures.cycles)
         table.add_row(one.name, verdict, *("" if n is None else f"{n:,}" for n in numbers))
     show(table)
     for one in done:

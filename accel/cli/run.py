@@ -28,9 +28,10 @@ from accel.cli.common import (
 )
 from accel.cli.pictures import Pictures, picture_options
 from accel.proof.check import TokenReport
+from accel.run.figures import ErrorFigures, RunFigures
 from accel.run.program import Program
 from accel.run.replay import program_name
-from accel.run.result import RESULT_KEYS, SCHEMA_VERSION, Result, error_dict
+from accel.run.result import Result
 
 
 @click.command()
@@ -144,14 +145,13 @@ def run(
 
 def failure(program: Program, backend: str, error: ProgramFault) -> dict[str, Any]:
     """The JSON object of a run that the machine ended early."""
-    return dict.fromkeys(RESULT_KEYS) | {
-        "schema_version": SCHEMA_VERSION,
-        "backend": backend,
-        "config": program.config.label,
-        "instructions": len(program.instructions),
-        "compile_seconds": program.compile_seconds,
-        "error": error_dict(error),
-    }
+    return RunFigures(
+        backend=backend,
+        config=program.config.label,
+        instructions=len(program.instructions),
+        compile_seconds=program.compile_seconds,
+        error=ErrorFigures.of(error),
+    ).to_dict()
 
 
 def print_result(program: Program, result: Result, tokens: TokenReport | None = None) -> None:

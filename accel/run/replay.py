@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,10 @@ from accel.image.scenario import Expected
 from accel.image.vectors import is_vector, load_vector
 from accel.run.backends.choose import open_backend
 from accel.run.backends.simulator import UNTIMED
+from accel.run.figures import ErrorFigures, RunFigures
 from accel.run.launch import launch
 from accel.run.options import RunOptions
 from accel.run.program import Program, as_program
-from accel.run.result import error_dict
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
@@ -39,7 +39,7 @@ class Replay:
         passed: whether everything was as expected; None where this backend cannot tell.
         error: what ended the run early, expected or not.
         differences: what was not as expected, in words.
-        figures: those of :meth:`~accel.run.result.Result.to_dict`.
+        figures: of the run.
     """
 
     name: str
@@ -47,11 +47,11 @@ class Replay:
     passed: bool | None
     error: str | None
     differences: tuple[str, ...]
-    figures: dict[str, Any]
+    figures: RunFigures
 
     def to_dict(self) -> dict[str, Any]:
         known = {"name": self.name, "path": self.path, "passed": self.passed}
-        return known | {"differences": list(self.differences)} | self.figures
+        return known | {"differences": list(self.differences)} | self.figures.to_dict()
 
 
 def load_any(path: str | Path) -> Program:
@@ -172,11 +172,12 @@ def replay(
             differences.append("tokens left: " + ", ".join(f"{n} {label}" for label, n in found.items()))
         if expected.racy and not program.check().race_count:
             differences.append("a race is expected; the token check finds none")
-    figures = done.result({}, pack_seconds=pack_seconds).to_dict()
+    figures = done.result({}, pack_seconds=pack_seconds).figures()
     if stopped is None and expected.memory:
-        figures["mismatches"] = sum(len(_differing(program, dram, *region)) for region in expected.memory)
+        wrong = sum(len(_differing(program, dram, *region)) for region in expected.memory)
+        figures = replace(figures, mismatches=wrong)
     if stopped is None and differences:
-        figures["error"] = error_dict(MismatchError(differences[0]))
+        figures = replace(figures, error=ErrorFigures.of(MismatchError(differences[0])))
     applies = backend != UNTIMED or expected.cause is not Cause.LIMIT or program.start.max_cycles is None
     return Replay(
         name=name,

@@ -8,18 +8,18 @@ from typing import Any, Self
 
 import numpy.typing as npt
 
-from accel.base.errors import MachineError, MismatchError, ProgramFault
+from accel.base.errors import MachineError, MismatchError
 from accel.compiler.expr.metrics import Compulsory, bound_by
 from accel.core.access import dram_rows
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.events import Event, Timing, UnitCycles
-from accel.core.faults import Cause, instruction_fault
+from accel.core.faults import instruction_fault
 from accel.core.isa import Gemm, Instruction, Memory, Transfer, Unit
 from accel.core.token_rules import is_carrier
 from accel.image.image import Image
+from accel.run.figures import RESULT_KEYS, SCHEMA_VERSION, ErrorFigures, RunFigures, error_dict
 
-SCHEMA_VERSION = 1
-"""Of the JSON objects that commands print."""
+__all__ = ["RESULT_KEYS", "SCHEMA_VERSION", "Result", "TimedResult", "Totals", "error_dict"]
 
 _KINDS = tuple(memory.name.lower() for memory in Memory)
 
@@ -76,7 +76,7 @@ class Result:
         if self.cycles is not None:
             parts.append(f"{self.cycles} cycles")
         if self.error is not None:
-            parts.append(f"stopped by {error_dict(self.error)['cause']}")
+            parts.append(f"stopped by {ErrorFigures.of(self.error).cause}")
         if self.utilization is not None:
             parts.append(f"utilization {self.utilization:.1%}")
         if self.bound_by is not None:
@@ -206,36 +206,38 @@ class Result:
         total = sum(array.size for array in self.outputs.values())
         return MismatchError(f"{self.mismatches} of {total} output elements differ from the numpy reference")
 
-    def to_dict(self) -> dict[str, Any]:
-        """The figures as plain data; what does not apply is None."""
+    def figures(self) -> RunFigures:
+        """The figures; what does not apply is None."""
         least = self.compulsory
-        stalls = self.stalls
         wrong = self.error or self._mismatch()
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "backend": self.backend,
-            "config": self.config.label,
-            "cycles": self.cycles,
-            "macs": None if least is None else least.macs,
-            "padding_macs": None if least is None else least.padding_macs,
-            "ideal_cycles": None if least is None else least.ideal_cycles(self.config),
-            "roofline_cycles": None if least is None else least.roofline_cycles(self.config),
-            "utilization": self.utilization,
-            "roofline_fraction": self.roofline_fraction,
-            "bound_by": self.bound_by,
-            "load_bytes": self.load_bytes,
-            "store_bytes": self.store_bytes,
-            "bytes_by_kind": self.bytes_by_kind,
-            "instructions": len(self.instructions),
-            "carriers": sum(map(is_carrier, self.instructions)),
-            "uops": self.uops,
-            "mismatches": self.mismatches,
-            "stalls": None if stalls is None else {unit: c.to_dict() for unit, c in stalls.items()},
-            "compile_seconds": self.compile_seconds,
-            "pack_seconds": self.pack_seconds,
-            "simulate_seconds": self.simulate_seconds,
-            "error": None if wrong is None else error_dict(wrong),
-        }
+        return RunFigures(
+            backend=self.backend,
+            config=self.config.label,
+            cycles=self.cycles,
+            macs=None if least is None else least.macs,
+            padding_macs=None if least is None else least.padding_macs,
+            ideal_cycles=None if least is None else least.ideal_cycles(self.config),
+            roofline_cycles=None if least is None else least.roofline_cycles(self.config),
+            utilization=self.utilization,
+            roofline_fraction=self.roofline_fraction,
+            bound_by=self.bound_by,
+            load_bytes=self.load_bytes,
+            store_bytes=self.store_bytes,
+            bytes_by_kind=self.bytes_by_kind,
+            instructions=len(self.instructions),
+            carriers=sum(map(is_carrier, self.instructions)),
+            uops=self.uops,
+            mismatches=self.mismatches,
+            stalls=self.stalls,
+            compile_seconds=self.compile_seconds,
+            pack_seconds=self.pack_seconds,
+            simulate_seconds=self.simulate_seconds,
+            error=None if wrong is None else ErrorFigures.of(wrong),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """:meth:`figures` as plain data."""
+        return self.figures().to_dict()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -262,44 +264,3 @@ class TimedResult(Result):
 def stalls_of(timing: Timing) -> dict[str, UnitCycles]:
     """Where each unit's cycles went, by the unit's name."""
     return {unit.label: cycles for unit, cycles in timing.unit_cycles.items()}
-
-
-def error_dict(error: ProgramFault) -> dict[str, Any]:
-    """What a program is at fault for, as plain data; ``cause`` is ``mismatch``, ``race`` or one of
-    :class:`~accel.core.faults.Cause`."""
-    cause = type(error).__name__.removesuffix("Error").lower()
-    index: int | None = None
-    cycle: int | None = None
-    if isinstance(error, MachineError):
-        index, cycle = error.index, error.cycle
-        if isinstance(error.cause, Cause):
-            cause = error.cause.label
-    return {"cause": cause, "instruction": index, "cycle": cycle, "message": str(error)}
-
-
-RESULT_KEYS = (
-    "schema_version",
-    "backend",
-    "config",
-    "cycles",
-    "macs",
-    "padding_macs",
-    "ideal_cycles",
-    "roofline_cycles",
-    "utilization",
-    "roofline_fraction",
-    "bound_by",
-    "load_bytes",
-    "store_bytes",
-    "bytes_by_kind",
-    "instructions",
-    "carriers",
-    "uops",
-    "mismatches",
-    "stalls",
-    "compile_seconds",
-    "pack_seconds",
-    "simulate_seconds",
-    "error",
-)
-"""The keys of :meth:`Result.to_dict`, in order."""

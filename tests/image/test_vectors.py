@@ -42,9 +42,9 @@ def run(folder: Path, **options: Any) -> Replay:
 def test_a_right_vector_passes(backend: str, order: Any, tmp_path: Path) -> None:
     done = run(write_vector(tmp_path / "v"), backend=backend, order=order, seed=5)
     assert done.passed
-    found = [done.figures[key] for key in ("instructions", "uops", "mismatches", "error")]
+    found = [getattr(done.figures, key) for key in ("instructions", "uops", "mismatches", "error")]
     assert found == [5, 1, 0, None]
-    assert (done.figures["cycles"] is not None) is (backend == "sim")
+    assert (done.figures.cycles is not None) is (backend == "sim")
 
 
 def test_the_first_difference_is_told(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_the_first_difference_is_told(tmp_path: Path) -> None:
     wrong[[3, 5, 39]] ^= 0xFF
     done = run(write_vector(tmp_path / "v", expect={"data": wrong}))
     assert (done.passed, done.error) == (False, None)
-    assert done.figures["mismatches"] == 3
+    assert done.figures.mismatches == 3
     held, expected = RESULTS.view(np.uint8)[3], wrong[3]
     assert done.differences == (
         f"3 bytes differ; the first, {RESULT + 3:#x} holds {held:#04x} instead of {expected:#04x}",
@@ -74,11 +74,12 @@ def test_a_vector_without_pages_or_regions_is_one(tmp_path: Path) -> None:
 
 def test_what_stops_the_machine_fails_the_vector(tmp_path: Path) -> None:
     done = run(write_vector(tmp_path / "v", insn=encode(program()[:-1], CONFIG)), backend="sim")
-    assert (done.passed, done.figures["mismatches"]) == (False, None)
+    assert (done.passed, done.figures.mismatches) == (False, None)
     assert done.differences == (done.error,)
     assert done.error is not None
     assert done.error.endswith("the last instruction is STORE.OUT; it must be FINISH")
-    assert done.figures["error"]["cause"] == "no-finish"
+    assert done.figures.error is not None
+    assert done.figures.error.cause == "no-finish"
 
 
 @pytest.mark.parametrize("limit", [{"max_uops": 1}, {"max_cycles": 20, "backend": "sim"}])

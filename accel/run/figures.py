@@ -1,0 +1,82 @@
+"""The figures of a run: what commands print as JSON, declared once with its keys and their order."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
+
+from accel.base.errors import MachineError, ProgramFault
+from accel.core.events import UnitCycles
+from accel.core.faults import Cause
+
+SCHEMA_VERSION = 1
+"""Of the JSON objects that commands print."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorFigures:
+    """What a program is at fault for.
+
+    Attributes:
+        cause: ``mismatch``, ``race`` or one of :class:`~accel.core.faults.Cause`.
+        instruction, cycle: where and when; None if that is not known.
+        message: in words.
+    """
+
+    cause: str
+    instruction: int | None
+    cycle: int | None
+    message: str
+
+    @classmethod
+    def of(cls, error: ProgramFault) -> Self:
+        """The figures of an error."""
+        cause = type(error).__name__.removesuffix("Error").lower()
+        index: int | None = None
+        cycle: int | None = None
+        if isinstance(error, MachineError):
+            index, cycle = error.index, error.cycle
+            if isinstance(error.cause, Cause):
+                cause = error.cause.label
+        return cls(cause=cause, instruction=index, cycle=cycle, message=str(error))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFigures:
+    """The figures of a run; what does not apply is None. Of a run that ended early most are."""
+
+    schema_version: int = SCHEMA_VERSION
+    backend: str
+    config: str
+    cycles: int | None = None
+    macs: int | None = None
+    padding_macs: int | None = None
+    ideal_cycles: float | None = None
+    roofline_cycles: float | None = None
+    utilization: float | None = None
+    roofline_fraction: float | None = None
+    bound_by: str | None = None
+    load_bytes: int | None = None
+    store_bytes: int | None = None
+    bytes_by_kind: Mapping[str, int] | None = None
+    instructions: int
+    carriers: int | None = None
+    uops: int | None = None
+    mismatches: int | None = None
+    stalls: Mapping[str, UnitCycles] | None = None
+    compile_seconds: float | None = None
+    pack_seconds: float | None = None
+    simulate_seconds: float | None = None
+    error: ErrorFigures | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+RESULT_KEYS = tuple(one.name for one in fields(RunFigures))
+"""The keys of :meth:`RunFigures.to_dict`, in order."""
+
+
+def error_dict(error: ProgramFault) -> dict[str, Any]:
+    """What a program is at fault for, as plain data; see :class:`ErrorFigures`."""
+    return asdict(ErrorFigures.of(error))
