@@ -105,6 +105,9 @@ class Linker(Generic[ImageT]):
         self._references = references
         if given is not None:
             _check_spans(image, given)
+        for start, stop in image.spans():
+            if start < stop:
+                self._holding(start, stop - start, "its content")
         self._addresses = Addresses(image.instructions, references.of.tolist(), image.config)
 
     def linked(self, places: Mapping[Part, int]) -> ImageT:
@@ -147,8 +150,8 @@ class Linker(Generic[ImageT]):
     def _holding(self, start: int, nbytes: int, what: str) -> Part:
         """The part that holds so many bytes."""
         number = bisect_right(self._starts, start) - 1
-        part = self.parts[max(0, number)]
-        if not part.offset <= start <= start + nbytes <= part.stop:
+        part = self.parts[number] if number >= 0 else None
+        if part is None or start + nbytes > part.stop:
             raise _of_two_parts(what, start, start + nbytes)
         return part
 
@@ -249,8 +252,7 @@ def _inferred(image: Image) -> References:
 
 def _of_two_parts(what: str, start: int, stop: int) -> ProgramError:
     return ProgramError(
-        f"{_IMMOVABLE}: {what} touches bytes {start:#x}..{stop - 1:#x}, "
-        f"which belong to more than one of its parts"
+        f"{_IMMOVABLE}: {what} touches bytes {start:#x}..{stop - 1:#x}, which belong to no one of its parts"
     )
 
 

@@ -5,7 +5,7 @@ Nothing here keeps a program that nobody else has; with it, its room and all tha
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from accel.base.errors import ProgramError
 from accel.core.config import SPECS, Config
@@ -47,13 +47,24 @@ class Resident:
         self._placements: OrderedDict[tuple[int, ...], Program] = OrderedDict()
         tensors = {t.offset for t in program.tensors if t.role != "constant"}
         own = [part for part in self._linker.parts if part.offset not in tensors]
+        data = [(self._own_part(own, at), at, content) for at, content in program.segments if content]
         places = space.hold(self, [(part.nbytes, part.offset) for part in own])
         self._places = dict(zip(own, places, strict=True))
         for part, place in self._places.items():  # what nobody writes is zero
             dram.write(dram.base + place, bytes(part.nbytes))
-        for offset, content in program.segments:
-            part = next(one for one in own if one.offset <= offset < one.stop)
+        for part, offset, content in data:
             dram.write(dram.base + self._places[part] + offset - part.offset, content)
+
+    @staticmethod
+    def _own_part(own: Sequence[Part], offset: int) -> Part:
+        """The part that data at an offset is in."""
+        found = next((part for part in own if part.offset <= offset < part.stop), None)
+        if found is None:
+            raise ProgramError(
+                f"the program holds data at {offset:#x}, in an input or output; "
+                f"in a session these hold what its tensors hold"
+            )
+        return found
 
     def placed(self, tensors: Mapping[Part, int]) -> Program:
         """The program with its inputs and outputs at these places, and its instructions in DRAM."""

@@ -16,7 +16,7 @@ from accel.core.isa import Load, Memory, Store, Transfer
 from accel.image.image import ImageTensor, check_image
 from accel.image.layout import blocked
 from accel.image.link import alignment, linked, parts
-from accel.image.references import NO_PART, Part
+from accel.image.references import NO_PART, Part, References
 from accel.image.scenario import Expected
 from accel.run.program import Program
 from tests.compiler.convs import convolutions
@@ -126,7 +126,7 @@ def _with(*tensors: ImageTensor) -> Program:
 def test_a_transfer_of_two_parts() -> None:
     program = _with(_tensor("A", 0), _tensor("B", PAGE_BYTES // 2))
     with pytest.raises(
-        ProgramError, match=r"LOAD.INP touches bytes 0x0\.\.0xfff, which belong to more than one"
+        ProgramError, match=r"LOAD.INP touches bytes 0x0\.\.0xfff, which belong to no one of its parts"
     ):
         linked(program, {})
 
@@ -177,3 +177,22 @@ def test_what_is_expected_moves_along() -> None:
     assert first.offset == 0
     moved = linked(program, {first: 3 * PAGE_BYTES})
     assert moved.expected == Expected(memory=((3 * PAGE_BYTES + 8, b"abc"),))
+
+
+def test_what_lies_in_no_part() -> None:
+    """As a file may say that others have written."""
+    program = gemm_program()
+    found = program.references
+    assert found is not None
+    nothing = np.full(len(found.of), NO_PART, dtype=np.int32)
+    bare = handmade(references=References(parts=(), of=nothing[:1]))
+    with refused(
+        ProgramError,
+        "the program cannot be moved in DRAM: its content touches bytes 0x1000..0x100f, "
+        "which belong to no one of its parts",
+    ):
+        parts(bare)
+    tensor = program.tensors[0]
+    short = replace(found, parts=tuple(p for p in found.parts if p.name != tensor.name), of=found.of)
+    with pytest.raises(ProgramError, match="the program cannot be moved in DRAM"):
+        parts(replace(program, references=replace(short, of=np.minimum(found.of, len(short.parts) - 1))))

@@ -3,6 +3,7 @@
 import gc
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from accel.base.errors import ProgramError
 from accel.image.link import Linker
 from accel.run.program import Program
 from accel.run.session import Session
+from tests.expect import refused
 from tests.programs import TINY, gemm_program
 
 SMALL = TINY.override({"mem_size": 1 << 20})
@@ -108,3 +110,21 @@ def test_a_closed_session_has_forgotten_all() -> None:
     session.close()
     assert len(session._programs) == 0
     assert not list(session._dram.pages())
+
+
+@pytest.mark.parametrize("name", ["A", "C"])
+@pytest.mark.parametrize("symbolic", [True, False])
+def test_data_in_a_tensor_is_refused(name: str, symbolic: bool) -> None:
+    program = gemm_program()
+    tensor = next(t for t in program.tensors if t.name == name)
+    held = replace(
+        program,
+        segments=(*program.segments, (tensor.offset, b"abc")),
+        references=program.references if symbolic else None,
+    )
+    with refused(
+        ProgramError,
+        f"the program holds data at {tensor.offset:#x}, in an input or output; "
+        f"in a session these hold what its tensors hold",
+    ):
+        Session(TINY).run(held)
