@@ -1,6 +1,8 @@
 """What the documents say to type works as it stands there."""
 
+import importlib
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -152,6 +154,17 @@ def test_the_layers_are_drawn_as_they_are() -> None:
         for below in allowed.split() if name else ():
             inside = below == name.partition(".")[0]
             assert floors[top[below] if inside else below] > floors[top.get(name, name)], (name, below)
+
+
+def test_public_names_are_on_a_page_and_pages_name_what_is_there() -> None:
+    pages = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "api").glob("*.rst"))
+    shown = re.findall(r"^\.\. auto\w+:: (.*)$", pages, re.M)
+    assert len(shown) == len(set(shown))
+    for module in ("accel", "accel.te", "accel.views"):
+        public = {f"{module}.{name}" for name in importlib.import_module(module).__all__}
+        assert public - {"accel.te", "accel.__version__"} <= set(shown)
+    for name in shown:
+        pkgutil.resolve_name(name)
 
 
 def test_files_that_are_named_exist() -> None:
