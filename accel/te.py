@@ -7,8 +7,9 @@ from accel.compiler.expr.scalar import minimum as min
 from accel.compiler.expr.tensor import Tensor, compute, pad, placeholder, reduce_axis, sum
 from accel.compiler.nest.interpret import interpret
 from accel.compiler.nest.lower import lower
-from accel.compiler.nest.nest import Nest, format_nest
+from accel.compiler.nest.nest import Nest
 from accel.compiler.nest.tensorize import tensorize
+from accel.compiler.nest.text import format_nest
 from accel.compiler.schedule.loops import thread_axis
 from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule
 from accel.compiler.target.emitters import emit_loops

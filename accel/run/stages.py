@@ -6,8 +6,8 @@ from functools import partial
 from accel.assembly import code_lines, stage_label
 from accel.base.errors import AccelError, nearest
 from accel.compiler.nest.lower import lower
-from accel.compiler.nest.nest import format_nest
 from accel.compiler.nest.passes import PASSES, Compilation, lowered
+from accel.compiler.nest.text import format_nest
 from accel.compiler.schedule.schedule import create_schedule
 from accel.core.isa import Unit, format_instruction
 from accel.core.token_rules import pops, pushes

@@ -40,10 +40,10 @@ from accel.compiler.nest.nest import (
     Post,
     Region,
     Widen,
-    format_region,
     walk_nodes,
 )
 from accel.compiler.nest.packing import Element, buffer_elements, widths
+from accel.compiler.nest.text import format_region
 from accel.compiler.target.emitters import alu, dma_copy2d, fill_zero
 from accel.compiler.target.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.core.access import dram_rows

@@ -2,19 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
-from accel.compiler.nest.nest import (
-    Alu,
-    Buffer,
-    Call,
-    Clear,
-    Copy,
-    Nest,
-    Node,
-    Region,
-    Widen,
-    format_node,
-    walk_nodes,
-)
+from accel.compiler.nest.nest import Alu, Buffer, Call, Clear, Copy, Nest, Node, Region, Widen, walk_nodes
+from accel.compiler.nest.text import format_node
 from accel.compiler.schedule.schedule import Step
 from accel.image.provenance import Kind, Statement
 

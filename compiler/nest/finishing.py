@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from accel.base.errors import TensorizeError
-from accel.compiler.nest.nest import Finish, For, Guard, Node, Post, alu_passes
+from accel.compiler.nest.nest import Alu, Finish, For, Guard, Node, Post
+from accel.compiler.target.finish import passes
 from accel.compiler.target.intrin import AluIntrin
 
 
@@ -32,6 +33,20 @@ def carried_out(post: Post) -> list[Node]:
 def in_passes(post: Post) -> list[Node]:
     """One ALU pass over the tile after the other."""
     return [node for step in alu_passes(post.finish) for node in _with_leaf(post.body, step)]
+
+
+def alu_passes(node: Finish) -> list[Node]:
+    """The ALU operations on a block that post-operators are."""
+    found: list[Node] = []
+    for operated in node.ops:
+        for one in passes(operated.op):
+            immediate = isinstance(one.operand, int)
+            operand = one.operand if isinstance(one.operand, int) else operated.operand
+            assert operand is not None
+            dims = (node.dims, node.dims if immediate else operated.dims)
+            step = Alu(one.op, node.target, operand, dims, stage=node.stage)
+            found.append(Guard(one.conditions, (step,)) if one.conditions else step)
+    return found
 
 
 def _with_leaf(nodes: Sequence[Node], leaf: Node) -> tuple[Node, ...]:

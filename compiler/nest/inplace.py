@@ -9,7 +9,7 @@ from accel.compiler.expr.scalar import Read, reads
 from accel.compiler.expr.tensor import Tensor
 from accel.compiler.expr.window import window_of
 from accel.compiler.nest.chain import Chain, chain_of
-from accel.compiler.nest.lower import Lowering
+from accel.compiler.nest.lowering import Lowering
 from accel.compiler.schedule.schedule import Stage
 from accel.compiler.target.intrin import AluIntrin
 

@@ -1,18 +1,8 @@
 """Which elements tensors and buffers are made of, as the intrinsics that touch them want it."""
 
 from accel.base.errors import TensorizeError
-from accel.compiler.nest.nest import (
-    Buffer,
-    Call,
-    Copy,
-    Finish,
-    Identity,
-    Nest,
-    Region,
-    Widen,
-    format_region,
-    walk_nodes,
-)
+from accel.compiler.nest.nest import Buffer, Call, Copy, Finish, Identity, Nest, Region, Widen, walk_nodes
+from accel.compiler.nest.text import format_region
 from accel.compiler.target.finish import passes
 
 Element = tuple[tuple[int | None, int], ...]

@@ -37,15 +37,8 @@ from accel.compiler.expr.tensor import LARGEST_PRODUCT, Compute, Tensor, reducti
 from accel.compiler.expr.window import Range, window_of
 from accel.compiler.nest.chain import Chain
 from accel.compiler.nest.inplace import alias_chains, is_widened
-from accel.compiler.nest.lower import (
-    Lowering,
-    StageNest,
-    finish,
-    first_reduce,
-    guarded,
-    inner_region,
-    wrap_loop,
-)
+from accel.compiler.nest.lower import finish, guarded, wrap_loop
+from accel.compiler.nest.lowering import Lowering
 from accel.compiler.nest.nest import (
     Buffer,
     Call,
@@ -59,6 +52,7 @@ from accel.compiler.nest.nest import (
     Region,
     Widen,
 )
+from accel.compiler.nest.stage_nest import StageNest, first_reduce, inner_region
 from accel.compiler.nest.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
 from accel.compiler.schedule.loops import Split
 from accel.compiler.schedule.schedule import Schedule, Stage

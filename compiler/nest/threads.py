@@ -33,10 +33,10 @@ from accel.compiler.nest.nest import (
     Node,
     Post,
     Region,
-    format_region,
     replace_vars,
     walk_nodes,
 )
+from accel.compiler.nest.text import format_region
 
 
 def lower_threads(nest: Nest) -> Nest:

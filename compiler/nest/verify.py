@@ -44,9 +44,8 @@ from accel.compiler.nest.nest import (
     Post,
     Region,
     Widen,
-    format_node,
-    format_region,
 )
+from accel.compiler.nest.text import format_node, format_region
 from accel.compiler.target.finish import passes
 from accel.compiler.target.registry import operand_scopes
 

@@ -8,7 +8,8 @@ import accel
 from accel import te
 from accel.base.errors import TensorizeError
 from accel.compiler.nest.finishing import carried_out
-from accel.compiler.nest.nest import Post, format_node, walk_nodes
+from accel.compiler.nest.nest import Post, walk_nodes
+from accel.compiler.nest.text import format_node
 from tests.expect import refused
 
 M = accel.machine("gemm8x8")

@@ -14,7 +14,8 @@ from accel.base.errors import ShapeError
 from accel.compiler.expr.post import AtLeast, AtMost, Bias, Combine, PostOp, Residual, Shift
 from accel.compiler.expr.scalar import INT32_MAX, INT32_MIN, Expr
 from accel.compiler.nest.fold import fold_bias
-from accel.compiler.nest.nest import Finish, Nest, format_nest, walk_nodes
+from accel.compiler.nest.nest import Finish, Nest, walk_nodes
+from accel.compiler.nest.text import format_nest
 from accel.core.isa import Loops
 from accel.image.layout import Preparation
 from accel.run.program import Program

@@ -1,0 +1,120 @@
+"""Loop nests as text, at every stage of the compiler."""
+
+from collections.abc import Iterator, Sequence
+
+from accel.compiler.expr.linear import simplify
+from accel.compiler.expr.scalar import Binary, Const, Expr, format_conditions, format_expr
+from accel.compiler.expr.window import NO_PADDING, Range
+from accel.compiler.nest.finishing import alu_passes
+from accel.compiler.nest.nest import (
+    Alu,
+    Assign,
+    Call,
+    Clear,
+    Copy,
+    Fill,
+    Finish,
+    For,
+    Guard,
+    Identity,
+    Nest,
+    Node,
+    Post,
+    Region,
+    Widen,
+    written_out,
+)
+
+PREFIX = "vdla."
+"""What names of intrinsics are written with in nests."""
+
+
+def format_nest(nest: Nest) -> str:
+    """The nest as indented text, scratchpad declarations first."""
+    lines = []
+    for buffer in nest.locals:
+        place = buffer.scope.name if buffer.scope is not None else buffer.dtype
+        sizes = (buffer.copies, *buffer.shape) if buffer.copies > 1 else buffer.shape
+        lines.append(f"{place} {buffer.name}" + "".join(f"[{n}]" for n in sizes))
+    for node in nest.body:
+        lines.extend(format_node(node))
+    return "\n".join(lines) + "\n"
+
+
+def format_node(node: Node, indent: int = 0) -> list[str]:
+    """The lines of one node."""
+    pad = "    " * indent
+    if isinstance(node, For) and node.unrolled:
+        return [line for child in written_out(node) for line in format_node(child, indent)]
+    if isinstance(node, For):
+        kind = "vthread" if node.threads else "range"
+        lines = [f"{pad}for {node.var.name} in {kind}({format_expr(node.extent)}):"]
+        return lines + [line for child in node.body for line in format_node(child, indent + 1)]
+    if isinstance(node, Guard):
+        return [f"{pad}if {format_conditions(node.conditions)}:"] + [
+            line for child in node.body for line in format_node(child, indent + 1)
+        ]
+    if isinstance(node, Post):
+        return [line for child in node.body for line in format_node(child, indent)]
+    if isinstance(node, Finish):
+        return [line for child in alu_passes(node) for line in format_node(child, indent)]
+    return [pad + _format_leaf(node)]
+
+
+def _format_leaf(node: Node) -> str:
+    if isinstance(node, Assign):
+        sign = "+=" if node.accumulate else "="
+        return f"{format_expr(node.target)} {sign} {format_expr(node.value)}"
+    if isinstance(node, Fill):
+        return f"{format_region(node.region)} = 0"
+    if isinstance(node, Clear):
+        return f"{PREFIX}fill_zero({node.buffer.name})"
+    if isinstance(node, Identity):
+        return f"host.identity({node.target.name})"
+    if isinstance(node, Widen):
+        return f"host.widen({node.target.name}, {node.source.name}, groups={node.how.merged})"
+    if isinstance(node, Call):
+        operands = [node.output, *node.inputs]
+        name = node.intrin.form_name(node.form)
+        return f"{PREFIX}{name}({', '.join(format_region(o) for o in operands)})"
+    if isinstance(node, Copy):
+        return f"{PREFIX}dma_copy2d({', '.join(_copy_operands(node))})"
+    assert isinstance(node, Alu)
+    if node.op == "zero":
+        return f"{PREFIX}fill_zero({format_region(node.target)})"
+    operand = str(node.operand) if isinstance(node.operand, int) else format_region(node.operand)
+    return f"{PREFIX}{node.op}({format_region(node.target)}, {operand})"
+
+
+def _copy_operands(node: Copy) -> Iterator[str]:
+    yield format_region(node.target)
+    yield format_region(node.source, node.steps)
+    if node.padding:
+        sides = ("0" if p == NO_PADDING else f"{format_expr(p[0])}+{format_expr(p[1])}" for p in node.padding)
+        yield f"pad=({', '.join(sides)})"
+
+
+def format_region(region: Region, steps: Sequence[int] = ()) -> str:
+    """``A[ko*8:ko*8+8][yo*8:yo*8+8]``; a whole scratchpad buffer is just its name."""
+    name = region.buffer.name
+    if region.buffer.copies > 1:
+        name += f"[{format_expr(region.copy)}]"
+    if region.whole and region.buffer.scope is not None:
+        return name
+    each = steps or [1] * len(region.ranges)
+    return name + "".join(f"[{_format_range(r, n)}]" for r, n in zip(region.ranges, each, strict=True))
+
+
+def _format_range(r: Range, step: int) -> str:
+    if r.extent == Const(1):
+        return format_expr(r.start)
+    stop = add(r.start, r.extent)
+    text = f"{format_expr(r.start)}:{format_expr(stop)}"
+    return text if step == 1 else f"{text}:{step}"
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    """The sum in normal form; a minimum stays outermost."""
+    if isinstance(b, Binary) and b.op == "min":
+        return Binary("min", add(a, b.a), add(a, b.b))
+    return simplify(Binary("+", a, b))

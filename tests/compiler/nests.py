@@ -1,0 +1,19 @@
+"""Nests that are compared with their text."""
+
+from collections.abc import Callable
+from textwrap import dedent
+
+from accel import te
+from accel.te import Schedule, Tensor
+
+
+def prints(s: Schedule, text: str) -> None:
+    assert te.format_nest(te.lower(s)) == dedent(text).lstrip("\n")
+
+
+def chain(read: Callable[[Tensor, te.IterVar], object], size: int) -> tuple[Tensor, Tensor, Schedule]:
+    """``C`` reads ``B``, which doubles ``A``."""
+    A = te.placeholder((100,), name="A")
+    B = te.compute((100,), lambda y: A[y] * 2, name="B")
+    C = te.compute((size,), lambda y: read(B, y), name="C")  # type: ignore[arg-type, return-value]
+    return B, C, te.create_schedule(C)
