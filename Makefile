@@ -42,7 +42,7 @@ fuzz-programs: $(VENV)/test
 
 golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden
-	$(BIN)/accel isa > docs/isa.md
+	$(BIN)/accel isa --config vta-int8 > docs/isa.md
 	$(BIN)/accel registers > docs/registers.md
 
 docs: $(VENV)/docs

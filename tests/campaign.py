@@ -68,6 +68,7 @@ def sources(vectors: str | None = None) -> dict[str, Program]:
         ("gemm8x8", (40, 50, 60), {"shift": 3}),
         ("vta", (20, 40, 50), {"bias": True, "shift": 1}),
         ("ecp5", (17, 20, 40), {"transpose_b": True}),
+        ("tiny-int8", (9, 17, 30), {"bias": True, "shift": 2}),
     ]
     found = {
         f"{config}-{n}": accel.build(accel.gemm(*size, **options), config)

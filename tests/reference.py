@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from accel.core.config import Config
-from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Store, Transfer
+from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Mac, Store, Transfer
 from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
@@ -121,6 +121,8 @@ class Reference:
             return self.transfer_fault(i)
         if isinstance(i, Alu) and i.alu_op > MUL:
             return "alu-op"
+        if isinstance(i, Mac) and i.depthwise:
+            return "reserved"
         if isinstance(i, Loops) and i.iter_out and i.iter_in and i.uop_begin < i.uop_end:
             return "uop-range" if i.uop_end > len(self.uop) else None
         return None
@@ -216,8 +218,8 @@ class Reference:
         dst_bits = (c.acc_depth - 1).bit_length()
         src_bits = max(dst_bits, (c.inp_depth - 1).bit_length())
         wgt_bits = (c.wgt_depth - 1).bit_length()
-        wgt_out, wgt_in = (i.wgt_factor_out, i.wgt_factor_in) if isinstance(i, Gemm) else (0, 0)
-        assert isinstance(i, Gemm | Alu)
+        wgt_out, wgt_in = (i.wgt_factor_out, i.wgt_factor_in) if isinstance(i, Gemm | Mac) else (0, 0)
+        assert isinstance(i, Gemm | Mac | Alu)
         for outer in range(i.iter_out):
             for inner in range(i.iter_in):
                 for number in range(i.uop_begin, i.uop_end):
@@ -234,8 +236,9 @@ class Reference:
 
     def step(self, i: Loops, dst: int, src: int, wgt: int) -> str | None:
         """One micro-op; the cause if an index that it uses is out of range."""
-        gemm = isinstance(i, Gemm)
-        uses_src = not i.reset if isinstance(i, Gemm) else isinstance(i, Alu) and not i.use_imm
+        gemm = isinstance(i, Gemm | Mac)
+        reset, overwrite = isinstance(i, Gemm) and i.reset, isinstance(i, Mac) and i.overwrite
+        uses_src = not i.use_imm if isinstance(i, Alu) else not reset
         if dst >= len(self.acc):
             return "dst-index"
         if uses_src and src >= len(self.inp if gemm else self.acc):
@@ -246,18 +249,18 @@ class Reference:
             self.seen.add(("inp" if gemm else "acc", False, src))
         if gemm and uses_src:
             self.seen.add(("wgt", False, wgt))
-        if not (gemm and i.reset):
+        if not (reset or overwrite):
             self.seen.add(("acc", False, dst))
         self.seen.add(("acc", True, dst))
         for b, row in enumerate(self.acc[dst]):
             for o, value in enumerate(row):
                 if isinstance(i, Alu):
                     row[o] = operate(i.alu_op, value, i.imm if i.use_imm else self.acc[src][b][o])
-                elif i.reset:
+                elif reset:
                     row[o] = 0
                 else:
                     products = zip(self.inp[src][b], self.wgt[wgt][o], strict=True)
-                    row[o] = signed(value + sum(x * w for x, w in products), 32)
+                    row[o] = signed((0 if overwrite else value) + sum(x * w for x, w in products), 32)
         return None
 
 

@@ -19,20 +19,21 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from accel.base.errors import ConfigError
 from accel.core.config import NAMED, Config
 from accel.core.isa import (
-    CLASSES,
     Alu,
     AluOp,
     Finish,
-    Gemm,
     Instruction,
     Load,
     Loops,
     Memory,
+    Products,
     Store,
     Transfer,
     Unknown,
     check_encodable,
     class_slots,
+    classes_of,
+    loops_of,
 )
 from accel.core.token_rules import pops, pushes
 
@@ -59,8 +60,8 @@ def seeded(build: Callable[..., T], *args: Any, **options: Any) -> SearchStrateg
 
 @st.composite
 def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Config:
-    """A machine whose instructions fit their words: elements of up to ``blocks`` rows or columns,
-    scratchpads of 2 to ``2 ** depth_bits`` elements."""
+    """A machine of either generation whose instructions fit their words: elements of up to ``blocks`` rows
+    or columns, scratchpads of 2 to ``2 ** depth_bits`` elements."""
     size = st.integers(0, blocks.bit_length() - 1).map(lambda bits: 1 << bits)
     batch, block_in, block_out = draw(size), draw(size), draw(size)
     depth = st.integers(1, depth_bits).map(lambda bits: 1 << bits)
@@ -73,6 +74,7 @@ def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Conf
             inp_bytes=batch * block_in * draw(depth),
             wgt_bytes=block_out * block_in * draw(depth),
             acc_bytes=4 * batch * block_out * draw(depth),
+            post=draw(st.integers(0, 1)),
         )
         check_encodable(config)
     except ConfigError:
@@ -135,12 +137,15 @@ def timings(base: Config) -> SearchStrategy[Config]:
 
 
 def any_instruction(rng: Random, config: Config) -> Instruction:
-    cls: type[Instruction] = rng.choice([*CLASSES.values(), Unknown])
+    known = classes_of(config)
+    cls: type[Instruction] = rng.choice([*known.values(), Unknown])
     values: dict[str, Any] = {}
     for slot in class_slots(cls, config):
         value = rng.randint(slot.low, slot.high)
         values[slot.name] = bool(value) if slot.width == 1 and slot.spec.enum is None else value
-    values["opcode"] = rng.randint(5, 7) if cls is Unknown else int(cls.OPCODE)
+    values["opcode"] = (
+        rng.choice([n for n in range(8) if n not in known]) if cls is Unknown else int(cls.OPCODE)
+    )
     return cls(**values)
 
 
@@ -164,7 +169,9 @@ def random_loops(
     factor: int = 3,
 ) -> Loops:
     """An instruction of :func:`loops`."""
-    cls: type[Loops] = rng.choice((Gemm, Alu)) if gemm is None else Gemm if gemm else Alu
+    cls: type[Loops] = rng.choice(
+        [cls for cls in loops_of(config) if gemm is None or issubclass(cls, Products) is gemm]
+    )
     slots = {slot.name: slot for slot in class_slots(cls, config)}
     begin = rng.randint(0, config.uop_depth - 1)
     values: dict[str, Any] = {
@@ -179,8 +186,9 @@ def random_loops(
             "use_imm": rng.choice((False, True)),
             "imm": rng.randint(*rng.choice(((-40, 40), (imm.low, imm.high)))),
         }
+    flag = "reset" if "reset" in slots else "overwrite"
+    values[flag] = rng.choice((False, False, True))
     return cls(
-        reset=rng.choice((False, False, True)),
         uop_begin=begin,
         uop_end=_seldom(rng, max(0, begin - 1), begin + 1, min(begin + uops, config.uop_depth)),
         iter_out=_seldom(rng, 0, 1, iterations),
@@ -190,12 +198,12 @@ def random_loops(
 
 
 def loops(config: Config, **options: Any) -> SearchStrategy[Any]:
-    """GEMM or ALU instructions whose indices are often, but not always, in range.
+    """Instructions with micro-ops whose indices are often, but not always, in range.
 
     Args:
         config: the machine.
-        options: ``gemm``: only these, or only ALU; ``iterations``, ``uops``, ``factor``: at most as many
-            iterations, micro-ops and, as a rule, elements per iteration.
+        options: ``gemm``: only products, GEMM or MAC, or only ALU; ``iterations``, ``uops``, ``factor``: at
+            most as many iterations, micro-ops and, as a rule, elements per iteration.
     """
     return drawn(random_loops, config, **options)
 

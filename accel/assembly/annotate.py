@@ -6,8 +6,19 @@ import numpy as np
 
 from accel.assembly.names import stage_label
 from accel.core.access import AccessSets, Elements, LoopAccess, Touch, loop_shape
-from accel.core.faults import fetch_fault, instruction_fault
-from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Store, Transfer, decode_uops
+from accel.core.faults import Fault, fetch_fault, instruction_fault
+from accel.core.isa import (
+    Alu,
+    AluOp,
+    Finish,
+    Instruction,
+    Load,
+    Loops,
+    Products,
+    Store,
+    Transfer,
+    decode_uops,
+)
 from accel.image.image import Image
 from accel.proof.shared_dram import SharedDram
 from accel.proof.uop_memory import UopMemory
@@ -34,7 +45,7 @@ class Annotator:
     def comment(self, index: int, instruction: Instruction) -> str:
         """What the instruction does, with the stage of the schedule that it belongs to, or what is wrong with
         it; empty where its text says all."""
-        fault = fetch_fault(instruction, index, self._count) or instruction_fault(instruction, self._config)
+        fault = self._fault(index, instruction)
         if fault is not None:
             return f"{fault.cause.label}: {fault.message}"
         stage = stage_label(self._provenance, index)
@@ -45,10 +56,14 @@ class Annotator:
             return stage + self._loops(instruction)
         return ""
 
+    def _fault(self, index: int, instruction: Instruction) -> Fault | None:
+        found = fetch_fault(instruction, index, self._count, self._config)
+        return found or instruction_fault(instruction, self._config)
+
     def touches(self, index: int, instruction: Instruction) -> tuple[Touch, ...]:
         """Scratchpad elements that the instruction reads and writes; to be called instead of :meth:`comment`.
         None if it is at fault, or if only the run can tell."""
-        if fetch_fault(instruction, index, self._count) or instruction_fault(instruction, self._config):
+        if self._fault(index, instruction):
             return ()
         if isinstance(instruction, Transfer):
             self._follow(index, instruction)
@@ -59,7 +74,7 @@ class Annotator:
         return () if words is None else self._sets.loops(instruction, words).touches
 
     def steps(self, instruction: Instruction, most: int) -> Iterator[str]:
-        """The first ``most`` micro-ops of a GEMM or ALU instruction with the loops' offsets added."""
+        """The first ``most`` micro-ops of an instruction with the loops' offsets added."""
         if not isinstance(instruction, Loops) or not instruction.uop_count:
             return
         if instruction_fault(instruction, self._config) is not None:
@@ -73,8 +88,8 @@ class Annotator:
             loop, u = divmod(number, len(uops))
             i, j = divmod(loop, instruction.iter_in)
             dst, src, wgt = (uops[u] + factors @ (i, j)).tolist()
-            if isinstance(instruction, Gemm):
-                yield gemm_step(instruction, dst, src, wgt)
+            if isinstance(instruction, Products):
+                yield product_step(instruction, dst, src, wgt)
             elif isinstance(instruction, Alu):
                 yield alu_step(instruction, f"acc[{dst}]", f"acc[{src}]")
         if instruction.uop_count > most:
@@ -109,9 +124,15 @@ class Annotator:
         return f"{count}: {_effect(instruction, access)}"
 
 
-def gemm_step(instruction: Gemm, dst: int, src: int, wgt: int) -> str:
-    """One micro-op of GEMM."""
-    return f"acc[{dst}] = 0" if instruction.reset else f"acc[{dst}] += inp[{src}] * wgt[{wgt}]"
+def product_step(instruction: Products, dst: int, src: int, wgt: int) -> str:
+    """One micro-op of GEMM or MAC."""
+    if not instruction.multiplies:
+        return f"acc[{dst}] = 0"
+    return f"acc[{dst}] {_assignment(instruction)} inp[{src}] * wgt[{wgt}]"
+
+
+def _assignment(instruction: Products) -> str:
+    return "+=" if instruction.accumulates else "="
 
 
 def alu_step(instruction: Alu, dst: str, src: str) -> str:
@@ -126,10 +147,11 @@ def alu_step(instruction: Alu, dst: str, src: str) -> str:
 def _effect(instruction: Loops, access: LoopAccess) -> str:
     named = {(t.memory, t.write): t for t in access.touches}
     acc = _elements(named["acc", True])
-    if isinstance(instruction, Gemm):
-        if instruction.reset:
+    if isinstance(instruction, Products):
+        if not instruction.multiplies:
             return f"{acc} = 0"
-        return f"{acc} += {_elements(named['inp', False])} * {_elements(named['wgt', False])}"
+        factors = f"{_elements(named['inp', False])} * {_elements(named['wgt', False])}"
+        return f"{acc} {_assignment(instruction)} {factors}"
     assert isinstance(instruction, Alu)
     sources = [t for t in access.touches if t.memory == "acc" and not t.write]
     return alu_step(instruction, acc, _elements(sources[-1]))

@@ -79,7 +79,8 @@ def _config_text(config: Config) -> str:
     def changes(base: Config) -> list[str]:
         return [f"{n}={getattr(config, n)}" for n in SPECS if getattr(config, n) != getattr(base, n)]
 
-    base = min(NAMED.values(), key=lambda one: (len(changes(one)), one.name != config.name))
+    same = [one for one in NAMED.values() if one.post == config.post]
+    base = min(same, key=lambda one: (len(changes(one)), one.name != config.name))
     name = [] if config.name == base.name else ["as", json.dumps(config.name)]
     return " ".join([base.name, *name, *changes(base)])
 

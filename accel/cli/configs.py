@@ -62,6 +62,7 @@ def _print_fields(config: Config) -> None:
     table = Table(box=None, pad_edge=False, title=str(config), title_justify="left")
     for heading in ("field", "value", "unit", "kind", "meaning"):
         table.add_column(heading, justify="right" if heading == "value" else "left")
-    for name, spec in SPECS.items():
+    for name in config.fields:
+        spec = SPECS[name]
         table.add_row(name, str(getattr(config, name)), spec.unit, spec.kind, spec.doc)
     show(table)

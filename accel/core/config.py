@@ -30,7 +30,8 @@ UOP_BYTES = bits_of(UOP.dtype) // 8
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What one configuration field means and which values it takes."""
+    """What one configuration field means and which values it takes; ``post`` fields belong to the second
+    generation, and machines of the first do not have them."""
 
     kind: Kind
     unit: str
@@ -38,12 +39,21 @@ class Spec:
     low: int
     high: int
     power_of_two: bool = False
+    post: bool = False
 
 
 def _field(
-    default: int, kind: Kind, unit: str, doc: str, low: int, high: int, *, power_of_two: bool = False
+    default: int,
+    kind: Kind,
+    unit: str,
+    doc: str,
+    low: int,
+    high: int,
+    *,
+    power_of_two: bool = False,
+    post: bool = False,
 ) -> Any:
-    spec = Spec(kind=kind, unit=unit, doc=doc, low=low, high=high, power_of_two=power_of_two)
+    spec = Spec(kind=kind, unit=unit, doc=doc, low=low, high=high, power_of_two=power_of_two, post=post)
     return field(default=default, metadata={"spec": spec})
 
 
@@ -97,6 +107,16 @@ class Config:
     mem_size: int = _timing(256 << 20, "bytes", "size of the DRAM window", 1, 1 << DRAM_ADDRESS_BITS)
     serial: int = _timing(
         0, "flag", "monolithic pipeline: an instruction is handed out when the one before has retired", 0, 1
+    )
+
+    post: int = _field(
+        0,
+        "geometry",
+        "flag",
+        "second generation: products that overwrite, zero points, outputs finished in the store path",
+        0,
+        1,
+        post=True,
     )
 
     def __post_init__(self) -> None:
@@ -242,7 +262,12 @@ class Config:
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data, as :func:`from_dict` reads them."""
-        return {"name": self.name} | {name: getattr(self, name) for name in SPECS}
+        return {"name": self.name} | {name: getattr(self, name) for name in self.fields}
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields that this machine has, in order; those of the second generation only if it is of it."""
+        return [name for name, spec in SPECS.items() if self.post or not spec.post]
 
     @cached_property
     def label(self) -> str:
@@ -310,50 +335,60 @@ def parse_quantity(name: str, value: SupportsIndex | str | bool) -> int:
     return int(match[1]) * _UNITS[match[2]]
 
 
+_SECOND: dict[str, dict[str, int]] = {"tiny": {"block_out": 4, "wgt_bytes": 2 << 10, "acc_bytes": 2 << 10}}
+"""What else is special about a machine of the second generation: the one for fuzzing has square blocks."""
+
+_FIRST = (
+    Config(name="vta"),
+    Config(
+        name="gemm8x8",
+        batch=8,
+        block_in=8,
+        block_out=8,
+        uop_bytes=16 << 10,
+        inp_bytes=64 << 10,
+        wgt_bytes=64 << 10,
+        acc_bytes=128 << 10,
+        bus_bits=128,
+    ),
+    Config(
+        name="tiny",
+        batch=1,
+        block_in=4,
+        block_out=8,
+        uop_bytes=1 << 10,
+        inp_bytes=512,
+        wgt_bytes=4 << 10,
+        acc_bytes=4 << 10,
+        tree_stages=1,
+    ),
+    Config(
+        name="ecp5",
+        batch=1,
+        block_in=8,
+        block_out=8,
+        uop_bytes=8 << 10,
+        inp_bytes=8 << 10,
+        wgt_bytes=32 << 10,
+        acc_bytes=32 << 10,
+        outstanding=8,
+        fetch_buffer=32,
+        load_queue=16,
+        compute_queue=16,
+        store_queue=16,
+    ),
+)
+"""The machines of the first generation; each has a namesake of the second."""
+
 NAMED: dict[str, Config] = {
     config.name: config
     for config in (
-        Config(name="vta"),
-        Config(
-            name="gemm8x8",
-            batch=8,
-            block_in=8,
-            block_out=8,
-            uop_bytes=16 << 10,
-            inp_bytes=64 << 10,
-            wgt_bytes=64 << 10,
-            acc_bytes=128 << 10,
-            bus_bits=128,
-        ),
-        Config(
-            name="tiny",
-            batch=1,
-            block_in=4,
-            block_out=8,
-            uop_bytes=1 << 10,
-            inp_bytes=512,
-            wgt_bytes=4 << 10,
-            acc_bytes=4 << 10,
-            tree_stages=1,
-        ),
-        Config(
-            name="ecp5",
-            batch=1,
-            block_in=8,
-            block_out=8,
-            uop_bytes=8 << 10,
-            inp_bytes=8 << 10,
-            wgt_bytes=32 << 10,
-            acc_bytes=32 << 10,
-            outstanding=8,
-            fetch_buffer=32,
-            load_queue=16,
-            compute_queue=16,
-            store_queue=16,
-        ),
+        *_FIRST,
+        *(replace(one, name=f"{one.name}-int8", post=1, **_SECOND.get(one.name, {})) for one in _FIRST),
     )
 }
-"""The named configurations: stock VTA, the classic 8x8x8 core, one for fuzzing, one for an ECP5-85F."""
+"""The named configurations: stock VTA, the classic 8x8x8 core, one for fuzzing, one for an ECP5-85F; the
+same with the second generation's extensions, as ``vta-int8``."""
 
 
 _LARGEST_FILE = 1 << 20

@@ -17,24 +17,28 @@ from accel.core.isa import (
     Finish,
     Instruction,
     Loops,
+    Mac,
     MicroOp,
-    Opcode,
     Transfer,
     Unknown,
+    classes_of,
     field_specs,
 )
 from accel.core.memories import UOP
 
 
 class Cause(IntEnum):
-    """Why a run ended early; the numbers are those of the cause register, ``doc`` says what each means."""
+    """Why a run ended early; the numbers are those of the cause register, ``doc`` says what each means, and
+    ``post`` whether only machines with ``post=1`` find it."""
 
     doc: str
+    post: bool
 
-    def __new__(cls, value: int, doc: str = "") -> "Cause":
+    def __new__(cls, value: int, doc: str = "", post: bool = False) -> "Cause":
         member = int.__new__(cls, value)
         member._value_ = value
         member.doc = doc
+        member.post = post
         return member
 
     NONE = 0, "no error"
@@ -55,6 +59,7 @@ class Cause(IntEnum):
     BUS = 15, "the memory answers with an error"
     LIMIT = 16, "the run takes longer than max_cycles (simulators: or executes more than max_uops)"
     DEADLOCK = 17, "nothing moves, and the head of every queue that is not empty lacks a token"
+    RESERVED = 18, "a MAC whose bit 63, which is reserved, is set", True
 
     @property
     def label(self) -> str:
@@ -98,13 +103,13 @@ def overflow_fault(counter: str, config: Config) -> Fault:
     return Fault(cause=Cause.TOKEN_OVERFLOW, message=message)
 
 
-def fetch_fault(instruction: Instruction, index: int, count: int) -> Fault | None:
+def fetch_fault(instruction: Instruction, index: int, count: int, config: Config) -> Fault | None:
     """What fetch finds wrong when it decodes instruction ``index`` of ``count``."""
     if isinstance(instruction, Unknown):
+        known = [f"{cls.OPCODE.name} {opcode}" for opcode, cls in sorted(classes_of(config).items())]
         return Fault(
             cause=Cause.OPCODE,
-            message=f"the opcode is {instruction.opcode}; "
-            f"{_listed([f'{opcode.name} {opcode}' for opcode in Opcode], 'and')} exist",
+            message=f"the opcode is {instruction.opcode}; {_listed(known, 'and')} exist",
         )
     finish = isinstance(instruction, Finish)
     if finish and index != count - 1:
@@ -122,7 +127,8 @@ def fetch_fault(instruction: Instruction, index: int, count: int) -> Fault | Non
 
 def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
     """What its unit finds wrong with an instruction before it starts, first in this order:
-    neighbours, then memory id, pads, scratchpad and DRAM range, or ALU operation and micro-op range."""
+    neighbours, then memory id, pads, scratchpad and DRAM range, or ALU operation, reserved bit and range of
+    micro-ops."""
     if (instruction.pop_prev or instruction.push_prev) and instruction.unit.previous is None:
         return _no_neighbour(instruction, "previous")
     if (instruction.pop_next or instruction.push_next) and instruction.unit.next is None:
@@ -225,6 +231,8 @@ def _loops_fault(instruction: Loops, config: Config) -> Fault | None:
             + ", ".join(f"{op.name} {op.value}" for op in AluOp)
             + " exist",
         )
+    if isinstance(instruction, Mac) and instruction.depthwise:
+        return Fault(cause=Cause.RESERVED, message="bit 63 of a MAC is set; it is reserved and must be zero")
     depth = UOP.depth(config)
     if instruction.uop_count and instruction.uop_end > depth:
         return Fault(

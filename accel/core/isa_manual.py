@@ -6,7 +6,7 @@ from typing import Any
 
 from accel.core.config import Config
 from accel.core.faults import Cause
-from accel.core.isa import CLASSES, TRANSFERS, Alu, AluOp, Loops, MicroOp, class_slots
+from accel.core.isa import TRANSFERS, Alu, AluOp, Loops, MicroOp, class_slots, classes_of
 from accel.core.memories import UOP, Scratchpad
 
 _INTRODUCTION = """\
@@ -44,8 +44,9 @@ def isa_manual(config: Config) -> str:
         "## Instructions",
         "The lowest seven bits are the same in all of them. Columns `a:b` are bits, `b` the lowest.",
     ]
-    for cls in CLASSES.values():
-        sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", _prose(cls), _fields(cls, config)]
+    for cls in classes_of(config).values():
+        sections += [f"### {cls.OPCODE.name} ({cls.OPCODE.value})", *_only(cls.POST)]
+        sections += [_prose(cls), _fields(cls, config)]
         if cls is Alu:
             operations = ((f"{op.value}", op.name, f"`{_ALU[op]}`") for op in AluOp)
             sections.append(table(("alu_op", "name", "result of x = acc[dst] and y"), operations))
@@ -56,9 +57,20 @@ def isa_manual(config: Config) -> str:
         _fields(MicroOp, config),
         "## Errors",
         _ERRORS,
-        table(("number", "cause", "meaning"), ((f"{c.value}", f"`{c.label}`", c.doc) for c in Cause)),
+        cause_table([cause for cause in Cause if config.post or not cause.post]),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _only(post: bool) -> list[str]:
+    """What to say of an instruction that not every machine has."""
+    return ["Only machines of the second generation, with `post=1`, have it."] if post else []
+
+
+def cause_table(causes: Iterable[Cause]) -> str:
+    """Causes with their numbers and meanings; the same in the manuals of instructions and of registers."""
+    rows = ((f"{c.value}", f"`{c.label}`", c.doc + ("; only where post=1" if c.post else "")) for c in causes)
+    return table(("number", "cause", "meaning"), rows)
 
 
 def _prose(cls: type[Any]) -> str:
@@ -83,7 +95,7 @@ def _shape(pad: Scratchpad, config: Config) -> str:
 
 def _fields(cls: type[Any], config: Config) -> str:
     rows = []
-    for slot in class_slots(cls, config):
+    for slot in sorted(class_slots(cls, config), key=lambda slot: slot.offset):
         high = slot.offset + slot.width - 1
         bits = f"{slot.offset}" if slot.width == 1 else f"{high}:{slot.offset}"
         rows.append((bits, f"`{slot.name}`", slot.spec.doc + (", signed" if slot.spec.signed else "")))

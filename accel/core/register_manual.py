@@ -1,7 +1,7 @@
 """The reference of the control registers and their C header: ``accel registers``, ``docs/registers.md``."""
 
 from accel.core.faults import Cause
-from accel.core.isa_manual import table
+from accel.core.isa_manual import cause_table, table
 from accel.core.registers import ID, MAP_VERSION, REGISTERS, WORD_BYTES, Access, Register
 
 _INTRODUCTION = """\
@@ -27,7 +27,6 @@ def registers_manual() -> str:
         for r in REGISTERS.values()
         for bit in r.bits
     ]
-    causes = [(f"{c.value}", f"`{c.label}`", c.doc) for c in Cause]
     return (
         "\n\n".join(
             [
@@ -37,7 +36,7 @@ def registers_manual() -> str:
                 "## Bits",
                 table(("register", "bit", "name", "meaning"), bits),
                 "## Causes",
-                table(("number", "cause", "meaning"), causes),
+                cause_table(Cause),
             ]
         )
         + "\n"

@@ -59,6 +59,7 @@ class Register:
         offset: byte address of its (low) word.
         width: bits that can be other than zero.
         reset: value after a reset.
+        post: whether only machines with ``post=1`` have it.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Register:
     doc: str
     reset: int = 0
     bits: tuple[Bit, ...] = ()
+    post: bool = False
 
     @property
     def words(self) -> int:
@@ -90,10 +92,12 @@ _EVER = (1 << 64) - 1
 _BEFORE_START = "a multiple of 16; the program must lie within the DRAM window"
 
 
-def _of_configuration() -> Iterator[tuple[str, int, Access, str]]:
+def _of_configuration(*, post: bool) -> Iterator[tuple[str, int, Access, str]]:
+    """The fields of all machines, or those that only machines with ``post=1`` have."""
     for name, spec in SPECS.items():
-        if name not in RUN_FIELDS:
-            yield name, 32, Access.CONSTANT, f"{spec.doc} ({spec.unit})"
+        if name not in RUN_FIELDS and spec.post == post:
+            only = "; only where post=1" if post else ""
+            yield name, 32, Access.CONSTANT, f"{spec.doc} ({spec.unit}){only}"
 
 
 def _of_counters() -> Iterator[tuple[str, int, Access, str]]:
@@ -105,12 +109,14 @@ def _of_counters() -> Iterator[tuple[str, int, Access, str]]:
     yield "written_bytes", 64, Access.COUNTER, "write beats of the bus, times its bytes"
 
 
-def _placed(offset: int, rows: Iterable[tuple[str, int, Access, str]]) -> Iterator[Register]:
+def _placed(
+    offset: int, rows: Iterable[tuple[str, int, Access, str]], *, post: bool = False
+) -> Iterator[Register]:
     """Registers one behind the other; those of two words at multiples of eight."""
     for name, width, access, doc in rows:
         step = 2 * WORD_BYTES if width > 8 * WORD_BYTES else WORD_BYTES
         offset = -(-offset // step) * step
-        yield Register(name=name, offset=offset, width=width, access=access, doc=doc)
+        yield Register(name=name, offset=offset, width=width, access=access, doc=doc, post=post)
         offset += step
 
 
@@ -183,7 +189,7 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
                 access=Access.CONTROL,
                 doc="whether `interrupt` is seen on the pin `irq`",
             ),
-            *_placed(0x040, _of_configuration()),
+            *_placed(0x040, _of_configuration(post=False)),
             Register(
                 name="program_address",
                 offset=0x100,
@@ -226,10 +232,16 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
                 reset=_EVER,
             ),
             *_placed(0x200, _of_counters()),
+            *_placed(0x300, _of_configuration(post=True), post=True),
         )
     }
 )
 """All registers by name, in order of their addresses."""
+
+
+def registers_of(config: Config) -> dict[str, Register]:
+    """The registers that a machine has."""
+    return {name: register for name, register in REGISTERS.items() if config.post or not register.post}
 
 
 def constants(config: Config) -> dict[str, int]:
@@ -237,7 +249,7 @@ def constants(config: Config) -> dict[str, int]:
     values = {"id": ID, "version": MAP_VERSION}
     return values | {
         name: getattr(config, name)
-        for name, register in REGISTERS.items()
+        for name, register in registers_of(config).items()
         if register.access is Access.CONSTANT and name not in values
     }
 

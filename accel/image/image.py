@@ -37,8 +37,14 @@ from accel.image.tensor import ImageTensor, Region, read_region, read_tensor
 __all__ = ["FORMAT", "FORMAT_VERSION", "Image", "ImageTensor", "Region", "check_image"]
 
 FORMAT = "accel-program"
-FORMAT_VERSION = 1
-"""Older files load, newer ones are refused."""
+FORMAT_VERSION = 2
+"""Older files load, newer ones are refused. A program is written in the oldest version that can hold it."""
+
+
+def format_version(config: Config) -> int:
+    """The version of a program's file: 2 for machines of the second generation."""
+    return 2 if config.post else 1
+
 
 _INSTRUCTIONS = "instructions.bin"
 _REFERENCES = "references.bin"
@@ -171,7 +177,7 @@ class Image:
         tables = {"references": self.references, "provenance": self.provenance}
         return {
             "format": FORMAT,
-            "version": FORMAT_VERSION,
+            "version": format_version(self.config),
             "config": self.config.to_dict(),
             "code_offset": self.code_offset,
             "code_bytes": len(self.code),
@@ -216,8 +222,13 @@ class Image:
     def _parse(cls, file: IO[bytes]) -> Self:
         archive = Archive(file)
         manifest = archive.manifest()
-        _check_format(manifest)
+        version = _checked_version(manifest)
         config = _config(read_entry(manifest, "config", dict))
+        if version < format_version(config):
+            raise ProgramError(
+                f"its format version is {version}; a program for post={config.post} has "
+                f"version {format_version(config)}"
+            )
         code = archive.member(_INSTRUCTIONS, read_entry(manifest, "code_bytes", int), config.mem_size)
         segments = tuple(
             (
@@ -257,7 +268,7 @@ class Image:
 # --- reading, with every value checked ------------------------------------------------------------
 
 
-def _check_format(manifest: Any) -> None:
+def _checked_version(manifest: Any) -> int:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ProgramError("it is an archive, but no program file")
     version = read_entry(manifest, "version", int)
@@ -268,12 +279,14 @@ def _check_format(manifest: Any) -> None:
             f"its format version is {version}; this release reads up to {FORMAT_VERSION}, "
             f"so a newer release of accel is needed"
         )
+    return version
 
 
 def _config(data: dict[str, Any]) -> Config:
-    """The configuration; timing fields that an older release did not have take their defaults."""
+    """The configuration; timing fields that an older release did not have take their defaults, and fields of
+    the second generation may be missing altogether."""
     for name, spec in SPECS.items():
-        if spec.kind == "geometry":
+        if spec.kind == "geometry" and (data.get("post") or not spec.post):
             read_entry(data, name, int)
     config = from_dict(data)
     check_encodable(config)

@@ -188,7 +188,7 @@ def _static_faults(instructions: Sequence[Instruction], config: Config) -> list[
         return [(0, EMPTY_PROGRAM)]
     checked = instruction_faults(instructions, config)
     for index, instruction in enumerate(instructions):
-        fault = fetch_fault(instruction, index, count) or checked[index]
+        fault = fetch_fault(instruction, index, count, config) or checked[index]
         if fault is not None:
             found.append((index, fault))
             if len(found) == MOST_REPORTED:

@@ -14,7 +14,7 @@ from accel.core.access import dram_rows
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.events import Event, Timing, UnitCycles
 from accel.core.faults import instruction_fault
-from accel.core.isa import Gemm, Instruction, Memory, Transfer, Unit
+from accel.core.isa import Instruction, Memory, Products, Transfer, Unit
 from accel.core.token_rules import is_carrier
 from accel.image.image import Image
 from accel.run.figures import RESULT_KEYS, SCHEMA_VERSION, ErrorFigures, RunFigures, error_dict
@@ -142,7 +142,7 @@ class Result:
     @property
     def gemm_uops(self) -> int:
         """Micro-ops that multiply."""
-        return sum(one.uop_count for one in self.instructions if isinstance(one, Gemm) and not one.reset)
+        return sum(one.uop_count for one in self.instructions if isinstance(one, Products) and one.multiplies)
 
     @cached_property
     def bytes_by_kind(self) -> dict[str, int]:

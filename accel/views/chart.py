@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from accel.core.isa import Alu, Gemm, Instruction, Transfer, Unit
+from accel.core.isa import Alu, Instruction, Products, Transfer, Unit
 from accel.core.token_rules import Counter
 from accel.views.scene import Scene
 from accel.views.states import Reason
@@ -76,12 +76,12 @@ def kind(instruction: Instruction) -> str:
     """How an instruction is coloured."""
     if isinstance(instruction, Transfer):
         return "transfer" if instruction.x_size else "other"
-    if isinstance(instruction, Gemm):
+    if isinstance(instruction, Products):
         return "gemm"
     return "alu" if isinstance(instruction, Alu) else "other"
 
 
-KINDS = {"transfer": "LOAD, STORE", "gemm": "GEMM", "alu": "ALU", "other": "tokens only, FINISH"}
+KINDS = {"transfer": "LOAD, STORE", "gemm": "GEMM, MAC", "alu": "ALU", "other": "tokens only, FINISH"}
 """The colours, and what they stand for."""
 
 

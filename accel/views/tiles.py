@@ -17,7 +17,7 @@ import numpy.typing as npt
 from accel.assembly.names import places
 from accel.core.access import Touch, dram_rows
 from accel.core.faults import dram_element_bytes, dram_span, instruction_fault
-from accel.core.isa import Alu, Gemm, Instruction, Load, Memory, Store, Transfer
+from accel.core.isa import Alu, Instruction, Load, Memory, Products, Store, Transfer
 from accel.image.image import Image, ImageTensor
 from accel.image.layout import PackedLayout
 from accel.image.provenance import Statement
@@ -254,12 +254,12 @@ def _sources(
         one = image.instructions[index]
         if isinstance(one, Load):
             owners.own(touches[index], index)
-        elif isinstance(one, Gemm | Alu):
+        elif isinstance(one, Products | Alu):
             reads = [t for t in touches[index] if not t.write and t.memory in ("inp", "wgt")]
             if isinstance(one, Alu) and not one.use_imm:
                 reads = [t for t in touches[index] if not t.write and t.memory == "acc"][-1:]
             found[index] = owners.of(reads)
-            if isinstance(one, Gemm) and one.reset:
+            if isinstance(one, Products) and not one.accumulates:
                 owners.own([t for t in touches[index] if t.write], _NOTHING)
     return found
 
@@ -275,7 +275,7 @@ def _targets(
         written = [t for t in touches[index] if t.write and t.memory == "acc"]
         if isinstance(one, Store):
             owners.own(touches[index], index)
-        elif isinstance(one, Load) or (isinstance(one, Gemm) and one.reset):
+        elif isinstance(one, Load) or (isinstance(one, Products) and not one.accumulates):
             found[index] = owners.of(written)
             owners.own(written, _NOTHING)
         else:

@@ -9,7 +9,15 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.core.faults import CAUSE_BITS
-from accel.core.registers import ADDRESS_BITS, REGISTERS, WORD_BYTES, Access, Register, constants
+from accel.core.registers import (
+    ADDRESS_BITS,
+    REGISTERS,
+    WORD_BYTES,
+    Access,
+    Register,
+    constants,
+    registers_of,
+)
 
 OKAY = 0
 SLVERR = 2
@@ -97,7 +105,8 @@ class Control(wiring.Component):
             "status": Cat(running, done, done & (self.cause != 0)),
             "interrupt": interrupt,
         }
-        self._read(m, {name: values.get(name, getattr(self, name, None)) for name in REGISTERS})
+        here = registers_of(self._config)
+        self._read(m, {name: values.get(name, getattr(self, name, None)) for name in here})
         return m
 
     def _write(self, m: Module, held: dict[str, Signal], running: Value) -> dict[str, Signal]:
@@ -129,7 +138,7 @@ class Control(wiring.Component):
         start = REGISTERS["control"].bit("start")
         m.d.comb += mask.eq(Cat(bit.replicate(8) for bit in strobe))
         with m.Switch(address[2:]):
-            for register, word in _words():
+            for register, word in _words(self._config):
                 if not register.access.writable:
                     continue
                 with m.Case((register.offset >> 2) + word):
@@ -176,7 +185,7 @@ class Control(wiring.Component):
         with m.If(address_there):
             m.d.sync += [address_there.eq(0), self.s_axi_rvalid.eq(1)]
             with m.Switch(address[2:]):
-                for register, word in _words():
+                for register, word in _words(self._config):
                     place = (register.offset >> 2) + word
                     value = values[register.name][WORD_BITS * word : WORD_BITS * (word + 1)]
                     with m.Case(place):
@@ -191,8 +200,8 @@ class Control(wiring.Component):
                     m.d.sync += [self.s_axi_rdata.eq(0), self.s_axi_rresp.eq(SLVERR)]
 
 
-def _words() -> Iterator[tuple[Register, int]]:
-    """Every word of every register, and which of its words it is."""
-    for register in REGISTERS.values():
+def _words(config: Config) -> Iterator[tuple[Register, int]]:
+    """Every word of every register that a machine has, and which of its words it is."""
+    for register in registers_of(config).values():
         for word in range(register.words):
             yield register, word

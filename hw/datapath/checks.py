@@ -7,7 +7,8 @@ from amaranth.hdl import Const, Module, Signal, Value
 
 from accel.core.config import Config
 from accel.core.faults import CAUSE_BITS, Cause
-from accel.core.isa import AluOp, Opcode
+from accel.core.isa import AluOp, Mac, Opcode
+from accel.hw.datapath.layouts import view
 from accel.hw.datapath.transfer import Kind, choose, kind_number
 
 
@@ -52,14 +53,19 @@ def transfer_faults(
 
 
 def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
-    """Faults of a GEMM or ALU instruction, seen as an ALU instruction."""
+    """Faults of an instruction with micro-ops, seen as an ALU instruction."""
     operation = (alu.opcode == Opcode.ALU) & (alu.alu_op > max(AluOp))
+    reserved = []
+    if config.post:
+        mac = view(Mac, config, Value.cast(alu))
+        reserved.append(((mac.opcode == Opcode.MAC) & mac.depthwise, Cause.RESERVED))
     return [
         (operation, Cause.ALU_OP),
+        *reserved,
         (loops_run(alu) & (alu.uop_end > config.uop_depth), Cause.UOP_RANGE),
     ]
 
 
 def loops_run(loops: Any) -> Value:
-    """Whether a GEMM or ALU instruction executes any micro-op."""
+    """Whether an instruction executes any micro-op."""
     return (loops.iter_out != 0) & (loops.iter_in != 0) & (loops.uop_begin < loops.uop_end)

@@ -1,6 +1,6 @@
 """Names for people who look at waves: instructions and states as ASCII text. For simulation only."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from amaranth.hdl import Module, Signal, Value
@@ -8,7 +8,18 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from accel.core.config import Config
-from accel.core.isa import CLASSES, Alu, AluOp, Instruction, Load, Opcode, Transfer, Unit, memory_names
+from accel.core.isa import (
+    CLASSES,
+    Alu,
+    AluOp,
+    Instruction,
+    Load,
+    Opcode,
+    Transfer,
+    Unit,
+    classes_of,
+    memory_names,
+)
 from accel.core.token_rules import WORKERS
 from accel.hw.datapath.layouts import view
 
@@ -17,9 +28,9 @@ STATES = ("idle", "busy", "memory", "token")
 NOTHING = "-"
 
 
-def mnemonics() -> Iterator[tuple[int, int | None, str]]:
+def mnemonics(classes: Mapping[int, type[Instruction]]) -> Iterator[tuple[int, int | None, str]]:
     """Opcode, memory or ALU operation where it has one, and name of every instruction."""
-    for opcode, cls in CLASSES.items():
+    for opcode, cls in classes.items():
         if issubclass(cls, Transfer):
             for memory in memory_names(cls):
                 yield opcode, memory, cls(memory=memory).mnemonic
@@ -30,8 +41,8 @@ def mnemonics() -> Iterator[tuple[int, int | None, str]]:
             yield opcode, None, Opcode(opcode).name
 
 
-LENGTH = max(len(name) for _, _, name in mnemonics())
-"""Characters of the longest name."""
+LENGTH = max(len(name) for _, _, name in mnemonics(CLASSES))
+"""Characters of the longest name, on any machine."""
 
 
 _STATE_LENGTH = max(map(len, STATES))
@@ -96,7 +107,7 @@ class Names(wiring.Component):
         m.d.comb += name.eq(ascii_code("UNKNOWN", LENGTH))
         with m.If(~getattr(self, f"{unit.label}_valid")):
             m.d.comb += name.eq(ascii_code(NOTHING, LENGTH))
-        for opcode, detail, text in mnemonics():
+        for opcode, detail, text in mnemonics(classes_of(self._config)):
             same = alu.opcode == opcode
             if detail is not None:
                 same &= (alu.alu_op if opcode == Opcode.ALU else transfer.memory) == detail

@@ -1,4 +1,4 @@
-"""What the hardware takes from the operands that GEMM and ALU instructions declare.
+"""What the hardware takes from the operands that instructions with micro-ops declare.
 
 ``chosen`` says of every class of instruction whether it is the one at hand; exactly one is. What is the same
 for all of them needs no choice, and the last one is what remains.
@@ -12,7 +12,7 @@ from typing import Any
 from amaranth.hdl import Const, Mux, Value, ValueLike
 
 from accel.core.config import Config
-from accel.core.isa import LOOPS, Loops, Operand, class_slots
+from accel.core.isa import Loops, Operand, class_slots, loops_of
 
 Chosen = Mapping[type[Loops], Value]
 
@@ -25,7 +25,7 @@ def operand_of(cls: type[Loops], name: str) -> Operand | None:
 def factor(name: str, views: Mapping[type[Loops], Any], chosen: Chosen, config: Config) -> Value:
     """A factor by its field, from where the class at hand has it in its word."""
     found: dict[type[Loops], tuple[Hashable, ValueLike]] = {}
-    for cls in LOOPS:
+    for cls in loops_of(config):
         for slot in class_slots(cls, config):
             if slot.name == name:
                 found[cls] = (slot.offset, slot.width), getattr(views[cls], name)
@@ -34,20 +34,20 @@ def factor(name: str, views: Mapping[type[Loops], Any], chosen: Chosen, config: 
 
 def depth(name: str, chosen: Chosen, config: Config) -> Value:
     """The elements among which an operand's index must be."""
-    operands = {cls: operand_of(cls, name) for cls in LOOPS}
+    operands = {cls: operand_of(cls, name) for cls in loops_of(config)}
     depths = {cls: operand.memory.depth(config) for cls, operand in operands.items() if operand is not None}
     return _choice({cls: (elements, elements) for cls, elements in depths.items()}, chosen)
 
 
-def used(name: str, flags: Any, chosen: Chosen) -> Value | None:
+def used(name: str, flags: Any, chosen: Chosen, config: Config) -> Value | None:
     """Whether an operand is read or written, from the ``flags`` of the instruction; None if it always is."""
     found: dict[type[Loops], tuple[Hashable, ValueLike]] = {}
-    for cls in LOOPS:
+    for cls in loops_of(config):
         operand = operand_of(cls, name)
         if operand is not None:
             always = operand.writes or operand.unless is None
             found[cls] = (None, Const(1, 1)) if always else (operand.unless, ~flags[operand.unless])
-    if len(found) == len(LOOPS):
+    if len(found) == len(loops_of(config)):
         if not any(key for key, _ in found.values()):
             return None
         return _choice(found, chosen)

@@ -1,26 +1,27 @@
-"""The loops of GEMM and ALU."""
+"""The loops of GEMM, MAC and ALU."""
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal, signed
+from amaranth.hdl import Module, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.access import COLUMNS
 from accel.core.config import Config
-from accel.core.isa import Alu, Gemm
+from accel.core.isa import Alu, Gemm, Mac
 from accel.core.isa.instructions import ALU_OP_BITS, IMMEDIATE_BITS, LOOP_BITS
 from accel.core.isa.operands import factor_fields
 from accel.hw.datapath.checks import loops_run
 from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
-from accel.hw.datapath.operands import factor
+from accel.hw.datapath.operands import Chosen, factor
 from accel.hw.datapath.transfer import sram_bits
 
 
 class OperationLayout(data.StructLayout):
     """What goes down the pipeline with a micro-op."""
 
-    def __init__(self) -> None:
+    def __init__(self, config: Config) -> None:
+        mac = {"mac": 1, "overwrite": 1} if config.post else {}
         super().__init__(
             {
                 "run": 1,  # there is a micro-op; an instruction without any takes a slot all the same
@@ -30,12 +31,20 @@ class OperationLayout(data.StructLayout):
                 "use_imm": 1,
                 "op": ALU_OP_BITS,
                 "imm": signed(IMMEDIATE_BITS),
+                **mac,
             }
         )
 
 
+def at_hand(is_gemm: Value, is_mac: Value, config: Config) -> Chosen:
+    """Which class of instruction with micro-ops it is, of those that the machine has."""
+    if not config.post:
+        return {Gemm: is_gemm, Alu: ~is_gemm}
+    return {Gemm: is_gemm, Mac: is_mac, Alu: ~(is_gemm | is_mac)}
+
+
 class Sequencer(wiring.Component):
-    """The loops of GEMM and ALU: a micro-op's address and the offsets of its indices, one a cycle.
+    """The loops of GEMM, MAC and ALU: a micro-op's address and the offsets of its indices, one a cycle.
 
     An instruction loaded by ``start`` gives its first micro-op in the next cycle; ``free`` says that the
     next one may start.
@@ -52,7 +61,7 @@ class Sequencer(wiring.Component):
                 "free": Out(1),
                 "issuing": Out(1),
                 "address": Out(config.uop_address_bits),
-                "operation": Out(OperationLayout()),
+                "operation": Out(OperationLayout(config)),
                 "index": Out(INDEX_BITS),
                 **{name: Out(index) for name in COLUMNS},
             }
@@ -63,12 +72,13 @@ class Sequencer(wiring.Component):
         config = self._config
         gemm = view(Gemm, config, self.entry.word)
         alu = view(Alu, config, self.entry.word)
-        is_gemm = gemm.opcode == Gemm.OPCODE
+        mac = view(Mac, config, self.entry.word) if config.post else None
+        is_gemm, is_mac = gemm.opcode == Gemm.OPCODE, gemm.opcode == Mac.OPCODE
         active, run = Signal(), Signal()
         begin, end = Signal(config.uop_address_bits), Signal(config.uop_address_bits + 1)
         outer, inner = Signal(LOOP_BITS), Signal(LOOP_BITS)
         inner_count = Signal(LOOP_BITS)
-        held = Signal(OperationLayout())
+        held = Signal(OperationLayout(config))
         last_uop, last_inner, last = Signal(), Signal(), Signal()
         m.d.comb += [
             last_uop.eq(self.address + 1 == end),
@@ -89,8 +99,8 @@ class Sequencer(wiring.Component):
         with m.If(last):
             m.d.sync += active.eq(0)
 
-        views = {Gemm: gemm, Alu: alu}
-        chosen = {Gemm: is_gemm, Alu: ~is_gemm}
+        views = {Gemm: gemm, Mac: mac, Alu: alu}
+        chosen = at_hand(is_gemm, is_mac, config)
         for name in COLUMNS:
             per_outer, per_inner = (factor(one, views, chosen, config) for one in factor_fields(name))
             offset = getattr(self, name)
@@ -120,11 +130,13 @@ class Sequencer(wiring.Component):
                 inner_count.eq(gemm.iter_in - 1),
                 held.gemm.eq(is_gemm),
                 held.reset.eq(is_gemm & gemm.reset),
-                held.use_imm.eq(~is_gemm & alu.use_imm),
+                held.use_imm.eq(chosen[Alu] & alu.use_imm),
                 held.op.eq(alu.alu_op),
                 held.imm.eq(alu.imm),
                 self.index.eq(self.entry.index),
             ]
+            if mac is not None:
+                m.d.sync += [held.mac.eq(is_mac), held.overwrite.eq(is_mac & mac.overwrite)]
         with m.If(self.flush):
             m.d.sync += active.eq(0)
         return m

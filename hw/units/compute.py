@@ -1,4 +1,4 @@
-"""The compute unit: GEMM and ALU through one pipeline, LOADs of micro-ops and accumulators, FINISH.
+"""The compute unit: GEMM, MAC and ALU through one pipeline, LOADs of micro-ops and accumulators, FINISH.
 
 Stages of a micro-op whose slot is cycle s; a stage's registers are named for the cycle in which they hold:
 s + 1 the sequencer presents its address, s + 2 it has been read and the loops' offsets are added, s + 3 its
@@ -6,16 +6,18 @@ indices are checked and the operands' addresses presented, s + 4 the operands ar
 core; ``tree_stages`` later the accumulators' addresses are presented, then the operation, then the write.
 """
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.access import COLUMNS
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.faults import CAUSE_BITS, INDEX_CAUSES, Cause
-from accel.core.isa import Alu, Gemm, Instruction, Load, Opcode, Store, Unit
+from accel.core.isa import Alu, Gemm, Instruction, Load, Opcode, Store, Unit, loops_of
 from accel.core.memories import SCRATCHPADS, UOP
 from accel.core.timing_rules import compute_depth
 from accel.hw.bus.port import RequestLayout
@@ -32,7 +34,7 @@ from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, uop_view, view
 from accel.hw.datapath.operands import depth, used
 from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.scratchpads import Accumulators, Scratchpad, access_ports, connect_access
-from accel.hw.datapath.sequencer import OperationLayout, Sequencer
+from accel.hw.datapath.sequencer import OperationLayout, Sequencer, at_hand
 from accel.hw.datapath.transfer import BeatLayout, kinds_of, sram_bits
 from accel.hw.units.flight import RetireLayout
 from accel.hw.units.loader import Loader
@@ -136,7 +138,7 @@ class Compute(wiring.Component):
         ready, finishing = Signal(), Signal()
         m.d.comb += [
             is_load.eq(common.opcode == Opcode.LOAD),
-            loops.eq((common.opcode == Opcode.GEMM) | (common.opcode == Opcode.ALU)),
+            loops.eq(reduce(or_, (common.opcode == cls.OPCODE for cls in loops_of(config)))),
             is_finish.eq(~is_load & ~loops),
             ready.eq(
                 self.enable
@@ -246,8 +248,8 @@ class Compute(wiring.Component):
         m.d.sync += [read_index.eq(sequencer.index), checked_index.eq(read_index)]
 
         checked = self._delay(m, read, "checked")
-        chosen = {Gemm: checked.gemm, Alu: ~checked.gemm}
-        conditions = {name: used(name, checked, chosen) for name in COLUMNS}
+        chosen = at_hand(checked.gemm, checked.mac if config.post else Const(0, 1), config)
+        conditions = {name: used(name, checked, chosen, config) for name in COLUMNS}
         uses = {
             name: Signal(name=f"uses_{name}")
             for name, condition in conditions.items()
@@ -259,7 +261,7 @@ class Compute(wiring.Component):
             beyond = index >= depth(name, chosen, config)
             faults.append((uses[name] & beyond if name in uses else beyond, INDEX_CAUSES[name]))
         cause = first_fault(m, faults)
-        good = Signal(OperationLayout())
+        good = Signal(OperationLayout(config))
         m.d.comb += [
             good.eq(checked),
             *(
@@ -276,7 +278,7 @@ class Compute(wiring.Component):
         return good, indices["dst"], indices["src"]
 
     def _operate(self, m: Module, operation: data.View, left: Value, right: Value, sums: Value) -> Value:
-        """The result of a GEMM or ALU operation on accumulators."""
+        """The result of a micro-op on accumulators."""
         m.submodules.alu = alu = AluLanes(self._config)
         lanes = self._config.acc_element_bytes * 8 // ACC_BITS
         immediate = Signal(signed(ACC_BITS))
@@ -289,11 +291,14 @@ class Compute(wiring.Component):
         accumulated = Cat(
             (left.word_select(n, ACC_BITS) + sums.word_select(n, ACC_BITS))[:ACC_BITS] for n in range(lanes)
         )
-        return Mux(operation.gemm, Mux(operation.reset, 0, accumulated), alu.result)
+        summed, products = accumulated, operation.gemm
+        if self._config.post:
+            summed, products = Mux(operation.overwrite, sums, accumulated), operation.gemm | operation.mac
+        return Mux(products, Mux(operation.reset, 0, summed), alu.result)
 
     def _delay(self, m: Module, operation: Any, name: str) -> Any:
         """The operation a cycle later."""
-        late = Signal(OperationLayout(), name=name)
+        late = Signal(OperationLayout(self._config), name=name)
         m.d.sync += late.eq(operation)
         with m.If(self.flush):
             m.d.sync += [late.run.eq(0), late.last.eq(0)]

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.core.faults import CAUSE_BITS, Cause
-from accel.core.isa import CLASSES, Load, Opcode, Transfer, Unit
+from accel.core.isa import Load, Opcode, Transfer, Unit, classes_of
 from accel.core.token_rules import WORKERS
 from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.checks import first_fault
@@ -195,9 +195,9 @@ class Fetch(wiring.Component):
             self.entry.index.eq(self.next),
             self.entry.box.eq(multiply_out(m, load)),
         ]
-        with m.If(executed_by(Unit.STORE, load)):
+        with m.If(executed_by(Unit.STORE, load, self._config)):
             m.d.comb += unit.eq(Unit.STORE)
-        with m.Elif(executed_by(Unit.LOAD, load)):
+        with m.Elif(executed_by(Unit.LOAD, load, self._config)):
             m.d.comb += unit.eq(Unit.LOAD)
         with m.Else():
             m.d.comb += unit.eq(Unit.COMPUTE)
@@ -208,7 +208,7 @@ class Fetch(wiring.Component):
             m,
             [
                 (self.enable & self.active & (self.length == 0), Cause.NO_FINISH),
-                (here & (load.opcode > max(Opcode)), Cause.OPCODE),
+                (here & (load.opcode > max(classes_of(self._config))), Cause.OPCODE),
                 (here & finish & ~last, Cause.EARLY_FINISH),
                 (here & ~finish & last, Cause.NO_FINISH),
             ],
@@ -228,10 +228,10 @@ class Fetch(wiring.Component):
             m.d.sync += [self.next.eq(0), blocked.eq(0)]
 
 
-def executed_by(unit: Unit, transfer: Any) -> Value:
+def executed_by(unit: Unit, transfer: Any, config: Config) -> Value:
     """Whether a unit executes an instruction, seen as a LOAD."""
     found = []
-    for opcode, cls in CLASSES.items():
+    for opcode, cls in classes_of(config).items():
         same = transfer.opcode == opcode
         if not issubclass(cls, Transfer):
             found += [same] if cls().unit is unit else []

@@ -21,12 +21,22 @@ from accel.core.faults import (
     instruction_fault,
     overflow_fault,
 )
-from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Store, UopArray, decode_uops, without_tokens
+from accel.core.isa import (
+    Alu,
+    Instruction,
+    Load,
+    Loops,
+    Products,
+    Store,
+    UopArray,
+    decode_uops,
+    without_tokens,
+)
 from accel.core.token_rules import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.image.dram import Dram
 from accel.sim.functional.alu import AluBox, alu_box, alu_general
 from accel.sim.functional.gemm import Product, gemm_box, gemm_general
-from accel.sim.functional.patterns import Box, affine_box, affine_boxes, apart, index_chunks
+from accel.sim.functional.patterns import Box, affine_box, affine_boxes, apart, disjoint, index_chunks
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.functional.transfers import execute_load, execute_store
 
@@ -40,7 +50,7 @@ Order = Literal["program", "random"]
 
 
 class _Pattern(NamedTuple):
-    """What is worth computing once for equal GEMM or ALU instructions."""
+    """What is worth computing once for equal instructions that run micro-ops."""
 
     uops: UopArray
     shape: LoopShape
@@ -48,7 +58,7 @@ class _Pattern(NamedTuple):
     zeros: Elements | None = None
     """The accumulators that a GEMM with ``reset`` writes; None if it is another instruction, or at fault."""
     products: tuple[Product, ...] = ()
-    """The matrix products that another GEMM adds up; none if they are not known."""
+    """The matrix products that another GEMM or a MAC comes to; none if they are not known."""
     alu: AluBox | None = None
     """The operations on arrays that an ALU instruction is; None if they are not known."""
 
@@ -109,26 +119,33 @@ class Executor:
 
     def _recognized(self, instruction: Loops, uops: UopArray, shape: LoopShape) -> _Pattern:
         """The pattern of an instruction whose micro-ops are not at fault."""
-        if isinstance(instruction, Gemm) and instruction.reset:
+        if isinstance(instruction, Products) and not instruction.multiplies:
             return _Pattern(uops, shape, zeros=as_elements(reached(uops, shape, COLUMNS["dst"])))
         box = affine_box(uops, shape)
-        if isinstance(instruction, Gemm):
-            return _Pattern(uops, shape, products=self._products(uops, shape, box))
+        if isinstance(instruction, Products):
+            overwrite = not instruction.accumulates
+            return _Pattern(uops, shape, products=self._products(uops, shape, box, overwrite))
         if box is None:
             return _Pattern(uops, shape)
         _, tensor, _ = shape.checked
         return _Pattern(uops, shape, alu=alu_box(self.pads.acc, box, immediate=not tensor))
 
-    def _products(self, uops: UopArray, shape: LoopShape, box: Box | None) -> tuple[Product, ...]:
-        """Matrix products that add up to a GEMM, if there are few."""
+    def _products(
+        self, uops: UopArray, shape: LoopShape, box: Box | None, overwrite: bool
+    ) -> tuple[Product, ...]:
+        """Matrix products that a GEMM or MAC comes to, in any order, if there are few."""
         boxes = affine_boxes(uops, shape, _MOST_BOXES) or [] if box is None else [box]
+        if overwrite and len(boxes) > 1 and not disjoint(boxes, len(reached(uops, shape, COLUMNS["dst"]))):
+            return ()
         products = []
         while boxes:
             part = boxes.pop()
-            product = gemm_box(part, self.config)
+            product = gemm_box(part, self.config, overwrite=overwrite)
             if product is not None:
                 products.append(product.on(self.pads))
                 continue
+            if overwrite:
+                return ()
             halves = apart(part)
             boxes += halves
             if not halves or len(products) + len(boxes) > _MOST_BOXES:
@@ -137,17 +154,18 @@ class Executor:
 
     def _execute_loops(self, instruction: Loops, pattern: _Pattern, count: int) -> None:
         pads = self.pads
-        if isinstance(instruction, Gemm):
+        if isinstance(instruction, Products):
             if pattern.zeros is not None:
                 pads.acc[pattern.zeros] = 0
-            elif instruction.reset:
+            elif not instruction.multiplies:
                 for indices in index_chunks(pattern.uops, pattern.shape, count):
                     pads.acc[indices[:, 0]] = 0
             elif pattern.products:
                 for product in pattern.products:
                     product.run()
             else:
-                gemm_general(pads, pattern.uops, pattern.shape, count)
+                overwrite = not instruction.accumulates
+                gemm_general(pads, pattern.uops, pattern.shape, count, overwrite=overwrite)
         elif isinstance(instruction, Alu):
             if pattern.alu is not None:
                 pattern.alu.run(instruction)
@@ -213,7 +231,7 @@ def run_functional(
     if order not in ("program", "random"):
         raise AccelError(f"order is {order!r}; it must be 'program' or 'random'")
     run = FunctionalRun()
-    known = _runnable(instructions, run)
+    known = _runnable(instructions, run, executor.config)
     stepper = Stepper(instructions[:known], executor.config, tokens=tokens, bounded=bounded)
     choose = random.Random(seed).choice
     while True:
@@ -245,13 +263,13 @@ def run_functional(
     return run
 
 
-def _runnable(instructions: Sequence[Instruction], run: FunctionalRun) -> int:
+def _runnable(instructions: Sequence[Instruction], run: FunctionalRun, config: Config) -> int:
     """How many instructions fetch hands out before it stops; what stops it goes into the run's faults."""
     count = len(instructions)
     if not count:
         run.faults[0] = (0, EMPTY_PROGRAM)
     for index, instruction in enumerate(instructions):
-        fault = fetch_fault(instruction, index, count)
+        fault = fetch_fault(instruction, index, count, config)
         if fault is not None:
             run.faults[index] = (0, fault)
             return index

@@ -1,7 +1,8 @@
-"""GEMM: ``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits.
+"""GEMM and MAC: ``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits.
 
-An accumulation modulo 2**32 does not depend on its order, and GEMM reads no accumulator but the one
-it writes, so all micro-ops of an instruction may run at once. Products go through floating-point matrix
+An accumulation modulo 2**32 does not depend on its order, and products read no accumulator but the one
+they write, so all micro-ops of an instruction may run at once. A MAC that overwrites leaves the sum of the
+last micro-op of each dst, so only those are computed. Products go through floating-point matrix
 products where those are exact: integers below 2**24 in float32, below 2**53 in float64.
 """
 
@@ -18,8 +19,6 @@ from accel.core.isa import UopArray
 from accel.sim.functional.patterns import Axis, Box, Scalar, index_chunks, is_injective
 from accel.sim.functional.scratchpads import Scratchpads
 
-_LARGEST_PRODUCT = 1 << 14
-"""|int8 * int8| at most."""
 _LARGEST_VIEW = 1 << 26
 """Operand values gathered at once."""
 _MOST_PADDING = 4
@@ -60,6 +59,8 @@ class GemmBox:
     repeats: int
     """How often each product is added."""
     dtype: type[np.float32] | type[np.float64]
+    overwrite: bool
+    """Whether the product replaces what ``acc`` holds."""
 
     def on(self, pads: Scratchpads) -> "Product":
         """The product on these scratchpads."""
@@ -67,7 +68,7 @@ class GemmBox:
 
 
 class Product(NamedTuple):
-    """A matrix product, and the scratchpads' elements that it takes and adds to."""
+    """A matrix product, and the scratchpads' elements that it takes and adds to or replaces."""
 
     box: GemmBox
     inp: npt.NDArray[np.int8]
@@ -75,22 +76,34 @@ class Product(NamedTuple):
     acc: npt.NDArray[np.int32]
 
     def run(self) -> None:
-        """Add it to the accumulators."""
+        """Add it to the accumulators, or write it there."""
         box, acc = self.box, self.acc
         x = _floats(self.inp, box.only_src, box.dtype).reshape(box.inp_matrix)
         y = _floats(self.wgt, box.only_wgt, box.dtype).reshape(box.wgt_matrix)
         product = np.matmul(x, y.transpose(0, 2, 1)) if len(x) > 1 else x[0] @ y[0].T
         if box.repeats > 1:
             product *= box.repeats
-        np.add(acc, _wrap(product).reshape(box.sums), out=acc)
+        sums = _wrap(product).reshape(box.sums)
+        if box.overwrite:
+            acc[...] = sums
+        else:
+            np.add(acc, sums, out=acc)
 
 
-def gemm_box(box: Box, config: Config) -> GemmBox | None:
-    """The matrix product that an affine box computes.
+def largest_product(config: Config) -> int:
+    """|inp * wgt| at most: int8, or 9 bits less a zero point, times int8."""
+    return 1 << (15 if config.post else 14)
+
+
+def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | None:
+    """The matrix product that an affine box computes; with ``overwrite`` that of the last micro-ops of each
+    dst.
 
     None if two micro-ops meet in one dst in a way that the box's axes do not show, if sums could pass what
     float64 holds, or if operands would be gathered too many times over.
     """
+    if overwrite:
+        box = _last_steps(box)
     along: dict[tuple[bool, bool, bool], list[Axis]] = {}
     for axis in box.axes:
         d, s, w = axis.strides
@@ -106,7 +119,8 @@ def gemm_box(box: Box, config: Config) -> GemmBox | None:
     batch, block_in, block_out = config.batch, config.block_in, config.block_out
     summed = n_reduce * block_in * _count(only_src) * _count(only_wgt) * repeats
     gathered = n_both * n_reduce * max(n_rows * _count(only_src), n_columns * _count(only_wgt)) * block_in
-    if summed * _LARGEST_PRODUCT > 1 << 53 or gathered * max(batch, block_out) > _LARGEST_VIEW:
+    largest = summed * largest_product(config)
+    if largest > 1 << 53 or gathered * max(batch, block_out) > _LARGEST_VIEW:
         return None
     return GemmBox(
         inp=_view(box, 1, (batch, block_in), 1, both + rows, reduce + only_src),
@@ -118,8 +132,18 @@ def gemm_box(box: Box, config: Config) -> GemmBox | None:
         only_src=len(only_src),
         only_wgt=len(only_wgt),
         repeats=repeats,
-        dtype=np.float32 if summed * _LARGEST_PRODUCT <= 1 << 24 else np.float64,
+        dtype=np.float32 if largest <= 1 << 24 else np.float64,
+        overwrite=overwrite,
     )
+
+
+def _last_steps(box: Box) -> Box:
+    """The box at the last step of every axis that does not move dst."""
+    base = list(box.base)
+    for extent, strides in box.axes:
+        if not strides[0]:
+            base = [b + (extent - 1) * s for b, s in zip(base, strides, strict=True)]
+    return Box((base[0], base[1], base[2]), tuple(axis for axis in box.axes if axis.strides[0]))
 
 
 def _count(axes: list[Axis]) -> int:
@@ -141,13 +165,19 @@ def _view(
     return _View(shape, strides, box.base[operand] * size)
 
 
-def gemm_general(pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int) -> None:
+def gemm_general(
+    pads: Scratchpads, uops: UopArray, shape: LoopShape, count: int, *, overwrite: bool = False
+) -> None:
     """Run the first ``count`` micro-ops of any instruction; cost is linear in them."""
     for indices in index_chunks(uops, shape, count):
-        _accumulate(pads, indices)
+        if overwrite:
+            _, last = np.unique(indices[::-1, 0], return_index=True)
+            _accumulate(pads, indices[::-1][last], overwrite)
+        else:
+            _accumulate(pads, indices, overwrite)
 
 
-def _accumulate(pads: Scratchpads, indices: UopArray) -> None:
+def _accumulate(pads: Scratchpads, indices: UopArray, overwrite: bool) -> None:
     """Products by weights, a matrix product for each; their sums by accumulator."""
     dst, src, wgt = indices[_order(indices[:, 2])].T
     starts = _starts(wgt)
@@ -163,7 +193,11 @@ def _accumulate(pads: Scratchpads, indices: UopArray) -> None:
     by_dst = _order(dst)
     dst = dst[by_dst]
     firsts = _starts(dst)
-    pads.acc[dst[firsts]] += np.add.reduceat(products[by_dst], firsts, axis=0, dtype=np.int32)
+    sums = np.add.reduceat(products[by_dst], firsts, axis=0, dtype=np.int32)
+    if overwrite:
+        pads.acc[dst[firsts]] = sums
+    else:
+        pads.acc[dst[firsts]] += sums
 
 
 def _products_of_groups(

@@ -8,6 +8,7 @@ instruction is a few array operations on strided views, whatever its number of m
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from math import prod
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -75,6 +76,12 @@ def apart(box: Box) -> list[Box]:
     rest = box.axes[:chosen] + box.axes[chosen + 1 :]
     bases = [tuple(b + step * s for b, s in zip(box.base, strides, strict=True)) for step in range(extent)]
     return [Box((base[0], base[1], base[2]), rest) for base in bases]
+
+
+def disjoint(boxes: Sequence[Box], distinct: int) -> bool:
+    """Whether no dst is in two boxes, or twice in one by axes that move it; ``distinct``: how many dst."""
+    steps = (prod(axis.extent for axis in box.axes if axis.strides[0]) for box in boxes)
+    return sum(steps) == distinct
 
 
 def _box(first: UopArray, shape: LoopShape, inner: Sequence[Axis]) -> Box:

@@ -70,7 +70,7 @@ def plan_steps(
             Step(
                 *shape,
                 index=index,
-                fetch_fault=fetch_fault(instruction, index, count),
+                fetch_fault=fetch_fault(instruction, index, count, config),
                 start_fault=checked[index],
                 uop_fault=found if found is not None and found[1].cause in _IN_UOP else None,
             )

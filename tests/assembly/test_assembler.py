@@ -143,12 +143,14 @@ def test_labels_without_data_between_them_are_the_same_place() -> None:
         ("\nFINISH", "line 2: .config must come first: the machine decides how everything is encoded"),
         (
             ".config vat",
-            "line 1: .config has 'vat'; it takes one of vta, gemm8x8, tiny, ecp5, "
+            "line 1: .config has 'vat'; it takes one of vta, gemm8x8, tiny, ecp5, vta-int8, "
+            "gemm8x8-int8, tiny-int8, ecp5-int8, "
             "then any number of FIELD=VALUE",
         ),
         (
             ".config vta read_latency",
-            "line 1: .config has 'vta read_latency'; it takes one of vta, gemm8x8, tiny, ecp5, "
+            "line 1: .config has 'vta read_latency'; it takes one of vta, gemm8x8, tiny, ecp5, vta-int8, "
+            "gemm8x8-int8, tiny-int8, ecp5-int8, "
             "then any number of FIELD=VALUE",
         ),
         (".config vta batch=3", "line 1: batch is 3 in configuration 'vta'; it must be a power of two"),

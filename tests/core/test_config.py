@@ -77,7 +77,8 @@ def test_every_field_is_documented_and_its_default_is_legal() -> None:
 
 def test_geometry_is_what_programs_are_bound_to() -> None:
     geometry = {name for name, spec in SPECS.items() if spec.kind == "geometry"}
-    assert geometry == {"batch", "block_in", "block_out", "uop_bytes", "inp_bytes", "wgt_bytes", "acc_bytes"}
+    sizes = {"batch", "block_in", "block_out", "uop_bytes", "inp_bytes", "wgt_bytes", "acc_bytes"}
+    assert geometry == sizes | {"post"}
 
 
 def test_configurations_are_values() -> None:
@@ -255,7 +256,8 @@ def test_unknown_names() -> None:
         load_config("gem8x8")
     with refused(
         ConfigError,
-        "'xyz' is no configuration; valid are ecp5, gemm8x8, tiny, vta; "
+        "'xyz' is no configuration; valid are ecp5, ecp5-int8, gemm8x8, gemm8x8-int8, tiny, tiny-int8, vta, "
+        "vta-int8; "
         "the path of a TOML or JSON file works too",
     ):
         load_config("xyz")
@@ -383,3 +385,14 @@ def test_every_field_refuses_what_its_declaration_excludes(data: st.DataObject) 
     value: Any = data.draw(st.sampled_from([spec.low - 1, spec.high + 1]))
     with pytest.raises(ConfigError, match=rf"^{name} is {value} in configuration 'custom'; it must be in "):
         Config(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["vta", "gemm8x8", "ecp5", "tiny"])
+def test_every_named_machine_has_a_namesake_of_the_second_generation(name: str) -> None:
+    first, second = NAMED[name], NAMED[f"{name}-int8"]
+    other = {"block_out": 4, "wgt_bytes": 2 << 10, "acc_bytes": 2 << 10} if name == "tiny" else {}
+    assert second == replace(first, name=second.name, post=1, **other)
+    assert (first.post, second.post) == (0, 1)
+    assert "post" not in first.to_dict()
+    assert second.to_dict()["post"] == 1
+    assert from_dict(second.to_dict()) == second

@@ -15,6 +15,7 @@ from accel.core.isa import (
     Gemm,
     Instruction,
     Load,
+    Mac,
     Memory,
     Store,
     Unknown,
@@ -32,10 +33,10 @@ TINY = NAMED["tiny"].override({"mem_base": PAGE_BYTES, "mem_size": 1 << 16})
 def test_causes_are_numbered_as_in_the_cause_register() -> None:
     names = (
         "none opcode early-finish no-finish neighbour memory-id store-pad alu-op sram-range dram-range "
-        "uop-range dst-index src-index wgt-index token-overflow bus limit deadlock"
+        "uop-range dst-index src-index wgt-index token-overflow bus limit deadlock reserved"
     )
     assert [cause.label for cause in Cause] == names.split()
-    assert [cause.value for cause in Cause] == list(range(18))
+    assert [cause.value for cause in Cause] == list(range(19))
 
 
 @pytest.mark.parametrize(
@@ -58,18 +59,34 @@ def test_causes_are_numbered_as_in_the_cause_register() -> None:
     ],
 )
 def test_what_fetch_finds(instruction: Instruction, index: int, cause: Cause, message: str) -> None:
-    fault = fetch_fault(instruction, index, 3)
+    fault = fetch_fault(instruction, index, 3, TINY)
     assert fault is not None
     assert (fault.cause, fault.message) == (cause, message)
 
 
 def test_what_fetch_lets_pass() -> None:
-    assert fetch_fault(Finish(), 2, 3) is None
-    assert fetch_fault(Gemm(), 1, 3) is None
-    assert fetch_fault(Load(memory=7, x_size=1), 0, 3) is None
+    assert fetch_fault(Finish(), 2, 3, TINY) is None
+    assert fetch_fault(Gemm(), 1, 3, TINY) is None
+    assert fetch_fault(Load(memory=7, x_size=1), 0, 3, TINY) is None
+
+
+def test_what_fetch_finds_depends_on_the_machine() -> None:
+    fault = fetch_fault(Unknown(opcode=7), 0, 3, NAMED["tiny-int8"])
+    assert fault is not None
+    assert fault.message == "the opcode is 7; LOAD 0, STORE 1, GEMM 2, FINISH 3, ALU 4 and MAC 5 exist"
 
 
 FAULTS = [
+    (
+        Mac(depthwise=True),
+        Cause.RESERVED,
+        "bit 63 of a MAC is set; it is reserved and must be zero",
+    ),
+    (
+        Mac(uop_begin=255, uop_end=257),
+        Cause.UOP_RANGE,
+        "MAC runs micro-ops 255..256; the micro-op memory has 256",
+    ),
     (
         Load(memory=Memory.INP, pop_prev=True),
         Cause.NEIGHBOUR,

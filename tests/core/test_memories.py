@@ -190,8 +190,8 @@ def test_micro_op_fields_say_what_they_index() -> None:
     docs = {name: spec.doc for name, spec in field_specs(MicroOp).items()}
     assert docs == {
         "dst": "acc element",
-        "src": "inp element (GEMM) or acc element (ALU)",
-        "wgt": "wgt element (GEMM)",
+        "src": "inp element (GEMM, MAC) or acc element (ALU)",
+        "wgt": "wgt element (GEMM, MAC)",
     }
 
 

@@ -256,12 +256,16 @@ def config(**values: Any) -> Callable[[Any], None]:
 
 DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
     "newer": (
-        top(version=2),
-        "its format version is 2; this release reads up to 1, so a newer release of accel is needed",
+        top(version=3),
+        "its format version is 3; this release reads up to 2, so a newer release of accel is needed",
     ),
     "newer in every way": (
         lambda manifest: {"format": "accel-program", "version": 99},
-        "its format version is 99; this release reads up to 1, so a newer release of accel is needed",
+        "its format version is 99; this release reads up to 2, so a newer release of accel is needed",
+    ),
+    "version of the first generation": (
+        config(post=1),
+        "its format version is 1; a program for post=1 has version 2",
     ),
     "version zero": (top(version=0), "its format version is 0; versions start at 1"),
     "version of text": (top(version="1"), "version is '1' in its manifest; it must be of type int"),

@@ -8,13 +8,13 @@ from accel.hw.engines.choose import open_engine
 from accel.hw.engines.driver import Engine
 from tests.strategies import RTL_VALUES
 
-TINY = NAMED["tiny"].hardware
+TINY, SECOND = NAMED["tiny"].hardware, NAMED["tiny-int8"].hardware
 OPTIMIZE = 1
 """Compiling takes longer than these short programs run."""
 
 
-def _build(**values: int) -> Config:
-    return replace(TINY, **values)  # type: ignore[arg-type]
+def _build(base: Config = TINY, /, **values: int) -> Config:
+    return replace(base, **values)  # type: ignore[arg-type]
 
 
 BUILDS: dict[str, Config] = {
@@ -114,8 +114,38 @@ BUILDS: dict[str, Config] = {
     "more inp than acc": _build(
         inp_bytes=8192, acc_bytes=64, store_queue=1, fetch_chunk=4, stores_in_flight=2, tree_stages=2
     ),
+    "int8": SECOND,
+    "int8, short queues": _build(
+        SECOND,
+        bus_bits=256,
+        compute_queue=1,
+        load_queue=2,
+        store_queue=2,
+        fetch_buffer=2,
+        fetch_chunk=1,
+        loads_in_flight=2,
+        token_bits=2,
+        tree_stages=0,
+    ),
+    "int8, 2x4x4": _build(
+        SECOND,
+        batch=2,
+        inp_bytes=64,
+        wgt_bytes=128,
+        acc_bytes=256,
+        bus_bits=128,
+        load_queue=3,
+        outstanding=2,
+        max_burst_beats=4,
+        loads_in_flight=3,
+        stores_in_flight=1,
+        tree_stages=2,
+    ),
+    "int8, 1x32x4": _build(
+        SECOND, block_in=32, inp_bytes=1024, wgt_bytes=4096, load_queue=4, loads_in_flight=4, tree_stages=3
+    ),
 }
-"""By what is special about them."""
+"""By what is special about them; those of the second generation last."""
 
 
 def missing_values() -> dict[str, set[int]]:

@@ -5,6 +5,7 @@ The unit is put into a box that passes all its signals through but one.
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +15,14 @@ from amaranth.lib.wiring import Flow
 
 import accel
 from accel.core.config import NAMED, Config
-from accel.core.isa import Instruction, Store, Unit, class_slots
+from accel.core.isa import Instruction, Mac, Store, Unit, class_slots
 from accel.core.token_rules import Counter, pushes
 from accel.hw import core
 from accel.hw.engines.pysim import PysimEngine
 from accel.hw.units.flight import RetireLayout
 from accel.run.lockstep import Difference, lockstep
 from accel.run.program import Program
+from accel.run.replay import load_test
 
 Change = Callable[[Module, Value], Value]
 
@@ -95,6 +97,16 @@ def only_stores(bit: int) -> Change:
     return change
 
 
+def only(cls: type[Instruction], bit: int) -> Change:
+    """An instruction with a bit zero if it is of a class."""
+
+    def change(m: Module, value: Value) -> Value:
+        kept = value[bit] & (value[:3] != int(cls.OPCODE))
+        return Cat(value[:bit], kept, value[bit + 1 :])
+
+    return change
+
+
 _INDEX = next(iter(RetireLayout()))[1].width
 PUSH_PREV, PUSH_NEXT = _INDEX, _INDEX + 1
 FAULTS: dict[tuple[str, str], dict[str, Change]] = {
@@ -115,14 +127,36 @@ WHERE = {"latency": {"events"}, "token": {"events"}, "data": {"memory", "events"
 """What shows each kind of fault."""
 
 
+MAC = {slot.name: slot.offset for slot in class_slots(Mac, NAMED["tiny-int8"])}
+SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
+    "a MAC that never overwrites": (
+        "mac_in_order",
+        "Compute",
+        {"head": only(Mac, MAC["overwrite"])},
+        "scratchpads",
+    ),
+    "a MAC whose reserved bit is not looked at": (
+        "fault_reserved",
+        "Compute",
+        {"head": only(Mac, MAC["depthwise"])},
+        "outcome",
+    ),
+}
+"""Of what only the second generation has: the directed program that finds it, the unit, its signals, and what
+shows it."""
+
+
 @cache
 def program() -> Program:
     """Every unit waits for every neighbour."""
     return accel.build(accel.gemm(3, 8, 24, shift=3), SMALL, vthreads=1)
 
 
-def difference(monkeypatch: pytest.MonkeyPatch, unit: str, changes: dict[str, Change]) -> Difference | None:
+def difference(
+    monkeypatch: pytest.MonkeyPatch, unit: str, changes: dict[str, Change], found_by: Program | None = None
+) -> Difference | None:
     """The first difference with a unit in a box."""
+    one = program() if found_by is None else found_by
     original = getattr(core, unit)
     boxes = []
 
@@ -131,8 +165,8 @@ def difference(monkeypatch: pytest.MonkeyPatch, unit: str, changes: dict[str, Ch
         return boxes[-1]
 
     monkeypatch.setattr(core, unit, boxed)
-    with PysimEngine(SMALL) as engine:
-        found = lockstep(program(), engine)
+    with PysimEngine(one.config.hardware) as engine:
+        found = lockstep(one, engine)
     assert len(boxes) == 1
     return found.difference
 
@@ -148,6 +182,19 @@ def test_a_planted_fault_is_found(unit: str, kind: str, monkeypatch: pytest.Monk
     assert found is not None
     assert found.what in WHERE[kind]
     assert found.message
+
+
+@pytest.mark.parametrize("fault", SECOND_FAULTS)
+def test_a_fault_planted_into_the_second_generation_is_found(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, unit, changes, what = SECOND_FAULTS[fault]
+    by = load_test(Path(__file__).parents[1] / "programs" / f"{name}.s")
+    assert difference(monkeypatch, unit, {}, by) is None
+    monkeypatch.undo()
+    found = difference(monkeypatch, unit, changes, by)
+    assert found is not None
+    assert found.what == what
 
 
 def test_every_unit_has_a_fault_of_every_kind() -> None:

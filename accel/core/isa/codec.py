@@ -13,7 +13,7 @@ import numpy.typing as npt
 from accel.base.errors import ProgramError
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.isa.fields import WORD_BITS, Slot, class_slots
-from accel.core.isa.instructions import CLASSES, OPCODE_BITS, Instruction, MicroOp, Opcode, Unknown
+from accel.core.isa.instructions import OPCODE_BITS, Instruction, MicroOp, Unknown, classes_of, exists
 
 T = TypeVar("T", bound=Instruction)
 
@@ -26,13 +26,18 @@ def encode(instructions: Sequence[Instruction], config: Config) -> bytes:
     """128-bit little-endian words in order; unused bits are zero.
 
     Raises:
-        ProgramError: a field holds a value that its bits cannot.
+        ProgramError: a field holds a value that its bits cannot, or the machine lacks an instruction.
     """
     words = np.zeros((len(instructions), INSTRUCTION_BYTES * 8 // WORD_BITS), dtype=np.uint64)
     groups: dict[type[Instruction], list[int]] = {}
     for index, instruction in enumerate(instructions):
         groups.setdefault(type(instruction), []).append(index)
     for cls, members in groups.items():
+        if not exists(cls, config):
+            raise ProgramError(
+                f"instruction {members[0]} is {instructions[members[0]].mnemonic}; configuration "
+                f"{config.name!r} has post=0, and only machines with post=1 have it"
+            )
         rows = np.array(members, dtype=np.intp)
         for slot in class_slots(cls, config):
             values = _column(
@@ -45,7 +50,7 @@ def encode(instructions: Sequence[Instruction], config: Config) -> bytes:
 def decode(data: bytes, config: Config) -> list[Instruction]:
     """The inverse of :func:`encode`; bits that no field uses are ignored. Equal words are one object.
 
-    A word with an unknown opcode becomes :class:`Unknown`, for the machine to stop at.
+    A word with an opcode that the machine does not have becomes :class:`Unknown`, for the machine to stop at.
 
     Raises:
         ProgramError: the length is no multiple of 16 bytes.
@@ -59,9 +64,10 @@ def decode(data: bytes, config: Config) -> list[Instruction]:
     words = distinct.view("<u8").reshape(-1, INSTRUCTION_BYTES * 8 // WORD_BITS)
     opcodes = (words[:, 0] & np.uint64((1 << OPCODE_BITS) - 1)).astype(np.int64)
     result: list[Instruction] = [Unknown(opcode=(1 << OPCODE_BITS) - 1)] * len(words)
+    known = classes_of(config)
     for opcode in np.unique(opcodes).tolist():
         rows = np.flatnonzero(opcodes == opcode)
-        cls = CLASSES.get(opcode, Unknown)
+        cls = known.get(opcode, Unknown)
         for row, instruction in zip(rows.tolist(), _decode_class(cls, words[rows], config), strict=True):
             result[row] = instruction
     return [result[place] for place in places.tolist()]
@@ -156,6 +162,6 @@ def check_encodable(config: Config) -> None:
     Raises:
         ConfigError: naming the instruction and the bits it would need.
     """
-    for opcode in Opcode:
-        class_slots(CLASSES[opcode], config)
+    for cls in classes_of(config).values():
+        class_slots(cls, config)
     class_slots(MicroOp, config)

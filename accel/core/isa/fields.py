@@ -23,13 +23,15 @@ INSTRUCTION_BITS = 128
 @dataclass(frozen=True, kw_only=True)
 class FieldSpec:
     """One declared field. ``width`` is a number of bits or a function of the configuration; ``at`` the first
-    bit, if the field is not packed behind those before it."""
+    bit, if the field is not packed behind those before it; ``before`` the inherited field that it precedes,
+    if it does not follow those declared before it."""
 
     width: int | Callable[[Config], int]
     doc: str
     signed: bool = False
     enum: type[IntEnum] | None = None
     at: int | None = None
+    before: str | None = None
 
     def width_in(self, config: Config) -> int:
         return self.width if isinstance(self.width, int) else self.width(config)
@@ -43,11 +45,25 @@ def field(
     signed: bool = False,
     enum: type[IntEnum] | None = None,
     at: int | None = None,
+    before: str | None = None,
 ) -> Any:
     """Declare a field of an instruction; fields follow one another in order of declaration, but for those
-    that stand ``at`` a bit of their own."""
-    spec = FieldSpec(width=width, doc=doc, signed=signed, enum=enum, at=at)
+    that stand ``at`` a bit of their own or ``before`` an inherited one."""
+    spec = FieldSpec(width=width, doc=doc, signed=signed, enum=enum, at=at, before=before)
     return dataclasses.field(default=default, metadata={"isa": spec})
+
+
+def field_specs(cls: type[Any]) -> dict[str, FieldSpec]:
+    """The declared fields of an instruction or micro-op class, by name, in bit order."""
+    found: list[tuple[str, FieldSpec]] = []
+    for declared in dataclasses.fields(cls):
+        spec: FieldSpec | None = declared.metadata.get("isa")
+        if spec is None:
+            continue
+        names = [name for name, _ in found]
+        place = len(found) if spec.before is None else names.index(spec.before)
+        found.insert(place, (declared.name, spec))
+    return dict(found)
 
 
 @dataclass(frozen=True)
@@ -131,5 +147,4 @@ def class_slots(cls: type[Any], config: Config) -> tuple[Slot, ...]:
 
 @lru_cache(maxsize=1024)
 def _class_slots(cls: Any, config: Config) -> tuple[Slot, ...]:
-    specs = [(f.name, f.metadata["isa"]) for f in dataclasses.fields(cls) if "isa" in f.metadata]
-    return pack_slots(cls.__name__, specs, config, bits=cls.BITS)
+    return pack_slots(cls.__name__, list(field_specs(cls).items()), config, bits=cls.BITS)

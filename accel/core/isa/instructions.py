@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, TypeVar
 
-from accel.core.isa.fields import FieldSpec, field
+from accel.core.config import Config
+from accel.core.isa.fields import field
 from accel.core.isa.operands import Operand
 from accel.core.memories import ACC, INP, UOP, WGT, Route, Scratchpad, filled, routes
 from accel.core.units import Unit
@@ -24,6 +25,7 @@ class Opcode(IntEnum):
     GEMM = 2
     FINISH = 3
     ALU = 4
+    MAC = 5
 
 
 class Memory(IntEnum):
@@ -70,6 +72,8 @@ class Instruction:
 
     BITS: ClassVar[int] = 128
     OPCODE: ClassVar[Opcode]
+    POST: ClassVar[bool] = False
+    """Whether only machines with ``post=1`` have it."""
 
     opcode: int = field(OPCODE_BITS, "operation", enum=Opcode)
     pop_prev: bool = field(1, "wait for a token of the previous unit (RAW)", default=False)
@@ -199,7 +203,7 @@ class Store(Transfer):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Loops(Instruction):
-    """The fields that GEMM and ALU share: two loops around a range of micro-ops.
+    """The fields that all that run micro-ops share: two loops around a range of them.
 
     Both loops add their factors to the indices of every micro-op:
     ``for i < iter_out, j < iter_in, u in [uop_begin, uop_end):
@@ -209,7 +213,6 @@ class Loops(Instruction):
     OPERANDS: ClassVar[tuple[Operand, ...]]
     """What the micro-ops' indices are of."""
 
-    reset: bool = field(1, "GEMM: write zero instead of accumulating; ALU: ignored", default=False)
     uop_begin: int = field(UOP.address_bits, "first micro-op")
     uop_end: int = field(lambda c: UOP.address_bits(c) + 1, "micro-op behind the last")
     iter_out: int = field(LOOP_BITS, "iterations of the outer loop", default=1)
@@ -227,8 +230,31 @@ class Loops(Instruction):
         return self.iter_out * self.iter_in * max(0, self.uop_end - self.uop_begin)
 
 
+_RESET = "GEMM: write zero instead of accumulating; ALU: ignored"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gemm(Loops):
+class Products(Loops):
+    """The fields that GEMM and MAC share: what the loops add to the indices of the factors."""
+
+    src_factor_out: int = field(INP.address_bits, "inp elements per outer iteration")
+    src_factor_in: int = field(INP.address_bits, "inp elements per inner iteration")
+    wgt_factor_out: int = field(WGT.address_bits, "wgt elements per outer iteration")
+    wgt_factor_in: int = field(WGT.address_bits, "wgt elements per inner iteration")
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether micro-ops multiply; otherwise they only write zeros."""
+        raise NotImplementedError
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether what the accumulators held stays part of the sum."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gemm(Products):
     """``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits.
 
     With ``reset``: ``acc[dst] = 0``, and src and wgt are not looked at. Micro-ops run strictly in order; no
@@ -242,14 +268,52 @@ class Gemm(Loops):
         Operand(name="wgt", memory=WGT, unless="reset"),
     )
     opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.GEMM)
-    src_factor_out: int = field(INP.address_bits, "inp elements per outer iteration")
-    src_factor_in: int = field(INP.address_bits, "inp elements per inner iteration")
-    wgt_factor_out: int = field(WGT.address_bits, "wgt elements per outer iteration")
-    wgt_factor_in: int = field(WGT.address_bits, "wgt elements per inner iteration")
+    reset: bool = field(1, _RESET, default=False, before="uop_begin")
+
+    @property
+    def multiplies(self) -> bool:
+        return not self.reset
+
+    @property
+    def accumulates(self) -> bool:
+        return not self.reset
 
     @property
     def mnemonic(self) -> str:
         return "GEMM"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mac(Products):
+    """``acc[dst][b][o] += sum over k of inp[src][b][k] * wgt[wgt][o][k]``, wrapping at 32 bits, as GEMM.
+
+    With ``overwrite``: ``acc[dst][b][o] = sum over k``, and what ``acc[dst]`` held is not read; of several
+    micro-ops with one dst the last wins. Micro-ops run strictly in order; no iterations, or
+    ``uop_begin >= uop_end``, do nothing.
+    """
+
+    OPCODE: ClassVar[Opcode] = Opcode.MAC
+    POST: ClassVar[bool] = True
+    OPERANDS: ClassVar[tuple[Operand, ...]] = (
+        Operand(name="dst", memory=ACC, writes=True, unless="overwrite"),
+        Operand(name="src", memory=INP),
+        Operand(name="wgt", memory=WGT),
+    )
+    opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.MAC)
+    overwrite: bool = field(1, "write the sum instead of accumulating", default=False, before="uop_begin")
+    depthwise: bool = field(1, "reserved; must be zero", default=False, at=63)
+
+    @property
+    def multiplies(self) -> bool:
+        return True
+
+    @property
+    def accumulates(self) -> bool:
+        return not self.overwrite
+
+    @property
+    def mnemonic(self) -> str:
+        return "MAC"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -268,6 +332,7 @@ class Alu(Loops):
         Operand(name="src", memory=ACC, unless="use_imm"),
     )
     opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.ALU)
+    reset: bool = field(1, _RESET, default=False, before="uop_begin")
     src_factor_out: int = field(ACC.address_bits, "acc elements per outer iteration")
     src_factor_in: int = field(ACC.address_bits, "acc elements per inner iteration")
     alu_op: int = field(ALU_OP_BITS, "operation on two operands", enum=AluOp)
@@ -301,7 +366,7 @@ class Finish(Instruction):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unknown(Instruction):
-    """A word whose opcode is none of the instruction set's; fetch stops at it."""
+    """A word whose opcode is none of the machine's; fetch stops at it."""
 
     @property
     def unit(self) -> Unit:
@@ -312,13 +377,28 @@ class Unknown(Instruction):
         return f"UNKNOWN{self.opcode}"
 
 
-CLASSES: dict[int, type[Instruction]] = {cls.OPCODE: cls for cls in (Load, Store, Gemm, Finish, Alu)}
-"""Instruction class of each opcode."""
+CLASSES: dict[int, type[Instruction]] = {cls.OPCODE: cls for cls in (Load, Store, Gemm, Finish, Alu, Mac)}
+"""Instruction class of each opcode, of all machines."""
 
 TRANSFERS: tuple[type[Transfer], ...] = tuple(cls for cls in CLASSES.values() if issubclass(cls, Transfer))
 """Those that move elements between DRAM and scratchpads."""
 LOOPS: tuple[type[Loops], ...] = tuple(cls for cls in CLASSES.values() if issubclass(cls, Loops))
 """Those that run micro-ops."""
+
+
+def exists(cls: type[Instruction], config: Config) -> bool:
+    """Whether a machine has a class of instructions."""
+    return bool(config.post) or not cls.POST
+
+
+def classes_of(config: Config) -> dict[int, type[Instruction]]:
+    """Instruction class of each opcode that a machine has."""
+    return {opcode: cls for opcode, cls in CLASSES.items() if exists(cls, config)}
+
+
+def loops_of(config: Config) -> tuple[type[Loops], ...]:
+    """Those of a machine's instructions that run micro-ops."""
+    return tuple(cls for cls in classes_of(config).values() if issubclass(cls, Loops))
 
 
 def memory_names(cls: type[Transfer]) -> dict[int, str]:
@@ -340,7 +420,7 @@ def _index(name: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MicroOp:
-    """One step of GEMM or ALU before the loops' offsets are added."""
+    """One step of GEMM, MAC or ALU before the loops' offsets are added."""
 
     BITS: ClassVar[int] = 32
 
@@ -354,8 +434,3 @@ def without_tokens(instruction: InstructionT) -> InstructionT:
     if any(getattr(instruction, flag) for flag in TOKEN_FLAGS):
         return dataclasses.replace(instruction, **dict.fromkeys(TOKEN_FLAGS, False))
     return instruction
-
-
-def field_specs(cls: type[Any]) -> dict[str, FieldSpec]:
-    """The declared fields of an instruction or micro-op class, by name, in bit order."""
-    return {f.name: f.metadata["isa"] for f in dataclasses.fields(cls) if "isa" in f.metadata}

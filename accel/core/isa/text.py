@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from accel.base.errors import ProgramError, nearest
 from accel.core.config import Config
-from accel.core.isa.fields import class_slots
+from accel.core.isa.fields import class_slots, field_specs
 from accel.core.isa.instructions import (
     CLASSES,
     OPCODE_BITS,
@@ -25,7 +25,7 @@ from accel.core.isa.instructions import (
     Instruction,
     Transfer,
     Unknown,
-    field_specs,
+    classes_of,
     memory_names,
 )
 
@@ -71,7 +71,7 @@ def parse_instruction(text: str, config: Config, place: Place | None = None) -> 
     words = text.split()
     if not words:
         raise ProgramError("the line is empty; an instruction starts with its mnemonic")
-    cls, values = _parse_mnemonic(words[0])
+    cls, values = _parse_mnemonic(words[0], config)
     names = field_specs(cls)
     slots = {slot.name: slot for slot in class_slots(cls, config)}
     arrows = []
@@ -114,34 +114,39 @@ def parse_instruction(text: str, config: Config, place: Place | None = None) -> 
     return cls(**(values | flags))  # type: ignore[arg-type]
 
 
-def _parse_mnemonic(word: str) -> tuple[type[Instruction], dict[str, int]]:
+def _parse_mnemonic(word: str, config: Config) -> tuple[type[Instruction], dict[str, int]]:
+    known = classes_of(config)
     name, _, detail = word.upper().partition(".")
     match = re.fullmatch(r"UNKNOWN(\d)", name)
-    if match and int(match[1]) not in CLASSES and int(match[1]) < 1 << OPCODE_BITS and not detail:
+    if match and int(match[1]) not in known and int(match[1]) < 1 << OPCODE_BITS and not detail:
         return Unknown, {"opcode": int(match[1])}
-    cls = next((cls for cls in CLASSES.values() if cls.OPCODE.name == name), None)
+    cls = next((cls for cls in known.values() if cls.OPCODE.name == name), None)
     if cls is not None and issubclass(cls, Transfer):
         names = {label: memory for memory, label in memory_names(cls).items()}
-        return cls, {"memory": _enum_value(detail, names, "MEM", word)}
+        return cls, {"memory": _enum_value(detail, names, "MEM", word, config)}
     if cls is Alu:
-        return Alu, {"alu_op": _enum_value(detail, {op.name: op.value for op in AluOp}, "OP", word)}
+        return Alu, {"alu_op": _enum_value(detail, {op.name: op.value for op in AluOp}, "OP", word, config)}
     if cls is not None and not detail:
         return cls, {}
-    raise ProgramError(f"{word!r} is no mnemonic; {nearest(word.upper(), mnemonics())}")
+    if any(cls.OPCODE.name == name for cls in CLASSES.values() if cls.OPCODE not in known):
+        raise ProgramError(
+            f"{word!r} exists on machines with post=1; configuration {config.name!r} has post=0"
+        )
+    raise ProgramError(f"{word!r} is no mnemonic; {nearest(word.upper(), mnemonics(config))}")
 
 
-def _enum_value(detail: str, names: dict[str, int], unknown: str, word: str) -> int:
+def _enum_value(detail: str, names: dict[str, int], unknown: str, word: str, config: Config) -> int:
     if detail in names:
         return names[detail]
     if match := re.fullmatch(unknown + "([0-7])", detail):
         return int(match[1])
-    raise ProgramError(f"{word!r} is no mnemonic; {nearest(word.upper(), mnemonics())}")
+    raise ProgramError(f"{word!r} is no mnemonic; {nearest(word.upper(), mnemonics(config))}")
 
 
-def mnemonics() -> list[str]:
-    """All mnemonics of the instruction set."""
+def mnemonics(config: Config) -> list[str]:
+    """All mnemonics of a machine's instruction set."""
     found = []
-    for cls in CLASSES.values():
+    for cls in classes_of(config).values():
         if issubclass(cls, Transfer):
             found += [f"{cls.OPCODE.name}.{route.name}" for _, route in sorted(cls.ROUTES.items())]
         elif cls is Alu:

@@ -163,7 +163,7 @@ def check_uops(instructions: Sequence[Instruction], config: Config, max_uops: in
     """
     total = 0
     for index, instruction in enumerate(instructions):
-        if fetch_fault(instruction, index, len(instructions)) is not None:
+        if fetch_fault(instruction, index, len(instructions), config) is not None:
             break
         if instruction.unit is Unit.COMPUTE and instruction_fault(instruction, config) is not None:
             break
@@ -210,7 +210,7 @@ def _message(run: HardwareRun, instructions: Sequence[Instruction], tokens: Toke
         return EMPTY_PROGRAM.message
     instruction = instructions[run.index]
     known = (
-        fetch_fault(instruction, run.index, len(instructions)),
+        fetch_fault(instruction, run.index, len(instructions), run.config),
         instruction_fault(instruction, run.config),
     )
     for fault in known:

@@ -1,21 +1,22 @@
-"""The loops of GEMM and ALU against their definition."""
+"""The loops of GEMM, MAC and ALU against their definition."""
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 
-from accel.core.config import NAMED
-from accel.core.isa import Alu, AluOp, Gemm, encode
+import pytest
+
+from accel.core.config import NAMED, Config
+from accel.core.isa import Alu, AluOp, Gemm, Mac, encode
 from accel.hw.datapath.sequencer import Sequencer
 from tests.hw.bench import run
 
-CONFIG = NAMED["tiny"]
+CONFIG, SECOND = NAMED["tiny"], NAMED["tiny-int8"]
 
 
-def any_loops(rng: Random) -> Gemm | Alu:
+def any_loops(rng: Random, config: Config) -> Gemm | Mac | Alu:
     """A few iterations of a few micro-ops, with any factors."""
-    begin = rng.randrange(CONFIG.uop_depth)
-    high = 1 << CONFIG.acc_address_bits
+    begin = rng.randrange(config.uop_depth - 4)  # what reaches beyond it does not start
+    high = 1 << config.acc_address_bits
     shape = {
         "uop_begin": begin,
         "uop_end": rng.choice([begin, begin + 1, begin + rng.randint(0, 4)]),
@@ -23,29 +24,32 @@ def any_loops(rng: Random) -> Gemm | Alu:
         "iter_in": rng.choice([0, 1, 1, 2, 3]),
         "dst_factor_out": rng.randrange(high),
         "dst_factor_in": rng.randrange(high),
-        "src_factor_out": rng.randrange(1 << CONFIG.inp_address_bits),
-        "src_factor_in": rng.randrange(1 << CONFIG.inp_address_bits),
+        "src_factor_out": rng.randrange(1 << config.inp_address_bits),
+        "src_factor_in": rng.randrange(1 << config.inp_address_bits),
     }
-    if rng.randint(0, 1):
+    kind = rng.randint(0, 1 + config.post)
+    if kind == 1:
         return Alu(
             **shape, alu_op=rng.choice(list(AluOp)), use_imm=bool(rng.randint(0, 1)), imm=rng.randint(-9, 9)
         )
-    wgt = 1 << CONFIG.wgt_address_bits
+    wgt = 1 << config.wgt_address_bits
     factors = {"wgt_factor_out": rng.randrange(wgt), "wgt_factor_in": rng.randrange(wgt)}
+    if kind == 2:
+        return Mac(**shape, **factors, overwrite=bool(rng.randint(0, 1)))
     return Gemm(**shape, **factors, reset=bool(rng.randint(0, 1)))
 
 
-def test_a_micro_op_a_cycle_back_to_back() -> None:
-    sequencer = Sequencer(CONFIG)
+@pytest.mark.parametrize("config", [CONFIG, SECOND], ids=lambda config: config.name)
+def test_a_micro_op_a_cycle_back_to_back(config: Config) -> None:
+    sequencer = Sequencer(config)
 
     async def bench(context: Any) -> None:
         rng = Random(1)
-        wanted = replace(CONFIG)
         context.set(sequencer.start, 1)
-        instruction = any_loops(rng)
+        instruction = any_loops(rng, config)
         for index in range(250):
             assert context.get(sequencer.free)
-            word = int.from_bytes(encode([instruction], wanted), "little")
+            word = int.from_bytes(encode([instruction], config), "little")
             context.set(sequencer.entry.word, word)
             context.set(sequencer.entry.index, index)
             context.set(sequencer.start, 1)
@@ -72,17 +76,21 @@ def test_a_micro_op_a_cycle_back_to_back() -> None:
                     for name in ("dst", "src", "wgt"):
                         outer = getattr(instruction, f"{name}_factor_out", 0)
                         inner = getattr(instruction, f"{name}_factor_in", 0)
-                        if name != "wgt" or isinstance(instruction, Gemm):
+                        if name != "wgt" or not isinstance(instruction, Alu):
                             assert context.get(getattr(sequencer, name)) == i * outer + j * inner
                     if isinstance(instruction, Alu):
                         assert (operation.op, operation.use_imm) == (instruction.alu_op, instruction.use_imm)
                         assert operation.imm == instruction.imm
-                    else:
+                    elif isinstance(instruction, Gemm):
                         assert operation.reset == instruction.reset
+                    else:
+                        assert (operation.reset, operation.overwrite) == (0, instruction.overwrite)
                     assert operation.gemm == isinstance(instruction, Gemm)
+                    if config.post:
+                        assert operation.mac == isinstance(instruction, Mac)
                 if slot < slots - 1:
                     await context.tick()
-            instruction = any_loops(rng)
+            instruction = any_loops(rng, config)
             for _ in range(rng.choice([0, 0, 2])):
                 await context.tick()
 

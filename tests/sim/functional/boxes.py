@@ -1,6 +1,7 @@
 """Instructions whose micro-ops enumerate a box of axes, for the vectorised paths."""
 
 import math
+from dataclasses import replace
 from itertools import product
 from random import Random
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from accel.core.config import Config
-from accel.core.isa import Gemm, Loops, UopArray, encode_uops
+from accel.core.isa import Loops, Products, UopArray, encode_uops
 from accel.sim.functional.patterns import Axis
 from accel.sim.functional.scratchpads import Scratchpads
 
@@ -16,6 +17,8 @@ MACHINE = Config(
     batch=2, block_in=4, block_out=2, uop_bytes=512, inp_bytes=512, wgt_bytes=512, acc_bytes=1024
 )
 """64 elements in each scratchpad, 128 micro-ops."""
+SECOND = replace(MACHINE, post=1)
+"""The same of the second generation."""
 
 
 def rows_of(axes: list[Axis], lowest: tuple[int, int, int] = (0, 0, 0)) -> UopArray:
@@ -27,9 +30,9 @@ def rows_of(axes: list[Axis], lowest: tuple[int, int, int] = (0, 0, 0)) -> UopAr
 
 
 def box_instruction(cls: type[Loops], axes: list[Axis], rows: UopArray, **fields: Any) -> Loops:
-    """A GEMM or ALU that runs ``rows`` within the two loops ``axes``, whose strides are not negative."""
+    """An instruction that runs ``rows`` within the two loops ``axes``, whose strides are not negative."""
     factors: dict[str, Any] = {}
-    for operand, name in enumerate(("dst", "src", "wgt") if cls is Gemm else ("dst", "src")):
+    for operand, name in enumerate(("dst", "src", "wgt") if issubclass(cls, Products) else ("dst", "src")):
         for axis, loop in zip(axes, ("out", "in"), strict=True):
             factors[f"{name}_factor_{loop}"] = axis.strides[operand]
     return cls(uop_end=len(rows), iter_out=axes[0].extent, iter_in=axes[1].extent, **factors, **fields)
@@ -51,10 +54,10 @@ def any_box(rng: Random, *, wgt: int) -> tuple[list[Axis], UopArray]:
     return loops, rows_of(inner, (rng.randint(0, 8), rng.randint(0, 8), 0))
 
 
-def random_pads(rows: UopArray, seed: int = 0) -> Scratchpads:
+def random_pads(rows: UopArray, seed: int = 0, machine: Config = MACHINE) -> Scratchpads:
     """Random contents, with micro-ops ``rows`` at 0 and half of the accumulators fit to shift by."""
-    pads = Scratchpads.random(MACHINE, seed)
+    pads = Scratchpads.random(machine, seed)
     pads.acc[::2] %= 67
     pads.acc[::2] -= 33
-    pads.uop[: len(rows)] = encode_uops(rows, MACHINE)
+    pads.uop[: len(rows)] = encode_uops(rows, machine)
     return pads

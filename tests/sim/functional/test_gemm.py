@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from accel.core.access import loop_shape
 from accel.core.config import Config
-from accel.core.isa import Gemm, UopArray
+from accel.core.isa import Gemm, Mac, Products, UopArray
 from accel.image.dram import Dram
 from accel.sim.functional import gemm
 from accel.sim.functional.executor import Executor
@@ -17,7 +17,7 @@ from accel.sim.functional.gemm import gemm_box
 from accel.sim.functional.patterns import Axis, Box, affine_box
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import Reference, assert_same_effect, assert_same_pads, signed
-from tests.sim.functional.boxes import MACHINE, any_box, box_instruction, random_pads, rows_of
+from tests.sim.functional.boxes import MACHINE, SECOND, any_box, box_instruction, random_pads, rows_of
 from tests.strategies import examples, loops, micro_ops, seeded, small_machines
 
 KINDS = list(product((0, 1), repeat=3))
@@ -34,20 +34,32 @@ def test_gemm_does_what_the_scalar_interpreter_does(data: st.DataObject) -> None
     assert_same_effect(config, pads, instruction)
 
 
+PRODUCTS: list[tuple[Config, type[Products], dict[str, bool]]] = [
+    (MACHINE, Gemm, {}),
+    (SECOND, Gemm, {}),
+    (SECOND, Mac, {}),
+    (SECOND, Mac, {"overwrite": True}),
+]
+"""The instructions that multiply."""
+
+
+@pytest.mark.parametrize(("machine", "cls", "flags"), PRODUCTS)
 @pytest.mark.parametrize("kinds", list(product(KINDS, repeat=2)), ids=str)
-def test_a_box_of_any_kinds_of_axes_runs_vectorised(kinds: tuple[tuple[int, int, int], ...]) -> None:
+def test_a_box_of_any_kinds_of_axes_runs_vectorised(
+    kinds: tuple[tuple[int, int, int], ...], machine: Config, cls: type[Products], flags: dict[str, bool]
+) -> None:
     """Three axes: the first kind as an outer loop, the second as an inner loop and, backwards, again as
     an axis of the micro-ops."""
     (d0, s0, w0), (d1, s1, w1) = kinds
     around = [Axis(2, (16 * d0, 2 * s0, w0)), Axis(3, (4 * d1, 3 * s1, 2 * w1))]
     rows = rows_of([Axis(4, (-d1, 2 * s1, -4 * w1))])
-    instruction = box_instruction(Gemm, around, rows)
-    box = affine_box(rows, loop_shape(instruction, MACHINE))
+    instruction = box_instruction(cls, around, rows, **flags)
+    box = affine_box(rows, loop_shape(instruction, machine))
     assert box is not None
-    pads = random_pads(rows)
-    reference = Reference(MACHINE, pads, Dram.of(MACHINE))
+    pads = random_pads(rows, machine=machine)
+    reference = Reference(machine, pads, Dram.of(machine))
     assert reference.execute(instruction) is None
-    matrix_product = gemm_box(box, MACHINE)
+    matrix_product = gemm_box(box, machine, overwrite=bool(flags))
     assert matrix_product is not None
     matrix_product.on(pads).run()
     assert_same_pads(pads, reference.pads())
@@ -60,6 +72,8 @@ def test_boxes_whose_points_meet_or_run_backwards(
 ) -> None:
     around, rows = box
     assert_same_effect(MACHINE, random_pads(rows, seed), box_instruction(Gemm, around, rows, reset=reset))
+    pads = random_pads(rows, seed, SECOND)
+    assert_same_effect(SECOND, pads, box_instruction(Mac, around, rows, overwrite=reset))
 
 
 def test_points_that_meet_in_one_accumulator_are_left_to_the_general_path() -> None:
@@ -94,6 +108,24 @@ def test_micro_ops_without_a_pattern(shares: tuple[int, ...]) -> None:
     shape = loop_shape(instruction, MACHINE)
     assert affine_box(rows, shape) is None
     assert_same_effect(MACHINE, random_pads(rows), instruction)
+    for overwrite in (False, True):
+        pads = random_pads(rows, machine=SECOND)
+        assert_same_effect(SECOND, pads, Mac(uop_end=32, overwrite=overwrite))
+
+
+@pytest.mark.parametrize(("apart", "vectorised"), [(32, True), (2, False)], ids=["disjoint", "meeting"])
+def test_a_mac_of_several_boxes_overwrites_in_order(apart: int, vectorised: bool) -> None:
+    """Two lists of micro-ops in two loops; where they meet, what one iteration writes the next overwrites."""
+    rows = np.array([(n, n, 0) for n in range(4)] + [(apart + n, 5 - n, 1) for n in range(4)])
+    instruction = Mac(
+        uop_end=8, iter_out=3, iter_in=2, dst_factor_out=8, src_factor_out=2, src_factor_in=3, overwrite=True
+    )
+    shape = loop_shape(instruction, SECOND)
+    assert affine_box(rows, shape) is None
+    pads = random_pads(rows, machine=SECOND)
+    executor = Executor(SECOND, Dram.of(SECOND), pads)
+    assert bool(executor._recognized(instruction, rows, shape).products) is vectorised
+    assert_same_effect(SECOND, pads, instruction)
 
 
 @pytest.mark.parametrize(("outer", "inner"), [(1, 1), (1, 2), (3, 1), (3, 64), (1 << 13, 1 << 13)])

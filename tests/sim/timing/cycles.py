@@ -312,7 +312,7 @@ class Machine:
         if number == len(self.work) or not self.arrived(number):
             return
         work = self.work[number]
-        fault = fetch_fault(work.instruction, number, len(self.work))
+        fault = fetch_fault(work.instruction, number, len(self.work), self.config)
         if fault is not None:
             self.error(Unit.FETCH, number, fault.cause)
             return
