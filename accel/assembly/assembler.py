@@ -300,6 +300,8 @@ class _Assembler:
         if offset < 0 or nbytes < 0:
             raise ProgramError(f"part {words[0]!r} is {nbytes} bytes at {offset}; neither may be negative")
         self._parts.append(Part(offset=offset, nbytes=nbytes, name=words[0]))
+        if words[0].isidentifier() and words[0] not in {*self._places, *self._indices}:
+            self._places[words[0]] = offset
 
     def _preset_line(self, text: str) -> None:
         memory, base, rest = self._memory_place(text, tuple(SCRATCHPADS))

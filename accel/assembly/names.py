@@ -19,11 +19,16 @@ def places(image: Image) -> dict[str, tuple[int, int]]:
 
 
 class PlaceNames:
-    """Places in DRAM by name: the tensor or region that holds them, and the distance from its start."""
+    """Places in DRAM by name: the tensor, region or other part that holds them, and the distance from its
+    start."""
 
     def __init__(self, image: Image) -> None:
         self._config = image.config
-        self._named = sorted((offset, nbytes, name) for name, (offset, nbytes) in places(image).items())
+        named = places(image)
+        for part in () if image.references is None else image.references.parts:
+            if part.name.isidentifier():
+                named.setdefault(part.name, (part.offset, part.nbytes))
+        self._named = sorted((offset, nbytes, name) for name, (offset, nbytes) in named.items())
         self._starts = [offset for offset, _, _ in self._named]
 
     def __call__(self, transfer: Transfer) -> str | None:

@@ -59,7 +59,7 @@ def linked_stream(emission: Emission, starts: Sequence[tuple[Buffer, Buffer]], o
     """
     config, dram = emission.config, emission.dram
     placed = place_uops(emission.emitted, config)
-    uop_part = dram.add("micro-ops", placed.words.nbytes)
+    uop_part = dram.add("micro_ops", placed.words.nbytes)
     meant = [uop_part if n == MICRO_OPS else emission.emitted[n].part for n in placed.sources]
     shared = None
     if emission.rereads:

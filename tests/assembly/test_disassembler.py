@@ -1,5 +1,6 @@
 """Programs to text and back, bit for bit."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from accel.core.isa import (
 )
 from accel.image.image import Image, Region
 from accel.image.scenario import Contents, Start
+from tests.compiler import gemms
 from tests.images import images
 from tests.programs import gemm_program, handmade
 from tests.strategies import any_instructions, examples, machines
@@ -74,6 +76,26 @@ def test_unused_bits_become_zero(config: Config, raw: bytes) -> None:
 def test_compiled_programs_come_back(options: dict[str, Any]) -> None:
     program = gemm_program(**options)
     assert_same(program, disassemble(program, micro_ops=2))
+
+
+def test_parts_without_a_tensor_have_names() -> None:
+    """Micro-ops, and what goes through DRAM; a tensor of such a name keeps it."""
+    m = accel.machine("gemm8x8")
+    program = accel.build(gemms.two_stages(m, 16, 8, 16, 8), m)
+    text = disassemble(program)
+    assert_same(program, text)
+    assert "LOAD.UOP      dram_base=micro_ops " in text
+    assert program.references is not None
+    (between,) = {part.name for part in program.references.parts} - {
+        *(tensor.name for tensor in program.tensors),
+        "micro_ops",
+        "code",
+    }
+    for mnemonic in ("LOAD.INP", "STORE.OUT"):
+        assert re.search(rf"{mnemonic} .* dram_base={between}[ +]", text)
+    tensors = tuple(replace(t, name="micro_ops" if t.name == "B" else t.name) for t in program.tensors)
+    renamed = replace(program, tensors=tensors)
+    assert_same(renamed, disassemble(renamed))
 
 
 def test_constants_come_back_and_the_program_runs() -> None:

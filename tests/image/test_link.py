@@ -78,14 +78,14 @@ def test_instructions_refer_to_parts_by_name() -> None:
         if (part := found.part(n)) is not None
     }
     assert names == {
-        ("LOAD.UOP", "micro-ops"),
+        ("LOAD.UOP", "micro_ops"),
         ("LOAD.ACC", "bias"),
         ("LOAD.INP", "A"),
         ("LOAD.WGT", "B"),
         ("STORE.OUT", "C"),
     }
     assert [part.name for part in found.parts if part.name not in ("A", "B", "C", "bias")] == [
-        "micro-ops",
+        "micro_ops",
         "code",
     ]
     places = {tensor.name: (tensor.offset, tensor.nbytes) for tensor in program.tensors}

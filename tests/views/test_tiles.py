@@ -84,7 +84,7 @@ def two_products() -> Scene:
 def test_what_goes_through_dram_has_its_name() -> None:
     found = two_products()
     assert found.image.references is not None
-    known = {t.name for t in found.image.tensors} | {"micro-ops", "code"}
+    known = {t.name for t in found.image.tensors} | {"micro_ops", "code"}
     (between,) = {part.name for part in found.image.references.parts} - known
     kinds = {type(one) for one, w in zip(found.instructions, found.work, strict=True) if between in str(w)}
     assert kinds == {Load, Store, Gemm}

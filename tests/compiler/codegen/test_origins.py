@@ -102,7 +102,7 @@ def test_what_goes_through_dram() -> None:
     assert kinds["tokens"] == 1
     assert program.references is not None
     local = {part.name for part in program.references.parts} - {t.name for t in program.tensors}
-    (between,) = local - {"micro-ops", "code"}
+    (between,) = local - {"micro_ops", "code"}
     moved = [one for one in provenance(program).statements if one.tensor == between]
     assert {one.kind for one in moved} >= {"load", "store"}
 

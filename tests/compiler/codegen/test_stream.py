@@ -34,7 +34,7 @@ def test_parts_lie_apart_each_on_a_page() -> None:
     emission, found = stream(two_stages())
     parts = found.references.parts
     assert parts == tuple(emission.dram.parts)
-    assert [part.name for part in parts[-2:]] == ["micro-ops", "code"]
+    assert [part.name for part in parts[-2:]] == ["micro_ops", "code"]
     assert all(one.stop <= other.offset for one, other in pairwise(parts))
     assert all(part.offset % PAGE_BYTES == 0 for part in parts)
     assert (found.uop_offset, len(found.uops)) == (parts[-2].offset, parts[-2].nbytes)
@@ -49,7 +49,7 @@ def test_addresses_are_the_parts_place_and_what_was_emitted() -> None:
     for index, one in enumerate(program):
         rows, part = dram_rows(one, M.config), found.references.part(index)
         assert (rows is None) == (part is None)
-        if rows is not None and part is not None and part.name != "micro-ops":
+        if rows is not None and part is not None and part.name != "micro_ops":
             touching.append((one.mnemonic, part.name, rows.start - part.offset))
     assert touching == [
         (
