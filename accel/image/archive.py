@@ -1,4 +1,4 @@
-"""The archive that a program file is: a zip of one manifest and raw members, read within limits.
+"""The archive that a program file is, a zip of one manifest and raw members, and others; read within limits.
 
 Deflate makes a gigabyte of zeros a megabyte, other methods make it a few bytes. What is unpacked is therefore
 bounded by what the file holds, or by a limit that is stated here; what is larger is written as it is, so that
@@ -49,12 +49,15 @@ class Archive:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._held = file.seek(0, os.SEEK_END)
-        self._content = max(LARGEST_CONTENT, self._held)
+        self._left = max(LARGEST_CONTENT, self._held)
         self._zip = zipfile.ZipFile(file)
 
     def manifest(self) -> Any:
         """The manifest's data."""
-        raw = self._read(MANIFEST, max(LARGEST_MANIFEST, self._held))
+        info, most = self._info(MANIFEST), max(LARGEST_MANIFEST, self._held)
+        if info.file_size > most:
+            raise ProgramError(f"its {MANIFEST} has {info.file_size} bytes; at most {most} are expected")
+        raw = self._unpacked(info)
         data = json.loads(raw)
         if rb"\ud" in raw.lower():  # half a character, which nothing can print or write
             _check_text(data)
@@ -68,25 +71,38 @@ class Archive:
             size: that it must have.
             most: that it can have.
         """
-        content = self._read(name, min(max(size, 0), most), self._content)
+        most = min(max(size, 0), most)
+        found = self._info(name).file_size
+        if found > most:
+            raise ProgramError(f"its {name} has {found} bytes; at most {most} are expected")
+        content = self.content(name)
         if len(content) != size:
             raise ProgramError(f"its {name} has {len(content)} bytes; the manifest says {size}")
-        self._content -= size
         return content
 
-    def _read(self, name: str, most: int, left: int | None = None) -> bytes:
+    def content(self, name: str) -> bytes:
+        """A member's content, whatever its size."""
+        info = self._info(name)
+        if info.file_size > self._left:
+            raise ProgramError(
+                f"it unpacks to more than {max(LARGEST_CONTENT, self._held)} bytes; the file has {self._held}"
+            )
+        self._left -= info.file_size
+        return self._unpacked(info)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._zip.namelist()
+
+    def _info(self, name: str) -> zipfile.ZipInfo:
         try:
             info = self._zip.getinfo(name)
         except KeyError:
             raise ProgramError(f"it has no {name}; it is no program file") from None
-        if info.file_size > most:
-            raise ProgramError(f"its {name} has {info.file_size} bytes; at most {most} are expected")
-        if left is not None and info.file_size > left:
-            raise ProgramError(
-                f"it unpacks to more than {max(LARGEST_CONTENT, self._held)} bytes; the file has {self._held}"
-            )
         if info.compress_type not in _METHODS:
             raise ProgramError(f"its {name} is compressed by method {info.compress_type}; deflate is read")
+        return info
+
+    def _unpacked(self, info: zipfile.ZipInfo) -> bytes:
         with self._zip.open(info) as file:
             return file.read(info.file_size)  # no more, whatever the compressed data would expand to
 

@@ -6,9 +6,9 @@ uint64[n] of 4096-byte pages, ``data`` uint8[n, 4096]) and ``expect.npz`` (``add
 say which tensors lie where: ``tensors`` with ``name``, ``shape``, ``dtype`` and ``phys``, the address.
 """
 
+import io
 import json
 import math
-import zipfile
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from accel.base.errors import ProgramError
 from accel.core.config import PAGE_BYTES, Config, load_config
 from accel.core.isa import decode
+from accel.image.archive import Archive
 from accel.image.image import Image, Region
 from accel.image.room import free_address
 from accel.image.scenario import Expected
@@ -146,26 +147,29 @@ def _region(data: Any, config: Config) -> Region | None:
     return Region(name=name, offset=offset, nbytes=nbytes) if fits else None
 
 
-def _array(archive: zipfile.ZipFile, member: str) -> npt.NDArray[Any]:
-    """A member, to its end: there its checksum is verified."""
-    with archive.open(member) as file:
-        try:
-            found: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-        except ValueError as error:
-            raise ValueError(f"{member} in it is no array of numbers: {error}") from None
-        if file.read(1):
-            raise ValueError(f"{member} in it is longer than its array")
+def _array(archive: Archive, member: str) -> npt.NDArray[Any]:
+    """A member that is an array, and nothing more."""
+    file = io.BytesIO(archive.content(member))
+    try:
+        found: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    except ValueError as error:
+        raise ValueError(f"{member} in it is no array of numbers: {error}") from None
+    if file.read(1):
+        raise ValueError(f"{member} in it is longer than its array")
     return found
 
 
 def _arrays(folder: Path, name: str, wanted: dict[str, tuple[int, str]]) -> dict[str, npt.NDArray[Any]]:
     """The arrays of an npz file, of the dimensions and dtypes wanted; nothing in it is executed."""
     try:
-        with open(folder / name, "rb") as file, zipfile.ZipFile(file) as archive:
-            members = {key: f"{key}.npy" for key in wanted if f"{key}.npy" in archive.namelist()}
+        with open(folder / name, "rb") as file:
+            archive = Archive(file)
+            members = {key: f"{key}.npy" for key in wanted if f"{key}.npy" in archive}
             found = {key: _array(archive, member) for key, member in members.items()}
     except OSError as error:
         raise ProgramError(f"{name} cannot be read: {error.strerror or error}") from None
+    except ProgramError as error:
+        raise ProgramError(f"{name}: {error}") from None
     except Exception as error:  # zipfile, zlib and numpy fail at damaged data in too many ways to list
         raise ProgramError(f"{name} is damaged: {error or type(error).__name__}") from None
     for key, (dimensions, dtype) in wanted.items():

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pickle
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -294,6 +295,35 @@ def test_a_header_that_hides_bytes_is_refused(tmp_path: Path) -> None:
     path.write_bytes(raw)
     with pytest.raises(ProgramError, match=r"Bad CRC-32 for file .data\.npy."):
         load_test(path.parent)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (zipfile.ZIP_BZIP2, "its data.npy is compressed by method 12; deflate is read"),
+        (zipfile.ZIP_DEFLATED, "it unpacks to more than 4194304 bytes; the file has {}"),
+    ],
+)
+def test_gigabytes_in_a_few_bytes_are_not_unpacked(
+    method: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accel.image.archive.LARGEST_CONTENT", 4 << 20)
+    folder = write_vector(tmp_path / "v")
+    path = folder / "dram_before.npz"
+    with zipfile.ZipFile(path) as archive:
+        addresses = archive.read("addr.npy")
+    pages = io.BytesIO()
+    np.lib.format.write_array(pages, np.zeros((2000, 4096), np.uint8))
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr(zipfile.ZipInfo("addr.npy"), addresses)
+        archive.writestr("data.npy", pages.getvalue())
+    text = message.format(path.stat().st_size)
+    tracemalloc.start()
+    with refused(ProgramError, f"vector {str(folder)!r}: dram_before.npz: {text}"):
+        load_vector(folder)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 << 20
 
 
 def test_members_that_are_no_arrays_are_refused(tmp_path: Path) -> None:
