@@ -14,17 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from accel.base.errors import TensorizeError
+from accel.compiler.codegen.addresses import Addresses, Dimension, Env
 from accel.compiler.codegen.memory import (
     DramMap,
     DramTensor,
     block_count,
-    place_buffers,
-    row_major,
     transfer_memory,
 )
 from accel.compiler.expr.guards import Ranges, alike, boxes
-from accel.compiler.expr.linear import Linear, evaluate, linear, margins_of, variables
-from accel.compiler.expr.scalar import Const, Expr, IterVar
+from accel.compiler.expr.linear import Linear, evaluate, margins_of, variables
+from accel.compiler.expr.scalar import IterVar
 from accel.compiler.nest.finishing import carried_out
 from accel.compiler.nest.nest import (
     Alu,
@@ -42,56 +41,15 @@ from accel.compiler.nest.nest import (
     Widen,
     walk_nodes,
 )
-from accel.compiler.nest.packing import Element, buffer_elements, widths
-from accel.compiler.nest.text import format_region
 from accel.compiler.target.emitters import alu, dma_copy2d, fill_zero
 from accel.compiler.target.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.core.access import dram_rows
 from accel.core.config import Config
 from accel.core.isa import Gemm, Instruction, Memory
 
-Env = dict[IterVar, int]
-
 _SHARE, _SHORT_LIST = 64, 16
 """Boxes become one instruction if that takes this share of the micro-op memory, or so few micro-ops that all
 of them fit."""
-
-
-class _Dimension(NamedTuple):
-    """One dimension of a region: where it starts, in blocks of ``width``."""
-
-    start: Linear
-    extent: Expr
-    width: int
-
-
-class _Place(NamedTuple):
-    """What of a region does not change from call to call."""
-
-    dimensions: list[_Dimension]
-    extents: _Blocks
-    held: _Blocks
-    strides: tuple[int, ...] | None
-    """Of a scratchpad buffer that always holds as much, elements from block to block."""
-    copy: Linear
-    apart: int
-    """Elements from one thread's copy of the buffer to the next."""
-
-
-class _Blocks:
-    """Sizes in blocks, along each dimension."""
-
-    def __init__(self, sizes: Sequence[Expr], widths_: Sequence[int]) -> None:
-        self._pairs = list(zip(sizes, widths_, strict=True))
-        fixed = all(isinstance(size, Const) for size in sizes)
-        self.fixed = self._evaluated({}) if fixed else None
-        """If they are always the same."""
-
-    def at(self, env: Env) -> tuple[int, ...]:
-        return self._evaluated(env) if self.fixed is None else self.fixed
-
-    def _evaluated(self, env: Env) -> tuple[int, ...]:
-        return tuple(-(-evaluate(size, env) // width) for size, width in self._pairs)
 
 
 class _Box(NamedTuple):
@@ -116,8 +74,7 @@ class Emission:
     def __init__(self, nest: Nest, config: Config) -> None:
         self.nest = nest
         self.config = config
-        self.elements = buffer_elements(nest)
-        self.bases = place_buffers(nest.locals, self.elements)
+        self.addresses = Addresses(nest)
         self.dram = DramMap(config)
         copies = [node for node in walk_nodes(nest.body) if isinstance(node, Copy)]
         self._loaded = {node.target.buffer for node in copies}
@@ -133,9 +90,7 @@ class Emission:
         self._number(nest.body, ())
         self.first_loads: dict[Buffer, Instruction] = {}
         """The first LOAD into each buffer."""
-        self._places: dict[tuple[int, Element], _Place] = {}
         self._boxes: dict[int, _Box | None] = {}
-        self._known_strides: dict[tuple[object, ...], tuple[int, ...]] = {}
         self._parts: dict[tuple[object, ...], list[_Group]] = {}
         self._joined: dict[tuple[int, ...], Sequence[Emitted]] = {}
         self._known: dict[tuple[object, ...], Sequence[Emitted]] = {}
@@ -229,7 +184,9 @@ class Emission:
     def _single(self, loops: Sequence[For], margins: Sequence[Linear], leaf: Node) -> int:
         """How many outer loops cannot be a box: inner extents depend on them, or an address does not grow
         evenly with them."""
-        places = [self._place(region, self.elements[region.buffer]) for region in _regions(leaf)]
+        places = [
+            self.addresses.place(region, self.addresses.elements[region.buffer]) for region in _regions(leaf)
+        ]
         starts = [form for place in places for form in (place.copy, *(d.start for d in place.dimensions))]
         uneven = {
             var
@@ -296,7 +253,7 @@ class Emission:
         if regions[0].buffer in self._loaded:
             for copy in range(regions[0].buffer.copies):
                 self._content.pop((regions[0].buffer, copy), None)
-        pointers = tuple(self._pointer(region, box, env) for region in regions)
+        pointers = tuple(self.addresses.pointer(region, box, env) for region in regions)
         key = (id(node), extents, pointers, loops)
         known = self._known.get(key)
         if known is None:
@@ -323,21 +280,21 @@ class Emission:
     def _emit_clear(self, node: Clear) -> None:
         buffer = node.buffer
         assert buffer.scope is not None
-        elements = buffer.copies * block_count(buffer, self.elements[buffer])
-        pointer = AccessPtr(buffer.scope.name, self.bases[buffer], (1,))
+        elements = buffer.copies * block_count(buffer, self.addresses.elements[buffer])
+        pointer = AccessPtr(buffer.scope.name, self.addresses.bases[buffer], (1,))
         target = Target(config=self.config, extents=(elements,))
         self.emitted.extend(self._from(node, fill_zero(target, pointer)))
 
     def _emit_copy(self, node: Copy, env: Env) -> None:
         store = node.target.buffer.scope is None
         dram, local = (node.target, node.source) if store else (node.source, node.target)
-        place = self._place(local, self.elements[local.buffer])
+        place = self.addresses.place(local, self.addresses.elements[local.buffer])
         extents = place.extents.at(env)
         if min(extents) <= 0:
             return
         memory, tensor = self._placed(dram.buffer, local.buffer, store=store)
-        outside = self._place(dram, self.elements[local.buffer])
-        local_ptr = self._pointer_to(local, place, env)
+        outside = self.addresses.place(dram, self.addresses.elements[local.buffer])
+        local_ptr = self.addresses.pointer_to(local, place, env)
         strides = tensor.strides
         padding = tuple((evaluate(a, env), evaluate(b, env)) for a, b in node.padding)
         if padding:
@@ -346,7 +303,7 @@ class Emission:
             steps = node.steps or (1,) * len(strides)
             _check_whole_elements(node, outside.dimensions, padding or ((0, 0),) * len(strides), steps)
             strides = tuple(step * n for step, n in zip(steps, strides, strict=True))
-        dram_ptr = AccessPtr("dram", self._base(dram, outside, tensor.strides, 0, env), strides)
+        dram_ptr = AccessPtr("dram", self.addresses.base(dram, outside, tensor.strides, 0, env), strides)
         if store:
             if self.rereads:
                 self._content = {p: c for p, c in self._content.items() if c[0] is not dram.buffer}
@@ -363,7 +320,7 @@ class Emission:
     def _placed(self, dram: Buffer, local: Buffer, *, store: bool) -> tuple[Memory, DramTensor]:
         """The memory id of a transfer, and the tensor that it is from or to."""
         memory = transfer_memory(dram, local, store=store)
-        return memory, self.dram.place(dram, self.elements[local], memory)
+        return memory, self.dram.place(dram, self.addresses.elements[local], memory)
 
     def _transfers(
         self,
@@ -384,78 +341,6 @@ class Emission:
                 for one in self._from(node, dma_copy2d(target, to, source))
             ]
         return known
-
-    # --- addresses -------------------------------------------------------------------------------
-
-    def _pointer(self, region: Region, box: list[IterVar], env: Env) -> AccessPtr:
-        """To the blocks that a region covers while the variables of ``box`` run."""
-        place = self._place(region, self.elements[region.buffer])
-        steps = self._strides(place, env)
-        base = self._base(region, place, steps, self._copy_base(region, place, env), env)
-        key = (id(region), steps, tuple(box))
-        strides = self._known_strides.get(key)
-        if strides is None:
-            strides = self._known_strides[key] = tuple(self._stride(region, place, steps, var) for var in box)
-        assert region.buffer.scope is not None
-        return AccessPtr(region.buffer.scope.name, base, strides)
-
-    @staticmethod
-    def _stride(region: Region, place: _Place, steps: Sequence[int], var: IterVar) -> int:
-        """Elements from one iteration of a loop to the next."""
-        stride = place.copy.factor(var) * place.apart
-        for dimension, step in zip(place.dimensions, steps, strict=True):
-            factor = dimension.start.factor(var)
-            if factor % dimension.width:
-                raise _inside_element(region, dimension)
-            stride += factor // dimension.width * step
-        return stride
-
-    def _pointer_to(self, region: Region, place: _Place, env: Env) -> AccessPtr:
-        """To the blocks of a scratchpad region."""
-        steps = self._strides(place, env)
-        base = self._base(region, place, steps, self._copy_base(region, place, env), env)
-        assert region.buffer.scope is not None
-        return AccessPtr(region.buffer.scope.name, base, steps)
-
-    def _base(self, region: Region, place: _Place, steps: Sequence[int], base: int, env: Env) -> int:
-        for dimension, step in zip(place.dimensions, steps, strict=True):
-            start = dimension.start.constant
-            for atom, factor in dimension.start.terms:
-                start += factor * (env[atom] if isinstance(atom, IterVar) else evaluate(atom, env))
-            if start % dimension.width:
-                raise _inside_element(region, dimension)
-            base += start // dimension.width * step
-        return base
-
-    def _copy_base(self, region: Region, place: _Place, env: Env) -> int:
-        """First element of the thread's copy of a scratchpad buffer."""
-        base = self.bases[region.buffer]
-        return base if region.buffer.copies == 1 else base + evaluate(region.copy, env) * place.apart
-
-    def _strides(self, place: _Place, env: Env) -> tuple[int, ...]:
-        """Elements from block to block along each dimension of what a buffer holds now."""
-        return row_major(place.held.at(env)) if place.strides is None else place.strides
-
-    def _place(self, region: Region, element: Element) -> _Place:
-        """A region in blocks of an element's size."""
-        key = (id(region), element)
-        found = self._places.get(key)
-        if found is None:
-            self._keep.append(region)
-            sizes = widths(element, len(region.ranges))
-            held = _Blocks(region.held, sizes)
-            found = self._places[key] = _Place(
-                dimensions=[
-                    _Dimension(linear(r.start), r.extent, w)
-                    for r, w in zip(region.ranges, sizes, strict=True)
-                ],
-                extents=_Blocks([r.extent for r in region.ranges], sizes),
-                held=held,
-                strides=None if held.fixed is None else row_major(held.fixed),
-                copy=linear(region.copy),
-                apart=block_count(region.buffer, element),
-            )
-        return found
 
 
 def _joined(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
@@ -486,7 +371,7 @@ def _with_known(form: Linear, ranges: Ranges, env: Env) -> Linear:
 
 
 def _check_whole_elements(
-    node: Copy, dimensions: list[_Dimension], padding: Sequence[tuple[int, int]], steps: Sequence[int]
+    node: Copy, dimensions: list[Dimension], padding: Sequence[tuple[int, int]], steps: Sequence[int]
 ) -> None:
     """Refuse what a copy of whole elements cannot do along the dimensions that these are blocks of."""
     for d, (dimension, zeros, step) in enumerate(zip(dimensions, padding, steps, strict=True)):
@@ -495,10 +380,3 @@ def _check_whole_elements(
                 f"{node.target.buffer.name} has padding or steps in dimension {d}, of which an element holds "
                 f"{dimension.width}; dma_copy2d moves whole elements"
             )
-
-
-def _inside_element(region: Region, dimension: _Dimension) -> TensorizeError:
-    return TensorizeError(
-        f"{format_region(region)} starts inside an element of {dimension.width}; "
-        f"tiles must be multiples of the intrinsic's block"
-    )
