@@ -1,25 +1,14 @@
 """Default schedules of convolutions: close to the machine's limit, with few instructions, as predicted."""
 
-from itertools import pairwise
-
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ScheduleError
-from accel.compiler.codegen.build import compile_schedule
 from accel.compiler.plans.conv_default import conv_candidates
-from accel.compiler.plans.conv_model import ConvModel, conv_shape, part_sizes
-from accel.compiler.plans.conv_plans import ConvTable, Sizes, fitting
-from accel.compiler.plans.conv_schedule import conv_schedule
-from accel.core.config import Config
-from accel.core.isa import Alu, Gemm, Load, Loops, Memory, decode
+from accel.compiler.plans.conv_model import conv_shape
+from accel.core.isa import Alu, Gemm, Load, Loops, Memory
 from accel.sim.timing.model import simulate_timing
-from tests.compiler.convs import convolutions
 from tests.expect import refused
-from tests.strategies import examples
 
 LAYERS = {
     "C2": ((56, 64, 64, 3, 1), 491_072),
@@ -95,79 +84,6 @@ def test_gemms_and_loads_are_few_and_large() -> None:
     assert (by_memory[Memory.UOP], by_memory[Memory.ACC]) == (1, 1)
     assert by_memory[Memory.INP] == by_memory[Memory.WGT]
     assert gemms <= 3 * by_memory[Memory.INP]
-
-
-# --- the model -----------------------------------------------------------------------------------------
-
-
-@examples(25)
-@given(st.data())
-def test_predictions_of_any_plan(data: st.DataObject) -> None:
-    """Not just of good ones; of small layers, where what is not reckoned with counts most."""
-    machine = accel.machine(data.draw(st.sampled_from(["vta", "tiny", "ecp5"])))
-    config = machine.config
-    kernel, height, width = (data.draw(st.integers(low, high)) for low, high in ((1, 3), (5, 14), (5, 14)))
-    workload = accel.conv2d(
-        1,
-        config.block_in * data.draw(st.integers(1, 4)),
-        height,
-        width,
-        config.block_out * data.draw(st.integers(1, 4)),
-        kernel,
-        stride=data.draw(st.integers(1, 2)),
-        padding=data.draw(st.integers(0, kernel // 2)),
-        bias=data.draw(st.booleans()),
-        residual=data.draw(st.booleans()),
-        shift=data.draw(st.none() | st.just(6)),
-    )
-    shape = conv_shape(workload, config)
-    plans = fitting(shape, config, (1, 2, 3)).plans(shape, config)
-    plan = data.draw(st.sampled_from(plans))
-    image = compile_schedule(conv_schedule(workload, machine, plan), config)
-    taken = simulate_timing(decode(image.code, config), config, address=image.code_offset).cycles
-    assert ConvModel(shape, config).predict(plan).cycles == pytest.approx(taken, rel=0.5, abs=300)
-
-
-@examples(40)
-@given(st.data())
-def test_plans_that_fit_compile(data: st.DataObject) -> None:
-    config = Config(
-        name="small",
-        batch=1,
-        block_in=2,
-        block_out=4,
-        uop_bytes=1024,
-        inp_bytes=64,
-        wgt_bytes=256,
-        acc_bytes=512,
-    )
-    workload = data.draw(convolutions(config, 4))
-    shape = conv_shape(workload, config)
-    table = fitting(shape, config, (1, 2, 3, 4))
-    if not len(table.rows):
-        return
-    chosen = np.array([data.draw(st.integers(0, len(table.rows) - 1))])
-    (plan,) = table.take(chosen).plans(shape, config)
-    compile_schedule(conv_schedule(workload, accel.machine(config), plan), config)
-    sizes = Sizes(shape, config, ConvTable.of([plan]))
-    assert sizes.fits().all()
-    assert sizes.useful().all()
-
-
-def test_tables_keep_plans() -> None:
-    config = accel.machine("vta").config
-    shape = conv_shape(layer("C6"), config)
-    plans = fitting(shape, config, (1, 2)).plans(shape, config)[::97]
-    assert ConvTable.of(plans).plans(shape, config) == plans
-
-
-@pytest.mark.parametrize("size", [1, 2, 7, 56, 1000])
-def test_sizes_of_parts(size: int) -> None:
-    found = part_sizes(size, 8)
-    assert (found[0], found[-1]) == (1, size)
-    assert len(found) <= 8
-    counts = [-(-size // part) for part in found]
-    assert all(a > b for a, b in pairwise(counts))
 
 
 # --- what is refused -----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The analytical model against the machine: what fits, what is loaded, how long it takes."""
 
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 import accel
 from accel.base.errors import ScheduleError
 from accel.compiler.codegen.build import compile_schedule
+from accel.compiler.operators.default import candidates
 from accel.compiler.plans.candidate import Prediction
 from accel.compiler.plans.gemm_default import shape_of
 from accel.compiler.plans.gemm_model import GemmModel
 from accel.compiler.plans.gemm_plans import GemmPlan, PlanTable
 from accel.compiler.plans.gemm_schedule import gemm_schedule
 from accel.core.access import dram_rows
-from accel.core.isa import Load, Memory
+from accel.core.isa import Gemm, Load, Loops, Memory
 from accel.image.image import Image
 from accel.sim.timing.model import simulate_timing
 from tests.strategies import examples
@@ -178,3 +179,54 @@ def test_plans_say_what_they_are() -> None:
     plan = GemmPlan(rows=1, columns=1, depth=1, threads=1, thread_axis="inner", outer="columns")
     assert str(plan) == "tiles of 1 x 1 x 1 blocks, columns outermost"
     assert PlanTable.of([plan]).plans() == [plan]
+
+
+# --- work --------------------------------------------------------------------------------------------
+
+EPILOGUES: list[dict[str, Any]] = [
+    {},
+    {"shift": 6},
+    {"bias": True},
+    {"shift": 6, "bias": True},
+    {"shift": 6, "bias": True, "relu": True, "residual": True},
+]
+
+
+@pytest.mark.parametrize("name", ["vta", "gemm8x8"])
+@pytest.mark.parametrize("options", EPILOGUES, ids=str)
+def test_micro_ops_are_known_exactly(name: str, options: dict[str, Any]) -> None:
+    """One pass more or less over the result would be seen, but for clearing before a folded bias."""
+    machine = accel.machine(name)
+    workload = accel.gemm(96, 80, 64, **options)
+    folded = workload.epilogue.folds(64)
+    for candidate in candidates(workload, machine.config)[::25]:
+        image = Case(workload, machine, candidate.plan).compiled()
+        loops = [one for one in image.instructions if isinstance(one, Loops)]
+        resets = [one.uop_count for one in loops if isinstance(one, Gemm) and one.reset]
+        executed = sum(one.uop_count for one in loops) - folded * sum(resets)
+        assert candidate.prediction.compute == executed
+
+
+@pytest.mark.parametrize("name", ["vta", "gemm8x8"])
+@pytest.mark.parametrize("options", [{}, {"shift": 6}, {"shift": 6, "residual": True}], ids=str)
+def test_the_rough_bound_is_close_where_the_plan_is_good(name: str, options: dict[str, Any]) -> None:
+    """To less than half a pass over the result."""
+    workload, config = accel.gemm(512, 256, 64, **options), accel.machine(name).config
+    model = GemmModel(shape_of(workload, config), config)
+    quick = model.quick(PlanTable.of([candidates(workload, config)[0].plan]))[0]
+    taken = accel.build(workload, name).run(check=False).cycles
+    assert model.shape.rows * model.shape.columns / taken > 2 * 0.025
+    assert quick == pytest.approx(taken, rel=0.025)
+
+
+def test_a_tile_waits_until_the_one_before_is_stored() -> None:
+    """Where threads share accumulators; each of the 16 tiles pays for the latency of writes."""
+    plan = GemmPlan(rows=16, columns=4, depth=2, threads=2, thread_axis="depth", outer="rows")
+    found = []
+    for latency in (16, 500):
+        machine = accel.machine("vta", write_latency=latency)
+        predicted, simulated = measured([Case(accel.gemm(128, 128, 128, shift=6), machine, plan)])
+        found.append((predicted[0], simulated[0]))
+    more = [after - before for before, after in zip(*found, strict=True)]
+    assert more[1] > 15 * 484
+    assert more[0] == pytest.approx(more[1], rel=0.25)

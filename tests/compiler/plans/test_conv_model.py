@@ -1,0 +1,191 @@
+"""The analytical model of convolutions against the machine: work exactly, time closely."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import accel
+from accel.compiler.codegen.build import compile_schedule
+from accel.compiler.operators.default import candidates
+from accel.compiler.plans.conv_model import ConvModel, conv_shape, moved, part_sizes
+from accel.compiler.plans.conv_plans import fitting
+from accel.compiler.plans.conv_schedule import ConvPlan, conv_schedule
+from accel.core.config import Config
+from accel.core.isa import Gemm, Load, Loops, Memory, Store, decode
+from accel.image.image import Image
+from accel.sim.timing.model import simulate_timing
+from tests.strategies import examples
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"shift": 6},
+    {"bias": True},
+    {"shift": 6, "bias": True},
+    {"shift": 6, "bias": True, "relu": True, "residual": True},
+    {"clip": (0, 9)},
+]
+
+
+def layers(**options: Any) -> list[accel.Workload]:
+    return [
+        accel.conv2d(1, 32, 10, 12, 32, 3, padding=1, **options),
+        accel.conv2d(1, 32, 9, 9, 16, 1, stride=2, **options),
+        accel.conv2d(1, 32, 9, 9, 32, 3, padding=1, groups=32, **options),
+        accel.conv2d_transpose(1, 16, 5, 6, 32, 4, stride=2, padding=1, **options),
+    ]
+
+
+def compiled(workload: accel.Workload, machine: accel.Machine, plan: ConvPlan) -> Image:
+    return compile_schedule(conv_schedule(workload, machine, plan), machine.config)
+
+
+def cycles(image: Image) -> int:
+    config = image.config
+    return simulate_timing(decode(image.code, config), config, address=image.code_offset).cycles
+
+
+# --- work --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_micro_ops_are_known_exactly(options: dict[str, Any]) -> None:
+    """One pass more or less over the output would be seen."""
+    machine = accel.machine("vta")
+    for workload in layers(**options):
+        shape = conv_shape(workload, machine.config)
+        for candidate in candidates(workload, machine.config)[::30]:
+            image = compiled(workload, machine, candidate.plan)
+            folded = shape.folded
+            loops = [one for one in image.instructions if isinstance(one, Loops)]
+            resets = [one.uop_count for one in loops if isinstance(one, Gemm) and one.reset]
+            executed = sum(one.uop_count for one in loops) - folded * sum(resets)
+            assert candidate.prediction.compute == shape.slots == executed
+
+
+@pytest.mark.parametrize("options", [{"shift": 6}, {"shift": 6, "bias": True, "residual": True}], ids=str)
+def test_bytes_are_known_closely(options: dict[str, Any]) -> None:
+    """Of operands what LOADs move, to a beat for each burst that is not aligned; of results exactly."""
+    machine = accel.machine("vta")
+    config = machine.config
+    for workload in layers(**options):
+        for candidate in candidates(workload, config)[::30]:
+            image = compiled(workload, machine, candidate.plan)
+            loads = [one for one in image.instructions if isinstance(one, Load)]
+            sizes = {Memory.INP: config.inp_element_bytes, Memory.WGT: config.wgt_element_bytes}
+            loaded = sum(one.x_size * one.y_size * sizes.get(one.memory, 0) for one in loads)
+            assert candidate.prediction.load * config.bus_bytes == pytest.approx(loaded, rel=0.1, abs=512)
+            stores = [one for one in image.instructions if isinstance(one, Store)]
+            stored = sum(one.x_size * one.y_size for one in stores) * config.out_element_bytes
+            assert candidate.prediction.store * config.bus_bytes == stored
+
+
+# --- time --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [one for one in OPTIONS if one != {"bias": True}], ids=str)
+def test_chosen_plans_take_about_as_long_as_predicted(options: dict[str, Any]) -> None:
+    """All but those that have a bias to load and no pass to hide it behind."""
+    machine = accel.machine("vta")
+    for workload in layers(**options):
+        best = candidates(workload, machine.config)[0]
+        taken = cycles(compiled(workload, machine, best.plan))
+        assert best.prediction.cycles == pytest.approx(
+            taken, rel=0.06, abs=700 if options == {"bias": True} else 120
+        )
+
+
+CHAINED = ConvPlan(
+    channels=1,
+    rows=4,
+    columns=7,
+    depth=2,
+    kernel_rows=3,
+    threads=2,
+    thread_axis="depth",
+    outer="channels",
+)
+"""One set of accumulators: each tile waits until the one before is stored."""
+
+
+def later(plan: ConvPlan, latency: int) -> tuple[float, int]:
+    """How many cycles more a write latency costs than one of 16, predicted and simulated."""
+    workload = accel.conv2d(1, 64, 28, 28, 32, 3, padding=1, shift=6)
+    found = []
+    for value in (16, latency):
+        machine = accel.machine("vta", write_latency=value)
+        model = ConvModel(conv_shape(workload, machine.config), machine.config)
+        found.append((model.predict(plan).cycles, cycles(compiled(workload, machine, plan))))
+    return found[1][0] - found[0][0], found[1][1] - found[0][1]
+
+
+def test_a_tile_waits_until_the_one_before_is_stored() -> None:
+    predicted, simulated = later(CHAINED, 500)
+    assert simulated > 20_000
+    assert predicted == pytest.approx(simulated, rel=0.02)
+
+
+def test_the_last_write_is_waited_for() -> None:
+    predicted, simulated = later(ConvPlan(**{**vars(CHAINED), "thread_axis": "rows"}), 500)
+    assert simulated > 450
+    assert predicted == pytest.approx(simulated, rel=0.02)
+
+
+def test_writes_in_flight_are_limited() -> None:
+    """Where a write's answer takes longer than all that may be under way."""
+    predicted, simulated = later(ConvPlan(**{**vars(CHAINED), "thread_axis": "rows"}), 2000)
+    assert simulated > 30_000
+    assert predicted == pytest.approx(simulated, rel=0.25)
+
+
+@examples(25)
+@given(st.data())
+def test_predictions_of_any_plan(data: st.DataObject) -> None:
+    """Not just of good ones; of small layers, where what is not reckoned with counts most."""
+    machine = accel.machine(data.draw(st.sampled_from(["vta", "tiny", "ecp5"])))
+    config = machine.config
+    kernel, height, width = (data.draw(st.integers(low, high)) for low, high in ((1, 3), (5, 14), (5, 14)))
+    workload = accel.conv2d(
+        1,
+        config.block_in * data.draw(st.integers(1, 4)),
+        height,
+        width,
+        config.block_out * data.draw(st.integers(1, 4)),
+        kernel,
+        stride=data.draw(st.integers(1, 2)),
+        padding=data.draw(st.integers(0, kernel // 2)),
+        bias=data.draw(st.booleans()),
+        residual=data.draw(st.booleans()),
+        shift=data.draw(st.none() | st.just(6)),
+    )
+    shape = conv_shape(workload, config)
+    plans = fitting(shape, config, (1, 2, 3)).plans(shape, config)
+    plan = data.draw(st.sampled_from(plans))
+    taken = cycles(compiled(workload, machine, plan))
+    assert ConvModel(shape, config).predict(plan).cycles == pytest.approx(taken, rel=0.5, abs=300)
+
+
+# --- parts -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 56, 1000])
+def test_sizes_of_parts(size: int) -> None:
+    found = part_sizes(size, 8)
+    assert (found[0], found[-1]) == (1, size)
+    assert len(found) <= 8
+    counts = [-(-size // part) for part in found]
+    assert all(a > b for a, b in pairwise(counts))
+
+
+def test_what_is_moved_at_once() -> None:
+    """Runs that follow one another are one; rows are one instruction, boxes one each."""
+    config = Config(name="m", bus_bits=64, max_burst_beats=16)
+    whole = moved(config, 8, (2, 100), (10, 10), 10)
+    assert (whole.beats, whole.instructions) == (200, 1)
+    rows = moved(config, 8, (1, 100), (10, 16), 8)
+    assert (rows.beats, rows.bursts, rows.instructions) == (80, 10, 1)
+    boxes = moved(config, 8, (3, 1000), (10, 16), 8)
+    assert (boxes.beats, boxes.bursts, boxes.instructions) == (240, 30, 3)
+    assert moved(config, 8, (1, 1), (0, 16), 8).instructions == 0

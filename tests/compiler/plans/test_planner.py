@@ -1,0 +1,87 @@
+"""What is asked of a plan: sides of tiles in elements, and what plans count."""
+
+import pytest
+
+import accel
+from accel.base.errors import ScheduleError
+from accel.compiler.operators.registry import OPERATORS
+from accel.compiler.plans.candidate import Candidate, Prediction, check_threads_fit
+from accel.compiler.plans.conv_default import CONV_PLANNER
+from accel.compiler.plans.gemm_default import GEMM_PLANNER
+from accel.compiler.plans.gemm_plans import GemmPlan
+from accel.compiler.plans.planner import with_threads_made
+from tests.expect import refused
+
+VTA, TINY = accel.machine("vta").config, accel.machine("tiny").config
+
+
+def test_sides_are_counted_in_blocks() -> None:
+    tile = {"tile_m": 3, "tile_n": 32, "step_k": 48}
+    assert GEMM_PLANNER.blocks(tile, "gemm", VTA) == {"rows": 3, "columns": 2, "depth": 3}
+    plan = GemmPlan(rows=3, columns=2, depth=3, threads=1, thread_axis="inner", outer="rows")
+    assert GEMM_PLANNER.sizes(plan, VTA) == tile
+    assert CONV_PLANNER.blocks({"tile_h": 5, "step_kh": 1}, "conv2d", TINY) == {"rows": 5, "kernel_rows": 1}
+
+
+@pytest.mark.parametrize(
+    ("tile", "message"),
+    [
+        ({"tile_o": 8}, "a tile of gemm has no 'tile_o'; did you mean 'tile_n'?"),
+        ({"tile_n": 12}, "tile_n is 12; on configuration 'vta' it must be a multiple of 16"),
+        ({"tile_n": 0}, "tile_n is 0; on configuration 'vta' it must be a multiple of 16"),
+        ({"tile_m": True}, "tile_m is True; on configuration 'vta' it must be a positive integer"),
+    ],
+)
+def test_sides_that_cannot_be(tile: dict[str, int], message: str) -> None:
+    with refused(ScheduleError, message):
+        GEMM_PLANNER.blocks(tile, "gemm", VTA)
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=lambda operator: operator.name)
+def test_sides_have_short_names_of_their_own(operator: accel.Workload) -> None:
+    shorts = [side.short for side in operator.planner.sides]  # type: ignore[attr-defined]
+    assert len(set(shorts)) == len(shorts)
+
+
+def test_tiles_that_do_not_fit() -> None:
+    message = (
+        "the tile is tile_m 256, tile_n 256; it does not fit configuration 'vta', or leaves nothing to do "
+        "for each thread"
+    )
+    with refused(ScheduleError, message):
+        GEMM_PLANNER.candidates(accel.gemm(512, 512, 512), VTA, None, {"tile_m": 256, "tile_n": 256})
+
+
+def test_threads_are_those_that_are_made() -> None:
+    def candidate(threads: int, rows: int) -> Candidate[GemmPlan]:
+        plan = GemmPlan(rows=rows, columns=1, depth=1, threads=threads, thread_axis="inner", outer="columns")
+        return Candidate(
+            plan=plan, prediction=Prediction(cycles=rows, compute=1, load=1, store=1), read_bytes=0
+        )
+
+    given = [candidate(4, 1), candidate(4, 2), candidate(2, 2), candidate(3, 2)]
+    found = with_threads_made(given, lambda plan: 6 // plan.rows)
+    assert [(one.plan.threads, one.plan.rows) for one in found] == [(4, 1), (3, 2), (2, 2)]
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 255])
+def test_the_largest_number_of_threads_is_found(most: int) -> None:
+    asked: list[int] = []
+
+    def fits(threads: int) -> bool:
+        asked.append(threads)
+        return threads <= most
+
+    check_threads_fit("gemm", VTA, most, fits)
+    for threads in (most + 1, 10**9):
+        asked.clear()
+        message = f"{threads} virtual threads do not fit configuration 'vta'; at most {most} do"
+        with refused(ScheduleError, message):
+            check_threads_fit("gemm", VTA, threads, fits)
+        assert len(asked) < 14
+
+
+def test_nothing_fits() -> None:
+    for threads in (None, 1, 3):
+        with refused(ScheduleError, "not even the smallest tiles of this gemm fit configuration 'vta'"):
+            check_threads_fit("gemm", VTA, threads, lambda _: False)
