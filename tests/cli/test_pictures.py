@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from accel.assembly import load_assembly
 from accel.run.replay import load_any
 from accel.views import Timeline, Trace
 from tests.cli.conftest import Shell
@@ -126,7 +127,7 @@ def test_what_led_up_to_a_fault_is_drawn(name: str, accel: Shell) -> None:
     drawn = accel(*call, *files, code=1)
     assert (drawn.out, drawn.err) == (plain.out, plain.err)
     told = plain.err.removeprefix("accel: ").rstrip()
-    title = f"{name.removesuffix('.s')} on tiny: {FAULTS[name]}"
+    title = f"{name.removesuffix('.s')} on {load_assembly(TESTS / name).config.label}: {FAULTS[name]}"
     report = Path("r.html").read_text(encoding="utf-8")
     assert f"<h1>{title}</h1>" in report
     assert escape(told) in report

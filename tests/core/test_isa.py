@@ -26,6 +26,7 @@ from accel.core.isa import (
     Store,
     Unit,
     Unknown,
+    add_to_field,
     check_encodable,
     class_slots,
     classes_of,
@@ -299,6 +300,35 @@ def test_an_error_text_of_encoding() -> None:
 def test_micro_ops_beyond_a_field_are_refused(row: tuple[int, int, int], message: str) -> None:
     with refused(ProgramError, message):
         encode_uops([(0, 0, 0), row], VTA)
+
+
+@examples(100)
+@given(machines, st.data())
+def test_adding_to_a_field_of_encoded_instructions(config: Config, data: st.DataObject) -> None:
+    """Of those of one class, each by its own number; the fields around it stay."""
+    program = data.draw(st.lists(any_instructions(config), min_size=1, max_size=8))
+    cls = type(data.draw(st.sampled_from(program)))
+    slot = data.draw(st.sampled_from([s for s in class_slots(cls, config) if s.name != "opcode"]))
+    rows = [n for n, one in enumerate(program) if type(one) is cls]
+    new = data.draw(
+        st.lists(st.integers(slot.low, slot.high), min_size=len(rows), max_size=len(rows)), label="new"
+    )
+    steps = [value - int(getattr(program[n], slot.name)) for n, value in zip(rows, new, strict=True)]
+    code = add_to_field(encode(program, config), slot, np.array(rows), np.array(steps))
+    changed = [
+        replace(one, **{slot.name: new[rows.index(n)]}) if n in rows else one for n, one in enumerate(program)
+    ]
+    assert code == encode(changed, config)
+
+
+@pytest.mark.parametrize("step", [-6, (1 << 32) - 5])
+def test_a_sum_beyond_its_field_is_refused(step: int) -> None:
+    program = [Finish(), Load(dram_base=5)]
+    slot = next(s for s in class_slots(Load, VTA) if s.name == "dram_base")
+    with refused(
+        ProgramError, f"dram_base of instruction 1 becomes {5 + step}; it has 32 bits (0..4294967295)"
+    ):
+        add_to_field(encode(program, VTA), slot, np.array([1]), np.array([step]))
 
 
 def test_broken_words_are_refused() -> None:
