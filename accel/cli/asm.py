@@ -7,6 +7,7 @@ import click
 from accel.assembly import load_assembly
 from accel.base.files import check_targets
 from accel.cli.common import describe, figures_table, json_option, print_json, show
+from accel.cli.output import wrote
 from accel.run.result import SCHEMA_VERSION
 
 
@@ -46,6 +47,6 @@ def asm(file: Path, output: Path, as_json: bool) -> None:
         ("instructions", f"{figures['instructions']:,}"),
         ("data", f"{figures['data_bytes']:,} bytes"),
         ("expectations", f"{checks:,}" if checks else "none"),
-        ("written to", str(output)),
     ]
     show(figures_table(rows))
+    wrote(output)

@@ -24,6 +24,7 @@ from accel.cli.common import (
     set_option,
     show,
 )
+from accel.cli.output import wrote
 from accel.compiler.target.machine import machine
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps.executors import here, in_processes
@@ -81,10 +82,10 @@ def bench(
     else:
         show(_table(f"{network} on {describe(target.config)}", rows), wide=True)
         notes = [("AT FAULT", f"{row['name']}: {row['error']['message']}") for row in faults]
-        if output is not None and not faults:
-            notes.append(("written to", str(output)))
         if notes:
             show("", figures_table(notes))
+        if output is not None and not faults:
+            wrote(output)
     return 1 if faults else 0
 
 

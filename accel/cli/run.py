@@ -26,7 +26,9 @@ from accel.cli.common import (
     set_option,
     show,
 )
+from accel.cli.output import wrote
 from accel.cli.pictures import Pictures, picture_options
+from accel.core.states import State
 from accel.proof.check import TokenReport
 from accel.run.figures import ErrorFigures, RunFigures
 from accel.run.program import Program
@@ -139,6 +141,7 @@ def run(
         tokens = None if no_check else program.check()
     print_result(program, result, tokens)
     pictures.show(result)
+    wrote(*targets.values(), *given({"--wave": wave}).values(), *pictures.targets.values())
     result.raise_if_wrong()
     return 0
 
@@ -185,7 +188,7 @@ def print_result(program: Program, result: Result, tokens: TokenReport | None = 
 def stall_table(result: Result) -> Table:
     """Where each unit's cycles went, in percent."""
     table = Table(box=None, pad_edge=False, title="where the cycles went", title_justify="left")
-    for heading in ("unit", "busy", "waits for memory", "waits for token", "idle"):
+    for heading in ("unit", *(state.label for state in State)):
         table.add_column(heading, justify="left" if heading == "unit" else "right")
     assert result.stalls is not None
     for unit, cycles in result.stalls.items():

@@ -23,6 +23,7 @@ from accel.cli.common import (
     progress_bar,
     show,
 )
+from accel.cli.output import wrote
 from accel.compiler.operators.registry import WORKLOADS
 from accel.core.config import parse_quantity
 from accel.run.result import SCHEMA_VERSION
@@ -268,4 +269,5 @@ def _print(spec: Spec, table: Table, files: list[Path], journal: list[str]) -> N
         notes.append(("refused", f"{len(table.refused):,}; the first: {table.refused[0]['message']}"))
     if table.faults:
         notes.append(("AT FAULT", f"{len(table.faults):,}; the first: {table.faults[0]['message']}"))
-    show("", figures_table([*notes, *(("written to", str(path)) for path in files)]))
+    show("", figures_table(notes))
+    wrote(*files)

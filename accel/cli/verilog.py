@@ -17,6 +17,7 @@ from accel.cli.common import (
     set_option,
     show,
 )
+from accel.cli.output import wrote
 from accel.core.config import load_config
 from accel.core.isa import check_encodable
 from accel.run.result import SCHEMA_VERSION
@@ -69,6 +70,6 @@ def verilog(config: str, settings: tuple[str, ...], output: Path, memories: str,
         ("module", "accel"),
         ("memories", memories),
         ("lines", f"{figures['lines']:,}"),
-        ("written to", str(output)),
     ]
     show(figures_table(rows))
+    wrote(output)

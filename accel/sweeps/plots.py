@@ -10,6 +10,8 @@ from typing import Any, Literal, get_args
 from accel.base.errors import SweepError, nearest
 from accel.base.extras import not_installed
 from accel.core.config import SPECS
+from accel.core.isa import Unit
+from accel.core.states import State
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -19,7 +21,6 @@ Scale = Literal["linear", "log2", "log"]
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
 """Okabe and Ito's, which colour-blind people can tell apart."""
 MARKERS = "os^Dv<>"
-_GREY = "#bbbbbb"
 _INK, _RULE, _EDGE = "#1b1f24", "#e6e6e6", "#888888"
 _MOST_TICKS = 10
 _SIZE = (7.2, 4.4)
@@ -65,13 +66,10 @@ LABELS = {
     "cells_block_ram": "block RAMs of 18 Kbit",
     "cells_flip_flops": "flip-flops",
     "cells_multipliers": "multipliers 18x18",
-    "compute_busy": "computes",
-    "compute_memory_stall": "waits for memory",
-    "compute_token_stall": "waits for a token",
-    "compute_idle": "has no instruction",
+    **{f"{unit.label}_{state.figure}": f"{unit.label}: {state.label}" for unit in Unit for state in State},
 }
 """What columns are called on axes; fields of the configuration go by their names and units."""
-_STALLS = {"busy": COLORS[0], "memory_stall": COLORS[4], "token_stall": COLORS[1], "idle": _GREY}
+STALL_COLORS = {state.figure: state.color for state in State}
 """What units do always has the same colour."""
 
 
@@ -279,7 +277,7 @@ def _draw_bars(axes: Any, plot: Plot, rows: Rows) -> None:
     for ordinal, part in enumerate(plot.y):
         values = [row[part] for row in rows]
         stall = part.partition("_")[2]
-        color = _STALLS.get(stall, COLORS[ordinal % len(COLORS)])
+        color = STALL_COLORS.get(stall, COLORS[ordinal % len(COLORS)])
         axes.barh(places, values, left=left, color=color, label=label(part), height=0.62)
         left = [a + b for a, b in zip(left, values, strict=True)]
     axes.set_yticks(places, names)

@@ -6,20 +6,8 @@ from typing import NamedTuple
 
 from accel.core.events import UnitCycles
 from accel.core.isa import Unit
+from accel.core.states import State as State  # noqa: PLC0414  # where views find it
 from accel.core.token_rules import Counter
-
-
-class State(IntEnum):
-    """What a cycle of a unit counts as; the first that holds."""
-
-    BUSY = 0
-    MEMORY = 1
-    TOKEN = 2
-    IDLE = 3
-
-    @property
-    def label(self) -> str:
-        return ("busy", "waits for memory", "waits for token", "idle")[self]
 
 
 class Reason(IntEnum):

@@ -91,8 +91,7 @@ def test_table(accel: Shell) -> None:
 
 
 def test_page(accel: Shell) -> None:
-    text = accel("bench", "small", "--config", "tiny", "-o", "small.md").text
-    assert text.splitlines()[-1] == "written to  small.md"
+    assert accel("bench", "small", "--config", "tiny", "-o", "small.md").err == "wrote small.md\n"
     written = Path("small.md").read_text(encoding="utf-8")
     found = accel("bench", "small", "--config", "tiny", "--json").json
     a = found["layers"][0]
