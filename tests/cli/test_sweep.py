@@ -91,7 +91,7 @@ def test_a_line_of_the_journal_that_was_cut_off_is_told(accel: Shell) -> None:
     whole = journal.read_bytes()
     note = "its last line had been cut off; that point is measured again"
     journal.write_bytes(whole[:-9])
-    assert f"journal     {note}\n" in accel("sweep", *SMALL, "--jobs", 1).text
+    assert f"journal  {note}\n" in accel("sweep", *SMALL, "--jobs", 1).text
     journal.write_bytes(whole[:-9])
     assert accel("sweep", *SMALL, "--jobs", 1, "--json").json["notes"] == [f"journal: {note}"]
     assert accel("sweep", *SMALL, "--jobs", 1, "--json").json["notes"] == []
