@@ -4,7 +4,7 @@ from collections.abc import Callable
 from textwrap import dedent
 
 from accel import te
-from accel.te import Schedule, Tensor
+from accel.te import Schedule, Stage, Tensor
 
 
 def prints(s: Schedule, text: str) -> None:
@@ -17,3 +17,11 @@ def chain(read: Callable[[Tensor, te.IterVar], object], size: int) -> tuple[Tens
     B = te.compute((100,), lambda y: A[y] * 2, name="B")
     C = te.compute((size,), lambda y: read(B, y), name="C")  # type: ignore[arg-type, return-value]
     return B, C, te.create_schedule(C)
+
+
+def matrix(rows: int, columns: int) -> tuple[Schedule, Stage]:
+    """One more than each element of a matrix."""
+    A = te.placeholder((rows, columns), name="A")
+    C = te.compute((rows, columns), lambda y, x: A[y, x] + 1, name="C")
+    s = te.create_schedule(C)
+    return s, s[C]
