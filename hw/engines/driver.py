@@ -12,13 +12,14 @@ import numpy.typing as npt
 from accel.base.errors import AccelError, HardwareError, ProgramError
 from accel.core.config import Config
 from accel.core.faults import Cause
+from accel.core.memories import SCRATCHPADS
 from accel.core.registers import REGISTERS, Access, joined, word_addresses, word_writes
-from accel.hw.engines.run import Behaviour, HardwareRun, Records, Tokens
+from accel.hw.engines.run import Behaviour, HardwareRun, Records
 from accel.image.dram import Dram
+from accel.image.scenario import Tokens
 
 Contents = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
 """Of the micro-op memory and the scratchpads inp, wgt and acc; elements along the first axis."""
-_SCRATCHPADS = ("uop", "inp", "wgt", "acc")
 Progress = Callable[[int], None]
 """Called now and then with the run's cycle."""
 
@@ -37,7 +38,7 @@ def empty_contents(config: Config) -> Contents:
     """Room for the contents of all scratchpads: uint8[depth, element bytes] each."""
     uop, inp, wgt, acc = (
         np.zeros((depth, getattr(config, f"{name}_bytes") // depth), dtype=np.uint8)
-        for name in _SCRATCHPADS
+        for name in SCRATCHPADS
         for depth in (getattr(config, f"{name}_depth"),)
     )
     return uop, inp, wgt, acc

@@ -15,9 +15,10 @@ from accel.base.files import unwritable
 from accel.core.config import PAGE_BYTES, Config
 from accel.core.token_rules import Counter
 from accel.hw.engines.driver import Contents, Engine, empty_contents
-from accel.hw.engines.run import RECORD, Behaviour, Records, Tokens
+from accel.hw.engines.run import RECORD, Behaviour, Records
 from accel.hw.engines.waves import is_whole, lost_wave
 from accel.image.dram import Dram
+from accel.image.scenario import Tokens
 
 _OKAY = 0
 _ENDED = 1

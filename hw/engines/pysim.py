@@ -14,10 +14,11 @@ from accel.core.isa import Unit
 from accel.core.token_rules import WORKERS, Counter
 from accel.hw.engines.driver import Contents, Engine, empty_contents
 from accel.hw.engines.memory import OKAY, Memory
-from accel.hw.engines.run import RECORD, Behaviour, RecordKind, Records, Tokens
+from accel.hw.engines.run import RECORD, Behaviour, RecordKind, Records
 from accel.hw.engines.waves import lost_wave
 from accel.hw.sim_top import SimTop
 from accel.image.dram import Dram
+from accel.image.scenario import Tokens
 
 _CYCLE_SECONDS = 2e-9
 _PADS = ("uop", "inp", "wgt", "acc")

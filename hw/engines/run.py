@@ -14,6 +14,7 @@ from accel.core.faults import Cause
 from accel.core.isa import Unit
 from accel.core.registers import UNIT_COUNTERS
 from accel.core.token_rules import Counter
+from accel.image.scenario import Tokens
 
 
 class RecordKind(IntEnum):
@@ -37,9 +38,6 @@ RECORD = np.dtype(
 )
 """One entry of the notes."""
 Records = npt.NDArray[np.void]
-
-Tokens = tuple[int, int, int, int]
-"""What the token counters hold, in the order of :class:`~accel.core.token_rules.Counter`."""
 
 NEVER = (1 << 64) - 1
 """An ordinal or a limit that is not reached."""
