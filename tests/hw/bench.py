@@ -8,6 +8,9 @@ import numpy.typing as npt
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
+from accel.core.config import Config
+from accel.core.isa import Instruction, Transfer, encode
+
 
 def run(unit: wiring.Component, bench: Callable[[Any], Awaitable[None]]) -> None:
     """Clock ``unit`` while the coroutine ``bench(context)`` goes on."""
@@ -33,3 +36,26 @@ def as_array(value: int, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]
     kind = np.dtype(dtype)
     count = int(np.prod(shape))
     return np.frombuffer(value.to_bytes(count * kind.itemsize, "little"), dtype=kind).reshape(shape)
+
+
+def offer(context: Any, entry: Any, instruction: Instruction, index: int, config: Config) -> None:
+    """Have a queue's entry hold an instruction, with what fetch multiplies out of a LOAD or STORE."""
+    drive(context, entry, word=int.from_bytes(encode([instruction], config), "little"), index=index)
+    if isinstance(instruction, Transfer):
+        drive(context, entry.box, **box_of(instruction))
+
+
+def box_of(transfer: Transfer) -> dict[str, int]:
+    """The products that starting a LOAD or STORE needs, by their meaning."""
+    data = np.zeros((transfer.height, transfer.width), dtype=bool)
+    top, left = transfer.y_pad_0, transfer.x_pad_0
+    data[top : top + transfer.y_size, left : left + transfer.x_size] = True
+    places = np.flatnonzero(data)
+    span = (transfer.y_size - 1) * transfer.x_stride + transfer.x_size
+    return {
+        "elements": data.size,
+        "extent": span if transfer.y_size else 0,
+        "body": transfer.y_size * transfer.width,
+        "head": int(places[0]) if len(places) else data.size,
+        "tail": data.size - int(places[-1]) - 1 if len(places) else 0,
+    }

@@ -1,18 +1,16 @@
-"""Walkers over bursts, beats and pads against the definition of a transfer."""
+"""Walkers over bursts and beats against the definition of a transfer."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 
 from accel.core.access import DramRows, dram_rows
 from accel.core.config import NAMED, Config
-from accel.core.isa import Load, Memory, Unit
+from accel.core.isa import Load, Unit
 from accel.core.timing_rules import Burst, transfer_bursts
-from accel.hw.datapath.pads import PadWalker
 from accel.hw.datapath.transfer import BeatWalker, BurstWalker, kind_of, sram_bits
 from tests.hw.bench import drive, run
 
@@ -135,51 +133,3 @@ def test_beats_hold_the_elements_of_the_box(bus: int) -> None:
                 context.set(walker.step, 0)
 
     run(walker, bench)
-
-
-def test_pads_are_the_rest_of_the_box() -> None:
-    config = machine(64)
-    walker = PadWalker(config)
-
-    async def bench(context: Any) -> None:
-        rng = Random(0)
-        for _ in range(120):
-            load = any_load(rng, Memory.ACC)
-            load = Load(**{name: getattr(load, name) for name in _PAD_FIELDS} | {"x_size": rng.randint(1, 6)})
-            if rng.randint(0, 4) == 0:
-                load = Load(**{name: getattr(load, name) for name in _PAD_FIELDS if name != "y_size"})
-            box = np.zeros((load.height, load.width), dtype=bool)
-            top, left = load.y_pad_0, load.x_pad_0
-            box[top : top + load.y_size, left : left + load.x_size] = True
-            expected = load.sram_base + np.flatnonzero(~box)
-            if not len(expected):
-                continue
-            head = int(np.argmax(box.reshape(-1))) if box.any() else box.size
-            tail = int(np.argmax(box.reshape(-1)[::-1])) if box.any() else 0
-            drive(
-                context,
-                walker.pads,
-                sram=load.sram_base,
-                head=head,
-                gap=load.x_pad_0 + load.x_pad_1,
-                tail=tail,
-                body=load.y_size * load.width,
-                x_size=load.x_size,
-                y_size=load.y_size,
-            )
-            context.set(walker.start, 1)
-            await context.tick()
-            context.set(walker.start, 0)
-            found = []
-            while context.get(walker.valid):
-                found.append(context.get(walker.index))
-                assert context.get(walker.last) == (len(found) == len(expected))
-                context.set(walker.step, 1)
-                await context.tick()
-                context.set(walker.step, 0)
-            assert found == expected.tolist()
-
-    run(walker, bench)
-
-
-_PAD_FIELDS = ("memory", "sram_base", "x_size", "y_size", "x_pad_0", "x_pad_1", "y_pad_0", "y_pad_1")

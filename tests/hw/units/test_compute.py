@@ -1,0 +1,305 @@
+"""The compute unit on its own against functional execution, with inp and wgt served by the test."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from accel.core.config import NAMED, Config
+from accel.core.faults import Cause, instruction_fault
+from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Memory, Unit, encode_uops
+from accel.core.memories import SCRATCHPADS
+from accel.core.timing_rules import compute_depth
+from accel.hw.units.compute import ELSEWHERE, Compute
+from accel.image.dram import Dram
+from accel.sim.functional.executor import Executor
+from accel.sim.functional.scratchpads import Scratchpads
+from tests.hw.bench import as_integer, drive, offer, run
+from tests.hw.units.transfers import Answers, bursts_of, good_transfer
+from tests.strategies import random_loops
+
+TINY = NAMED["tiny"].override(
+    {"uop_bytes": 64, "inp_bytes": 32, "wgt_bytes": 256, "acc_bytes": 512, "mem_size": 1 << 16}
+)
+"""Sixteen accumulators and micro-ops, eight elements of inp and wgt."""
+OWN = [pad for pad in SCRATCHPADS.values() if pad.filled_by is Unit.COMPUTE]
+
+
+class Operands:
+    """The scratchpads that other units hold: an element is there the cycle after its index."""
+
+    def __init__(self, unit: Compute, pads: Scratchpads) -> None:
+        self._unit, self._pads = unit, pads
+        self._asked = dict.fromkeys(ELSEWHERE, 0)
+
+    def step(self, context: Any) -> None:
+        for pad, index in self._asked.items():
+            array = self._pads.of(pad)
+            word = as_integer(array[index]) if index < len(array) else 0
+            context.set(getattr(self._unit, pad.name), word)
+
+    def sample(self, context: Any) -> None:
+        self._asked = {pad: context.get(getattr(self._unit, f"{pad}_index")) for pad in ELSEWHERE}
+
+
+async def preset(context: Any, unit: Compute, pads: Scratchpads) -> None:
+    for pad in OWN:
+        for element, word in enumerate(pads.of(pad)):
+            names = {f"preload_{pad}": 1, f"preload_{pad}_index": element}
+            drive(context, unit, **names, **{f"preload_{pad}_word": as_integer(word)})
+            await context.tick()
+        context.set(getattr(unit, f"preload_{pad}"), 0)
+
+
+async def assert_holds(context: Any, unit: Compute, pads: Scratchpads) -> None:
+    for pad in OWN:
+        context.set(getattr(unit, f"peek_{pad}"), 1)
+        for element, word in enumerate(pads.of(pad)):
+            context.set(getattr(unit, f"peek_{pad}_index"), element)
+            await context.tick()
+            assert context.get(getattr(unit, pad.name)) == as_integer(word), (pad.name, element)
+        context.set(getattr(unit, f"peek_{pad}"), 0)
+
+
+def good_loops(rng: Random, config: Config, executor: Executor) -> Loops:
+    """A GEMM or ALU instruction that is not at fault with the micro-ops at hand."""
+    while True:
+        loops = random_loops(rng, config, iterations=3, uops=4, factor=2)
+        trial = Executor(config, executor.dram, executor.pads.copy())
+        if instruction_fault(loops, config) is None and trial.execute(loops) is None:
+            return loops
+
+
+def any_uop(rng: Random) -> tuple[int, int, int]:
+    """One of few, so that accumulators meet."""
+    return rng.randrange(4), rng.randrange(6), rng.randrange(8)
+
+
+def begin(context: Any, unit: Compute, config: Config) -> None:
+    drive(context, unit, enable=1, tokens=1, mem_base=config.mem_base, mem_size=config.mem_size)
+
+
+@pytest.mark.parametrize("values", [{}, {"tree_stages": 0}, {"tree_stages": 3, "bus_bits": 128}])
+def test_a_program_leaves_what_the_simulator_leaves(values: dict[str, int]) -> None:
+    """GEMM and ALU back to back on few accumulators, among LOADs of micro-ops and accumulators; retired in
+    order, and in the cycle that the contract says."""
+    config = TINY.override(values)
+    unit = Compute(config)
+    rng = Random(2)
+    pads, dram = Scratchpads.random(config, 7), Dram.of(config)
+    pads.uop[:] = encode_uops([any_uop(rng) for _ in range(config.uop_depth)], config)
+    dram.write(0, encode_uops([any_uop(rng) for _ in range(2048)], config).tobytes())
+
+    async def bench(context: Any) -> None:
+        await preset(context, unit, pads)
+        executor, operands = Executor(config, dram, pads), Operands(unit, pads)
+        answers = Answers(unit, dram, config, rng)
+        program: list[Instruction] = []
+        ends: dict[int, int] = {}
+        retired = 0
+        done = False
+        begin(context, unit, config)
+        following: Instruction | None = None
+        for cycle in range(8000):
+            operands.step(context)
+            answers.step(context, unit.request_valid)
+            if following is None and len(program) < 120:
+                if len(program) == 119:
+                    following = Finish()
+                elif rng.random() < 0.75:
+                    following = good_loops(rng, config, executor)
+                else:
+                    following = good_transfer(rng, config, Unit.COMPUTE)
+                    assert isinstance(following, Load)
+            head, tokens = following is not None and rng.random() < 0.9, rng.random() < 0.9
+            drive(context, unit, head_valid=head, tokens=tokens)
+            if following is not None:
+                offer(context, unit.head, following, len(program), config)
+            assert context.get(unit.fault) == Cause.NONE
+            assert context.get(unit.index_fault) == Cause.NONE
+            assert context.get(unit.occupied) == (retired < len(program))
+            if context.get(unit.retire):
+                found = context.get(unit.retired)
+                one = program[retired]
+                assert (found.index, context.get(unit.oldest)) == (retired, retired)
+                assert (found.push_prev, found.push_next) == (one.push_prev, one.push_next)
+                assert ends.get(retired, cycle) == cycle
+                done = isinstance(one, Finish)
+                retired += 1
+            if context.get(unit.start):
+                assert head
+                assert tokens
+                assert following is not None
+                if isinstance(following, Loops):
+                    ends[len(program)] = cycle + max(1, following.uop_count) - 1 + compute_depth(config)
+                elif isinstance(following, Finish):
+                    ends[len(program)] = cycle + 1
+                assert executor.execute(following) is None
+                program.append(following)
+                following = None
+            operands.sample(context)
+            await context.tick()
+            if done:
+                break
+        assert done
+        assert retired == len(program) == 120
+        assert answers.asked == [(n, b) for n, one in enumerate(program) for b in bursts_of(one, config)]
+        await assert_holds(context, unit, pads)
+
+    run(unit, bench)
+
+
+def test_a_result_is_seen_by_whatever_follows_it() -> None:
+    """At every distance at which one micro-op may read what another has written: x + x, again and again."""
+    unit = Compute(TINY)
+    pads = Scratchpads.zeros(TINY)
+    pads.acc[:] = 3
+    distances = (1, 2, 3, 4, 5, 6, 7, 8)
+
+    async def bench(context: Any) -> None:
+        pads.uop[:] = encode_uops([(n, n, 0) for n in range(TINY.uop_depth)], TINY)
+        await preset(context, unit, pads)
+        executor, operands = Executor(TINY, Dram.of(TINY), pads), Operands(unit, pads)
+        begin(context, unit, TINY)
+        for number, distance in enumerate(distances):
+            twice = Alu(alu_op=AluOp.ADD, uop_end=distance, iter_in=4)
+            offer(context, unit.head, twice, number, TINY)
+            context.set(unit.head_valid, 1)
+            while not context.get(unit.start):
+                operands.sample(context)
+                await context.tick()
+                operands.step(context)
+            assert executor.execute(twice) is None
+            await context.tick()
+        context.set(unit.head_valid, 0)
+        for _ in range(40):
+            await context.tick()
+        await assert_holds(context, unit, pads)
+
+    run(unit, bench)
+
+
+INDEX_FAULTS: dict[str, tuple[Loops, Sequence[tuple[int, int, int]]]] = {
+    "dst of GEMM": (Gemm(uop_end=2, iter_in=3, dst_factor_in=7), [(1, 0, 0), (3, 1, 1)]),
+    "dst of a reset": (Gemm(uop_end=2, iter_in=3, dst_factor_in=7, reset=True), [(1, 0, 0), (3, 1, 1)]),
+    "src of GEMM": (Gemm(uop_end=2, iter_in=3, src_factor_in=3), [(1, 0, 0), (3, 2, 1)]),
+    "wgt of GEMM": (Gemm(uop_end=2, iter_out=3, wgt_factor_out=4), [(1, 0, 0), (3, 1, 1)]),
+    "src of ALU": (Alu(uop_end=2, alu_op=AluOp.ADD, iter_in=3, src_factor_in=8), [(1, 0, 0), (3, 1, 0)]),
+    "dst of ALU": (
+        Alu(uop_end=2, alu_op=AluOp.ADD, use_imm=True, imm=5, iter_in=4, dst_factor_in=6),
+        [(1, 15, 7), (3, 15, 7)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INDEX_FAULTS)
+def test_an_index_out_of_range_stops_at_its_micro_op(name: str) -> None:
+    """Those before it have written, it and those behind it have not."""
+    instruction, uops = INDEX_FAULTS[name]
+    unit = Compute(TINY)
+    pads = Scratchpads.random(TINY, 8)
+    pads.uop[:2] = encode_uops(uops, TINY)
+
+    async def bench(context: Any) -> None:
+        await preset(context, unit, pads)
+        operands = Operands(unit, pads)
+        begin(context, unit, TINY)
+        offer(context, unit.head, instruction, 41, TINY)
+        context.set(unit.head_valid, 1)
+        assert context.get(unit.start)
+        expected = Executor(TINY, Dram.of(TINY), pads).execute(instruction)
+        assert expected is not None
+        executed, fault = expected
+        found = []
+        for cycle in range(40):
+            operands.step(context)
+            cause = context.get(unit.index_fault)
+            if cause:
+                found.append((cycle, cause, context.get(unit.index_fault_at)))
+            operands.sample(context)
+            await context.tick()
+            drive(context, unit, head_valid=0, enable=not found)
+        assert found == [(executed + 3, fault.cause, 41)]
+        await assert_holds(context, unit, pads)
+
+    run(unit, bench)
+
+
+def test_indices_that_are_not_used_are_not_checked() -> None:
+    unit = Compute(TINY)
+    pads = Scratchpads.random(TINY, 9)
+    far = {"iter_in": 5, "src_factor_in": 15}
+    program: list[Loops] = [
+        Gemm(reset=True, uop_end=1, iter_in=5, src_factor_in=7, wgt_factor_in=7),
+        Alu(alu_op=AluOp.MAX, use_imm=True, imm=-2, uop_end=1, **far),  # type: ignore[arg-type]
+    ]
+    pads.uop[:1] = encode_uops([(2, 5, 6)], TINY)
+
+    async def bench(context: Any) -> None:
+        await preset(context, unit, pads)
+        executor = Executor(TINY, Dram.of(TINY), pads)
+        begin(context, unit, TINY)
+        for number, instruction in enumerate(program):
+            offer(context, unit.head, instruction, number, TINY)
+            context.set(unit.head_valid, 1)
+            assert context.get(unit.start)
+            assert executor.execute(instruction) is None
+            for _ in range(20):
+                await context.tick()
+                context.set(unit.head_valid, 0)
+                assert context.get(unit.index_fault) == Cause.NONE
+        await assert_holds(context, unit, pads)
+
+    run(unit, bench)
+
+
+FAULTY: list[Instruction] = [
+    Alu(alu_op=5),
+    Gemm(uop_begin=15, uop_end=17),
+    Load(memory=Memory.OUT, x_size=1),
+    Load(memory=Memory.ACC, x_size=17, y_size=1),
+    Load(memory=Memory.UOP, x_size=1, y_size=1, dram_base=1 << 14),
+]
+
+
+def test_faults_are_found_before_anything_moves() -> None:
+    unit = Compute(TINY)
+
+    async def bench(context: Any) -> None:
+        drive(context, unit, mem_base=TINY.mem_base, mem_size=TINY.mem_size)
+        for number, instruction in enumerate(FAULTY):
+            fault = instruction_fault(instruction, TINY)
+            assert fault is not None
+            offer(context, unit.head, instruction, number, TINY)
+            for valid, tokens, enable in ((1, 1, 1), (1, 0, 1), (0, 1, 1), (1, 1, 0)):
+                drive(context, unit, head_valid=valid, tokens=tokens, enable=enable)
+                whole = valid and tokens and enable
+                assert context.get(unit.fault) == (fault.cause if whole else Cause.NONE)
+                assert context.get(unit.lacking) == (valid and enable and not tokens)
+                assert not context.get(unit.start)
+            await context.tick()
+            assert not context.get(unit.occupied)
+
+    run(unit, bench)
+
+
+def test_stores_read_the_low_bytes() -> None:
+    """A cycle after the unit that stores asks, of what has been written by then."""
+    unit = Compute(TINY)
+    pads = Scratchpads.random(TINY, 11)
+
+    async def bench(context: Any) -> None:
+        await preset(context, unit, pads)
+        for element in range(TINY.acc_depth):
+            drive(context, unit.out_beat, index=element, take=1)
+            context.set(unit.out_advance, 1)
+            await context.tick()
+            drive(context, unit.out_beat, index=0, take=1)
+            context.set(unit.out_advance, 0)
+            for _ in range(2):
+                assert context.get(unit.out_data) == as_integer(pads.acc[element].astype("i1"))
+                assert context.get(unit.out_strobe) == 0xFF
+                await context.tick()
+
+    run(unit, bench)

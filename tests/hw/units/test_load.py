@@ -1,0 +1,178 @@
+"""The load unit on its own against functional execution."""
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel.core.config import NAMED, Config
+from accel.core.faults import Cause, instruction_fault
+from accel.core.isa import Instruction, Load, Memory, Transfer, Unit
+from accel.core.memories import SCRATCHPADS
+from accel.hw.units.load import Load as LoadUnit
+from accel.image.dram import Dram
+from accel.sim.functional.scratchpads import Scratchpads
+from accel.sim.functional.transfers import execute_load
+from tests.hw.bench import as_integer, drive, offer, run
+from tests.hw.units.transfers import Answers, bursts_of, good_transfer
+
+PADS = [pad for pad in SCRATCHPADS.values() if pad.filled_by is Unit.LOAD]
+TINY = NAMED["tiny"].override({"inp_bytes": 128, "wgt_bytes": 1024, "mem_base": 4096, "mem_size": 1 << 16})
+
+
+def begin(context: Any, unit: LoadUnit, config: Config) -> None:
+    drive(context, unit, enable=1, tokens=1, mem_base=config.mem_base, mem_size=config.mem_size)
+
+
+async def assert_holds(context: Any, unit: LoadUnit, pads: Scratchpads) -> None:
+    """What compute reads, and what simulation sees, is what ``pads`` hold."""
+    for pad in PADS:
+        for element, wanted in enumerate(pads.of(pad)):
+            for way in ("read", "peek"):
+                other = len(pads.of(pad)) - 1 - element
+                drive(context, unit, **{f"{pad}_index": element if way == "read" else other})
+                drive(context, unit, **{f"peek_{pad}": way == "peek", f"peek_{pad}_index": element})
+                await context.tick()
+                assert context.get(getattr(unit, pad.name)) == as_integer(wanted), (pad.name, element, way)
+            context.set(getattr(unit, f"peek_{pad}"), 0)
+
+
+@pytest.mark.parametrize("values", [{}, {"bus_bits": 256, "loads_in_flight": 2}, {"loads_in_flight": 1}])
+def test_loads_overlap_and_leave_what_the_simulator_leaves(values: dict[str, int]) -> None:
+    """Whatever the bus does, LOADs retire in order, and none starts that meets another in flight."""
+    config = TINY.override({**values, "max_burst_beats": 4})
+    unit = LoadUnit(config)
+    dram, pads = Dram.of(config), Scratchpads.zeros(config)
+    dram.write(config.mem_base, np.random.default_rng(3).integers(0, 256, 8192, dtype=np.uint8))
+
+    async def bench(context: Any) -> None:
+        rng = Random(9)
+        answers = Answers(unit, dram, config, rng)
+        loads: list[Transfer] = [good_transfer(rng, config, Unit.LOAD) for _ in range(70)]
+        started = retired = most = 0
+        begin(context, unit, config)
+        for _ in range(6000):
+            answers.step(context, unit.request_valid)
+            waiting = started < len(loads)
+            tokens, head = rng.random() < 0.8, waiting and rng.random() < 0.9
+            drive(context, unit, head_valid=head, tokens=tokens)
+            if waiting:
+                offer(context, unit.head, loads[started], started, config)
+            assert not context.get(unit.fault)
+            flying = loads[retired:started]
+            assert context.get(unit.occupied) == bool(flying)
+            if flying:
+                assert context.get(unit.oldest) == retired
+            if context.get(unit.retire):
+                found = context.get(unit.retired)
+                one = loads[retired]
+                assert (found.index, found.push_prev, found.push_next) == (retired, 0, one.push_next)
+                retired += 1
+            if context.get(unit.lacking):
+                assert head
+                assert not tokens
+            if context.get(unit.start):
+                assert head
+                assert tokens
+                new = loads[started]
+                assert not any(meet(new, one) for one in flying)
+                assert len(flying) < config.loads_in_flight
+                assert isinstance(new, Load)
+                execute_load(new, config, dram, pads)
+                started += 1
+                most = max(most, started - retired)
+            await context.tick()
+            if retired == len(loads):
+                break
+        assert retired == len(loads)
+        assert most >= min(config.loads_in_flight, 3)
+        assert answers.idle
+        wanted = [(n, burst) for n, load in enumerate(loads) for burst in bursts_of(load, config)]
+        assert answers.asked == wanted
+        await assert_holds(context, unit, pads)
+
+    run(unit, bench)
+
+
+def meet(one: Transfer, other: Transfer) -> bool:
+    """Whether two LOADs fill an element both."""
+    if one.memory != other.memory:
+        return False
+    first, second = (set(range(x.sram_base, x.sram_base + x.sram_elements)) for x in (one, other))
+    return bool(first & second)
+
+
+FAULTY: list[Instruction] = [
+    Load(memory=Memory.INP, pop_prev=True),
+    Load(memory=Memory.WGT, push_prev=True, x_size=1, sram_base=9999),
+    Load(memory=Memory.INP, x_size=2, y_size=1, sram_base=31),
+    Load(memory=Memory.WGT, x_size=1, y_size=33),
+    Load(memory=Memory.WGT, x_size=1, y_size=1, dram_base=(1 << 16) // 32),
+]
+
+
+def test_faults_are_found_before_anything_moves() -> None:
+    """Not while a token is lacking, nor when the core has stopped."""
+    unit = LoadUnit(TINY)
+
+    async def bench(context: Any) -> None:
+        begin(context, unit, TINY)
+        for number, instruction in enumerate(FAULTY):
+            fault = instruction_fault(instruction, TINY)
+            assert fault is not None
+            offer(context, unit.head, instruction, number, TINY)
+            for valid, tokens, enable in ((1, 1, 1), (1, 0, 1), (0, 1, 1), (1, 1, 0)):
+                drive(context, unit, head_valid=valid, tokens=tokens, enable=enable)
+                whole = valid and tokens and enable
+                assert context.get(unit.fault) == (fault.cause if whole else Cause.NONE)
+                assert context.get(unit.lacking) == (valid and enable and not tokens)
+                assert not context.get(unit.start)
+            await context.tick()
+            assert not context.get(unit.request_valid)
+            assert not context.get(unit.occupied)
+
+    run(unit, bench)
+
+
+def test_what_simulation_presets_is_there() -> None:
+    unit = LoadUnit(TINY)
+    pads = Scratchpads.random(TINY, 5)
+
+    async def bench(context: Any) -> None:
+        for pad in PADS:
+            for element, word in enumerate(pads.of(pad)):
+                names = {f"preload_{pad}": 1, f"preload_{pad}_index": element}
+                drive(context, unit, **names, **{f"preload_{pad}_word": as_integer(word)})
+                await context.tick()
+            context.set(getattr(unit, f"preload_{pad}"), 0)
+        await assert_holds(context, unit, pads)
+
+    run(unit, bench)
+
+
+def test_a_flush_ends_what_was_going_on() -> None:
+    unit = LoadUnit(TINY)
+    load = Load(memory=Memory.INP, x_size=3, y_size=2, x_stride=20, y_pad_0=2)
+
+    async def bench(context: Any) -> None:
+        begin(context, unit, TINY)
+        offer(context, unit.head, load, 0, TINY)
+        context.set(unit.head_valid, 1)
+        assert context.get(unit.start)
+        await context.tick()
+        assert (context.get(unit.request_valid), context.get(unit.occupied)) == (1, 1)
+        drive(context, unit, head_valid=0, flush=1)
+        await context.tick()
+        context.set(unit.flush, 0)
+        assert (context.get(unit.request_valid), context.get(unit.occupied), context.get(unit.busy)) == (
+            0,
+            0,
+            0,
+        )
+        offer(context, unit.head, replace(load, memory=Memory.WGT), 0, TINY)
+        context.set(unit.head_valid, 1)
+        assert context.get(unit.start)
+
+    run(unit, bench)

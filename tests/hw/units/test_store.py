@@ -1,0 +1,245 @@
+"""The store unit on its own: bursts, beats and responses against functional execution."""
+
+from collections import deque
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel.core.config import NAMED, Config
+from accel.core.faults import Cause, instruction_fault
+from accel.core.isa import Instruction, Memory, Store, Unit
+from accel.hw.datapath.transfer import Kind, kinds_of
+from accel.hw.units.store import Store as StoreUnit
+from accel.image.dram import Dram
+from accel.sim.functional.scratchpads import Scratchpads
+from accel.sim.functional.transfers import execute_store
+from tests.hw.bench import as_integer, drive, offer, run
+from tests.hw.units.transfers import bursts_of, good_transfer
+
+TINY = NAMED["tiny"].override({"mem_base": 4096, "mem_size": 1 << 16, "max_burst_beats": 4})
+
+
+class Mirror:
+    """Answers what the unit asks of the accumulators: a cycle later, and held while it does not advance."""
+
+    def __init__(self, unit: StoreUnit, pads: Scratchpads, config: Config) -> None:
+        self._unit, self._pads, self._config = unit, pads, config
+        self._kind: Kind
+        (self._kind,) = kinds_of(Store, Unit.STORE, config)
+        self._next = (0, 0)
+
+    def step(self, context: Any) -> None:
+        data, strobe = self._next
+        drive(context, self._unit, out_data=data, out_strobe=strobe)
+
+    def sample(self, context: Any) -> None:
+        """After everything else is driven."""
+        if not context.get(self._unit.out_advance):
+            return
+        beat, size = context.get(self._unit.out_beat), self._kind.element_bytes
+        bus = self._config.bus_bytes
+        data, strobe = bytearray(bus), 0
+        for n in range(beat.take):
+            if beat.index + n >= self._config.acc_depth:
+                break  # asked for before there was anything to ask for
+            low = self._pads.acc[beat.index + n].astype(np.int8).tobytes()
+            part = low[beat.chunk * bus : (beat.chunk + 1) * bus] if self._kind.lanes == 1 else low
+            at = 0 if self._kind.lanes == 1 else (beat.lane + n) * size
+            data[at : at + len(part)] = part
+            strobe |= ((1 << len(part)) - 1) << at
+        self._next = int.from_bytes(data, "little"), strobe
+
+
+class WriteBus:
+    """AXI4 write channels that take their time; keeps bursts and writes to memory."""
+
+    def __init__(self, unit: StoreUnit, dram: Dram, config: Config, rng: Random) -> None:
+        self._unit, self._dram, self._config, self._rng = unit, dram, config, rng
+        self.addresses: list[tuple[int, int]] = []
+        self._beats: list[tuple[int, int, bool]] = []
+        self._written = 0
+        self._pending: deque[int] = deque()
+        """Cycles until the response of each complete burst."""
+        self.responses = 0
+
+    def step(self, context: Any) -> None:
+        respond = bool(self._pending) and self._pending[0] <= 0
+        if respond:
+            self._pending.popleft()
+            self.responses += 1
+        self._pending = deque(n - 1 for n in self._pending)
+        ready = {name: self._rng.random() < 0.7 for name in ("awready", "wready")}
+        drive(context, self._unit, bvalid=respond, **ready)
+
+    def sample(self, context: Any) -> None:
+        """After everything else is driven."""
+        unit = self._unit
+        if context.get(unit.awvalid) and context.get(unit.awready):
+            self.addresses.append((context.get(unit.awaddr), context.get(unit.awlen) + 1))
+        if context.get(unit.wvalid) and context.get(unit.wready):
+            self._beats.append(
+                (context.get(unit.wdata), context.get(unit.wstrb), bool(context.get(unit.wlast)))
+            )
+        self._pair()
+
+    def _pair(self) -> None:
+        """Write the bursts whose address and beats have all come."""
+        while self._written < len(self.addresses):
+            address, count = self.addresses[self._written]
+            if len(self._beats) < count:
+                return
+            assert [last for *_, last in self._beats[:count]] == [False] * (count - 1) + [True]
+            for n, (data, strobe, _) in enumerate(self._beats[:count]):
+                for byte in range(self._config.bus_bytes):
+                    if strobe >> byte & 1:
+                        place = address + n * self._config.bus_bytes + byte
+                        self._dram.write(place, bytes([data >> 8 * byte & 0xFF]))
+            del self._beats[:count]
+            self._written += 1
+            self._pending.append(self._rng.randint(0, 12))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{}, {"bus_bits": 256}, {"block_out": 16, "acc_bytes": 8192}, {"stores_in_flight": 1, "outstanding": 1}],
+)
+def test_stores_leave_what_the_simulator_leaves(values: dict[str, int]) -> None:
+    """Whatever the bus does; each retires with its last response, in order."""
+    config = TINY.override(values)
+    unit = StoreUnit(config)
+    pads, dram, expected = Scratchpads.random(config, 2), Dram.of(config), Dram.of(config)
+
+    async def bench(context: Any) -> None:
+        rng = Random(4)
+        mirror, bus = Mirror(unit, pads, config), WriteBus(unit, dram, config, rng)
+        stores = [good_transfer(rng, config, Unit.STORE) for _ in range(60)]
+        counts = [len(bursts_of(store, config)) for store in stores]
+        started = retired = 0
+        granted: list[tuple[int, int]] = []
+        sent: list[tuple[int, int]] = []
+        drive(context, unit, enable=1, mem_base=config.mem_base, mem_size=config.mem_size)
+        for _ in range(8000):
+            mirror.step(context)
+            answering = bus.responses
+            bus.step(context)
+            tokens, head = rng.random() < 0.8, started < len(stores) and rng.random() < 0.9
+            drive(context, unit, head_valid=head, tokens=tokens)
+            if started < len(stores):
+                offer(context, unit.head, stores[started], started, config)
+            assert context.get(unit.fault) == Cause.NONE
+            if bus.responses > answering:
+                assert context.get(unit.response) == owner(counts, answering)
+            if context.get(unit.lacking):
+                assert head
+                assert not tokens
+            if context.get(unit.retire):
+                found = context.get(unit.retired)
+                assert (found.index, context.get(unit.oldest)) == (retired, retired)
+                assert (found.push_prev, found.push_next) == (stores[retired].push_prev, 0)
+                retired += 1
+                assert bus.responses >= sum(counts[:retired])
+            if context.get(unit.start):
+                assert head
+                assert tokens
+                store = stores[started]
+                assert isinstance(store, Store)
+                execute_store(store, config, expected, pads)
+                started += 1
+            if context.get(unit.grant):
+                found = context.get(unit.granted)
+                assert found.unit == Unit.STORE
+                granted.append((found.index, found.beats))
+            if context.get(unit.last):
+                found = context.get(unit.burst)
+                sent.append((found.index, found.beats))
+            mirror.sample(context)
+            bus.sample(context)
+            await context.tick()
+            if retired == len(stores):
+                break
+        assert retired == len(stores)
+        assert not context.get(unit.occupied)
+        assert not context.get(unit.writing)
+        bursts = [(n, burst) for n, store in enumerate(stores) for burst in bursts_of(store, config)]
+        first = [(burst.address // config.bus_bytes * config.bus_bytes, burst.beats) for _, burst in bursts]
+        assert bus.addresses == first
+        assert granted == sent == [(n, burst.beats) for n, burst in bursts]
+        assert dram == expected
+
+    run(unit, bench)
+
+
+def owner(counts: list[int], burst: int) -> int:
+    """Which of several instructions with so many bursts each a burst belongs to."""
+    return int(np.searchsorted(np.cumsum(counts), burst, side="right"))
+
+
+def test_a_beat_is_on_the_bus_two_cycles_after_it_was_asked_for() -> None:
+    """One a cycle, and all of them wait while the bus is not ready."""
+    unit = StoreUnit(TINY)
+    pads = Scratchpads.random(TINY, 6)
+    store = Store(sram_base=3, x_size=3, y_size=1)
+
+    async def bench(context: Any) -> None:
+        mirror = Mirror(unit, pads, TINY)
+        drive(context, unit, enable=1, tokens=1, awready=1, mem_base=TINY.mem_base, mem_size=TINY.mem_size)
+        offer(context, unit.head, store, 0, TINY)
+        context.set(unit.head_valid, 1)
+        ready = [1, 1, 1, 0, 0, 1, 1, 1, 1]
+        valid, data = [], []
+        for cycle, wready in enumerate(ready):
+            mirror.step(context)
+            context.set(unit.wready, wready)
+            if cycle == 0:
+                assert context.get(unit.start)
+            assert context.get(unit.grant) == (cycle == 1)
+            valid.append(context.get(unit.wvalid))
+            if valid[-1] and wready:
+                data.append((context.get(unit.wdata), context.get(unit.wlast)))
+            assert context.get(unit.busy) == (valid[-1] and wready)
+            mirror.sample(context)
+            await context.tick()
+            context.set(unit.head_valid, 0)
+        assert valid == [0, 0, 0, 1, 1, 1, 1, 1, 0]
+        low = [as_integer(pads.acc[3 + n].astype(np.int8)) for n in range(3)]
+        assert data == [(low[0], 0), (low[1], 0), (low[2], 1)]
+
+    run(unit, bench)
+
+
+FAULTY: list[Instruction] = [
+    Store(push_next=True),
+    Store(pop_next=True),
+    Store(memory=Memory.ACC, x_size=1, y_size=1),
+    Store(x_size=1, y_size=1, x_pad_1=1),
+    Store(x_size=2, y_size=1, sram_base=127),
+    Store(x_size=1, y_size=1, dram_base=(1 << 16) // 8),
+]
+
+
+def test_faults_are_found_before_anything_moves() -> None:
+    unit = StoreUnit(TINY)
+
+    async def bench(context: Any) -> None:
+        drive(context, unit, mem_base=TINY.mem_base, mem_size=TINY.mem_size)
+        for number, instruction in enumerate(FAULTY):
+            fault = instruction_fault(instruction, TINY)
+            assert fault is not None
+            offer(context, unit.head, instruction, number, TINY)
+            for valid, tokens, enable in ((1, 1, 1), (1, 0, 1), (0, 1, 1), (1, 1, 0)):
+                drive(context, unit, head_valid=valid, tokens=tokens, enable=enable)
+                whole = valid and tokens and enable
+                assert context.get(unit.fault) == (fault.cause if whole else Cause.NONE)
+                assert context.get(unit.lacking) == (valid and enable and not tokens)
+                assert not context.get(unit.start)
+            await context.tick()
+            assert not context.get(unit.occupied)
+            assert not context.get(unit.awvalid)
+        for instruction in (Store(memory=0, x_size=0, sram_base=9999), Store(pop_prev=True, push_prev=True)):
+            drive(context, unit, head_valid=1, tokens=1, enable=1)
+            offer(context, unit.head, instruction, 7, TINY)
+            assert context.get(unit.start)
+
+    run(unit, bench)

@@ -1,0 +1,65 @@
+"""Random LOADs and STOREs for units on their own, and a bus that answers their reads."""
+
+from collections import deque
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from accel.core.access import dram_rows
+from accel.core.config import Config
+from accel.core.faults import instruction_fault
+from accel.core.isa import Instruction, Transfer, Unit
+from accel.core.timing_rules import Burst, transfer_bursts
+from accel.image.dram import Dram
+from tests.hw.bench import as_integer
+from tests.strategies import random_transfer
+
+
+def good_transfer(rng: Random, config: Config, unit: Unit) -> Transfer:
+    """A transfer that the unit executes and finds no fault in, with tokens to its neighbours."""
+    while True:
+        transfer = random_transfer(rng, config, x_size=9, dram_bytes=6000)
+        flags = {
+            "push_prev": unit.previous is not None and rng.random() < 0.5,
+            "push_next": unit.next is not None and rng.random() < 0.5,
+        }
+        if transfer.unit is unit and instruction_fault(transfer, config) is None:
+            return replace(transfer, **flags)
+
+
+def bursts_of(transfer: Instruction, config: Config) -> list[Burst]:
+    """The bursts that a transfer asks for, in order."""
+    rows = dram_rows(transfer, config)
+    return [] if rows is None else transfer_bursts(rows, config)
+
+
+class Answers:
+    """Grants a unit's requests at random, answers in order, and keeps what was asked for."""
+
+    def __init__(self, unit: Any, dram: Dram, config: Config, rng: Random) -> None:
+        self._unit, self._dram, self._config, self._rng = unit, dram, config, rng
+        self._beats: deque[int] = deque()
+        self.asked: list[tuple[int, Burst]] = []
+        """Index of the instruction and burst of every grant."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything is answered."""
+        return not self._beats
+
+    def step(self, context: Any, valid: Any) -> None:
+        """Drive the unit's read ports for one cycle; ``valid`` is its port that asks."""
+        unit, bus = self._unit, self._config.bus_bytes
+        granted = bool(context.get(valid)) and self._rng.random() < 0.6
+        context.set(unit.granted, granted)
+        beat = bool(self._beats) and self._rng.random() < 0.7
+        context.set(unit.beat_valid, beat)
+        if beat:
+            context.set(unit.beat_data, as_integer(self._dram.read(self._beats.popleft(), bus)))
+        else:
+            context.set(unit.beat_data, self._rng.getrandbits(8 * bus))
+        if granted:
+            request = context.get(unit.request)
+            self.asked.append((request.index, Burst(request.address, request.beats)))
+            first = request.address // bus * bus
+            self._beats.extend(range(first, first + request.beats * bus, bus))
