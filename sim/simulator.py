@@ -17,6 +17,7 @@ from accel.core.access import dram_rows
 from accel.core.config import Config
 from accel.core.faults import Cause, fault_error, instruction_faults
 from accel.core.isa import Instruction, Store, Unit
+from accel.core.memories import SCRATCHPADS
 from accel.core.timing_rules import transfer_bursts
 from accel.image.dram import Dram
 from accel.sim.functional.executor import (
@@ -124,8 +125,8 @@ def simulate(
 
 def _restore(dram: Dram, pads: Scratchpads, old_dram: Dram, old_pads: Scratchpads) -> None:
     dram.assign(old_dram)
-    for name in ("uop", "inp", "wgt", "acc"):
-        np.copyto(getattr(pads, name), getattr(old_pads, name))
+    for pad in SCRATCHPADS.values():
+        np.copyto(pads.of(pad), old_pads.of(pad))
 
 
 def _run_until(timing: TimingRun, instructions: Sequence[Instruction], executor: Executor) -> None:

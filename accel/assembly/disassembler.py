@@ -14,6 +14,7 @@ from accel.core.access import dram_rows
 from accel.core.config import NAMED, SPECS, Config
 from accel.core.faults import Cause, instruction_fault
 from accel.core.isa import Load, Memory, decode_uops, encode_uops, format_instruction
+from accel.core.memories import SCRATCHPADS, UOP
 from accel.core.token_rules import Counter
 from accel.image.image import Image
 from accel.image.scenario import NO_TOKENS, Expected, Start, Tokens
@@ -23,7 +24,7 @@ _ZEROS = 32
 """Zero bytes in a row that are worth being written as such."""
 _PER_LINE = {"uop": 8, "int8": 32, "int32": 16, "hex": 32}
 _WIDTHS = {"uop": 4, "int8": 1, "int32": 4, "hex": 1}
-_KINDS = {"uop": "uop", "inp": "int8", "wgt": "int8", "acc": "int32"}
+_KINDS = {name: "uop" if pad is UOP else pad.dtype for name, pad in SCRATCHPADS.items()}
 """How the contents of scratchpads are written."""
 
 

@@ -25,7 +25,7 @@ from accel.core.access import AccessSets, Elements
 from accel.core.config import Config
 from accel.core.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_faults
 from accel.core.isa import Instruction, Loops, Transfer, Unit
-from accel.core.memories import SCRATCHPADS
+from accel.core.memories import SCRATCHPADS, UOP
 from accel.core.token_rules import WORKERS, Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.image.dram import Dram
 from accel.image.scenario import Contents
@@ -265,14 +265,10 @@ class _TokenCheck:
         self.stepper = Stepper(instructions, config, tokens=tokens)
         self.sets = AccessSets(config)
         self.shared = SharedDram(instructions, config, program_span)
-        self.histories = {
-            name: _History(getattr(config, f"{name}_depth")) for name in ("inp", "wgt", "acc", "uop")
-        }
+        self.histories = {name: _History(pad.depth(config)) for name, pad in SCRATCHPADS.items()}
         self.dram_history = _History(self.shared.segments)
         self.uops = UopMemory(config, memory, contents)
-        self.written = {
-            name: np.zeros(getattr(config, f"{name}_depth"), dtype=bool) for name in self.histories
-        }
+        self.written = {name: np.zeros(pad.depth(config), dtype=bool) for name, pad in SCRATCHPADS.items()}
         for one in contents:
             count = len(one.data) // SCRATCHPADS[one.scratchpad].element_bytes(config)
             self.written[one.scratchpad][one.element : one.element + count] = True
@@ -359,7 +355,7 @@ class _TokenCheck:
                 instruction, overwritten=segments is not None and bool((stored[segments] >= 0).any())
             )
         elif isinstance(instruction, Loops) and instruction.uop_count:
-            self._follow("uop", index, False, slice(instruction.uop_begin, instruction.uop_end))
+            self._follow(UOP.name, index, False, slice(instruction.uop_begin, instruction.uop_end))
             words = self.uops.words(instruction)
             if words is None:
                 self.unknown.append(index)
@@ -368,7 +364,7 @@ class _TokenCheck:
             if access.fault is not None:
                 self.faults.append((index, access.fault[1]))
             for memory, write, elements in access.touches:
-                if memory != "uop":
+                if memory != UOP.name:
                     self._follow(memory, index, write, elements)
                     self._access(
                         memory, self.histories[memory], index, unit, write, elements, clock, position

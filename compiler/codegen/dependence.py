@@ -20,6 +20,7 @@ import numpy as np
 from accel.core.access import AccessSets, Elements, Touch
 from accel.core.config import Config
 from accel.core.isa import Gemm, Instruction, Loops, Transfer, Unit
+from accel.core.memories import SCRATCHPADS, UOP
 from accel.proof.shared_dram import SharedDram
 
 _CHAIN = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
@@ -149,7 +150,7 @@ def insert_tokens(
             though no memory says so.
     """
     sets = AccessSets(config)
-    memories = {name: _Last(getattr(config, f"{name}_depth")) for name in ("inp", "wgt", "acc")}
+    memories = {name: _Last(pad.depth(config)) for name, pad in SCRATCHPADS.items() if pad is not UOP}
     memories["dram"] = _Last(shared.segments if shared is not None else 0)
     program = _Program()
     uops = np.zeros(config.uop_depth, dtype=np.uint32)
@@ -159,7 +160,7 @@ def insert_tokens(
         touches: tuple[Touch, ...] = ()
         if isinstance(instruction, Transfer):
             touches = sets.transfer(instruction)
-            if touches and touches[0].memory == "uop":
+            if touches and touches[0].memory == UOP.name:
                 begin = instruction.dram_base
                 uops[touches[0].elements] = uop_words[begin : begin + instruction.x_size]
                 touches = ()
@@ -167,7 +168,7 @@ def insert_tokens(
                 touches = (*touches, Touch("dram", unit is Unit.STORE, segments))
         elif isinstance(instruction, Loops) and instruction.uop_count:
             words = uops[instruction.uop_begin : instruction.uop_end]
-            touches = tuple(t for t in sets.loops(instruction, words).touches if t.memory != "uop")
+            touches = tuple(t for t in sets.loops(instruction, words).touches if t.memory != UOP.name)
         needed = _needed(unit, touches, memories)
         if after is not None and index in after:
             other, least = places[after[index]]

@@ -29,6 +29,7 @@ from accel.core.isa import (
     Store,
     UopArray,
     class_slots,
+    without_tokens,
 )
 
 _OPS = {"min": AluOp.MIN, "max": AluOp.MAX, "add": AluOp.ADD, "shr": AluOp.SHR, "mul": AluOp.MUL}
@@ -128,7 +129,7 @@ def _with_loops(
         values |= {factor_out: outer.strides[column], factor_in: inner.strides[column]}
     uops = _listed_uops(base, [axis for number, axis in enumerate(axes) if number not in loops])
     lists = [uops[begin : begin + config.uop_depth] for begin in range(0, len(uops), config.uop_depth)]
-    looped = replace(template, **values)  # type: ignore[arg-type]  # they are numbers, not flags
+    looped = replace(without_tokens(template), uop_begin=0, **values)  # type: ignore[arg-type]  # they are numbers, not flags
     return [Emitted(replace(looped, uop_end=len(part)), part) for part in lists]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from accel.base.errors import ScheduleError
 from accel.core.config import Config
 from accel.core.isa import Load, Memory
-from accel.core.memories import Scratchpad
+from accel.core.memories import UOP, Scratchpad
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,8 @@ class Scope:
 
 def scopes(config: Config) -> dict[str, Scope]:
     """The scopes of a machine, by name."""
-    named = {"inp_buffer": Memory.INP, "wgt_buffer": Memory.WGT, "acc_buffer": Memory.ACC}
+    own = (route for route in Load.ROUTES.values() if route.verbatim and route.scratchpad is not UOP)
+    named = {f"{route.scratchpad}_buffer": Memory(route.memory) for route in own}
     return {name: Scope(name=name, memory=memory, config=config) for name, memory in named.items()}
 
 

@@ -174,6 +174,10 @@ def test_labels_without_data_between_them_are_the_same_place() -> None:
             "line 3: 'x' is at byte 0x8; elements have 16 bytes here",
         ),
         (
+            ".config vta\n.region x 0 4\nLOAD.OUT dram_base=x",
+            "line 3: LOAD.OUT has memory id 4; LOAD fills UOP, WGT, INP, ACC or ACC_8BIT",
+        ),
+        (
             ".config vta\n.region x 0 4\nLOAD.INP dram_base=x+y",
             "line 3: dram_base is '+y'; it must be an integer",
         ),

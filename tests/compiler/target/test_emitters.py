@@ -1,7 +1,7 @@
 """Boxes of blocks become the right micro-ops and transfers, in as few instructions as there can be."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
 from typing import Any
@@ -16,10 +16,11 @@ from accel import te
 from accel.base.errors import TensorizeError
 from accel.compiler.expr.reference import apply
 from accel.compiler.target import intrinsics
-from accel.compiler.target.emitters import alu, dma_copy2d, fill_zero, fused_gemm_add, gemm
+from accel.compiler.target.emitters import alu, dma_copy2d, emit_loops, fill_zero, fused_gemm_add, gemm
 from accel.compiler.target.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.core.config import NAMED, Config
 from accel.core.isa import Alu, AluOp, Gemm, Load, Loops, Memory, Store
+from accel.core.isa.fields import field
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.compiler.running import run, steps
@@ -154,6 +155,27 @@ def test_instructions_for_a_tile_of_a_matrix_product() -> None:
     pointers = (inp(0, 5, 0, 1), wgt(0, 0, 1, 4), acc(0, 4, 1, 0))
     assert shape(fused_gemm_add(target, *pointers)) == [(4, 5, 3)]
     assert shape(gemm(target, *pointers)) == [(12, 5, 1), (4, 5, 3)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Longer(Gemm):
+    """A GEMM with a field more."""
+
+    more: int = field(2, "anything", at=120)
+
+
+def test_a_template_keeps_every_field_that_the_box_does_not_give() -> None:
+    """In every piece of it; tokens and the place of micro-ops come later."""
+    template = _Longer(reset=True, more=3, uop_begin=9, push_next=True)
+    target = Target(config=TINY, extents=(20000, 2))
+    emitted = emit_loops(template, target, acc(0, 0, 1), inp(0, 0, 0), wgt(0, 0, 0))
+    assert len(emitted) == 2
+    for one in emitted:
+        instruction = one.instruction
+        assert isinstance(instruction, _Longer)
+        assert (instruction.reset, instruction.more) == (True, 3)
+        assert (instruction.uop_begin, instruction.push_next) == (0, False)
+    assert sum(one.instruction.uop_count for one in emitted if isinstance(one.instruction, Loops)) == 40000
 
 
 def test_axes_longer_than_a_loop() -> None:

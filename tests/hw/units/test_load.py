@@ -136,6 +136,34 @@ def test_faults_are_found_before_anything_moves() -> None:
     run(unit, bench)
 
 
+def test_a_faulty_load_waits_for_no_other() -> None:
+    """One that meets a LOAD in flight waits for it, unless it is at fault."""
+    unit = LoadUnit(TINY)
+    zeros = Load(memory=Memory.INP, x_size=4, y_pad_0=3)
+    meeting = Load(memory=Memory.INP, sram_base=8, x_size=4, y_size=1)
+    beyond = replace(meeting, y_size=9)
+
+    async def bench(context: Any) -> None:
+        begin(context, unit, TINY)
+        offer(context, unit.head, zeros, 0, TINY)
+        context.set(unit.head_valid, 1)
+        assert context.get(unit.start)
+        await context.tick()
+        offer(context, unit.head, meeting, 1, TINY)
+        assert (context.get(unit.occupied), context.get(unit.start)) == (1, 0)
+        offer(context, unit.head, beyond, 1, TINY)
+        assert context.get(unit.fault) == Cause.SRAM_RANGE
+        offer(context, unit.head, meeting, 1, TINY)
+        for _ in range(12):
+            assert context.get(unit.start) == (not context.get(unit.occupied))
+            await context.tick()
+            if not context.get(unit.occupied):
+                break
+        assert context.get(unit.start)
+
+    run(unit, bench)
+
+
 def test_what_simulation_presets_is_there() -> None:
     unit = LoadUnit(TINY)
     pads = Scratchpads.random(TINY, 5)
