@@ -18,6 +18,7 @@ from accel.base.errors import ProgramError
 from accel.cli.arrays import read_array
 from accel.core.config import NAMED
 from accel.core.isa import Alu, Finish, Gemm, Instruction, Load, Loops, Memory, Store, Unknown, encode
+from accel.image.image import FORMAT_VERSION
 from accel.run.program import Program
 from tests.cli.conftest import Shell
 from tests.programs import archived, gemm_program, handmade, rewritten
@@ -233,7 +234,7 @@ def flipped(path: Path) -> str:
 def newer(path: Path) -> str:
     rewritten(path, path, lambda manifest: manifest.update(version=7))
     return (
-        "program 'p.accel': its format version is 7; this release reads up to 1, "
+        f"program 'p.accel': its format version is 7; this release reads up to {FORMAT_VERSION}, "
         "so a newer release of accel is needed"
     )
 

@@ -24,8 +24,8 @@ def test_the_demo_shows_each_stage_and_the_check(config: str, accel: Shell) -> N
         ),
         (
             ["--config", "x"],
-            "'x' is no configuration; valid are ecp5, gemm8x8, tiny, vta; "
-            "the path of a TOML or JSON file works too",
+            "'x' is no configuration; valid are ecp5, ecp5-int8, gemm8x8, gemm8x8-int8, tiny, tiny-int8, "
+            "vta, vta-int8; the path of a TOML or JSON file works too",
         ),
     ],
 )
