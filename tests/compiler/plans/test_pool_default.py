@@ -63,6 +63,18 @@ def test_a_tile_waits_until_the_one_before_in_its_place_is_stored(threads: int) 
     assert more[0] == pytest.approx(more[1], rel=0.01 if threads == 1 else 0.25)
 
 
+def test_writes_in_flight_are_limited() -> None:
+    """Each row of a tile is a burst, and only two may be without an answer."""
+    sizes = {"channels": 1, "rows": 7, "columns": 7}
+    machine = accel.machine("vta", write_latency=1000, outstanding=2)
+    plan = PoolPlan(channels=1, rows=7, columns=7, threads=1, thread_axis="channels")
+    (found,) = pool_candidates(LAYERS[1], machine.config, 1, sizes)
+    assert found.plan == plan
+    simulated = built(LAYERS[1], machine, plan).run(check=False).cycles
+    assert simulated > 14 * 8 * 1000 / 2
+    assert found.prediction.cycles == pytest.approx(simulated, rel=0.12)
+
+
 def test_tiles_and_threads_are_those_asked_for() -> None:
     config = accel.machine("vta").config
     found = candidates(LAYERS[0], config, 2, {"tile_c": 32, "tile_h": 7})
