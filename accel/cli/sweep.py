@@ -95,9 +95,9 @@ def sweep(
     """Measure a grid of workloads, machines and schedules.
 
     FILE.toml says what to measure and draw, see docs/sweeps.md; --vary replaces values in it. Without a file
-    --workload and --vary say it. Keys are the workload's parameters, the knobs config, vthreads, tile_m,
-    tile_n and step_k, and every configuration field; with "run." in front, a timing field that the schedule
-    does not know of.
+    --workload and --vary say it. Keys are the workload's parameters, the knobs config and vthreads, sides of
+    tiles as tile_m and tile_oc, and every configuration field; with "run." in front, a timing field that the
+    schedule does not know of.
 
     FOLDER gets the table as CSV, the plots as SVG and a journal: the same command goes on where it was
     interrupted. Exit code 1 if a program is at fault; that a point does not fit its machine is no fault.
