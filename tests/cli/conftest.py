@@ -63,9 +63,11 @@ class Shell:
         assert self._content() == before
 
     def at_fault(self, *arguments: object, message: str) -> Outcome:
-        """Expect a program that is at fault: exit code 1 and this one line on stderr."""
+        """Expect a program that is at fault: exit code 1, and behind files written this line on stderr."""
         outcome = self(*arguments, code=1)
-        assert outcome.err == f"accel: {message}\n"
+        *written, error = outcome.err.splitlines()
+        assert error == f"accel: {message}"
+        assert all(line.startswith("wrote ") for line in written)
         return outcome
 
     def _content(self) -> dict[Path, bytes]:
