@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from accel.base.errors import AccelError
+from accel.base.errors import AccelError, ShapeError
 from accel.sweeps import Spec, load_spec
 from accel.sweeps.spec import make_spec
 
@@ -100,3 +100,13 @@ def test_files_that_cannot_be_read_are_said(tmp_path: Path) -> None:
             (tmp_path / name).write_bytes(content)
         with pytest.raises(AccelError, match=message):
             load_spec(tmp_path / name)
+
+
+def test_a_name_for_several_parameters_replaces_each() -> None:
+    """And one of its parts does not, since the other would be lost."""
+    conv = {"name": "conv2d", "IC": 8, "OC": 8, "H": 6, "W": 7, "kernel": 3}
+    assert settings(make_spec({"workload": conv}, vary={"size": [8, 9]}), "H", "W") == [(8, 8), (9, 9)]
+    assert settings(make_spec({"workload": conv}, vary={"ic": [16]}), "IC", "N") == [(16, 1)]
+    square = {"name": "conv2d", "IC": 8, "OC": 8, "size": 6, "kernel": 3}
+    with pytest.raises(ShapeError, match="H of conv2d is given twice, as size and as H"):
+        make_spec({"workload": square}, vary={"H": [8]})
