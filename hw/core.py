@@ -30,6 +30,7 @@ from accel.hw.datapath.layouts import (
 )
 from accel.hw.datapath.names import STATES, Names
 from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.scratchpads import as_held, as_read
 from accel.hw.units.compute import ELSEWHERE, Compute
 from accel.hw.units.fetch import Fetch
 from accel.hw.units.load import Load
@@ -93,7 +94,8 @@ def simulation_ports(config: Config) -> dict[str, Any]:
 
 def observation_ports(config: Config) -> dict[str, Any]:
     """What only simulation sees: events as they happen, the token counters, and ways to fill the scratchpads
-    and to look into them: between runs, ``peek_*_data`` is the element that was asked for a cycle before."""
+    and to look into them: between runs, ``peek_*_data`` is the element that was asked for a cycle before.
+    Elements are as software holds them."""
     ports: dict[str, Any] = {
         "running": Out(1),
         "cycle": Out(MAX_CYCLES_BITS),
@@ -118,7 +120,7 @@ def observation_ports(config: Config) -> dict[str, Any]:
         ports[f"ev_{name}_index"] = Out(INDEX_BITS)
         ports[f"ev_{name}_beats"] = Out(BEATS_BITS)
     for name, pad in SCRATCHPADS.items():
-        address, word = bits_for_depth(pad.depth(config)), pad.element_bytes(config) * 8
+        address, word = bits_for_depth(pad.depth(config)), pad.held_bytes(config) * 8
         ports |= {
             f"pre_{name}_en": In(1),
             f"pre_{name}_addr": In(address),
@@ -447,10 +449,12 @@ class Core(wiring.Component):
             m.d.comb += [
                 getattr(holder, f"preload_{memory}").eq(getattr(self, f"pre_{memory}_en")),
                 getattr(holder, f"preload_{memory}_index").eq(getattr(self, f"pre_{memory}_addr")),
-                getattr(holder, f"preload_{memory}_word").eq(getattr(self, f"pre_{memory}_data")),
+                getattr(holder, f"preload_{memory}_word").eq(
+                    as_held(getattr(self, f"pre_{memory}_data"), pad, self.config)
+                ),
                 getattr(holder, f"peek_{memory}").eq(getattr(self, f"peek_{memory}_en")),
                 getattr(holder, f"peek_{memory}_index").eq(getattr(self, f"peek_{memory}_addr")),
-                getattr(self, f"peek_{memory}_data").eq(getattr(holder, memory)),
+                getattr(self, f"peek_{memory}_data").eq(as_read(getattr(holder, memory), pad, self.config)),
             ]
         for counter in Counter:
             count = getattr(parts.tokens, f"count_{counter.value}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from accel.core.config import Config
-from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Mac, Store, Transfer
+from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Mac, Set, SetAcc, SetInp, Store, Transfer
 from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
@@ -62,6 +62,8 @@ class Reference:
             if byte
         }
         self.seen: set[Access] = set()
+        self.inp_unsigned = self.acc_unsigned = False
+        self.inp_zero = 0
 
     def copy(self) -> "Reference":
         """An independent copy with nothing seen."""
@@ -72,6 +74,8 @@ class Reference:
             [[list(row) for row in element] for element in pad] for pad in (self.inp, self.wgt, self.acc)
         )
         twin.dram = dict(self.dram)
+        twin.inp_unsigned, twin.acc_unsigned = self.inp_unsigned, self.acc_unsigned
+        twin.inp_zero = self.inp_zero
         twin.seen = set()
         return twin
 
@@ -83,7 +87,7 @@ class Reference:
     def pads(self) -> Scratchpads:
         return Scratchpads(
             uop=np.array(self.uop, dtype=np.uint32),
-            inp=np.array(self.inp, dtype=np.int8),
+            inp=np.array(self.inp, dtype=np.int16 if self.config.post else np.int8),
             wgt=np.array(self.wgt, dtype=np.int8),
             acc=np.array(self.acc, dtype=np.int32),
         )
@@ -103,6 +107,10 @@ class Reference:
             self.load(instruction)
         elif isinstance(instruction, Store) and instruction.x_size:
             self.store(instruction)
+        elif isinstance(instruction, SetInp):
+            self.inp_unsigned, self.inp_zero = instruction.unsigned, instruction.zero
+        elif isinstance(instruction, SetAcc):
+            self.acc_unsigned = instruction.unsigned
         elif isinstance(instruction, Loops):
             for number, (dst, src, wgt) in enumerate(self.indices(instruction)):
                 cause = self.step(instruction, dst, src, wgt)
@@ -114,7 +122,7 @@ class Reference:
 
     def fault(self, i: Instruction) -> str | None:
         """What is wrong with an instruction before it starts."""
-        loads = isinstance(i, Load) and i.memory in (INP, WGT)
+        loads = (isinstance(i, Load) and i.memory in (INP, WGT)) or (isinstance(i, Set) and i.memory == INP)
         if (loads and (i.pop_prev or i.push_prev)) or (isinstance(i, Store) and (i.pop_next or i.push_next)):
             return "neighbour"
         if isinstance(i, Transfer) and i.x_size:
@@ -123,6 +131,10 @@ class Reference:
             return "alu-op"
         if isinstance(i, Mac) and i.depthwise:
             return "reserved"
+        if isinstance(i, Set) and i.memory not in (INP, ACC):
+            return "memory-id"
+        if isinstance(i, SetInp) and not (0 <= i.zero < 256 if i.unsigned else -128 <= i.zero < 128):
+            return "zero-point"
         if isinstance(i, Loops) and i.iter_out and i.iter_in and i.uop_begin < i.uop_end:
             return "uop-range" if i.uop_end > len(self.uop) else None
         return None
@@ -169,21 +181,31 @@ class Reference:
         element = i.sram_base
         for y in range(-i.y_pad_0, i.y_size + i.y_pad_1):
             for x in range(-i.x_pad_0, i.x_size + i.x_pad_1):
-                data = [0] * size
+                data = None
                 if 0 <= y < i.y_size and 0 <= x < i.x_size:
                     data = [self.read_byte(a) for a in addresses[y][x * size : (x + 1) * size]]
                 self.fill(i.memory, element, data)
                 element += 1
 
-    def fill(self, memory: int, element: int, data: list[int]) -> None:
+    def fill(self, memory: int, element: int, data: list[int] | None) -> None:
+        """Fill an element with bytes from DRAM, or with zeros."""
         name = NAMES[memory]
         self.seen.add((name, True, element))
+        if data is None:
+            if memory == UOP:
+                self.uop[element] = 0
+            else:
+                for row in getattr(self, name)[element]:
+                    row[:] = [0] * len(row)
+            return
         if memory == UOP:
             self.uop[element] = int.from_bytes(bytes(data), "little")
             return
         width = 4 if memory == ACC else 1
+        unsigned = {INP: self.inp_unsigned, ACC_8BIT: self.acc_unsigned}.get(memory, False)
+        zero = self.inp_zero if memory == INP else 0
         values = [
-            int.from_bytes(bytes(data[n : n + width]), "little", signed=True)
+            int.from_bytes(bytes(data[n : n + width]), "little", signed=not unsigned) - zero
             for n in range(0, len(data), width)
         ]
         rows = getattr(self, name)[element]

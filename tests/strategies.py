@@ -27,6 +27,9 @@ from accel.core.isa import (
     Loops,
     Memory,
     Products,
+    Set,
+    SetAcc,
+    SetInp,
     Store,
     Transfer,
     Unknown,
@@ -34,6 +37,7 @@ from accel.core.isa import (
     class_slots,
     classes_of,
     loops_of,
+    variants_of,
 )
 from accel.core.token_rules import pops, pushes
 
@@ -137,8 +141,8 @@ def timings(base: Config) -> SearchStrategy[Config]:
 
 
 def any_instruction(rng: Random, config: Config) -> Instruction:
-    known = classes_of(config)
-    cls: type[Instruction] = rng.choice([*known.values(), Unknown])
+    known, variants = classes_of(config), variants_of(config)
+    cls: type[Instruction] = rng.choice([*known.values(), *variants.values(), Unknown])
     values: dict[str, Any] = {}
     for slot in class_slots(cls, config):
         value = rng.randint(slot.low, slot.high)
@@ -146,6 +150,10 @@ def any_instruction(rng: Random, config: Config) -> Instruction:
     values["opcode"] = (
         rng.choice([n for n in range(8) if n not in known]) if cls is Unknown else int(cls.OPCODE)
     )
+    if cls.MEMORY is not None:
+        values["memory"] = int(cls.MEMORY)
+    elif cls is Set:  # one that is none of its variants
+        values["memory"] = rng.choice([n for n in range(8) if (int(cls.OPCODE), n) not in variants])
     return cls(**values)
 
 
@@ -260,6 +268,15 @@ def transfers(config: Config, **options: Any) -> SearchStrategy[Any]:
     return drawn(random_transfer, config, **options)
 
 
+def random_set(rng: Random, config: Config) -> Set:
+    """A SET of a machine of the second generation that is not at fault."""
+    if rng.randint(0, 2) == 0:
+        return SetAcc(unsigned=rng.choice((False, True)))
+    unsigned = rng.choice((False, True))
+    low, high = SetInp(unsigned=unsigned).byte_range
+    return SetInp(unsigned=unsigned, zero=rng.choice((low, high, 0, rng.randint(low, high))))
+
+
 # --- micro-ops -----------------------------------------------------------------------------------
 
 
@@ -336,7 +353,9 @@ def programs(
     rng = draw(st.randoms(use_true_random=True))
     body: list[Instruction] = list(first)
     for _ in range(size):
-        if rng.choice((False, False, True)):
+        if config.post and rng.randint(0, 7) == 0:
+            body.append(random_set(rng, config))
+        elif rng.choice((False, False, True)):
             body.append(random_loops(rng, config, iterations=2, uops=3, factor=factor))
         else:
             body.append(random_transfer(rng, config, **sizes))

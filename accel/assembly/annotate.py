@@ -15,6 +15,8 @@ from accel.core.isa import (
     Load,
     Loops,
     Products,
+    SetAcc,
+    SetInp,
     Store,
     Transfer,
     decode_uops,
@@ -54,6 +56,8 @@ class Annotator:
             return stage + self._transfer(instruction)
         if isinstance(instruction, Loops):
             return stage + self._loops(instruction)
+        if isinstance(instruction, SetInp | SetAcc):
+            return setting(instruction)
         return ""
 
     def _fault(self, index: int, instruction: Instruction) -> Fault | None:
@@ -122,6 +126,14 @@ class Annotator:
         if access.fault is not None:
             return f"{access.fault[1].cause.label}: {access.fault[1].message}"
         return f"{count}: {_effect(instruction, access)}"
+
+
+def setting(instruction: SetInp | SetAcc) -> str:
+    """What a SET does to the LOADs behind it."""
+    kind = "uint8" if instruction.unsigned else "int8"
+    if isinstance(instruction, SetInp):
+        return f"bytes of inp are {kind}" + (f", less {instruction.zero}" if instruction.zero else "")
+    return f"bytes of acc are {kind}"
 
 
 def product_step(instruction: Products, dst: int, src: int, wgt: int) -> str:

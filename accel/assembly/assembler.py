@@ -430,7 +430,7 @@ class _Assembler:
                 element = parse_integer(block.base, "an element's index")
                 one = Contents(scratchpad=block.memory, element=element, data=bytes(block.data))
                 if not block.data:
-                    size = SCRATCHPADS[block.memory].element_bytes(config)
+                    size = SCRATCHPADS[block.memory].held_bytes(config)
                     raise ProgramError(f"no data follows; an element of {block.memory} has {size} bytes")
                 one.check(config)
                 yield one

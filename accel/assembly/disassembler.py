@@ -22,10 +22,8 @@ from accel.image.scenario import NO_TOKENS, Expected, Start, Tokens
 _COMMENT_COLUMN = 88
 _ZEROS = 32
 """Zero bytes in a row that are worth being written as such."""
-_PER_LINE = {"uop": 8, "int8": 32, "int32": 16, "hex": 32}
-_WIDTHS = {"uop": 4, "int8": 1, "int32": 4, "hex": 1}
-_KINDS = {name: "uop" if pad is UOP else pad.dtype for name, pad in SCRATCHPADS.items()}
-"""How the contents of scratchpads are written."""
+_PER_LINE = {"uop": 8, "int8": 32, "int16": 16, "int32": 16, "hex": 32}
+_WIDTHS = {"uop": 4, "int8": 1, "int16": 2, "int32": 4, "hex": 1}
 
 
 def disassemble(image: Image, *, micro_ops: int = 0) -> str:
@@ -149,7 +147,7 @@ def _statement(kind: str, content: bytes, config: Config) -> str:
         rows = decode_uops(words, config)
         if np.array_equal(encode_uops(rows, config), words):
             return ".uop " + " ".join(",".join(map(str, row)) for row in rows.tolist())
-    elif kind in ("int8", "int32"):
+    elif kind in ("int8", "int16", "int32"):
         dtype: Any = np.dtype(kind).newbyteorder("<")
         return f".{kind} {format_integers(np.frombuffer(content, dtype=dtype))}"
     return f".hex {content.hex()}"
@@ -163,7 +161,7 @@ def _scenario(start: Start, expected: Expected | None, config: Config) -> Iterat
         yield ".limit " + " ".join(f"{name}={value}" for name, value in limits.items() if value)
     for one in start.contents:
         yield f".preset {one.scratchpad}[{one.element}]"
-        yield from _typed(_KINDS[one.scratchpad], one.data, config)
+        yield from _typed(_kind(one.scratchpad, config), one.data, config)
     if expected is None:
         return
     at = "" if expected.instruction is None else f" at {expected.instruction}"
@@ -177,7 +175,12 @@ def _scenario(start: Start, expected: Expected | None, config: Config) -> Iterat
         yield from _typed("int8", content, config)
     for one in expected.contents:
         yield f".expect {one.scratchpad}[{one.element}]"
-        yield from _typed(_KINDS[one.scratchpad], one.data, config)
+        yield from _typed(_kind(one.scratchpad, config), one.data, config)
+
+
+def _kind(scratchpad: str, config: Config) -> str:
+    """How the contents of a scratchpad are written."""
+    return "uop" if scratchpad == UOP.name else SCRATCHPADS[scratchpad].held_dtype(config)
 
 
 def _token_text(tokens: Tokens) -> str:

@@ -16,8 +16,8 @@ MOST_VALUES = 1 << 24
 """Numbers that one statement may stand for."""
 _LEAST_REPEATED = 4
 """Equal numbers that are worth being written once."""
-_DTYPES = {"int8": "<i1", "int32": "<i4"}
-DATA = ("uop", "int8", "int32", "hex", "zero")
+_DTYPES = {"int8": "<i1", "int16": "<i2", "int32": "<i4"}
+DATA = ("uop", *_DTYPES, "hex", "zero")
 """Kinds of data statements."""
 
 

@@ -12,6 +12,7 @@ from enum import IntEnum
 from accel.base.errors import DeadlockError, LimitExceeded, MachineError, ProgramError
 from accel.core.config import Config
 from accel.core.isa import (
+    SETTINGS,
     Alu,
     AluOp,
     Finish,
@@ -19,6 +20,8 @@ from accel.core.isa import (
     Loops,
     Mac,
     MicroOp,
+    Set,
+    SetInp,
     Transfer,
     Unknown,
     classes_of,
@@ -60,6 +63,7 @@ class Cause(IntEnum):
     LIMIT = 16, "the run takes longer than max_cycles (simulators: or executes more than max_uops)"
     DEADLOCK = 17, "nothing moves, and the head of every queue that is not empty lacks a token"
     RESERVED = 18, "a MAC whose bit 63, which is reserved, is set", True
+    ZERO_POINT = 19, "a SET of INP whose zero point is no value of the byte", True
 
     @property
     def label(self) -> str:
@@ -128,7 +132,7 @@ def fetch_fault(instruction: Instruction, index: int, count: int, config: Config
 def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
     """What its unit finds wrong with an instruction before it starts, first in this order:
     neighbours, then memory id, pads, scratchpad and DRAM range, or ALU operation, reserved bit and range of
-    micro-ops."""
+    micro-ops, or memory id and zero point."""
     if (instruction.pop_prev or instruction.push_prev) and instruction.unit.previous is None:
         return _no_neighbour(instruction, "previous")
     if (instruction.pop_next or instruction.push_next) and instruction.unit.next is None:
@@ -137,6 +141,8 @@ def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
         return _transfer_fault(instruction, config) if instruction.x_size else None
     if isinstance(instruction, Loops):
         return _loops_fault(instruction, config)
+    if isinstance(instruction, Set):
+        return _set_fault(instruction)
     return None
 
 
@@ -240,6 +246,25 @@ def _loops_fault(instruction: Loops, config: Config) -> Fault | None:
             message=f"{instruction.mnemonic} runs micro-ops "
             f"{instruction.uop_begin}..{instruction.uop_end - 1}; the micro-op memory has {depth}",
         )
+    return None
+
+
+def _set_fault(instruction: Set) -> Fault | None:
+    if type(instruction) is Set:
+        known = [one().mnemonic.partition(".")[2] for one in SETTINGS]
+        return Fault(
+            cause=Cause.MEMORY_ID,
+            message=f"{instruction.mnemonic} has memory id {instruction.memory}; "
+            f"SET knows {_listed(known, 'and')}",
+        )
+    if isinstance(instruction, SetInp):
+        low, high = instruction.byte_range
+        if not low <= instruction.zero <= high:
+            return Fault(
+                cause=Cause.ZERO_POINT,
+                message=f"the zero point is {instruction.zero}; "
+                f"a byte read as {'uint8' if instruction.unsigned else 'int8'} is in {low}..{high}",
+            )
     return None
 
 

@@ -27,6 +27,9 @@ class Geometry(Protocol):
     @property
     def block_out(self) -> int: ...
 
+    @property
+    def post(self) -> int: ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scratchpad:
@@ -37,12 +40,14 @@ class Scratchpad:
         dtype: of a value, as numpy names it.
         axes: the block sizes that shape an element, by their configuration fields; none if it is one value.
         filled_by: the unit that executes its LOADs.
+        post_bits: of a value in the scratchpad on machines with ``post=1``, if those are more than in DRAM.
     """
 
     name: str
     dtype: str
     axes: tuple[str, ...]
     filled_by: Unit
+    post_bits: int = 0
 
     def shape(self, config: Geometry) -> tuple[int, ...]:
         """Shape of an element."""
@@ -53,8 +58,25 @@ class Scratchpad:
         return prod(self.shape(config))
 
     def element_bytes(self, config: Geometry) -> int:
-        """Bytes of an element."""
+        """Bytes of an element, as DRAM holds it and the capacity counts it."""
         return self.values(config) * bits_of(self.dtype) // 8
+
+    def lane_bits(self, config: Geometry) -> int:
+        """Bits of a value as the scratchpad holds it; signed unless the type says otherwise."""
+        return max(bits_of(self.dtype), self.post_bits if config.post else 0)
+
+    def word_bits(self, config: Geometry) -> int:
+        """Bits of an element as the scratchpad holds it."""
+        return self.values(config) * self.lane_bits(config)
+
+    def held_dtype(self, config: Geometry) -> str:
+        """The type in which software holds a value of the scratchpad, as numpy names it."""
+        bits = self.lane_bits(config)
+        return self.dtype if bits == bits_of(self.dtype) else f"int{1 << (bits - 1).bit_length()}"
+
+    def held_bytes(self, config: Geometry) -> int:
+        """Bytes of an element as software holds it."""
+        return self.values(config) * bits_of(self.held_dtype(config)) // 8
 
     def depth(self, config: Geometry) -> int:
         """Elements."""
@@ -74,7 +96,8 @@ def bits_of(dtype: str) -> int:
 
 
 UOP = Scratchpad(name="uop", dtype="uint32", axes=(), filled_by=Unit.COMPUTE)
-INP = Scratchpad(name="inp", dtype="int8", axes=("batch", "block_in"), filled_by=Unit.LOAD)
+INP = Scratchpad(name="inp", dtype="int8", axes=("batch", "block_in"), filled_by=Unit.LOAD, post_bits=9)
+"""On machines with ``post=1`` a zero point is subtracted on the way in."""
 WGT = Scratchpad(name="wgt", dtype="int8", axes=("block_out", "block_in"), filled_by=Unit.LOAD)
 ACC = Scratchpad(name="acc", dtype="int32", axes=("batch", "block_out"), filled_by=Unit.COMPUTE)
 
@@ -92,6 +115,8 @@ class Route:
         dtype: of a value in DRAM.
         unit: that executes the transfer.
         doc: what happens to values on the way, if anything does.
+        set_by: memory id of the SET that says, on machines with ``post=1``, whether values are unsigned, and
+            what is subtracted from them; None if there is none.
     """
 
     memory: IntEnum
@@ -99,6 +124,7 @@ class Route:
     dtype: str
     unit: Unit
     doc: str = ""
+    set_by: IntEnum | None = None
 
     @property
     def name(self) -> str:
@@ -107,8 +133,12 @@ class Route:
 
     @property
     def verbatim(self) -> bool:
-        """Whether elements are the same bytes in DRAM and in the scratchpad."""
+        """Whether values in DRAM have the scratchpad's own type, so that a SET at most changes them."""
         return self.dtype == self.scratchpad.dtype
+
+    def copies(self, config: Geometry) -> bool:
+        """Whether elements are always the same bytes in DRAM and in the scratchpad, as software holds it."""
+        return self.dtype == self.scratchpad.held_dtype(config)
 
     def element_bytes(self, config: Geometry) -> int:
         """Bytes of an element in DRAM, by which ``dram_base`` and ``x_stride`` count."""
@@ -120,7 +150,14 @@ def routes(*found: Route) -> Mapping[int, Route]:
     return MappingProxyType({int(route.memory): route for route in found})
 
 
-def filled(memory: IntEnum, scratchpad: Scratchpad, *, dtype: str = "", doc: str = "") -> Route:
+def filled(
+    memory: IntEnum,
+    scratchpad: Scratchpad,
+    *,
+    dtype: str = "",
+    doc: str = "",
+    set_by: IntEnum | None = None,
+) -> Route:
     """The route of a LOAD, executed by the unit that fills the scratchpad; verbatim if no dtype is given."""
     return Route(
         memory=memory,
@@ -128,4 +165,5 @@ def filled(memory: IntEnum, scratchpad: Scratchpad, *, dtype: str = "", doc: str
         dtype=dtype or scratchpad.dtype,
         unit=scratchpad.filled_by,
         doc=doc,
+        set_by=set_by,
     )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
+
 from accel.base.errors import ProgramError, nearest
 from accel.core.config import Config
 from accel.core.faults import Cause
@@ -20,7 +22,8 @@ NO_TOKENS: Tokens = (0, 0, 0, 0)
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """Consecutive elements of a scratchpad, from ``element`` on, as little-endian bytes."""
+    """Consecutive elements of a scratchpad, from ``element`` on, as little-endian bytes of the type in which
+    software holds its values."""
 
     scratchpad: str
     element: int
@@ -30,14 +33,15 @@ class Contents:
         """Refuse what does not fit the machine.
 
         Raises:
-            ProgramError: no such scratchpad, parts of elements, or elements beyond the last.
+            ProgramError: no such scratchpad, parts of elements, elements beyond the last, or a value that
+                the scratchpad cannot hold.
         """
         pad = SCRATCHPADS.get(self.scratchpad)
         if pad is None:
             raise ProgramError(
                 f"{self.scratchpad!r} is no scratchpad; {nearest(self.scratchpad, SCRATCHPADS)}"
             )
-        size = pad.element_bytes(config)
+        size = pad.held_bytes(config)
         if len(self.data) % size:
             raise ProgramError(
                 f"{len(self.data)} bytes are given for {self.scratchpad}; its elements have {size} each"
@@ -48,6 +52,15 @@ class Contents:
             raise ProgramError(
                 f"{self.scratchpad} elements {self.element}..{end - 1} are given; the scratchpad has {depth}"
             )
+        bits = pad.lane_bits(config)
+        if bits % 8:
+            values = np.frombuffer(self.data, dtype=np.dtype(pad.held_dtype(config)).newbyteorder("<"))
+            low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+            beyond = values[(values < low) | (values > high)]
+            if len(beyond):
+                raise ProgramError(
+                    f"{self.scratchpad} is given {beyond[0]}; its values have {bits} bits ({low}..{high})"
+                )
 
     def to_dict(self) -> dict[str, Any]:
         return {"scratchpad": self.scratchpad, "element": self.element, "data": _text(self.data)}

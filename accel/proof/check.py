@@ -270,7 +270,7 @@ class _TokenCheck:
         self.uops = UopMemory(config, memory, contents)
         self.written = {name: np.zeros(pad.depth(config), dtype=bool) for name, pad in SCRATCHPADS.items()}
         for one in contents:
-            count = len(one.data) // SCRATCHPADS[one.scratchpad].element_bytes(config)
+            count = len(one.data) // SCRATCHPADS[one.scratchpad].held_bytes(config)
             self.written[one.scratchpad][one.element : one.element + count] = True
         self.unwritten: list[Unwritten] = []
         self.unwritten_count = 0

@@ -81,7 +81,7 @@ def kind(instruction: Instruction) -> str:
     return "alu" if isinstance(instruction, Alu) else "other"
 
 
-KINDS = {"transfer": "LOAD, STORE", "gemm": "GEMM, MAC", "alu": "ALU", "other": "tokens only, FINISH"}
+KINDS = {"transfer": "LOAD, STORE", "gemm": "GEMM", "alu": "ALU", "other": "tokens only, FINISH"}
 """The colours, and what they stand for."""
 
 

@@ -6,7 +6,7 @@ The rules are those of the timing contract.
 from collections.abc import Container, Iterable, Sequence
 
 from accel.core.config import Config
-from accel.core.isa import Instruction, Load, Loops, Unit
+from accel.core.isa import Instruction, Load, Loops, Set, Unit
 from accel.core.timing_rules import WRITE_DELAY, FetchBurst, fetch_bursts
 from accel.core.token_rules import Counter, pops
 from accel.views.states import NOBODY, Beats, Flow, Reason, Span, State
@@ -203,6 +203,9 @@ def _ready(unit: Unit, times: Times, instructions: Sequence[Instruction], config
                 break
             if unit is Unit.COMPUTE:
                 free = _compute_free(before, begun, instructions, times, index)
+            elif any(isinstance(instructions[one], Set) for one in (before, index)):
+                done = times.retire[before]
+                free = times.cycles if done is None else done + 1
             else:
                 free = granted.get(before, begun) + 1
             ready = max(ready, free)

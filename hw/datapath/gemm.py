@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.core.memories import ACC, bits_of
+from accel.core.memories import ACC, INP, WGT, bits_of
 from accel.hw.datapath.layouts import log2
 
 ACC_BITS = bits_of(ACC.dtype)
@@ -20,8 +20,8 @@ class GemmCore(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "inp": In(config.inp_element_bytes * 8),
-                "wgt": In(config.wgt_element_bytes * 8),
+                "inp": In(INP.word_bits(config)),
+                "wgt": In(WGT.word_bits(config)),
                 "sums": Out(config.acc_element_bytes * 8),
             }
         )
@@ -30,7 +30,8 @@ class GemmCore(wiring.Component):
         m = Module()
         config = self._config
         size = config.block_in
-        inp = [self.inp.word_select(n, 8).as_signed() for n in range(config.batch * size)]
+        bits = INP.lane_bits(config)
+        inp = [self.inp.word_select(n, bits).as_signed() for n in range(config.batch * size)]
         wgt = [self.wgt.word_select(n, 8).as_signed() for n in range(config.block_out * size)]
         registers = spread(config.tree_stages, log2(size))
         for b in range(config.batch):

@@ -15,6 +15,7 @@ from accel.core.isa import (
     Instruction,
     Load,
     Opcode,
+    Set,
     Transfer,
     Unit,
     classes_of,
@@ -31,7 +32,7 @@ NOTHING = "-"
 def mnemonics(classes: Mapping[int, type[Instruction]]) -> Iterator[tuple[int, int | None, str]]:
     """Opcode, memory or ALU operation where it has one, and name of every instruction."""
     for opcode, cls in classes.items():
-        if issubclass(cls, Transfer):
+        if issubclass(cls, Transfer | Set):
             for memory in memory_names(cls):
                 yield opcode, memory, cls(memory=memory).mnemonic
         elif cls is Alu:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -26,11 +26,11 @@ from accel.hw.datapath.transfer import BeatLayout, Kind, choose, sram_bits
 class Shape:
     """How a scratchpad is laid out."""
 
-    element_bytes: int
+    element_bits: int
     depth: int
     banks: int
-    grain: int
-    """Bytes of an element that are enabled together."""
+    grain_bits: int
+    """Bits of an element that are enabled together."""
 
     @property
     def bank_depth(self) -> int:
@@ -38,17 +38,17 @@ class Shape:
 
     @property
     def grains(self) -> int:
-        return self.element_bytes // self.grain
+        return self.element_bits // self.grain_bits
 
 
 def scratchpad_shape(holds: memories.Scratchpad, kinds: Sequence[Kind], config: Config) -> Shape:
     """Banks and lane enables for beats of some kinds."""
-    element_bytes = holds.element_bytes(config)
+    element_bytes, element_bits = holds.element_bytes(config), holds.word_bits(config)
     return Shape(
-        element_bytes=element_bytes,
+        element_bits=element_bits,
         depth=holds.depth(config),
         banks=max(kind.lanes for kind in kinds),
-        grain=min(element_bytes, config.bus_bytes),
+        grain_bits=min(element_bytes, config.bus_bytes) * element_bits // element_bytes,
     )
 
 
@@ -58,7 +58,7 @@ class Write:
     def __init__(self, shape: Shape, number: int) -> None:
         self.enable = Signal(shape.grains, name=f"write_enable_{number}")
         self.address = Signal(bits_for_depth(shape.bank_depth), name=f"write_address_{number}")
-        self.data = Signal(shape.element_bytes * 8, name=f"write_data_{number}")
+        self.data = Signal(shape.element_bits, name=f"write_data_{number}")
 
 
 def bank_of(index: Value, banks: int) -> Value:
@@ -66,17 +66,48 @@ def bank_of(index: Value, banks: int) -> Value:
     return index[: log2(banks)] if banks > 1 else Const(0, 1)
 
 
-def element_of_lane(kind: Kind, beat: Any, data: Value, lane: Value, shape: Shape) -> Value:
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How values from DRAM are read, as SET has left it: whether unsigned, and what is subtracted, if there
+    is room for it."""
+
+    unsigned: Value
+    zero: Value | None
+
+    def value(self, read: Value, bits: int) -> Value:
+        """A value from DRAM with as many ``bits`` as the scratchpad has."""
+        value = Cat(read, (read[-1] & ~self.unsigned).replicate(bits - len(read)))
+        return value if self.zero is None else (value.as_signed() - self.zero)[:bits]
+
+
+def element_of_lane(kind: Kind, data: Value, lane: Value, config: Config, reading: Reading | None) -> Value:
     """The element in one lane of a beat, as the scratchpad holds it."""
     size = kind.element_bytes * 8
     if kind.lanes == 1:
         element = data
     else:
         element = Array(data[n * size : (n + 1) * size] for n in range(kind.lanes))[lane]
-    narrow, wide = bits_of(kind.route.dtype), bits_of(kind.route.scratchpad.dtype)
+    narrow, wide = bits_of(kind.route.dtype), kind.route.scratchpad.lane_bits(config)
     if narrow < wide:
-        return Cat(_extend(element[n : n + narrow], wide) for n in range(0, len(element), narrow))
+        values = [element[n : n + narrow] for n in range(0, len(element), narrow)]
+        return Cat(_extend(one, wide) if reading is None else reading.value(one, wide) for one in values)
     return element
+
+
+def as_held(word: Value, pad: memories.Scratchpad, config: Config) -> Value:
+    """An element as the scratchpad holds it, from how software does."""
+    wide, narrow = bits_of(pad.held_dtype(config)), pad.lane_bits(config)
+    if wide == narrow:
+        return word
+    return Cat(word[n : n + narrow] for n in range(0, len(word), wide))
+
+
+def as_read(word: Value, pad: memories.Scratchpad, config: Config) -> Value:
+    """The inverse of :func:`as_held`."""
+    wide, narrow = bits_of(pad.held_dtype(config)), pad.lane_bits(config)
+    if wide == narrow:
+        return word
+    return Cat(_extend(word[n : n + narrow], wide) for n in range(0, len(word), narrow))
 
 
 def _extend(value: Value, bits: int) -> Value:
@@ -93,7 +124,9 @@ class Scratchpad(wiring.Component):
         copies: how many elements can be read at once.
 
     Ports: ``beat_valid`` writes what ``beat`` describes from ``data``; ``word_valid`` writes element
-    ``word_index`` whole. ``read_index_n`` gives ``element_n`` in the next cycle.
+    ``word_index`` whole. ``read_index_n`` gives ``element_n`` in the next cycle. Where SET says how values
+    are read, ``unsigned`` does, and ``zero`` is subtracted if there is room for it; both stand still while
+    there are beats.
     """
 
     def __init__(
@@ -110,7 +143,10 @@ class Scratchpad(wiring.Component):
         self._unit_kinds = unit_kinds
         self._copies = copies
         self.layout = scratchpad_shape(holds, kinds, config)
-        bits = self.layout.element_bytes * 8
+        bits = self.layout.element_bits
+        self._config = config
+        self.is_set = bool(config.post) and any(kind.route.set_by is not None for kind in kinds)
+        self.shifted = self.is_set and holds.lane_bits(config) != bits_of(holds.dtype)
         index = sram_bits(config)
         ports: dict[str, Any] = {
             "beat_valid": In(1),
@@ -120,6 +156,8 @@ class Scratchpad(wiring.Component):
             "word_index": In(index),
             "word": In(bits),
             **(extra or {}),
+            **({"unsigned": In(1)} if self.is_set else {}),
+            **({"zero": In(signed(holds.lane_bits(config)))} if self.shifted else {}),
         }
         for n in range(copies):
             ports[f"read_index_{n}"] = In(index)
@@ -160,8 +198,11 @@ class Scratchpad(wiring.Component):
                 continue
             lane = Signal(max(1, log2(kind.lanes)), name=f"lane_{number}_{position}")
             m.d.comb += lane.eq(beat.lane + distance)
-            element = element_of_lane(kind, beat, self.data, lane, shape)
-            values.append(element.replicate(max(1, shape.element_bytes * 8 // len(element))))
+            reading = None
+            if self.is_set and kind.route.set_by is not None:
+                reading = Reading(unsigned=self.unsigned, zero=self.zero if self.shifted else None)
+            element = element_of_lane(kind, self.data, lane, self._config, reading)
+            values.append(element.replicate(max(1, shape.element_bits // len(element))))
             enables.append((distance < beat.take).replicate(shape.grains) & _grains(kind, beat.chunk, shape))
         m.d.comb += [
             write.enable.eq(choose(beat.kind, enables)),
@@ -184,9 +225,9 @@ class Scratchpad(wiring.Component):
         shape = self.layout
         elements = []
         for number, write in enumerate(writes):
-            memory = Memory(shape=shape.element_bytes * 8, depth=shape.bank_depth, init=[])
+            memory = Memory(shape=shape.element_bits, depth=shape.bank_depth, init=[])
             m.submodules[f"copy_{copy}_bank_{number}"] = memory
-            port = memory.write_port(granularity=shape.grain * 8)
+            port = memory.write_port(granularity=shape.grain_bits)
             read = memory.read_port()
             m.d.comb += [
                 port.addr.eq(write.address),
@@ -212,10 +253,10 @@ def access_ports(unit: Unit, config: Config) -> dict[str, Any]:
             ports |= {
                 f"preload_{pad}": In(1),
                 f"preload_{pad}_index": In(sram_bits(config)),
-                f"preload_{pad}_word": In(pad.element_bytes(config) * 8),
+                f"preload_{pad}_word": In(pad.word_bits(config)),
                 f"peek_{pad}": In(1),
                 f"peek_{pad}_index": In(sram_bits(config)),
-                f"{pad}": Out(pad.element_bytes(config) * 8),
+                f"{pad}": Out(pad.word_bits(config)),
             }
     return ports
 
@@ -270,12 +311,12 @@ class OutMirror(wiring.Component):
         banks = shape.banks
         bytes_ = kind.element_bytes
         narrow, wide = bits_of(kind.route.dtype), bits_of(kind.route.scratchpad.dtype)
-        grain = shape.grain * narrow // wide
+        grain = shape.grain_bits * narrow // wide
         elements = []
         for number, write in enumerate(self._writes):
             memory = Memory(shape=bytes_ * 8, depth=shape.bank_depth, init=[])
             m.submodules[f"bank_{number}"] = memory
-            port = memory.write_port(granularity=grain * 8)
+            port = memory.write_port(granularity=grain)
             read = memory.read_port()
             distance = Signal(max(1, log2(banks)), name=f"distance_{number}")
             m.d.comb += [

@@ -35,11 +35,9 @@ _GRACE = 1 << 20
 
 
 def empty_contents(config: Config) -> Contents:
-    """Room for the contents of all scratchpads: uint8[depth, element bytes] each."""
+    """Room for the contents of all scratchpads: uint8[depth, bytes of an element in software] each."""
     uop, inp, wgt, acc = (
-        np.zeros((depth, getattr(config, f"{name}_bytes") // depth), dtype=np.uint8)
-        for name in SCRATCHPADS
-        for depth in (getattr(config, f"{name}_depth"),)
+        np.zeros((pad.depth(config), pad.held_bytes(config)), dtype=np.uint8) for pad in SCRATCHPADS.values()
     )
     return uop, inp, wgt, acc
 

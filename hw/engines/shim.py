@@ -35,7 +35,7 @@ def model_header(config: Config, *, head: str, body: str, access: Callable[[str]
     lines = ["#pragma once", "#include <cstdint>", "#include <cstring>", head]
     lines.append(f"constexpr unsigned BUS_BYTES = {config.bus_bytes};")
     for memory, pad in SCRATCHPADS.items():
-        lines.append(f"constexpr unsigned {memory.upper()}_ELEMENT_BYTES = {pad.element_bytes(config)};")
+        lines.append(f"constexpr unsigned {memory.upper()}_ELEMENT_BYTES = {pad.held_bytes(config)};")
     lines += ["", "struct Model {", body]
     for name, (is_input, width) in ports(config).items():
         place = access(name)

@@ -1,4 +1,4 @@
-"""The compute unit: GEMM, MAC and ALU through one pipeline, LOADs of micro-ops and accumulators, FINISH.
+"""The compute unit: GEMM, MAC and ALU through one pipeline, LOADs of micro-ops and accumulators, SET, FINISH.
 
 Stages of a micro-op whose slot is cycle s; a stage's registers are named for the cycle in which they hold:
 s + 1 the sequencer presents its address, s + 2 it has been read and the loops' offsets are added, s + 3 its
@@ -17,7 +17,7 @@ from amaranth.lib.wiring import In, Out
 from accel.core.access import COLUMNS
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.faults import CAUSE_BITS, INDEX_CAUSES, Cause
-from accel.core.isa import Alu, Gemm, Instruction, Load, Opcode, Store, Unit, loops_of
+from accel.core.isa import Alu, Gemm, Instruction, Load, Opcode, SetAcc, Store, Unit, loops_of
 from accel.core.memories import SCRATCHPADS, UOP
 from accel.core.timing_rules import compute_depth
 from accel.hw.bus.port import RequestLayout
@@ -75,7 +75,7 @@ class Compute(wiring.Component):
                     for pad in ELSEWHERE
                     for name, port in (
                         (f"{pad}_index", Out(index)),
-                        (pad.name, In(pad.element_bytes(config) * 8)),
+                        (pad.name, In(pad.word_bits(config))),
                     )
                 },
                 "out_advance": In(1),
@@ -100,6 +100,9 @@ class Compute(wiring.Component):
         m.submodules.uops = uops = Scratchpad(UOP, self._kinds, config)
         m.submodules.accumulators = accumulators = Accumulators(self._kinds, self._out, config)
         m.submodules.flight = flight = Queue(RetireLayout(), compute_depth(config) + 1)
+        self._unsigned = Signal(name="acc_unsigned")
+        if accumulators.is_set:
+            m.d.comb += accumulators.unsigned.eq(self._unsigned)
         finished = self._pipeline(m, sequencer, uops, accumulators)
         self._start(m, sequencer, loader, flight, finished)
         m.d.comb += [
@@ -129,17 +132,17 @@ class Compute(wiring.Component):
         return m
 
     def _start(self, m: Module, sequencer: Sequencer, loader: Loader, flight: Queue, finished: Value) -> None:
-        """Start what heads the queue; retire in order. FINISH goes through neither pipeline nor loader."""
+        """Start what heads the queue; retire in order. FINISH and SET take neither pipeline nor loader."""
         config = self._config
         common = view(Instruction, config, self.head.word)
         load = view(Load, config, self.head.word)
         alu = view(Alu, config, self.head.word)
-        loops, is_load, is_finish = Signal(), Signal(), Signal()
+        loops, is_load, single = Signal(), Signal(), Signal()
         ready, finishing = Signal(), Signal()
         m.d.comb += [
             is_load.eq(common.opcode == Opcode.LOAD),
             loops.eq(reduce(or_, (common.opcode == cls.OPCODE for cls in loops_of(config)))),
-            is_finish.eq(~is_load & ~loops),
+            single.eq(~is_load & ~loops),
             ready.eq(
                 self.enable
                 & self.head_valid
@@ -155,10 +158,12 @@ class Compute(wiring.Component):
             for fault, cause in transfer_faults(load, self.head.box, self.mem_size, self._kinds, pads=True)
         ]
         faults += [(loops & fault, cause) for fault, cause in loops_faults(alu, config)]
+        if config.post:
+            faults += self._set(m)
         cause = first_fault(m, faults)
         with m.If(ready & self.tokens):
             m.d.comb += [self.fault.eq(cause), self.start.eq(cause == 0)]
-        m.d.sync += finishing.eq(self.start & is_finish & ~self.flush)
+        m.d.sync += finishing.eq(self.start & single & ~self.flush)
         m.d.comb += [
             sequencer.flush.eq(self.flush | ~self.enable),
             sequencer.start.eq(self.start & loops),
@@ -184,6 +189,16 @@ class Compute(wiring.Component):
                 | loader.pad_valid
             ),
         ]
+
+    def _set(self, m: Module) -> list[tuple[Value, Cause]]:
+        """What SETs of this unit leave behind, and what is wrong with one: unknown ids come here, too."""
+        setting = view(SetAcc, self._config, self.head.word)
+        is_set, known = setting.opcode == Opcode.SET, setting.memory == SetAcc.MEMORY
+        with m.If(self.start & is_set):
+            m.d.sync += self._unsigned.eq(setting.unsigned)
+        with m.If(self.flush):
+            m.d.sync += self._unsigned.eq(0)
+        return [(is_set & ~known, Cause.MEMORY_ID)]
 
     def _pipeline(
         self, m: Module, sequencer: Sequencer, uops: Scratchpad, accumulators: Accumulators

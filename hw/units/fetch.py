@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.core.faults import CAUSE_BITS, Cause
-from accel.core.isa import Load, Opcode, Transfer, Unit, classes_of
+from accel.core.isa import Instruction, Load, Opcode, Transfer, Unit, classes_of, variants_of
 from accel.core.token_rules import WORKERS
 from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.checks import first_fault
@@ -234,7 +234,7 @@ def executed_by(unit: Unit, transfer: Any, config: Config) -> Value:
     for opcode, cls in classes_of(config).items():
         same = transfer.opcode == opcode
         if not issubclass(cls, Transfer):
-            found += [same] if cls().unit is unit else []
+            found += _by_variant(unit, opcode, cls, transfer, config)
             continue
         ids = [transfer.memory == memory for memory, route in cls.ROUTES.items() if route.unit is unit]
         if len(ids) == len(cls.ROUTES) and cls.OTHERWISE is unit:
@@ -242,3 +242,15 @@ def executed_by(unit: Unit, transfer: Any, config: Config) -> Value:
         elif ids:
             found.append(same & reduce(or_, ids))
     return reduce(or_, found)
+
+
+def _by_variant(
+    unit: Unit, opcode: int, cls: type[Instruction], transfer: Any, config: Config
+) -> list[Value]:
+    """As :func:`executed_by`, for an opcode that may mean different classes with different memory ids."""
+    same = transfer.opcode == opcode
+    ids = {memory: one().unit for (number, memory), one in variants_of(config).items() if number == opcode}
+    if cls().unit is not unit:
+        return [same & (transfer.memory == memory) for memory, by in ids.items() if by is unit]
+    others = [transfer.memory == memory for memory, by in ids.items() if by is not unit]
+    return [same & ~reduce(or_, others) if others else same]

@@ -1,15 +1,16 @@
-"""The load unit: LOADs of inp and wgt, with the two scratchpads that they fill."""
+"""The load unit: LOADs of inp and wgt and SETs of inp, with the two scratchpads that are filled."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.faults import CAUSE_BITS, Cause
 from accel.core.isa import Load as LoadInstruction
-from accel.core.isa import Unit
+from accel.core.isa import Opcode, SetInp, Unit
 from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.checks import first_fault, neighbour_fault, transfer_faults
 from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
@@ -56,16 +57,17 @@ class Load(wiring.Component):
         config = self._config
         m.submodules.loader = loader = Loader(self._kinds, config.loads_in_flight, config)
         load = view(LoadInstruction, config, self.head.word)
+        faults = transfer_faults(load, self.head.box, self.mem_size, self._kinds, pads=True)
+        may_start: Value = Const(1, 1)
+        if config.post:
+            setting, may_start, faults = self._set(m, loader, faults)
         cause = first_fault(
-            m,
-            [
-                (neighbour_fault(load, previous=False, following=True), Cause.NEIGHBOUR),
-                *transfer_faults(load, self.head.box, self.mem_size, self._kinds, pads=True),
-            ],
+            m, [(neighbour_fault(load, previous=False, following=True), Cause.NEIGHBOUR), *faults]
         )
         ready = Signal()
+        can = self.enable & self.head_valid & ~loader.requesting & loader.room & ~loader.conflict
         m.d.comb += [
-            ready.eq(self.enable & self.head_valid & ~loader.requesting & loader.room & ~loader.conflict),
+            ready.eq(can & may_start if config.post else can),
             self.lacking.eq(ready & ~self.tokens),
             loader.flush.eq(self.flush),
             loader.mem_base.eq(self.mem_base),
@@ -98,4 +100,36 @@ class Load(wiring.Component):
             with m.If(loader.pad_valid & (loader.pad_kind == number)):
                 m.d.comb += [pad.word_valid.eq(1), pad.word_index.eq(loader.pad_index)]
             connect_access(m, self, pad)
+            if pad.is_set:
+                m.d.comb += [pad.unsigned.eq(setting.unsigned), pad.zero.eq(setting.zero)]
         return m
+
+    def _set(
+        self, m: Module, loader: Loader, faults: list[tuple[Value, Cause]]
+    ) -> tuple["_Setting", Value, list[tuple[Value, Cause]]]:
+        """What SETs leave behind, whether they let the head start, and faults with theirs.
+
+        A SET goes through the loader as a LOAD that moves nothing.
+        """
+        word = view(SetInp, self._config, self.head.word)
+        is_set, under_way = Signal(), Signal()
+        setting = _Setting(unsigned=Signal(name="inp_unsigned"), zero=Signal.like(word.zero, name="inp_zero"))
+        low, high = (Mux(word.unsigned, *ends) for ends in ((0, -128), (255, 127)))
+        m.d.comb += [is_set.eq(word.opcode == Opcode.SET), loader.is_set.eq(is_set)]
+        m.d.sync += under_way.eq(self.start & is_set & ~self.flush)
+        with m.If(self.start & is_set):
+            m.d.sync += [setting.unsigned.eq(word.unsigned), setting.zero.eq(word.zero)]
+        with m.If(self.flush):
+            m.d.sync += [setting.unsigned.eq(0), setting.zero.eq(0)]
+        beyond = (word.zero < low) | (word.zero > high)
+        found = [(~is_set & fault, cause) for fault, cause in faults]
+        found.append((is_set & beyond, Cause.ZERO_POINT))
+        return setting, ~under_way & (~is_set | loader.empty), found
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Setting:
+    """The registers of the load unit that SET writes."""
+
+    unsigned: Signal
+    zero: Signal

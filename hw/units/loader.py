@@ -29,7 +29,8 @@ from accel.hw.units.flight import Flight, RetireLayout
 class Loader(wiring.Component):
     """LOADs of some ``kinds`` of memory, up to ``depth`` in flight.
 
-    ``start`` begins the LOAD in ``entry``, which must be without fault; ``requesting`` says that bursts of
+    ``start`` begins the LOAD in ``entry``, which must be without fault, or a SET (``is_set``), which moves
+    nothing; ``requesting`` says that bursts of
     the one before are still to be granted. A beat that comes from the bus in one cycle is written in the
     next (``data_valid``), pad words in cycles without one.
     """
@@ -44,6 +45,7 @@ class Loader(wiring.Component):
                 "mem_base": In(DRAM_ADDRESS_BITS),
                 "entry": In(EntryLayout()),
                 "faulty": In(1),
+                **({"is_set": In(1)} if config.post else {}),
                 "start": In(1),
                 "room": Out(1),
                 "conflict": Out(1),
@@ -89,7 +91,7 @@ class Loader(wiring.Component):
         m.d.comb += [
             kind.eq(kind_number(load.memory, kinds)),
             gap.eq(load.x_pad_0 + load.x_pad_1),
-            moves.eq(load.x_size != 0),
+            moves.eq((load.x_size != 0) & ~self.is_set if config.post else load.x_size != 0),
             has_data.eq(moves & (load.y_size != 0)),
             has_pads.eq(moves & ((box.head != 0) | (box.tail != 0) | ((gap != 0) & (load.y_size > 1)))),
             flight.start.eq(self.start),

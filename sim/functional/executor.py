@@ -27,6 +27,7 @@ from accel.core.isa import (
     Load,
     Loops,
     Products,
+    Set,
     Store,
     UopArray,
     decode_uops,
@@ -70,6 +71,8 @@ class Executor:
         self.config = config
         self.dram = dram
         self.pads = pads
+        self._settings: dict[int, Set] = {}
+        """By memory id, as the last SET of each left them; all of them are zero where there was none."""
         self._patterns: dict[tuple[Loops, bytes], _Pattern] = {}
         self._bare: dict[int, tuple[Loops, Loops]] = {}
         """Instructions and what they are without tokens, by the id of the first, which is kept so that nobody
@@ -88,7 +91,7 @@ class Executor:
     def execute_checked(self, instruction: Instruction) -> tuple[int, Fault] | None:
         """As :meth:`execute`, for an instruction that is not wrong by itself."""
         if isinstance(instruction, Load):
-            execute_load(instruction, self.config, self.dram, self.pads)
+            execute_load(instruction, self.config, self.dram, self.pads, self._settings)
         elif isinstance(instruction, Store):
             execute_store(instruction, self.config, self.dram, self.pads)
         elif isinstance(instruction, Loops) and instruction.uop_count:
@@ -97,6 +100,8 @@ class Executor:
             if count:
                 self._execute_loops(instruction, pattern, count)
             return pattern.fault
+        elif isinstance(instruction, Set):
+            self._settings[instruction.memory] = instruction
         return None
 
     def _pattern(self, instruction: Loops) -> _Pattern:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from accel.core.access import LoopShape
 from accel.core.config import Config
 from accel.core.isa import UopArray
+from accel.core.memories import INP, bits_of
 from accel.sim.functional.patterns import Axis, Box, Scalar, index_chunks, is_injective
 from accel.sim.functional.scratchpads import Scratchpads
 
@@ -71,7 +72,7 @@ class Product(NamedTuple):
     """A matrix product, and the scratchpads' elements that it takes and adds to or replaces."""
 
     box: GemmBox
-    inp: npt.NDArray[np.int8]
+    inp: npt.NDArray[Any]
     wgt: npt.NDArray[np.int8]
     acc: npt.NDArray[np.int32]
 
@@ -119,11 +120,12 @@ def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | 
     batch, block_in, block_out = config.batch, config.block_in, config.block_out
     summed = n_reduce * block_in * _count(only_src) * _count(only_wgt) * repeats
     gathered = n_both * n_reduce * max(n_rows * _count(only_src), n_columns * _count(only_wgt)) * block_in
+    inp_width = bits_of(INP.held_dtype(config)) // 8
     largest = summed * largest_product(config)
     if largest > 1 << 53 or gathered * max(batch, block_out) > _LARGEST_VIEW:
         return None
     return GemmBox(
-        inp=_view(box, 1, (batch, block_in), 1, both + rows, reduce + only_src),
+        inp=_view(box, 1, (batch, block_in), inp_width, both + rows, reduce + only_src),
         wgt=_view(box, 2, (block_out, block_in), 1, both + columns, reduce + only_wgt),
         acc=_view(box, 0, (batch, block_out), 4, only_dst + both + rows, columns),
         inp_matrix=(n_both, n_rows * batch, n_reduce * block_in),
@@ -230,7 +232,7 @@ def _starts(values: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
 
 
 def _floats(
-    view: npt.NDArray[np.int8], summed: int, dtype: type[np.float32] | type[np.float64]
+    view: npt.NDArray[Any], summed: int, dtype: type[np.float32] | type[np.float64]
 ) -> npt.NDArray[Any]:
     """``view`` as floats in C order, its last ``summed`` axes before the element's columns summed up."""
     if not summed:

@@ -15,10 +15,11 @@ from accel.image.scenario import Contents
 @dataclass(kw_only=True, eq=False)
 class Scratchpads:
     """Micro-op memory uint32[depth], inp int8[depth, batch, block_in], wgt int8[depth, block_out, block_in]
-    and acc int32[depth, batch, block_out]. Out is not kept: it is the low bytes of acc."""
+    and acc int32[depth, batch, block_out]. Out is not kept: it is the low bytes of acc. With ``post=1`` the
+    values of inp have 9 bits and are int16."""
 
     uop: npt.NDArray[np.uint32]
-    inp: npt.NDArray[np.int8]
+    inp: npt.NDArray[np.int8] | npt.NDArray[np.int16]
     wgt: npt.NDArray[np.int8]
     acc: npt.NDArray[np.int32]
 
@@ -26,7 +27,7 @@ class Scratchpads:
     def zeros(cls, config: Config) -> "Scratchpads":
         return cls(
             **{
-                name: np.zeros((pad.depth(config), *pad.shape(config)), dtype=pad.dtype)
+                name: np.zeros((pad.depth(config), *pad.shape(config)), dtype=pad.held_dtype(config))
                 for name, pad in SCRATCHPADS.items()
             }
         )
@@ -39,6 +40,9 @@ class Scratchpads:
         for pad in SCRATCHPADS.values():
             array = pads.of(pad)
             array.view(np.uint8).reshape(-1)[:] = rng.integers(0, 256, array.nbytes, dtype=np.uint8)
+            spare = 8 * array.itemsize - pad.lane_bits(config)
+            if spare:
+                array[...] = array << spare >> spare
         return pads
 
     def fill(self, contents: Iterable[Contents]) -> "Scratchpads":

@@ -1,16 +1,20 @@
 """LOAD and STORE: boxes of rows between DRAM and the scratchpads."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from accel.core.access import dram_rows
 from accel.core.config import Config
-from accel.core.isa import Load, Store
+from accel.core.isa import Load, Set, SetAcc, SetInp, Store
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 
 
-def execute_load(instruction: Load, config: Config, dram: Dram, pads: Scratchpads) -> None:
-    """Fill ``height`` rows of ``width`` elements, zero where there are pads."""
+def execute_load(
+    instruction: Load, config: Config, dram: Dram, pads: Scratchpads, settings: Mapping[int, Set]
+) -> None:
+    """Fill ``height`` rows of ``width`` elements, zero where there are pads; ``settings``: by memory id."""
     route = instruction.route
     if route is None or not instruction.sram_elements:
         return
@@ -18,7 +22,7 @@ def execute_load(instruction: Load, config: Config, dram: Dram, pads: Scratchpad
     rows = dram_rows(instruction, config)
     begin, elements = instruction.sram_base, instruction.sram_elements
     padded = elements != instruction.y_size * instruction.x_size
-    if rows is not None and not padded and route.verbatim:
+    if rows is not None and not padded and route.copies(config):
         target = scratchpad[begin : begin + elements].view(np.uint8)
         target.reshape(rows.rows, rows.row_bytes)[...] = dram.view_rows(rows)
         return
@@ -28,10 +32,14 @@ def execute_load(instruction: Load, config: Config, dram: Dram, pads: Scratchpad
         box[...] = 0
     if rows is None:
         return
-    data = dram.read_rows(rows).view(route.dtype)
+    setting = None if route.set_by is None else settings.get(route.set_by)
+    unsigned = isinstance(setting, SetInp | SetAcc) and setting.unsigned
+    data = dram.read_rows(rows).view(f"u{route.dtype}" if unsigned else route.dtype)
     top, left = instruction.y_pad_0, instruction.x_pad_0
     inner = box[top : top + instruction.y_size, left : left + instruction.x_size]
     inner[...] = data.reshape(inner.shape)
+    if isinstance(setting, SetInp) and setting.zero:
+        inner -= setting.zero
 
 
 def execute_store(instruction: Store, config: Config, dram: Dram, pads: Scratchpads) -> None:

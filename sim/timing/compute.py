@@ -1,7 +1,7 @@
-"""The compute unit: GEMM and ALU through one pipeline, LOADs of micro-ops and accumulators, FINISH.
+"""The compute unit: GEMM, MAC and ALU through one pipeline, LOADs of micro-ops and accumulators, SET, FINISH.
 
-GEMM and ALU start when their predecessor's micro-ops have all been issued, while it drains; one micro-op
-a cycle. A LOAD or FINISH waits until everything before it has retired, and what follows waits for it.
+GEMM, MAC and ALU start when their predecessor's micro-ops have all been issued, while it drains; one micro-op
+a cycle. A LOAD, SET or FINISH waits until everything before it has retired, and what follows waits for it.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
-"""The load unit: LOADs of inp and wgt, several in flight.
+"""The load unit: LOADs of inp and wgt, several in flight, and SETs of inp.
 
 A LOAD starts when the one before has had its last burst granted, ``loads_in_flight`` allows it, and no
 LOAD that has not retired fills an overlapping range; one at fault waits for no range. Beats are written
 as they come; pad words are written one a cycle in cycles without a beat, those of earlier instructions
-first.
+first. A SET starts when all before it have retired, and what follows it when it has.
 """
 
 from collections.abc import Sequence
@@ -72,6 +72,11 @@ class LoadUnit(Requester):
         """The first cycle in which the unit can accept ``step``, the next one; NEVER if it is not known."""
         assert step.dispatch is not None
         ready = max(step.dispatch + 1, self._free)
+        before = self._queue[self._next - 1] if self._next else None
+        if before is not None and (step.alone or before.alone):
+            if before.retire is None:
+                return NEVER
+            ready = max(ready, before.retire + 1)
         limit = self._engine.config.loads_in_flight
         leaver = self._queue[self._next - limit] if self._next >= limit else None
         for earlier in self._queue[max(0, self._next - limit) : self._next]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from accel.core.access import dram_rows
 from accel.core.config import Config
 from accel.core.faults import Cause, Fault, fetch_fault
-from accel.core.isa import Instruction, Loops, Transfer, Unit
+from accel.core.isa import Instruction, Loops, Set, Transfer, Unit
 from accel.core.timing_rules import burst_beats
 from accel.core.token_rules import Counter, pops, pushes
 
@@ -32,7 +32,9 @@ class Step:
     sram: tuple[int, int, int] | None
     """Memory id and scratchpad range of a transfer that moves something."""
     pipelined: bool
-    """GEMM and ALU may start while others drain."""
+    """What runs micro-ops may start while others drain."""
+    alone: bool
+    """A SET starts when its unit is empty, and what follows it when it has retired."""
     index: int
     fetch_fault: Fault | None
     start_fault: Fault | None
@@ -92,6 +94,7 @@ class _Shape(NamedTuple):
     pads: int
     sram: tuple[int, int, int] | None
     pipelined: bool
+    alone: bool
 
 
 def _shape(instruction: Instruction, config: Config, start_fault: Fault | None) -> _Shape:
@@ -117,4 +120,5 @@ def _shape(instruction: Instruction, config: Config, start_fault: Fault | None) 
         pads=pads,
         sram=sram,
         pipelined=isinstance(instruction, Loops),
+        alone=isinstance(instruction, Set),
     )

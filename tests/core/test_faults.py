@@ -17,6 +17,8 @@ from accel.core.isa import (
     Load,
     Mac,
     Memory,
+    Set,
+    SetInp,
     Store,
     Unknown,
     decode_uops,
@@ -33,10 +35,11 @@ TINY = NAMED["tiny"].override({"mem_base": PAGE_BYTES, "mem_size": 1 << 16})
 def test_causes_are_numbered_as_in_the_cause_register() -> None:
     names = (
         "none opcode early-finish no-finish neighbour memory-id store-pad alu-op sram-range dram-range "
-        "uop-range dst-index src-index wgt-index token-overflow bus limit deadlock reserved"
+        "uop-range dst-index src-index wgt-index token-overflow bus limit deadlock reserved "
+        "zero-point"
     )
     assert [cause.label for cause in Cause] == names.split()
-    assert [cause.value for cause in Cause] == list(range(19))
+    assert [cause.value for cause in Cause] == list(range(20))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +76,7 @@ def test_what_fetch_lets_pass() -> None:
 def test_what_fetch_finds_depends_on_the_machine() -> None:
     fault = fetch_fault(Unknown(opcode=7), 0, 3, NAMED["tiny-int8"])
     assert fault is not None
-    assert fault.message == "the opcode is 7; LOAD 0, STORE 1, GEMM 2, FINISH 3, ALU 4 and MAC 5 exist"
+    assert fault.message == "the opcode is 7; LOAD 0, STORE 1, GEMM 2, FINISH 3, ALU 4, MAC 5 and SET 6 exist"
 
 
 FAULTS = [
@@ -81,6 +84,22 @@ FAULTS = [
         Mac(depthwise=True),
         Cause.RESERVED,
         "bit 63 of a MAC is set; it is reserved and must be zero",
+    ),
+    (
+        SetInp(zero=128),
+        Cause.ZERO_POINT,
+        "the zero point is 128; a byte read as int8 is in -128..127",
+    ),
+    (
+        SetInp(zero=-1, unsigned=True),
+        Cause.ZERO_POINT,
+        "the zero point is -1; a byte read as uint8 is in 0..255",
+    ),
+    (Set(memory=6), Cause.MEMORY_ID, "SET.MEM6 has memory id 6; SET knows INP and ACC"),
+    (
+        SetInp(zero=128, pop_prev=True),
+        Cause.NEIGHBOUR,
+        "SET.INP has a token flag toward the previous unit; the load unit has none",
     ),
     (
         Mac(uop_begin=255, uop_end=257),

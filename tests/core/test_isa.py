@@ -13,6 +13,7 @@ from accel.base.errors import ConfigError, ProgramError
 from accel.core.config import NAMED, Config
 from accel.core.isa import (
     CLASSES,
+    VARIANTS,
     Alu,
     AluOp,
     Finish,
@@ -23,6 +24,9 @@ from accel.core.isa import (
     Memory,
     MicroOp,
     Opcode,
+    Set,
+    SetAcc,
+    SetInp,
     Store,
     Unit,
     Unknown,
@@ -38,6 +42,7 @@ from accel.core.isa import (
     format_instruction,
     mnemonics,
     parse_instruction,
+    variants_of,
 )
 from accel.core.isa.fields import FieldSpec, field, pack_slots
 from tests.expect import refused
@@ -70,6 +75,7 @@ LOOPS = COMMON | {
     "src_factor_out": (86, 11),
     "src_factor_in": (97, 11),
 }
+SET = COMMON | {"memory": (7, 3)}
 LOOPS_OF_MAC = {"overwrite" if name == "reset" else name: place for name, place in LOOPS.items()}
 STOCK = {
     Load: TRANSFER,
@@ -77,6 +83,9 @@ STOCK = {
     Finish: COMMON,
     Gemm: LOOPS | {"wgt_factor_out": (108, 10), "wgt_factor_in": (118, 10)},
     Mac: LOOPS_OF_MAC | {"wgt_factor_out": (108, 10), "wgt_factor_in": (118, 10), "depthwise": (63, 1)},
+    Set: SET,
+    SetInp: SET | {"zero": (10, 9), "unsigned": (19, 1)},
+    SetAcc: SET | {"unsigned": (10, 1)},
     Alu: LOOPS | {"alu_op": (108, 3), "use_imm": (111, 1), "imm": (112, 16)},
     MicroOp: {"dst": (0, 11), "src": (11, 11), "wgt": (22, 10)},
 }
@@ -91,19 +100,23 @@ def test_stock_bit_positions(cls: type[Any]) -> None:
     assert {slot.name: (slot.offset, slot.width) for slot in class_slots(cls, VTA)} == STOCK[cls]
 
 
-@pytest.mark.parametrize("cls", CLASSES.values(), ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", [*CLASSES.values(), *VARIANTS.values()], ids=lambda cls: cls.__name__)
 def test_each_field_lands_in_its_bits(cls: type[Instruction]) -> None:
     for name, (offset, width) in STOCK[cls].items():
-        if name == "opcode":
+        if name == "opcode" or (name == "memory" and cls.MEMORY is not None):
             continue
+        always = cls.OPCODE | (0 if cls.MEMORY is None else cls.MEMORY << 7)
         values: dict[str, Any] = dict.fromkeys(STOCK[cls], 0) | {"opcode": cls.OPCODE}
-        values[name] = -1 if name == "imm" else (1 << width) - 1
+        values |= {} if cls.MEMORY is None else {"memory": cls.MEMORY}
+        values[name] = -1 if name in ("imm", "zero") else (1 << width) - 1
         word = int.from_bytes(encode([cls(**values)], VTA_INT8), "little")
-        assert word == cls.OPCODE | ((1 << width) - 1) << offset
+        assert word == always | ((1 << width) - 1) << offset
+        if cls is not Set or name != "memory":
+            assert decode(word.to_bytes(16, "little"), VTA_INT8) == [cls(**values)]
 
 
 def test_numbers_of_opcodes_memories_and_operations() -> None:
-    opcodes = {"LOAD": 0, "STORE": 1, "GEMM": 2, "FINISH": 3, "ALU": 4, "MAC": 5}
+    opcodes = {"LOAD": 0, "STORE": 1, "GEMM": 2, "FINISH": 3, "ALU": 4, "MAC": 5, "SET": 6}
     assert {op.name: op.value for op in Opcode} == opcodes
     memories = {"UOP": 0, "WGT": 1, "INP": 2, "ACC": 3, "OUT": 4, "ACC_8BIT": 5}
     assert {memory.name: memory.value for memory in Memory} == memories
@@ -175,7 +188,7 @@ def _layout(config: Config, cls: type[Any]) -> Iterator[tuple[str, int, int]]:
 
 @given(machines)
 def test_fields_are_packed_upward_and_cross_no_word(config: Config) -> None:
-    classes: list[type[Any]] = [*classes_of(config).values(), MicroOp]
+    classes: list[type[Any]] = [*classes_of(config).values(), *variants_of(config).values(), MicroOp]
     for cls in classes:
         slots = [slot for slot in class_slots(cls, config) if slot.spec.at is None]
         assert [(slot.name, slot.offset, slot.width) for slot in slots] == list(_layout(config, cls))
@@ -377,6 +390,14 @@ def test_configurations_whose_fields_do_not_fit_are_refused(changes: dict[str, s
         ),
         (Alu(alu_op=6), "ALU.OP6"),
         (Finish(pop_next=True), "FINISH  <store"),
+        (
+            SetInp(zero=-3, unsigned=True, push_next=True),
+            "SET.INP       zero=-3 unsigned=1  >compute",
+        ),
+        (SetAcc(unsigned=True, pop_prev=True), "SET.ACC       unsigned=1  <load"),
+        (Set(memory=Memory.WGT), "SET.WGT"),
+        (Set(memory=7), "SET.MEM7"),
+        (Mac(overwrite=True, uop_end=4), "MAC           overwrite=1 uop_end=4"),
         (Load(memory=Memory.WGT, pop_prev=True), "LOAD.WGT  <prev"),
         (Store(push_next=True), "STORE.OUT  >next"),
         (Unknown(opcode=5), "UNKNOWN5"),
@@ -384,7 +405,8 @@ def test_configurations_whose_fields_do_not_fit_are_refused(changes: dict[str, s
 )
 def test_text_of_instructions(instruction: Instruction, text: str) -> None:
     assert format_instruction(instruction) == text
-    assert parse_instruction(text, VTA) == instruction
+    config = VTA_INT8 if instruction.POST else VTA
+    assert parse_instruction(text, config) == instruction
 
 
 def test_text_may_name_the_side_and_use_any_base() -> None:
@@ -436,7 +458,8 @@ def test_who_executes_what() -> None:
     assert [m for m, unit in loads.items() if unit is Unit.LOAD] == [Memory.WGT, Memory.INP]
     assert [m for m, unit in loads.items() if unit is Unit.COMPUTE] == [0, 3, 4, 5, 6, 7]
     assert {Store(memory=memory).unit for memory in range(8)} == {Unit.STORE}
-    assert {cls().unit for cls in (Gemm, Alu, Finish)} == {Unit.COMPUTE}
+    assert {cls().unit for cls in (Gemm, Alu, Finish, Mac, Set, SetAcc)} == {Unit.COMPUTE}
+    assert SetInp().unit is Unit.LOAD
 
 
 def test_neighbours_in_the_token_chain() -> None:

@@ -107,6 +107,7 @@ def test_what_ids_stand_for() -> None:
     }
     assert {route.verbatim for memory, route in Load.ROUTES.items() if memory != 5} == {True}
     assert not Load.ROUTES[5].verbatim
+    assert [m for m, route in Load.ROUTES.items() if route.copies(NAMED["tiny-int8"])] == [0, 1, 3]
 
 
 class _Other(IntEnum):

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Flow
 
 import accel
 from accel.core.config import NAMED, Config
-from accel.core.isa import Instruction, Mac, Store, Unit, class_slots
+from accel.core.isa import Instruction, Load, Mac, SetAcc, SetInp, Store, Unit, class_slots
 from accel.core.token_rules import Counter, pushes
 from accel.hw import core
 from accel.hw.engines.pysim import PysimEngine
@@ -107,6 +107,11 @@ def only(cls: type[Instruction], bit: int) -> Change:
     return change
 
 
+def as_load(m: Module, value: Value) -> Value:
+    """A LOAD that moves nothing in place of a SET."""
+    return Cat(Mux(value[:3] == int(SetInp.OPCODE), int(Load.OPCODE), value[:3]), value[3:])
+
+
 _INDEX = next(iter(RetireLayout()))[1].width
 PUSH_PREV, PUSH_NEXT = _INDEX, _INDEX + 1
 FAULTS: dict[tuple[str, str], dict[str, Change]] = {
@@ -127,7 +132,9 @@ WHERE = {"latency": {"events"}, "token": {"events"}, "data": {"memory", "events"
 """What shows each kind of fault."""
 
 
-MAC = {slot.name: slot.offset for slot in class_slots(Mac, NAMED["tiny-int8"])}
+MAC, SET_INP, SET_ACC = (
+    {slot.name: slot.offset for slot in class_slots(cls, NAMED["tiny-int8"])} for cls in (Mac, SetInp, SetAcc)
+)
 SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
     "a MAC that never overwrites": (
         "mac_in_order",
@@ -135,11 +142,43 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
         {"head": only(Mac, MAC["overwrite"])},
         "scratchpads",
     ),
+    "a zero point that is off by one": (
+        "set_inp_zero",
+        "Load",
+        {"head": only(SetInp, SET_INP["zero"])},
+        "scratchpads",
+    ),
+    "a zero point without its sign": (
+        "set_inp_zero",
+        "Load",
+        {"head": only(SetInp, SET_INP["zero"] + 8)},
+        "events",
+    ),
+    "bytes of inp that are always int8": (
+        "set_products",
+        "Load",
+        {"head": only(SetInp, SET_INP["unsigned"])},
+        "scratchpads",
+    ),
+    "bytes of acc that are always int8": (
+        "set_acc_unsigned",
+        "Compute",
+        {"head": only(SetAcc, SET_ACC["unsigned"])},
+        "scratchpads",
+    ),
+    "a ninth bit of inp that is lost": ("set_products", "Compute", {"inp": without(8)}, "scratchpads"),
+    "a zero point that is not looked at": (
+        "fault_zero_point_int8",
+        "Load",
+        {"head": only(SetInp, SET_INP["zero"] + 7)},
+        "events",
+    ),
+    "a SET that does not wait": ("set_waits", "Load", {"head": as_load}, "events"),
     "a MAC whose reserved bit is not looked at": (
         "fault_reserved",
         "Compute",
         {"head": only(Mac, MAC["depthwise"])},
-        "outcome",
+        "events",
     ),
 }
 """Of what only the second generation has: the directed program that finds it, the unit, its signals, and what

@@ -1,7 +1,7 @@
 # Products by a MAC, added to what the accumulators hold; every factor counts, for dst, src and wgt alike.
 .config tiny-int8
 .preset uop[3] .uop 10,0,0 11,1,1
-.preset inp[0] .int8 1 0 0 0  2 0 0 0  3 0 0 0  4 0 0 0  5 0 0 0  6 0 0 0  7 0 0 0  8 0 0 0
+.preset inp[0] .int16 1 0 0 0  2 0 0 0  3 0 0 0  4 0 0 0  5 0 0 0  6 0 0 0  7 0 0 0  8 0 0 0
 .preset wgt[0] .int8 1*16 10*16 100*16 -1*16
 .preset acc[10] .int32 0*16 1000*16
 

@@ -13,7 +13,18 @@ import numpy.typing as npt
 from accel.base.errors import ProgramError
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.isa.fields import WORD_BITS, Slot, class_slots
-from accel.core.isa.instructions import OPCODE_BITS, Instruction, MicroOp, Unknown, classes_of, exists
+from accel.core.isa.instructions import (
+    MEMORY_AT,
+    MEMORY_ID_BITS,
+    OPCODE_BITS,
+    Instruction,
+    MicroOp,
+    Unknown,
+    class_of,
+    classes_of,
+    exists,
+    variants_of,
+)
 
 T = TypeVar("T", bound=Instruction)
 
@@ -62,12 +73,15 @@ def decode(data: bytes, config: Config) -> list[Instruction]:
     every = np.frombuffer(data, dtype=f"V{INSTRUCTION_BYTES}")
     distinct, places = np.unique(every, return_inverse=True)
     words = distinct.view("<u8").reshape(-1, INSTRUCTION_BYTES * 8 // WORD_BITS)
-    opcodes = (words[:, 0] & np.uint64((1 << OPCODE_BITS) - 1)).astype(np.int64)
+    low = words[:, 0].astype(np.int64)
+    opcodes = low & ((1 << OPCODE_BITS) - 1)
     result: list[Instruction] = [Unknown(opcode=(1 << OPCODE_BITS) - 1)] * len(words)
-    known = classes_of(config)
-    for opcode in np.unique(opcodes).tolist():
-        rows = np.flatnonzero(opcodes == opcode)
-        cls = known.get(opcode, Unknown)
+    memories = low >> MEMORY_AT & ((1 << MEMORY_ID_BITS) - 1)
+    varied = np.isin(opcodes, [opcode for opcode, _ in variants_of(config)])
+    keys = np.where(varied, memories, 0) << OPCODE_BITS | opcodes
+    for key in np.unique(keys).tolist():
+        rows = np.flatnonzero(keys == key)
+        cls = class_of(key & ((1 << OPCODE_BITS) - 1), key >> OPCODE_BITS, config) or Unknown
         for row, instruction in zip(rows.tolist(), _decode_class(cls, words[rows], config), strict=True):
             result[row] = instruction
     return [result[place] for place in places.tolist()]
@@ -162,6 +176,6 @@ def check_encodable(config: Config) -> None:
     Raises:
         ConfigError: naming the instruction and the bits it would need.
     """
-    for cls in classes_of(config).values():
+    for cls in (*classes_of(config).values(), *variants_of(config).values()):
         class_slots(cls, config)
     class_slots(MicroOp, config)

@@ -26,6 +26,7 @@ class Opcode(IntEnum):
     FINISH = 3
     ALU = 4
     MAC = 5
+    SET = 6
 
 
 class Memory(IntEnum):
@@ -54,6 +55,8 @@ _ALU_NAMES = {op.value: op.name for op in AluOp}
 
 OPCODE_BITS = 3
 MEMORY_ID_BITS = 3
+MEMORY_AT = OPCODE_BITS + 4
+"""First bit of a memory id, in all instructions that have one: behind opcode and token flags."""
 LOOP_BITS = 14
 SIZE_BITS = 16
 PAD_BITS = 4
@@ -72,6 +75,8 @@ class Instruction:
 
     BITS: ClassVar[int] = 128
     OPCODE: ClassVar[Opcode]
+    MEMORY: ClassVar[Memory | None] = None
+    """The memory id with which the opcode means this class, if it means others with other ids."""
     POST: ClassVar[bool] = False
     """Whether only machines with ``post=1`` have it."""
 
@@ -166,10 +171,10 @@ class Load(Transfer):
     OPCODE: ClassVar[Opcode] = Opcode.LOAD
     ROUTES: ClassVar[Mapping[int, Route]] = routes(
         filled(Memory.UOP, UOP),
-        filled(Memory.INP, INP),
+        filled(Memory.INP, INP, set_by=Memory.INP),
         filled(Memory.WGT, WGT),
         filled(Memory.ACC, ACC),
-        filled(Memory.ACC_8BIT, ACC, dtype="int8", doc=", sign-extended into acc"),
+        filled(Memory.ACC_8BIT, ACC, dtype="int8", doc=", sign-extended into acc", set_by=Memory.ACC),
     )
     FILLS: ClassVar[bool] = True
     OTHERWISE: ClassVar[Unit] = Unit.COMPUTE
@@ -345,6 +350,60 @@ class Alu(Loops):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Set(Instruction):
+    """Set how a memory's unit executes what is behind it in its queue, until the next SET of that memory.
+
+    Its fields depend on the memory id, which has the bits that it has in a LOAD; that an id is none of those
+    below is found by the compute unit. A SET starts when its unit is empty and retires in the next cycle, and
+    what follows it in the unit starts when it has retired. At the start of a run all settings are zero.
+    """
+
+    OPCODE: ClassVar[Opcode] = Opcode.SET
+    POST: ClassVar[bool] = True
+    UNIT: ClassVar[Unit] = Unit.COMPUTE
+    """The unit that executes it."""
+    opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.SET)
+    memory: int = field(MEMORY_ID_BITS, "memory", enum=Memory)
+
+    @property
+    def unit(self) -> Unit:
+        return self.UNIT
+
+    @property
+    def mnemonic(self) -> str:
+        return f"SET.{_MEMORY_NAMES.get(self.memory, f'MEM{self.memory}')}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SetInp(Set):
+    """LOADs of INP subtract ``zero`` from each byte, which is a uint8 with ``unsigned``, otherwise an int8.
+
+    What comes of it has 9 bits. Pads are zero as ever, which stands for ``zero`` in the tensor. ``zero`` must
+    be a value of the byte.
+    """
+
+    MEMORY: ClassVar[Memory | None] = Memory.INP
+    UNIT: ClassVar[Unit] = Unit.LOAD
+    memory: int = field(MEMORY_ID_BITS, "memory", enum=Memory, default=Memory.INP)
+    zero: int = field(9, "zero point of inp", signed=True)
+    unsigned: bool = field(1, "bytes of inp are uint8, not int8", default=False)
+
+    @property
+    def byte_range(self) -> tuple[int, int]:
+        """The least and the greatest value of a byte."""
+        return (0, 255) if self.unsigned else (-128, 127)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SetAcc(Set):
+    """LOADs of ACC_8BIT extend bytes by zeros with ``unsigned``, else by their sign."""
+
+    MEMORY: ClassVar[Memory | None] = Memory.ACC
+    memory: int = field(MEMORY_ID_BITS, "memory", enum=Memory, default=Memory.ACC)
+    unsigned: bool = field(1, "bytes of ACC_8BIT are uint8, not int8", default=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Finish(Instruction):
     """End of the program; the last instruction, and nowhere else.
 
@@ -377,8 +436,18 @@ class Unknown(Instruction):
         return f"UNKNOWN{self.opcode}"
 
 
-CLASSES: dict[int, type[Instruction]] = {cls.OPCODE: cls for cls in (Load, Store, Gemm, Finish, Alu, Mac)}
-"""Instruction class of each opcode, of all machines."""
+CLASSES: dict[int, type[Instruction]] = {
+    cls.OPCODE: cls for cls in (Load, Store, Gemm, Finish, Alu, Mac, Set)
+}
+"""Instruction class of each opcode, of all machines; where it depends on the memory id, that of other ids."""
+
+VARIANTS: dict[tuple[int, int], type[Instruction]] = {
+    (cls.OPCODE, cls.MEMORY): cls for cls in (SetInp, SetAcc) if cls.MEMORY is not None
+}
+"""Instruction class of an opcode and a memory id, where they differ from id to id."""
+
+SETTINGS: tuple[type[Set], ...] = tuple(cls for cls in VARIANTS.values() if issubclass(cls, Set))
+"""What SET sets."""
 
 TRANSFERS: tuple[type[Transfer], ...] = tuple(cls for cls in CLASSES.values() if issubclass(cls, Transfer))
 """Those that move elements between DRAM and scratchpads."""
@@ -396,13 +465,25 @@ def classes_of(config: Config) -> dict[int, type[Instruction]]:
     return {opcode: cls for opcode, cls in CLASSES.items() if exists(cls, config)}
 
 
+def variants_of(config: Config) -> dict[tuple[int, int], type[Instruction]]:
+    """Those of :data:`VARIANTS` that a machine has."""
+    return {key: cls for key, cls in VARIANTS.items() if exists(cls, config)}
+
+
+def class_of(opcode: int, memory: int, config: Config) -> type[Instruction] | None:
+    """What an opcode and the bits where memory ids stand mean; None if the machine does not have it."""
+    return variants_of(config).get((opcode, memory), classes_of(config).get(opcode))
+
+
 def loops_of(config: Config) -> tuple[type[Loops], ...]:
     """Those of a machine's instructions that run micro-ops."""
     return tuple(cls for cls in classes_of(config).values() if issubclass(cls, Loops))
 
 
-def memory_names(cls: type[Transfer]) -> dict[int, str]:
+def memory_names(cls: type[Instruction]) -> dict[int, str]:
     """The memory ids' names in an instruction; those that it does not know are called as elsewhere."""
+    if not issubclass(cls, Transfer):
+        return dict(_MEMORY_NAMES)
     return _MEMORY_NAMES | {memory: route.name for memory, route in cls.ROUTES.items()}
 
 

@@ -23,10 +23,13 @@ from accel.core.isa.instructions import (
     Alu,
     AluOp,
     Instruction,
+    Set,
     Transfer,
     Unknown,
+    class_of,
     classes_of,
     memory_names,
+    variants_of,
 )
 
 _TOKENS = {flag: "<" if flag.startswith("pop") else ">" for flag in TOKEN_FLAGS}
@@ -121,9 +124,10 @@ def _parse_mnemonic(word: str, config: Config) -> tuple[type[Instruction], dict[
     if match and int(match[1]) not in known and int(match[1]) < 1 << OPCODE_BITS and not detail:
         return Unknown, {"opcode": int(match[1])}
     cls = next((cls for cls in known.values() if cls.OPCODE.name == name), None)
-    if cls is not None and issubclass(cls, Transfer):
+    if cls is not None and issubclass(cls, Transfer | Set):
         names = {label: memory for memory, label in memory_names(cls).items()}
-        return cls, {"memory": _enum_value(detail, names, "MEM", word, config)}
+        memory = _enum_value(detail, names, "MEM", word, config)
+        return class_of(cls.OPCODE, memory, config) or cls, {"memory": memory}
     if cls is Alu:
         return Alu, {"alu_op": _enum_value(detail, {op.name: op.value for op in AluOp}, "OP", word, config)}
     if cls is not None and not detail:
@@ -149,6 +153,8 @@ def mnemonics(config: Config) -> list[str]:
     for cls in classes_of(config).values():
         if issubclass(cls, Transfer):
             found += [f"{cls.OPCODE.name}.{route.name}" for _, route in sorted(cls.ROUTES.items())]
+        elif cls is Set:
+            found += [one().mnemonic for one in variants_of(config).values() if issubclass(one, Set)]
         elif cls is Alu:
             found += [f"{cls.OPCODE.name}.{op.name}" for op in AluOp]
         else:

@@ -4,10 +4,10 @@ from typing import Any
 
 import cocotb
 
-from accel.core.config import RUN_FIELDS, SPECS
+from accel.core.config import RUN_FIELDS
 from accel.core.faults import Cause
 from accel.core.isa import Unit
-from accel.core.registers import ADDRESS_BITS, ID, MAP_VERSION, REGISTERS, WORD_BYTES, Access
+from accel.core.registers import ADDRESS_BITS, ID, MAP_VERSION, REGISTERS, WORD_BYTES, Access, registers_of
 from tests.cocotb.bench import Bench, refused
 from tests.programs import gemm_program
 
@@ -18,10 +18,11 @@ START = REGISTERS["control"].bit("start")
 @cocotb.test()
 async def registers_hold_what_the_map_says(dut: Any) -> None:
     bench = await Bench.begin(dut)
-    values = await bench.read(*REGISTERS)
-    expected = {name: register.reset for name, register in REGISTERS.items()}
+    here = registers_of(bench.config)
+    values = await bench.read(*here)
+    expected = {name: register.reset for name, register in here.items()}
     expected |= {"id": ID, "version": MAP_VERSION}
-    expected |= {name: getattr(bench.config, name) for name in SPECS if name not in RUN_FIELDS}
+    expected |= {name: getattr(bench.config, name) for name in bench.config.fields if name not in RUN_FIELDS}
     assert values == expected
     for register in REGISTERS.values():
         if register.access is Access.SETTING:
@@ -39,12 +40,13 @@ async def registers_hold_what_the_map_says(dut: Any) -> None:
 @cocotb.test()
 async def what_is_no_register_is_refused(dut: Any) -> None:
     bench = await Bench.begin(dut)
-    known = {r.offset + WORD_BYTES * word for r in REGISTERS.values() for word in range(r.words)}
+    here = registers_of(bench.config)
+    known = {r.offset + WORD_BYTES * word for r in here.values() for word in range(r.words)}
     unknown = sorted(set(range(0, 1 << ADDRESS_BITS, WORD_BYTES)) - known)
     for address in (*unknown[:60:6], unknown[-1]):
         await refused(bench.read_word(address))
         await refused(bench.write_word(address, bytes(4)))
-    for name, register in REGISTERS.items():
+    for name, register in here.items():
         if not register.access.writable:
             await refused(bench.write(**{name: 1}))
     assert (await bench.read("id"))["id"] == ID

@@ -9,7 +9,15 @@ from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.sim import Simulator, SimulatorContext
 
 from accel.core.config import NAMED
-from accel.core.registers import REGISTERS, Access, constants, joined, word_addresses, word_writes
+from accel.core.registers import (
+    REGISTERS,
+    Access,
+    constants,
+    joined,
+    registers_of,
+    word_addresses,
+    word_writes,
+)
 from accel.hw.bus.control import OKAY, SLVERR, Control
 
 TINY = NAMED["tiny"]
@@ -145,7 +153,7 @@ def _run(top: Any, dut: Control, test: Test, **options: Any) -> None:
 @pytest.mark.parametrize("patience", [0.0, 0.5])
 def test_constants_and_values_after_reset(patience: float) -> None:
     async def test(ctx: SimulatorContext, dut: Control, bus: Bus) -> None:
-        values = await bus.get(*REGISTERS)
+        values = await bus.get(*registers_of(TINY))
         fixed = constants(TINY)
         assert {name: values[name] for name in fixed} == fixed
         assert {r.name: values[r.name] for r in SETTINGS} == {r.name: r.reset for r in SETTINGS}
@@ -201,11 +209,11 @@ def test_strobes_hold_for_commands_too() -> None:
 
 def test_unknown_addresses_and_constants_refuse() -> None:
     async def test(ctx: SimulatorContext, dut: Control, bus: Bus) -> None:
-        known = set(word_addresses(REGISTERS))
-        for address in sorted({0x20, 0x3C, 0x8C, 0x128, 0xFFC} - known):
+        known = set(word_addresses(registers_of(TINY)))
+        for address in sorted({0x20, 0x3C, 0x8C, 0x128, 0x300, 0xFFC} - known):
             assert await bus.write(address, 0xFFFFFFFF) == SLVERR
             assert await bus.read(address) == (0, SLVERR)
-        for register in REGISTERS.values():
+        for register in registers_of(TINY).values():
             if not register.access.writable:
                 before = await bus.value(register.name)
                 assert await bus.write(register.offset, 0xFFFFFFFF) == SLVERR

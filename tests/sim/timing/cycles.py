@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from accel.core.config import Config
 from accel.core.events import Event, EventKind, UnitCycles
 from accel.core.faults import Cause, Fault, fetch_fault, instruction_fault
-from accel.core.isa import Instruction, Loops, Memory, Transfer, Unit
+from accel.core.isa import Instruction, Loops, Memory, Set, Transfer, Unit
 from accel.core.timing_rules import (
     EMPTY_DURATION,
     FETCH_STARTUP,
@@ -347,6 +347,8 @@ class Machine:
         if not self.heads_queue(Unit.LOAD) or not self.may_follow(Unit.LOAD, self.config.loads_in_flight):
             return
         flying = [work for work in self.queues[Unit.LOAD] if work.in_flight(self.now)]
+        if flying and any(isinstance(w.instruction, Set) for w in (self.head(Unit.LOAD), *flying)):
+            return
         if not any(overlap(self.head(Unit.LOAD).range, work.range) for work in flying):
             self.begin(Unit.LOAD)
 

@@ -1,0 +1,5 @@
+# A SET of a memory that has nothing to be set; the compute unit finds it.
+.config tiny-int8
+bad:    SET.MEM7
+        FINISH
+.expect fault memory-id at bad

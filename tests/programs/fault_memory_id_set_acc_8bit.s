@@ -1,0 +1,5 @@
+# A SET of a memory that has nothing to be set; the compute unit finds it.
+.config tiny-int8
+bad:    SET.ACC_8BIT
+        FINISH
+.expect fault memory-id at bad
