@@ -38,6 +38,7 @@ class Origins:
             tensor = dram.name if kind == "store" else _only(self._loaded[local], dram.name)
         else:
             tensor = _only(self._stored.get(target, ()), target.name)
+        names = [_only(self._loaded.get(buffer, ()), buffer.name) for buffer in reads]
         stage = getattr(node, "stage", "")
         return Statement(
             kind=kind,
@@ -45,13 +46,13 @@ class Origins:
             stage=stage,
             step=self._steps.get(stage),
             tensor=tensor,
-            reads=tuple(dict.fromkeys(_only(self._loaded.get(b, ()), b.name) for b in reads)),
+            reads=tuple(name for name in dict.fromkeys(names) if name != tensor),
             loops=loops,
         )
 
 
 def _operands(node: Node) -> tuple[Kind, Buffer, list[Buffer]]:
-    """What a statement does, the buffer that it writes, and others that it reads."""
+    """What a statement does, the buffer that it writes, and what else it reads."""
     if isinstance(node, Copy):
         return ("store" if node.target.buffer.scope is None else "load"), node.target.buffer, []
     if isinstance(node, Clear):
@@ -59,8 +60,7 @@ def _operands(node: Node) -> tuple[Kind, Buffer, list[Buffer]]:
     if isinstance(node, Call):
         return "intrinsic", node.output.buffer, [region.buffer for region in node.inputs]
     assert isinstance(node, Alu)
-    others = [node.operand.buffer] if isinstance(node.operand, Region) else []
-    return "alu", node.target.buffer, [b for b in others if b is not node.target.buffer]
+    return "alu", node.target.buffer, [node.operand.buffer] if isinstance(node.operand, Region) else []
 
 
 def _only(names: Collection[str], otherwise: str) -> str:

@@ -107,6 +107,23 @@ def test_what_goes_through_dram() -> None:
     assert {one.kind for one in moved} >= {"load", "store"}
 
 
+def test_maxima_are_of_what_was_loaded() -> None:
+    """In place: the buffer that is written is the one that is read."""
+    program = accel.build(WORKLOADS["pool"], "tiny")
+    found = [one for one in provenance(program).statements if one.kind == "alu"]
+    assert found
+    assert {(one.tensor, one.reads) for one in found} == {
+        ("dataL", ("data",)),
+        ("out", ()),
+        ("out", ("data",)),
+    }
+
+
+def test_weights_that_the_host_widens_keep_their_name() -> None:
+    load = statements(accel.build(WORKLOADS["depthwise"], "tiny"))["load", "weight_wideL"]
+    assert (load.tensor, load.reads) == ("weight", ())
+
+
 def test_micro_ops_that_are_loaded_again() -> None:
     small = accel.machine("tiny").config.override({"uop_bytes": 16})
     program = accel.build(accel.gemm(64, 64, 64, bias=True, shift=3), small)
