@@ -86,20 +86,21 @@ def install() -> None:
         sys.meta_path.insert(0, _Finder())
 
 
-def reexport(folder: str, module: str) -> Callable[[str], object]:
+def reexport(folder: str, *modules: str) -> Callable[[str], object]:
     """The ``__getattr__`` of a folder named as a documented module was: what that held is still found.
 
     Args:
         folder: the folder's name.
-        module: the module's new name, inside it.
+        modules: the module's new names, inside it.
     """
 
     def find(name: str) -> object:
-        found = None if name.startswith("_") else getattr(importlib.import_module(module), name, None)
-        if found is None:
-            raise AttributeError(f"module {folder!r} has no attribute {name!r}")
-        _warn(f"{folder}.{name}", f"{module}.{name}")
-        return found
+        for module in () if name.startswith("_") else modules:
+            found: object = getattr(importlib.import_module(module), name, None)
+            if found is not None:
+                _warn(f"{folder}.{name}", f"{module}.{name}")
+                return found
+        raise AttributeError(f"module {folder!r} has no attribute {name!r}")
 
     return find
 

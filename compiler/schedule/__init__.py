@@ -2,4 +2,4 @@
 
 from accel.base.moved import reexport
 
-__getattr__ = reexport(__name__, "accel.compiler.schedule.schedule")
+__getattr__ = reexport(__name__, "accel.compiler.schedule.schedule", "accel.compiler.schedule.loops")

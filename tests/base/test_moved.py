@@ -51,6 +51,7 @@ def test_every_old_name_is_found() -> None:
         ("accel.image", "Image", "accel.image.image"),
         ("accel.compiler.expr", "Const", "accel.compiler.expr.scalar"),
         ("accel.compiler.schedule", "create_schedule", "accel.compiler.schedule.schedule"),
+        ("accel.compiler.schedule", "thread_axis", "accel.compiler.schedule.loops"),
     ],
 )
 def test_a_folder_holds_what_the_module_of_its_name_held(folder: str, name: str, module: str) -> None:
