@@ -6,7 +6,7 @@ import click
 
 from accel.assembly import load_assembly
 from accel.base.files import check_targets
-from accel.cli.common import describe, figures_table, json_option, print_json, show
+from accel.cli.common import figures_table, json_option, print_json, show
 from accel.cli.output import wrote
 from accel.run.result import SCHEMA_VERSION
 
@@ -43,7 +43,7 @@ def asm(file: Path, output: Path, as_json: bool) -> None:
     expected = image.expected
     checks = 0 if expected is None else len(expected.memory) + len(expected.contents) + 1
     rows = [
-        ("machine", describe(image.config)),
+        ("machine", str(image.config)),
         ("instructions", f"{figures['instructions']:,}"),
         ("data", f"{figures['data_bytes']:,} bytes"),
         ("expectations", f"{checks:,}" if checks else "none"),

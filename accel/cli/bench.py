@@ -14,7 +14,6 @@ from accel.cli.common import (
     check_name,
     config_file,
     config_option,
-    describe,
     figures_table,
     json_option,
     parse_settings,
@@ -80,7 +79,7 @@ def bench(
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, **found})
     else:
-        show(_table(f"{network} on {describe(target.config)}", rows), wide=True)
+        show(_table(f"{network} on {target.config}", rows), wide=True)
         notes = [("AT FAULT", f"{row['name']}: {row['error']['message']}") for row in faults]
         if notes:
             show("", figures_table(notes))

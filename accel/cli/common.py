@@ -23,9 +23,8 @@ from rich.progress import (
 from rich.table import Table
 
 from accel.base.errors import AccelError, nearest
-from accel.cli.group import Group as Group  # noqa: PLC0414  # where compile finds it
 from accel.cli.output import write
-from accel.core.config import NAMED, SPECS, Config
+from accel.core.config import NAMED, SPECS
 from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES
 from accel.image import vectors
 from accel.run.program import BACKENDS, Program
@@ -309,8 +308,3 @@ def figures_table(rows: Sequence[tuple[str, str]]) -> Table:
     for name, value in rows:
         table.add_row(name, value)
     return table
-
-
-def describe(config: Config) -> str:
-    """A configuration in a few words."""
-    return str(config)

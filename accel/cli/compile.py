@@ -14,7 +14,6 @@ from accel.cli.common import (
     busy,
     config_file,
     config_option,
-    describe,
     figures_table,
     given,
     json_option,
@@ -176,7 +175,7 @@ def _told(compiled: Compiled, asked: Request) -> list[RenderableType]:
     table = figures_table(
         [
             *([("mean", str(mean))] if isinstance(mean, Mean) else []),
-            ("machine", describe(program.config)),
+            ("machine", str(program.config)),
             *plan,
             ("instructions", f"{figures['instructions']:,}"),
             ("carriers", f"{figures['carriers']:,}"),
@@ -218,7 +217,7 @@ def program_figures(compiled: Compiled, asked: Request) -> dict[str, Any]:
     plans = [candidate_dict(one, compiled.operator.planner, program.config) for one in compiled.compared]
     return dict.fromkeys(FIGURES) | {
         "schema_version": SCHEMA_VERSION,
-        "config": program.config.name,
+        "config": program.config.label,
         "vthreads": program.vthreads,
         "plan": plans[0] if plans else None,
         "instructions": len(instructions),
@@ -238,7 +237,7 @@ def _fault(config: Config, error: ProgramFault) -> dict[str, Any]:
     """What ``--json`` prints of a program that is not written."""
     return dict.fromkeys(FIGURES) | {
         "schema_version": SCHEMA_VERSION,
-        "config": config.name,
+        "config": config.label,
         "error": error_dict(error),
     }
 

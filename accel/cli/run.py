@@ -12,7 +12,6 @@ from accel.cli.arrays import array_file, input_files, output_files, read_arrays
 from accel.cli.common import (
     backend_option,
     busy,
-    describe,
     engine_option,
     figures_table,
     given,
@@ -159,7 +158,7 @@ def failure(program: Program, backend: str, error: ProgramFault) -> dict[str, An
 
 def print_result(program: Program, result: Result, tokens: TokenReport | None = None) -> None:
     """The figures of a run as text, and what the token check found if it was made."""
-    rows = [("machine", describe(program.config))]
+    rows = [("machine", str(program.config))]
     if result.cycles is not None:
         rows.append(("cycles", f"{result.cycles:,}"))
     if result.utilization is not None and result.roofline_fraction is not None:

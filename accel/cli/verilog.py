@@ -9,7 +9,6 @@ from accel.cli.common import (
     busy,
     config_file,
     config_option,
-    describe,
     figures_table,
     json_option,
     parse_settings,
@@ -66,7 +65,7 @@ def verilog(config: str, settings: tuple[str, ...], output: Path, memories: str,
         print_json(figures)
         return
     rows = [
-        ("machine", describe(machine)),
+        ("machine", str(machine)),
         ("module", "accel"),
         ("memories", memories),
         ("lines", f"{figures['lines']:,}"),

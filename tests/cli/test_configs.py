@@ -43,6 +43,8 @@ def test_what_is_printed_is_a_file_for_config(settings: list[str], accel: Shell)
     out = accel("compile", "gemm", *size, "--config", "mine.json", "-o", "b.accel").text
     label = "tiny with inp_bytes=1024, read_latency=100" if settings else "tiny"
     assert f" {label} (1x4x8, 64-bit bus)\n" in out
+    again = accel("compile", "gemm", *size, "--config", "mine.json", "-o", "b.accel", "--json").json
+    assert again["config"] == accel("run", "b.accel", "--json").json["config"] == label
     assert Program.load("a.accel").config == Program.load("b.accel").config
 
 
