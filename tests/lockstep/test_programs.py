@@ -130,6 +130,11 @@ def test_directed_programs_end_in_every_way() -> None:
 # --- other compilers' ------------------------------------------------------------------------------
 
 
-def test_vectors(vector: Path) -> None:
-    found = assert_equal(load_any(vector), seed=1)
+@pytest.mark.parametrize("post", [0, 1])
+def test_vectors(vector: Path, post: int) -> None:
+    """On the geometry that they are for, and on the same of the second generation."""
+    program = load_any(vector)
+    program = replace(program, config=replace(program.config, post=post))
+    found = assert_equal(program, seed=1)
     assert found.cause is Cause.NONE
+    assert replay(program, backend="rtl", hardware=built(program.config)).differences == ()

@@ -49,7 +49,7 @@ class Taken(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("name", ["vta", "gemm8x8", "tiny"])
+@pytest.mark.parametrize("name", ["vta", "gemm8x8", "tiny", "vta-int8", "tiny-int8"])
 def test_what_is_taken_is_what_is_declared(name: str) -> None:
     config = NAMED[name]
     taken, classes = Taken(config), loops_of(config)

@@ -11,7 +11,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from accel.core.config import NAMED, Config
-from accel.core.isa import Load, Memory, Store, Unit, encode
+from accel.core.isa import Load, Memory, SetAcc, Store, Unit, encode
 from accel.core.memories import UOP
 from accel.hw.datapath.layouts import EntryLayout, multiply_out, view
 from accel.hw.datapath.scratchpads import Accumulators, Scratchpad
@@ -60,6 +60,8 @@ class LoadPath(wiring.Component):
                 pad.word_valid.eq(loader.pad_valid & padded),
                 pad.word_index.eq(loader.pad_index),
             ]
+            if pad.is_set:
+                m.d.comb += pad.unsigned.eq(1)
         return m
 
 
@@ -82,9 +84,11 @@ def any_load(rng: Random, config: Config) -> Load:
 
 
 @pytest.mark.parametrize("bus", [64, 128, 256, 512])
-@pytest.mark.parametrize("block_out", [4, 8])
-def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int) -> None:
-    geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 128}
+@pytest.mark.parametrize(("block_out", "post"), [(4, 0), (8, 0), (4, 1)])
+def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int, post: int) -> None:
+    """With ``post`` bytes are read as uint8."""
+    geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 128, "post": post}
+    settings = {Memory.ACC: SetAcc(unsigned=True)} if post else {}
     config = replace(NAMED["tiny"], **geometry, mem_size=1 << 20)
     path = LoadPath(config)
     dram = Dram.of(config)
@@ -109,7 +113,7 @@ def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int) -> None
             context.set(path.start, start)
             if start:
                 assert load is not None
-                execute_load(load, config, dram, pads)
+                execute_load(load, config, dram, pads, settings)
                 before = Memory(load.memory)
                 started, load = started + 1, None
             granted = context.get(loader.requesting) and rng.random() < 0.6

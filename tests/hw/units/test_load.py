@@ -9,12 +9,12 @@ import pytest
 
 from accel.core.config import NAMED, Config
 from accel.core.faults import Cause, instruction_fault
-from accel.core.isa import Instruction, Load, Memory, Transfer, Unit
-from accel.core.memories import SCRATCHPADS
+from accel.core.isa import Instruction, Load, Memory, SetInp, Transfer, Unit
+from accel.core.memories import SCRATCHPADS, Scratchpad
 from accel.hw.units.load import Load as LoadUnit
 from accel.image.dram import Dram
+from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.functional.transfers import execute_load
 from tests.hw.bench import as_integer, drive, offer, run
 from tests.hw.units.transfers import Answers, bursts_of, good_transfer
 
@@ -26,7 +26,14 @@ def begin(context: Any, unit: LoadUnit, config: Config) -> None:
     drive(context, unit, enable=1, tokens=1, mem_base=config.mem_base, mem_size=config.mem_size)
 
 
-async def assert_holds(context: Any, unit: LoadUnit, pads: Scratchpads) -> None:
+def as_word(element: np.ndarray, pad: Scratchpad, config: Config) -> int:
+    """An element as the scratchpad holds it."""
+    bits = pad.lane_bits(config)
+    lanes = enumerate(element.reshape(-1).tolist())
+    return sum((value & ((1 << bits) - 1)) << n * bits for n, value in lanes)
+
+
+async def assert_holds(context: Any, unit: LoadUnit, pads: Scratchpads, config: Config = TINY) -> None:
     """What compute reads, and what simulation sees, is what ``pads`` hold."""
     for pad in PADS:
         for element, wanted in enumerate(pads.of(pad)):
@@ -35,13 +42,24 @@ async def assert_holds(context: Any, unit: LoadUnit, pads: Scratchpads) -> None:
                 drive(context, unit, **{f"{pad}_index": element if way == "read" else other})
                 drive(context, unit, **{f"peek_{pad}": way == "peek", f"peek_{pad}_index": element})
                 await context.tick()
-                assert context.get(getattr(unit, pad.name)) == as_integer(wanted), (pad.name, element, way)
+                found = context.get(getattr(unit, pad.name))
+                assert found == as_word(wanted, pad, config), (pad.name, element, way)
             context.set(getattr(unit, f"peek_{pad}"), 0)
 
 
-@pytest.mark.parametrize("values", [{}, {"bus_bits": 256, "loads_in_flight": 2}, {"loads_in_flight": 1}])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"bus_bits": 256, "loads_in_flight": 2},
+        {"loads_in_flight": 1},
+        {"post": 1},
+        {"post": 1, "bus_bits": 256, "loads_in_flight": 2},
+    ],
+)
 def test_loads_overlap_and_leave_what_the_simulator_leaves(values: dict[str, int]) -> None:
-    """Whatever the bus does, LOADs retire in order, and none starts that meets another in flight."""
+    """Whatever the bus does, LOADs retire in order, and none starts that meets another in flight; SETs are
+    alone."""
     config = TINY.override({**values, "max_burst_beats": 4})
     unit = LoadUnit(config)
     dram, pads = Dram.of(config), Scratchpads.zeros(config)
@@ -50,7 +68,12 @@ def test_loads_overlap_and_leave_what_the_simulator_leaves(values: dict[str, int
     async def bench(context: Any) -> None:
         rng = Random(9)
         answers = Answers(unit, dram, config, rng)
-        loads: list[Transfer] = [good_transfer(rng, config, Unit.LOAD) for _ in range(70)]
+        loads: list[Any] = [good_transfer(rng, config, Unit.LOAD) for _ in range(70)]
+        if config.post:
+            zeros = range(-128, 128)
+            loads[3::5] = [SetInp(zero=rng.choice(zeros)) for _ in loads[3::5]]
+            loads[4::9] = [SetInp(zero=255 * rng.randint(0, 1), unsigned=True) for _ in loads[4::9]]
+        executor = Executor(config, dram, pads)
         started = retired = most = 0
         begin(context, unit, config)
         for _ in range(6000):
@@ -79,8 +102,8 @@ def test_loads_overlap_and_leave_what_the_simulator_leaves(values: dict[str, int
                 new = loads[started]
                 assert not any(meet(new, one) for one in flying)
                 assert len(flying) < config.loads_in_flight
-                assert isinstance(new, Load)
-                execute_load(new, config, dram, pads)
+                assert not (flying and any(isinstance(one, SetInp) for one in (new, *flying)))
+                assert executor.execute(new) is None
                 started += 1
                 most = max(most, started - retired)
             await context.tick()
@@ -89,15 +112,22 @@ def test_loads_overlap_and_leave_what_the_simulator_leaves(values: dict[str, int
         assert retired == len(loads)
         assert most >= min(config.loads_in_flight, 3)
         assert answers.idle
-        wanted = [(n, burst) for n, load in enumerate(loads) for burst in bursts_of(load, config)]
+        wanted = [(n, burst) for n, load in enumerate(loads) for burst in bursts(load, config)]
         assert answers.asked == wanted
-        await assert_holds(context, unit, pads)
+        await assert_holds(context, unit, pads, config)
 
     run(unit, bench)
 
 
-def meet(one: Transfer, other: Transfer) -> bool:
+def bursts(instruction: Instruction, config: Config) -> list[Any]:
+    """What an instruction of the unit asks for."""
+    return list(bursts_of(instruction, config)) if isinstance(instruction, Transfer) else []
+
+
+def meet(one: Instruction, other: Instruction) -> bool:
     """Whether two LOADs fill an element both."""
+    if not (isinstance(one, Transfer) and isinstance(other, Transfer)):
+        return False
     if one.memory != other.memory:
         return False
     first, second = (set(range(x.sram_base, x.sram_base + x.sram_elements)) for x in (one, other))

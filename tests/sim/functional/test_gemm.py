@@ -141,3 +141,19 @@ def test_sums_are_exact_beyond_the_precision_of_float32_and_int32(outer: int, in
     assert Executor(config, Dram.of(config), pads).execute(instruction) is None
     total = outer * inner * (511 * 127 * 127 + 126 * 127)
     assert pads.acc.ravel().tolist() == [signed(total, 32), 0]
+
+
+@pytest.mark.parametrize("cls", [Gemm, Mac])
+@pytest.mark.parametrize(("outer", "inner"), [(1, 1), (1, 2), (3, 1), (3, 64), (1 << 13, 1 << 13)])
+def test_sums_of_nine_bits_are_exact(outer: int, inner: int, cls: type[Products]) -> None:
+    """The same with the largest products of the second generation, of which float32 holds half as many."""
+    config = Config(batch=1, block_in=256, block_out=1, inp_bytes=512, wgt_bytes=512, acc_bytes=8, post=1)
+    pads = Scratchpads.zeros(config)
+    pads.inp[...] = -256
+    pads.wgt[...] = -127
+    pads.inp[1, 0, 0] = -255
+    pads.uop[:2] = 0, 1 << config.acc_address_bits
+    instruction = cls(uop_end=2, iter_out=outer, iter_in=inner)
+    assert Executor(config, Dram.of(config), pads).execute(instruction) is None
+    total = outer * inner * (511 * 256 * 127 + 255 * 127)
+    assert pads.acc.ravel().tolist() == [signed(total, 32), 0]
