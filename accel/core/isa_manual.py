@@ -6,7 +6,7 @@ from typing import Any
 
 from accel.core.config import Config
 from accel.core.faults import Cause
-from accel.core.isa import TRANSFERS, Alu, AluOp, Loops, MicroOp, class_slots, classes_of
+from accel.core.isa import TRANSFERS, Alu, AluOp, Loops, MicroOp, class_slots, classes_of, variants_of
 from accel.core.memories import UOP, Scratchpad
 
 _INTRODUCTION = """\
@@ -50,6 +50,10 @@ def isa_manual(config: Config) -> str:
         if cls is Alu:
             operations = ((f"{op.value}", op.name, f"`{_ALU[op]}`") for op in AluOp)
             sections.append(table(("alu_op", "name", "result of x = acc[dst] and y"), operations))
+        for (opcode, memory), one in variants_of(config).items():
+            if opcode == cls.OPCODE:
+                title = f"#### {one().mnemonic} ({opcode}, memory {memory})"
+                sections += [title, _prose(one), _fields(one, config)]
     sections += [
         "## Micro-ops",
         _prose(MicroOp),

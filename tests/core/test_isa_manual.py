@@ -6,7 +6,7 @@ import pytest
 
 from accel.core.config import NAMED
 from accel.core.faults import Cause
-from accel.core.isa import MicroOp, class_slots, classes_of
+from accel.core.isa import MicroOp, class_slots, classes_of, variants_of
 from accel.core.isa_manual import isa_manual
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "isa.md"
@@ -23,6 +23,7 @@ def test_every_field_of_every_instruction_is_there(name: str) -> None:
     sections = {part.split("\n")[0].split(" ")[0]: part for part in manual.split("## ")}
     for cls, title in [
         *((cls, cls.OPCODE.name) for cls in classes_of(NAMED[name]).values()),
+        *((cls, cls().mnemonic) for cls in variants_of(NAMED[name]).values()),
         (MicroOp, "Micro-ops"),
     ]:
         for slot in class_slots(cls, NAMED[name]):
