@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from accel.core.config import NAMED, Config
@@ -18,11 +19,13 @@ from tests.strategies import any_instructions
 def contents(config: Config) -> st.SearchStrategy[Contents]:
     def at(draw: Any) -> Contents:
         name = draw(st.sampled_from(list(SCRATCHPADS)))
-        depth, size = SCRATCHPADS[name].depth(config), SCRATCHPADS[name].element_bytes(config)
+        pad = SCRATCHPADS[name]
+        depth, size, dtype = pad.depth(config), pad.held_bytes(config), np.dtype(pad.held_dtype(config))
         element = draw(st.integers(0, depth - 1))
         count = draw(st.integers(1, min(3, depth - element)))
-        data = draw(st.binary(min_size=count * size, max_size=count * size))
-        return Contents(scratchpad=name, element=element, data=data)
+        values = np.frombuffer(draw(st.binary(min_size=count * size, max_size=count * size)), dtype)
+        unused = 8 * dtype.itemsize - pad.lane_bits(config)
+        return Contents(scratchpad=name, element=element, data=(values << unused >> unused).tobytes())
 
     return st.composite(at)()
 

@@ -64,7 +64,7 @@ def test_data(kind: str, text: str, expected: bytes) -> None:
             f"7,0,{-(10**20)}",
             f"MicroOp.wgt is -{10**20}; it has 7 bits (0..127) in configuration 'tiny'",
         ),
-        ("int16", "1", "'.int16' is no kind of data; did you mean 'int8'?"),
+        ("int64", "1", "'.int64' is no kind of data; did you mean 'int16'?"),
     ],
 )
 def test_data_that_is_none(kind: str, text: str, message: str) -> None:
