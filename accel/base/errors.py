@@ -101,7 +101,9 @@ def _rebuild(
 
 
 _MOST_NAMES = 24
-"""That a message lists."""
+"""That a message lists, where there are more than a few more."""
+
+_FEW_MORE = 4
 
 
 def nearest(name: object, valid: Iterable[str]) -> str:
@@ -111,6 +113,6 @@ def nearest(name: object, valid: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1) if isinstance(name, str) else []
     if close:
         return f"did you mean {close[0]!r}?"
-    if len(names) > _MOST_NAMES:
+    if len(names) > _MOST_NAMES + _FEW_MORE:
         names[_MOST_NAMES:] = [f"and {len(names) - _MOST_NAMES} more"]
     return "valid are " + ", ".join(names)

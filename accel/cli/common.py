@@ -115,7 +115,7 @@ def numbers_parser(
         if value is None:
             return None
         parts = value.split(separator)
-        if len(parts) not in counts or not all(re.fullmatch(r"\s*-?\d{1,9}\s*", part) for part in parts):
+        if len(parts) not in counts or not all(re.fullmatch(r"\s*-?[0-9]{1,9}\s*", part) for part in parts):
             raise click.BadParameter(f"{value!r} is not of the form {form}")
         return tuple(map(int, parts))
 

@@ -172,13 +172,13 @@ def tile_sides(operator: Operator, text: str) -> dict[str, int]:
     order = "x".join(side.short.upper() for side in sides)
     wrong = f"{text!r} is not of the form {order}, or {sides[0].short}=N,..."
     numbers = text.lower().split("x")
-    if all(re.fullmatch(r"\s*\d{1,9}\s*", part) for part in numbers) and len(numbers) <= len(sides):
+    if all(re.fullmatch(r"\s*[0-9]{1,9}\s*", part) for part in numbers) and len(numbers) <= len(sides):
         return {side.key: int(part) for side, part in zip(sides, numbers, strict=False)}
     known = {name: side.key for side in sides for name in (side.short, side.key)}
     found: dict[str, int] = {}
     for part in text.lower().split(","):
         name, _, number = (piece.strip() for piece in part.partition("="))
-        if not re.fullmatch(r"\d{1,9}", number):
+        if not re.fullmatch(r"[0-9]{1,9}", number):
             raise _bad_tile(wrong)
         if name not in known:
             raise _bad_tile(f"{name!r} is no side; {nearest(name, [side.short for side in sides])}")

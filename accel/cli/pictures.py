@@ -84,15 +84,21 @@ class Pictures:
         if self._text:
             write("\n" + terminal_timeline(result))
 
-    def draw_stopped(self, error: AccelError) -> None:
-        """Draw what led up to an error that ended the run, or say that nothing can be drawn of it."""
+    def draw_stopped(self, error: AccelError) -> list[Path]:
+        """Draw what led up to an error that ended the run, or say that nothing can be drawn of it.
+
+        Returns:
+            The files written.
+        """
         result = error.result if isinstance(error, MachineError) else None
         if isinstance(result, Result) and result.cycles is not None:
             self.draw(result)
             self.show(result)
-        elif self.wanted:
+            return list(self.targets.values())
+        if self.wanted:
             wanted = ", ".join([*self._files.values(), *(["the timeline"] if self._text else [])])
             click.echo(f"accel: not drawn: {wanted}; the run ended before its time was known", err=True)
+        return []
 
 
 def terminal_timeline(result: Result) -> str:

@@ -1,5 +1,6 @@
 """``accel run``: execute a program on a simulator or on the hardware."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from accel.cli.common import (
 from accel.cli.output import wrote
 from accel.cli.pictures import Pictures, picture_options
 from accel.core.states import State
+from accel.hw.engines.waves import save_path
 from accel.proof.check import TokenReport
 from accel.run.figures import ErrorFigures, RunFigures
 from accel.run.program import Program
@@ -109,6 +111,7 @@ def run(
         | pictures.targets,
         program_files(file) | {f"--input {name}": path for name, path in sources.items()},
     )
+    before = written_at(wave)
     try:
         with busy("running") as note:
             result = program.run(
@@ -125,7 +128,9 @@ def run(
                 progress=lambda cycle: note(f"cycle {cycle:,}"),
             )
     except (ProgramFault, HardwareError) as error:
-        pictures.draw_stopped(error)
+        written = [*new_waves(wave, before), *pictures.draw_stopped(error)]
+        if not as_json:
+            wrote(*written)
         if not as_json or isinstance(error, HardwareError):
             raise
         print_json(failure(program, backend, error))
@@ -133,6 +138,7 @@ def run(
     for name, path in targets.items():
         write_atomically(path, array_file(result.outputs[name]))
     pictures.draw(result)
+    waves = new_waves(wave, before)
     if as_json:
         print_json(result.to_dict())
         return 1 if result.mismatches else 0
@@ -140,9 +146,20 @@ def run(
         tokens = None if no_check else program.check()
     print_result(program, result, tokens)
     pictures.show(result)
-    wrote(*targets.values(), *given({"--wave": wave}).values(), *pictures.targets.values())
+    wrote(*targets.values(), *waves, *pictures.targets.values())
     result.raise_if_wrong()
     return 0
+
+
+def written_at(wave: Path | None) -> dict[Path, int]:
+    """When a wave file and the save file beside it were written, in nanoseconds, of those that are there."""
+    paths = () if wave is None else (wave, save_path(wave))
+    return {path: path.stat().st_mtime_ns for path in paths if path.exists()}
+
+
+def new_waves(wave: Path | None, before: Mapping[Path, int]) -> list[Path]:
+    """What a run has written of them; a save file of the user's own is left as it is."""
+    return [path for path, when in written_at(wave).items() if before.get(path) != when]
 
 
 def failure(program: Program, backend: str, error: ProgramFault) -> dict[str, Any]:

@@ -43,3 +43,9 @@ def test_machine_errors_are_pickled_with_all_they_carry(kind: type[MachineError]
 def test_the_nearest_name_or_all() -> None:
     assert nearest("batsh", ["block", "batch"]) == "did you mean 'batch'?"
     assert nearest("xyz", ["b", "a"]) == "valid are a, b"
+
+
+def test_a_list_is_cut_only_where_that_spares_the_reader_something() -> None:
+    names = [f"n{index:02}" for index in range(40)]
+    assert nearest("xyz", names[:28]) == "valid are " + ", ".join(names[:28])
+    assert nearest("xyz", names) == "valid are " + ", ".join(names[:24]) + ", and 16 more"

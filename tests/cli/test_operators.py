@@ -117,6 +117,7 @@ def test_the_prediction_is_told(accel: Shell) -> None:
         ("1x2x3x4x5x6", "'1x2x3x4x5x6' is not of the form OCxHxWxICxKH, or oc=N,..."),
         ("hh=4", "'hh' is no side; did you mean 'h'?"),
         ("h=4,H=2", "h is given twice"),
+        ("８x2", "'８x2' is not of the form OCxHxWxICxKH, or oc=N,..."),  # noqa: RUF001  # a wide 8
         ("h=four", "'h=four' is not of the form OCxHxWxICxKH, or oc=N,..."),
     ],
 )

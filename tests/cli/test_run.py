@@ -266,3 +266,21 @@ def test_a_deadlock_is_told_at_once(accel: Shell) -> None:
 )
 def test_bad_options(arguments: list[object], message: str, accel: Shell, saved: Callable[..., Path]) -> None:
     accel.refused("run", saved(), *arguments, message=message)
+
+
+def test_the_files_of_waves_are_told(accel: Shell, saved: Callable[..., Path]) -> None:
+    run = ("run", saved(), "--backend", "rtl", "--engine", "pysim", "--wave", "w.vcd")
+    assert accel(*run).err == "wrote w.vcd\nwrote w.gtkw\n"
+    own = Path("w.gtkw").read_text(encoding="utf-8") + "[color] 1\n"
+    Path("w.gtkw").write_text(own, encoding="utf-8")
+    stopped = accel(*run, "--max-cycles", "20", code=1)
+    assert stopped.err.startswith("wrote w.vcd\naccel: ")
+    assert Path("w.gtkw").read_text(encoding="utf-8") == own
+
+
+def test_the_pictures_of_a_run_that_stopped_are_told(accel: Shell, saved: Callable[..., Path]) -> None:
+    file = saved()
+    stopped = accel("run", file, "--max-cycles", "20", "--trace", "t.json", code=1)
+    assert Path("t.json").exists()
+    assert stopped.err.startswith("wrote t.json\naccel: ")
+    assert accel("run", file, "--max-cycles", "20", "--trace", "t.json", "--json", code=1).err == ""
