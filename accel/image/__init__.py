@@ -2,4 +2,4 @@
 
 from accel.base.moved import reexport
 
-__getattr__ = reexport(__name__, "accel.image.image")
+__getattr__ = reexport(__name__, "accel.image.image", "accel.image.room", "accel.image.tensor")

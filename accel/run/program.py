@@ -2,6 +2,7 @@
 
 import reprlib
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -232,6 +233,12 @@ class Program(Compiled):
         """:meth:`execute` on a simulator, with all that it knows; ``timed`` or function only."""
         options = RunOptions(seed=seed, order=order, max_cycles=max_cycles, max_uops=max_uops)
         return Simulator(timed=timed).simulate(self, dram, pads, options)
+
+    def limits(self, max_cycles: int, max_uops: int) -> tuple[int, int]:
+        """Deprecated: use :meth:`RunOptions.within <accel.run.options.RunOptions.within>`."""
+        warnings.warn("Program.limits goes with the next release", DeprecationWarning, stacklevel=2)
+        options = RunOptions(max_cycles=max_cycles, max_uops=max_uops).within(self.start)
+        return options.max_cycles, options.max_uops
 
     # --- inputs and outputs in memory ----------------------------------------------------------------
 

@@ -49,6 +49,8 @@ def test_every_old_name_is_found() -> None:
     ("folder", "name", "module"),
     [
         ("accel.image", "Image", "accel.image.image"),
+        ("accel.image", "free_address", "accel.image.room"),
+        ("accel.image", "array_bytes", "accel.image.tensor"),
         ("accel.compiler.expr", "Const", "accel.compiler.expr.scalar"),
         ("accel.compiler.schedule", "create_schedule", "accel.compiler.schedule.schedule"),
         ("accel.compiler.schedule", "thread_axis", "accel.compiler.schedule.loops"),

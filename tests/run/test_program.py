@@ -421,6 +421,13 @@ def test_limits_are_exact() -> None:
             program.run(max_uops=uops - 1, backend=backend)
 
 
+def test_limits_of_a_program_are_found_by_their_old_name() -> None:
+    program = gemm_program()
+    bounded = replace(program, start=replace(program.start, max_cycles=9))
+    with pytest.warns(DeprecationWarning, match=r"Program\.limits goes with the next release"):
+        assert bounded.limits(max_cycles=20, max_uops=5) == (9, 5)
+
+
 def test_backends_and_orders_agree() -> None:
     program = gemm_program(9, 17, 30, bias=True, relu=True)
     sim = program.run()
