@@ -125,7 +125,8 @@ def test_what_led_up_to_a_fault_is_drawn(name: str, accel: Shell) -> None:
     plain = accel(*call, code=1)
     files = ("--report", "r.html", "--timeline", "t.svg", "--trace", "t.json")
     drawn = accel(*call, *files, code=1)
-    assert (drawn.out, drawn.err) == (plain.out, plain.err)
+    written = "".join(f"wrote {path}\n" for path in files[1::2])
+    assert (drawn.out, drawn.err) == (plain.out, written + plain.err)
     told = plain.err.removeprefix("accel: ").rstrip()
     title = f"{name.removesuffix('.s')} on {load_assembly(TESTS / name).config.label}: {FAULTS[name]}"
     report = Path("r.html").read_text(encoding="utf-8")
