@@ -157,7 +157,7 @@ def test_the_hardware_draws_the_same_fault(accel: Shell) -> None:
         "r.html",
         code=1,
     )
-    assert hardware.err == simulated.err
+    assert hardware.err == simulated.err.replace("wrote sim.json\n", "wrote r.html\nwrote rtl.json\n")
     sim, rtl = (json.loads(Path(f"{b}.json").read_text(encoding="utf-8")) for b in ("sim", "rtl"))
     assert rtl["traceEvents"] == sim["traceEvents"]
     assert rtl["otherData"]["error"] == sim["otherData"]["error"]
