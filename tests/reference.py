@@ -140,7 +140,8 @@ class Reference:
         return None
 
     def transfer_fault(self, i: Transfer) -> str | None:
-        allowed = (UOP, WGT, INP, ACC, ACC_8BIT) if isinstance(i, Load) else (OUT,)
+        stored = (ACC, OUT) if self.config.post else (OUT,)
+        allowed = (UOP, WGT, INP, ACC, ACC_8BIT) if isinstance(i, Load) else stored
         if i.memory not in allowed:
             return "memory-id"
         if isinstance(i, Store) and (i.y_pad_0 or i.y_pad_1 or i.x_pad_0 or i.x_pad_1):
@@ -214,14 +215,15 @@ class Reference:
             del values[: len(row)]
 
     def store(self, i: Store) -> None:
-        element = i.sram_base
+        element, width = i.sram_base, 4 if i.memory == ACC else 1
         for row in self.rows(i):
             addresses = iter(row)
             for _ in range(i.x_size):
                 self.seen.add(("acc", False, element))
                 for values in self.acc[element]:
                     for value in values:
-                        self.write_byte(next(addresses), value & 255)
+                        for n in range(width):
+                            self.write_byte(next(addresses), value >> 8 * n & 255)
                 element += 1
 
     def read_byte(self, address: int) -> int:

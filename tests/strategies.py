@@ -31,6 +31,7 @@ from accel.core.isa import (
     SetAcc,
     SetInp,
     Store,
+    StoreAcc,
     Transfer,
     Unknown,
     check_encodable,
@@ -106,6 +107,7 @@ RTL_VALUES = {
     "stores_in_flight": _FEW,
     "tree_stages": (0, 1, 2, 3),
     "token_bits": (1, 2, 8),
+    "post_stages": (0, 1, 2, 5),
 }
 """Values of the fields that hardware is built from and that do not change what a program means."""
 
@@ -128,6 +130,7 @@ def _timing(rng: Random, base: Config) -> Config:
         tree_stages=one("tree_stages"),
         token_bits=rng.choice((8, 8, 8, 8, 8, 2, 1)),
         serial=rng.choice((0, 0, 0, 0, 1)),
+        **({"post_stages": one("post_stages")} if base.post else {}),
         **values,
     )
 
@@ -152,7 +155,7 @@ def any_instruction(rng: Random, config: Config) -> Instruction:
     )
     if cls.MEMORY is not None:
         values["memory"] = int(cls.MEMORY)
-    elif cls is Set:  # one that is none of its variants
+    elif any(cls is known.get(opcode) for opcode, _ in variants):  # with an id that is none of its variants
         values["memory"] = rng.choice([n for n in range(8) if (int(cls.OPCODE), n) not in variants])
     return cls(**values)
 
@@ -229,9 +232,12 @@ def random_transfer(
         Memory.ACC_8BIT: config.out_element_bytes,
     }
     memory = rng.choice((*Memory, Memory.OUT))
+    kind: type[Transfer] = Store if memory == Memory.OUT else Load
+    if config.post and memory == Memory.ACC and rng.choice((False, True)):
+        kind = StoreAcc
     name = {Memory.OUT: "acc", Memory.ACC_8BIT: "acc"}.get(memory, memory.name.lower())
     depth = int(getattr(config, f"{name}_depth"))
-    padded = memory != Memory.OUT and rng.choice((False, True))
+    padded = kind is Load and rng.choice((False, True))
     top, bottom, left, right = (rng.randint(0, pad) if padded else 0 for _ in range(4))
     width = rng.randint(1, max(1, min(x_size, depth - left - right)))
     if (left + width + right) * (top + 1 + bottom) > depth:
@@ -242,8 +248,7 @@ def random_transfer(
     elements = dram_bytes // element[memory]
     stride = rng.randint(0, max(0, min(2 * width, (elements - width) // max(1, height))))
     span = max(0, height - 1) * stride + width
-    cls = Store if memory == Memory.OUT else Load
-    return cls(
+    return kind(
         memory=int(memory),
         sram_base=rng.randint(0, max(0, room)),
         dram_base=rng.randint(0, max(0, elements - span)),

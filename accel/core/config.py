@@ -65,8 +65,10 @@ def _memory(default: int, doc: str) -> Any:
     return _field(default, "geometry", "bytes", doc, 1, 1 << 26, power_of_two=True)
 
 
-def _timing(default: int, unit: str, doc: str, low: int, high: int, *, power_of_two: bool = False) -> Any:
-    return _field(default, "timing", unit, doc, low, high, power_of_two=power_of_two)
+def _timing(
+    default: int, unit: str, doc: str, low: int, high: int, *, power_of_two: bool = False, post: bool = False
+) -> Any:
+    return _field(default, "timing", unit, doc, low, high, power_of_two=power_of_two, post=post)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,10 +120,19 @@ class Config:
         1,
         post=True,
     )
+    post_stages: int = _timing(
+        10, "cycles", "pipeline stages of the store path, which every STORE goes through", 0, 16, post=True
+    )
 
     def __post_init__(self) -> None:
         for name, spec in SPECS.items():
             object.__setattr__(self, name, _checked_value(self, name, spec))
+        for name in SPECS.keys() - self.fields:
+            if getattr(self, name) != getattr(Config, name):
+                raise ConfigError(
+                    f"{name} is {getattr(self, name)} in configuration {self.name!r}; "
+                    "only machines with post=1 have it"
+                )
         for memory, scratchpad in SCRATCHPADS.items():
             capacity, element = getattr(self, f"{memory}_bytes"), scratchpad.element_bytes(self)
             if capacity < 2 * element:
@@ -252,8 +263,11 @@ class Config:
         return found if self.name in NAMED or not changes else replace(found, name=f"{self.name} {changes}")
 
     def with_geometry_of(self, other: "Config") -> "Config":
-        """This timing on ``other``'s geometry."""
-        return replace(self, **{n: getattr(other, n) for n, s in SPECS.items() if s.kind == "geometry"})
+        """This timing on ``other``'s geometry; what only machines of the second generation have is forgotten
+        where that is of the first."""
+        values = {name: getattr(other, name) for name, spec in SPECS.items() if spec.kind == "geometry"}
+        lost = {name: getattr(Config, name) for name in SPECS.keys() - other.fields}
+        return replace(self, **(values | lost))
 
     @cached_property
     def hardware(self) -> "Config":
@@ -335,7 +349,9 @@ def parse_quantity(name: str, value: SupportsIndex | str | bool) -> int:
     return int(match[1]) * _UNITS[match[2]]
 
 
-_SECOND: dict[str, dict[str, int]] = {"tiny": {"block_out": 4, "wgt_bytes": 2 << 10, "acc_bytes": 2 << 10}}
+_SECOND: dict[str, dict[str, int]] = {
+    "tiny": {"block_out": 4, "wgt_bytes": 2 << 10, "acc_bytes": 2 << 10, "post_stages": 2}
+}
 """What else is special about a machine of the second generation: the one for fuzzing has square blocks."""
 
 _FIRST = (

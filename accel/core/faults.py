@@ -26,6 +26,7 @@ from accel.core.isa import (
     Unknown,
     classes_of,
     field_specs,
+    routes_of,
 )
 from accel.core.memories import UOP
 
@@ -49,7 +50,7 @@ class Cause(IntEnum):
     EARLY_FINISH = 2, "FINISH before the last instruction; found by fetch"
     NO_FINISH = 3, "the last instruction is not FINISH, or there is none; found by fetch"
     NEIGHBOUR = 4, "a token flag toward a unit that does not exist: load has no previous, store no next one"
-    MEMORY_ID = 5, "an unknown memory id, a LOAD of OUT, or a STORE of anything else"
+    MEMORY_ID = 5, "a memory id that the LOAD, STORE or SET does not know"
     STORE_PAD = 6, "a STORE with pads"
     ALU_OP = 7, "an ALU operation that does not exist"
     SRAM_RANGE = 8, "a transfer beyond its scratchpad; nothing has moved"
@@ -170,7 +171,7 @@ def _transfer_fault(instruction: Transfer, config: Config) -> Fault | None:
     name = instruction.mnemonic
     route = instruction.route
     if route is None:
-        return Fault(cause=Cause.MEMORY_ID, message=_unknown_memory(instruction))
+        return Fault(cause=Cause.MEMORY_ID, message=_unknown_memory(instruction, config))
     padded = (instruction.width, instruction.height) != (instruction.x_size, instruction.y_size)
     if padded and not instruction.FILLS:
         return Fault(cause=Cause.STORE_PAD, message=f"{name} has pads; only LOAD can pad")
@@ -193,8 +194,10 @@ def _transfer_fault(instruction: Transfer, config: Config) -> Fault | None:
     return None
 
 
-def _unknown_memory(instruction: Transfer) -> str:
-    known = [route.name for _, route in sorted(instruction.ROUTES.items())]
+def _unknown_memory(instruction: Transfer, config: Config) -> str:
+    cls = classes_of(config)[instruction.OPCODE]
+    assert issubclass(cls, Transfer)
+    known = [route.name for _, route in sorted(routes_of(cls, config).items())]
     does = "fills" if instruction.FILLS else "writes"
     return (
         f"{instruction.mnemonic} has memory id {instruction.memory}; "
@@ -214,7 +217,7 @@ def dram_element_bytes(instruction: Transfer, config: Config) -> int:
         ProgramError: the memory id is unknown, so that nothing is counted.
     """
     if instruction.route is None:
-        raise ProgramError(_unknown_memory(instruction))
+        raise ProgramError(_unknown_memory(instruction, config))
     return instruction.route.element_bytes(config)
 
 

@@ -6,7 +6,17 @@ from typing import Any
 
 from accel.core.config import Config
 from accel.core.faults import Cause
-from accel.core.isa import TRANSFERS, Alu, AluOp, Loops, MicroOp, class_slots, classes_of, variants_of
+from accel.core.isa import (
+    TRANSFERS,
+    Alu,
+    AluOp,
+    Loops,
+    MicroOp,
+    class_slots,
+    classes_of,
+    routes_of,
+    variants_of,
+)
 from accel.core.memories import UOP, Scratchpad
 
 _INTRODUCTION = """\
@@ -53,7 +63,7 @@ def isa_manual(config: Config) -> str:
         for (opcode, memory), one in variants_of(config).items():
             if opcode == cls.OPCODE:
                 title = f"#### {one().mnemonic} ({opcode}, memory {memory})"
-                sections += [title, _prose(one), _fields(one, config)]
+                sections += [title, *_only(one.POST and not cls.POST), _prose(one), _fields(one, config)]
     sections += [
         "## Micro-ops",
         _prose(MicroOp),
@@ -84,7 +94,9 @@ def _prose(cls: type[Any]) -> str:
 def _memories(config: Config) -> str:
     """What the memory ids stand for."""
     rows = []
-    moved = [(memory, mover, route) for mover in TRANSFERS for memory, route in mover.ROUTES.items()]
+    moved = [
+        (memory, mover, route) for mover in TRANSFERS for memory, route in routes_of(mover, config).items()
+    ]
     for memory, mover, route in sorted(moved, key=lambda one: one[0]):
         pad = route.scratchpad
         element = "micro-op" if pad is UOP else f"{route.dtype}{_shape(pad, config)}{route.doc}"

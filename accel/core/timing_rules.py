@@ -16,8 +16,6 @@ REQUEST_STARTUP = 1
 """Cycles from the start of a LOAD or STORE to its first burst request, and to its first pad word."""
 WRITE_DELAY = 1
 """Cycles from a read beat on the bus to its write into a scratchpad or the fetch buffer."""
-STORE_READ_DELAY = 2
-"""Cycles from the grant of a write burst to its first beat: the accumulators are read in between."""
 EMPTY_DURATION = 1
 """Cycles from start to retirement of an instruction that moves nothing, and of FINISH."""
 INDEX_CHECK = 3
@@ -26,6 +24,8 @@ _OPERAND_STAGES = 4
 """From a micro-op's slot to its products: sequencer, micro-op read, index add, operand read."""
 _ACCUMULATE_STAGES = 2
 """Multiply-to-write stages besides the adder tree: operate, write."""
+_STORE_STAGES = 2
+"""From the grant of a write burst to its first beat: accumulators read, beat."""
 
 
 def compute_depth(config: Config) -> int:
@@ -35,6 +35,15 @@ def compute_depth(config: Config) -> int:
     its last micro-op's write, ``t + max(1, micro-ops) - 1 + compute_depth``.
     """
     return _OPERAND_STAGES + config.tree_stages + _ACCUMULATE_STAGES
+
+
+def store_depth(config: Config) -> int:
+    """Cycles from the grant of a write burst to its first beat on the bus.
+
+    The accumulators are read in between; with ``post=1`` the beats of every STORE go through the stages in
+    which outputs are finished, so that they stay in order.
+    """
+    return _STORE_STAGES + (config.post_stages if config.post else 0)
 
 
 class Burst(NamedTuple):

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from accel.base.errors import ProgramError
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.core.faults import dram_element_bytes, dram_span
-from accel.core.isa import TRANSFERS, Instruction, Slot, Transfer, add_to_field, class_slots
+from accel.core.isa import TRANSFERS, Instruction, Slot, Transfer, add_to_field, class_slots, routes_of
 from accel.image.image import Image
 from accel.image.references import NO_PART, Part, References
 
@@ -168,7 +168,7 @@ def linked(image: ImageT, places: Mapping[Part, int]) -> ImageT:
 
 def alignment(config: Config) -> int:
     """Bytes by whose multiples parts move: whole pages, and whole elements of every memory."""
-    routes = (route for cls in TRANSFERS for route in cls.ROUTES.values())
+    routes = (route for cls in TRANSFERS for route in routes_of(cls, config).values())
     return max(PAGE_BYTES, *(route.element_bytes(config) for route in routes))
 
 

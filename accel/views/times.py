@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from accel.core.config import Config
 from accel.core.events import Event, EventKind
 from accel.core.isa import Instruction, Load, Loops, Unit
-from accel.core.timing_rules import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY
+from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, store_depth
 from accel.core.token_rules import WORKERS, Counter
 from accel.views.states import Beats
 
@@ -57,7 +57,7 @@ class Times:
             for unit in Unit
         }
         for port in ((Unit.FETCH, Unit.LOAD, Unit.COMPUTE), (Unit.STORE,)):
-            delay = STORE_READ_DELAY if Unit.STORE in port else config.read_latency
+            delay = store_depth(config) if Unit.STORE in port else config.read_latency
             free = max((burst.stop for unit in port for burst in self.bursts[unit]), default=0)
             cut = [(one, unit) for unit in port for one in grants[unit][len(self.bursts[unit]) :]]
             for (index, grant, beats), unit in sorted(cut, key=lambda one: one[0][1]):

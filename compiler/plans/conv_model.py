@@ -26,10 +26,10 @@ from accel.core.config import INSTRUCTION_BYTES, UOP_BYTES, Config
 from accel.core.timing_rules import (
     FETCH_STARTUP,
     REQUEST_STARTUP,
-    STORE_READ_DELAY,
     WRITE_DELAY,
     burst_beats,
     compute_depth,
+    store_depth,
 )
 
 Number = TypeVar("Number", int, IntArray)
@@ -699,7 +699,7 @@ class _Walk:
     def _store(self, slot: int, tile: _Tile, ready: float) -> None:
         config = self.config
         moved = self._outputs(tile)
-        first = max(ready + _TOKEN + REQUEST_STARTUP + STORE_READ_DELAY, self.write_free)
+        first = max(ready + _TOKEN + REQUEST_STARTUP + store_depth(config), self.write_free)
         self.write_free = first + max(moved.beats, moved.bursts * config.write_latency / config.outstanding)
         self.busy[2] += moved.beats
         self.stored[slot] = self.write_free + config.write_latency

@@ -14,7 +14,7 @@ import numpy as np
 from accel.compiler.plans.candidate import Prediction
 from accel.compiler.plans.gemm_plans import BoolArray, FloatArray, GemmPlan, GemmShape, IntArray, PlanTable
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, UOP_BYTES, Config
-from accel.core.timing_rules import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
+from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, compute_depth, store_depth
 
 _MOST_STEPS = 300
 """Reduce steps that are gone through one by one; longer programs are extrapolated."""
@@ -338,7 +338,7 @@ class _Walk:
         transfer = self._outputs(height, width)
         start = max(self.store_free, ready + _TOKEN)
         data = self.model.data_cycles(transfer, self.config.write_latency)
-        end = start + REQUEST_STARTUP + STORE_READ_DELAY + data
+        end = start + REQUEST_STARTUP + store_depth(self.config) + data
         self.store_busy += transfer.beats
         self.store_free = end
         self.stored[slot] = end + self.config.write_latency + _TOKEN

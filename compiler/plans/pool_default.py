@@ -18,7 +18,7 @@ from accel.compiler.plans.conv_model import Moved, moved, part_sizes
 from accel.compiler.plans.planner import Blocks, Planner, Side, with_threads_made
 from accel.compiler.plans.pool_schedule import PoolPlan, PoolThreadAxis, pool_schedule
 from accel.core.config import Config
-from accel.core.timing_rules import REQUEST_STARTUP, STORE_READ_DELAY, WRITE_DELAY, compute_depth
+from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, compute_depth, store_depth
 
 _THREADS = (1, 2)
 _SIZES = 12
@@ -212,7 +212,7 @@ class _Model:
             slot = number % plan.threads
             compute_free = max(compute_free, stored[slot] + 1) + second
             store = self.stored(channels, down, across)
-            begin = max(compute_free + drain + 1 + REQUEST_STARTUP + STORE_READ_DELAY, write_free)
+            begin = max(compute_free + drain + 1 + REQUEST_STARTUP + store_depth(config), write_free)
             write_free = begin + max(
                 store.beats + store.instructions, store.bursts * config.write_latency / config.outstanding
             )

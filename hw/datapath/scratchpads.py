@@ -285,21 +285,22 @@ def _grains(kind: Kind, chunk: Value, shape: Shape) -> Value:
 
 
 class OutMirror(wiring.Component):
-    """The low bytes of the accumulators, read by STOREs a beat at a time.
+    """What STOREs write of the accumulators, read a beat at a time: the low bytes, or all where some of the
+    ``kinds`` of STOREs need that.
 
     Mirrors ``writes``, those of the accumulators' banks. In the cycle after ``advance``, ``data`` and
     ``strobe`` are what ``beat`` asked for: elements in their lanes of the bus. Without ``advance`` they stay.
     """
 
-    def __init__(self, kind: Kind, writes: Sequence[Write], shape: Shape, config: Config) -> None:
-        self._kind = kind
+    def __init__(self, kinds: Sequence[Kind], writes: Sequence[Write], shape: Shape, config: Config) -> None:
+        self._kinds = kinds
         self._writes = writes
         self._shape = shape
         self._config = config
         super().__init__(
             {
                 "advance": In(1),
-                "beat": In(BeatLayout([kind], config)),
+                "beat": In(BeatLayout(kinds, config)),
                 "data": Out(config.bus_bits),
                 "strobe": Out(config.bus_bytes),
             }
@@ -307,10 +308,10 @@ class OutMirror(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        kind, shape, beat = self._kind, self._shape, self.beat
+        shape, beat = self._shape, self.beat
         banks = shape.banks
-        bytes_ = kind.element_bytes
-        narrow, wide = bits_of(kind.route.dtype), bits_of(kind.route.scratchpad.dtype)
+        bytes_ = max(kind.element_bytes for kind in self._kinds)
+        narrow, wide = max(bits_of(kind.route.dtype) for kind in self._kinds), bits_of(ACC.dtype)
         grain = shape.grain_bits * narrow // wide
         elements = []
         for number, write in enumerate(self._writes):
@@ -328,18 +329,33 @@ class OutMirror(wiring.Component):
                 read.en.eq(self.advance),
             ]
             elements.append(read.data)
-        chosen = Signal(BeatLayout([kind], self._config))
+        chosen = Signal(BeatLayout(self._kinds, self._config))
         with m.If(self.advance):
             m.d.sync += chosen.eq(beat)
+        for number, kind in enumerate(self._kinds):
+            bits = bits_of(kind.route.dtype)
+            held = elements
+            if bits < narrow:
+                held = [Cat(one[n : n + bits] for n in range(0, len(one), narrow)) for one in elements]
+            if len(self._kinds) == 1:
+                self._beat(m, kind, held, chosen)
+            else:
+                with m.If(chosen.kind == number):
+                    self._beat(m, kind, held, chosen, f"_of_{kind.route.name.lower()}")
+        return m
+
+    def _beat(self, m: Module, kind: Kind, elements: Sequence[Value], chosen: Any, suffix: str = "") -> None:
+        """A beat of one kind, from the elements that the banks have read."""
+        banks, bytes_ = self._shape.banks, kind.element_bytes
         if kind.lanes == 1:
             bus = self._config.bus_bits
             element = Array(elements)[bank_of(chosen.index, banks)] if banks > 1 else elements[0]
             parts = [element[n * bus : (n + 1) * bus] for n in range(kind.chunks)]
             m.d.comb += [self.data.eq(choose(chosen.chunk, parts)), self.strobe.eq(-1)]
-            return m
+            return
         for lane in range(kind.lanes):
-            distance = Signal(max(1, log2(banks)), name=f"from_{lane}")
-            inside = Signal(name=f"inside_{lane}")
+            distance = Signal(max(1, log2(banks)), name=f"from_{lane}{suffix}")
+            inside = Signal(name=f"inside_{lane}{suffix}")
             m.d.comb += [
                 distance.eq(lane - chosen.lane),
                 inside.eq((lane >= chosen.lane) & (lane - chosen.lane < chosen.take)),
@@ -348,13 +364,12 @@ class OutMirror(wiring.Component):
                 ),
                 self.strobe[lane * bytes_ : (lane + 1) * bytes_].eq(inside.replicate(bytes_)),
             ]
-        return m
 
 
 class Accumulators(Scratchpad):
-    """The accumulators: two elements can be read at once, and beats of their low bytes for STOREs."""
+    """The accumulators: two elements can be read at once, and beats for the kinds of STOREs in ``out``."""
 
-    def __init__(self, unit_kinds: Sequence[Kind], out: Kind, config: Config) -> None:
+    def __init__(self, unit_kinds: Sequence[Kind], out: Sequence[Kind], config: Config) -> None:
         self._out = out
         self._config = config
         super().__init__(
@@ -364,7 +379,7 @@ class Accumulators(Scratchpad):
             copies=2,
             extra={
                 "out_advance": In(1),
-                "out_beat": In(BeatLayout([out], config)),
+                "out_beat": In(BeatLayout(out, config)),
                 "out_data": Out(config.bus_bits),
                 "out_strobe": Out(config.bus_bytes),
             },

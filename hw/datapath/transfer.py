@@ -13,7 +13,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
-from accel.core.isa import SIZE_BITS, Transfer, Unit
+from accel.core.isa import SIZE_BITS, Transfer, Unit, routes_of
 from accel.core.isa.instructions import DRAM_BASE_BITS
 from accel.core.memories import SCRATCHPADS, Route
 from accel.hw.datapath.layouts import BEATS_BITS, GAP_BITS, KIND_BITS, LANE_BITS, log2, minimum
@@ -57,7 +57,7 @@ def kind_of(route: Route, config: Config) -> Kind:
 
 def kinds_of(cls: type[Transfer], unit: Unit, config: Config) -> list[Kind]:
     """The memories whose LOADs or STOREs a unit executes, in the order of their declaration."""
-    return [kind_of(route, config) for route in cls.ROUTES.values() if route.unit is unit]
+    return [kind_of(route, config) for route in routes_of(cls, config).values() if route.unit is unit]
 
 
 def choose(kind: ValueLike, values: Sequence[ValueLike]) -> Value:

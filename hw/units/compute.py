@@ -49,7 +49,7 @@ class Compute(wiring.Component):
     def __init__(self, config: Config) -> None:
         self._config = config
         self._kinds = kinds_of(Load, Unit.COMPUTE, config)
-        (self._out,) = kinds_of(Store, Unit.STORE, config)
+        self._out = kinds_of(Store, Unit.STORE, config)
         index = sram_bits(config)
         super().__init__(
             {
@@ -79,7 +79,7 @@ class Compute(wiring.Component):
                     )
                 },
                 "out_advance": In(1),
-                "out_beat": In(BeatLayout([self._out], config)),
+                "out_beat": In(BeatLayout(self._out, config)),
                 "out_data": Out(config.bus_bits),
                 "out_strobe": Out(config.bus_bytes),
                 "retire": Out(1),

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.core.faults import CAUSE_BITS, Cause
-from accel.core.isa import Instruction, Load, Opcode, Transfer, Unit, classes_of, variants_of
+from accel.core.isa import Instruction, Load, Opcode, Transfer, Unit, classes_of, routes_of, variants_of
 from accel.core.token_rules import WORKERS
 from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.checks import first_fault
@@ -236,8 +236,9 @@ def executed_by(unit: Unit, transfer: Any, config: Config) -> Value:
         if not issubclass(cls, Transfer):
             found += _by_variant(unit, opcode, cls, transfer, config)
             continue
-        ids = [transfer.memory == memory for memory, route in cls.ROUTES.items() if route.unit is unit]
-        if len(ids) == len(cls.ROUTES) and cls.OTHERWISE is unit:
+        routes = routes_of(cls, config)
+        ids = [transfer.memory == memory for memory, route in routes.items() if route.unit is unit]
+        if len(ids) == len(routes) and cls.OTHERWISE is unit:
             found.append(same)
         elif ids:
             found.append(same & reduce(or_, ids))

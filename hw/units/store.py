@@ -1,12 +1,14 @@
 """The store unit: STOREs, written in bursts while earlier ones await their responses.
 
 A burst's first beat is asked of the accumulators' mirror in the cycle of its grant, the others in the
-cycles that follow; a beat is on the bus two cycles later. If the bus is not ready the whole pipeline waits.
+cycles that follow; a beat is on the bus two cycles later, on machines with ``post=1`` and ``post_stages``
+more. If the bus is not ready the whole pipeline waits.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Const, Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,7 +20,15 @@ from accel.hw.bus.port import BurstLayout
 from accel.hw.datapath.checks import first_fault, neighbour_fault, transfer_faults
 from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, EntryLayout, view
 from accel.hw.datapath.queue import BypassQueue, Queue
-from accel.hw.datapath.transfer import BeatLayout, BeatWalker, BurstWalker, PlacesLayout, dram_lane, kinds_of
+from accel.hw.datapath.transfer import (
+    BeatLayout,
+    BeatWalker,
+    BurstWalker,
+    PlacesLayout,
+    dram_lane,
+    kind_number,
+    kinds_of,
+)
 from accel.hw.units.flight import Flight, RetireLayout
 
 
@@ -27,7 +37,8 @@ class Store(wiring.Component):
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        (self._kind,) = kinds_of(StoreInstruction, Unit.STORE, config)
+        self._kinds = kinds_of(StoreInstruction, Unit.STORE, config)
+        self._stages = config.post_stages if config.post else 0
         super().__init__(
             {
                 "flush": In(1),
@@ -41,7 +52,7 @@ class Store(wiring.Component):
                 "lacking": Out(1),
                 "fault": Out(CAUSE_BITS),
                 "out_advance": Out(1),
-                "out_beat": Out(BeatLayout([self._kind], config)),
+                "out_beat": Out(BeatLayout(self._kinds, config)),
                 "out_data": In(config.bus_bits),
                 "out_strobe": In(config.bus_bytes),
                 "awvalid": Out(1),
@@ -70,7 +81,7 @@ class Store(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        config, kinds = self._config, [self._kind]
+        config, kinds = self._config, self._kinds
         m.submodules.bursts = bursts = BurstWalker(kinds, config)
         m.submodules.flight = flight = Flight(config.stores_in_flight, config, hazards=False)
         slots = range(config.stores_in_flight)
@@ -88,6 +99,7 @@ class Store(wiring.Component):
                 *transfer_faults(store, self.head.box, self.mem_size, kinds, pads=False),
             ],
         )
+        kind = kind_number(store.memory, kinds) if len(kinds) > 1 else Const(0)
         ready, moves = Signal(), Signal()
         slot, index = Signal(slots), Signal(INDEX_BITS)
         m.d.comb += [
@@ -101,6 +113,7 @@ class Store(wiring.Component):
             flight.has_data.eq(moves),
             bursts.start.eq(self.start & moves),
             bursts.mem_base.eq(self.mem_base),
+            *([bursts.rows.kind.eq(kind)] if len(kinds) > 1 else []),
             bursts.rows.dram_base.eq(store.dram_base),
             bursts.rows.x_size.eq(store.x_size),
             bursts.rows.y_size.eq(store.y_size),
@@ -167,15 +180,15 @@ class Store(wiring.Component):
         with m.Elif(asking):
             m.d.sync += left.eq(left - 1)
         with m.If(advance):
+            m.d.sync += [read.eq(asking), read_last.eq(last)]
+            valid, final, bytes_, strobe = self._staged(m, read, read_last, self.out_data, self.out_strobe)
             m.d.sync += [
-                read.eq(asking),
-                read_last.eq(last),
-                self.wvalid.eq(read),
-                self.wlast.eq(read_last),
-                self.wdata.eq(self.out_data),
-                self.wstrb.eq(self.out_strobe),
+                self.wvalid.eq(valid),
+                self.wlast.eq(final),
+                self.wdata.eq(bytes_),
+                self.wstrb.eq(strobe),
             ]
-        self._places(m, store, moves, asking)
+        self._places(m, store, kind, moves, asking)
 
         # Bursts on the bus, for the event of their last beat.
         m.submodules.sent = sent = Queue(BurstLayout(), config.outstanding)
@@ -187,18 +200,27 @@ class Store(wiring.Component):
         ]
         return m
 
-    def _places(self, m: Module, store: Any, moves: Signal, asking: Signal) -> None:
+    def _staged(self, m: Module, *beat: Signal) -> Sequence[Signal]:
+        """What a beat consists of, behind the stages in which outputs are finished; they load together."""
+        for number in range(self._stages):
+            behind = [Signal(len(part), name=f"stage_{number}_{n}") for n, part in enumerate(beat)]
+            m.d.sync += [held.eq(part) for held, part in zip(behind, beat, strict=True)]
+            beat = tuple(behind)
+        return beat
+
+    def _places(self, m: Module, store: Any, kind: Value, moves: Signal, asking: Signal) -> None:
         """Which accumulators each beat holds."""
-        kinds = [self._kind]
+        kinds = self._kinds
         m.submodules.beats = beats = BeatWalker(kinds, self._config)
         m.submodules.queue = queue = BypassQueue(PlacesLayout(self._config), 2)
         places = queue.data
         m.d.comb += [
             beats.flush.eq(self.flush),
             queue.flush.eq(self.flush),
+            *([places.kind.eq(kind)] if len(kinds) > 1 else []),
             places.sram.eq(store.sram_base),
-            places.lane.eq(dram_lane(0, store.dram_base, kinds)),
-            places.stride.eq(dram_lane(0, store.x_stride, kinds)),
+            places.lane.eq(dram_lane(kind, store.dram_base, kinds)),
+            places.stride.eq(dram_lane(kind, store.x_stride, kinds)),
             places.x_size.eq(store.x_size),
             places.y_size.eq(store.y_size),
             queue.push.eq(self.start & moves),

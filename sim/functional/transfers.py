@@ -43,7 +43,7 @@ def execute_load(
 
 
 def execute_store(instruction: Store, config: Config, dram: Dram, pads: Scratchpads) -> None:
-    """Write elements, of accumulators the low 8 bits."""
+    """Write elements, of accumulators the low bits or all, as the memory id says."""
     route, rows = instruction.route, dram_rows(instruction, config)
     if route is None or rows is None:
         return

@@ -4,9 +4,10 @@ Read burst i: ``grant(i) = max(request, grant(i-1) + 1, last(i-outstanding) + 1)
 ``first(i) = max(grant(i) + read_latency, last(i-1) + 1)``, ``last = first + beats - 1``. Among requests
 of the same cycle compute goes before load, load before fetch.
 
-Write burst i: ``grant(i) = max(request, grant(i-1) + 1, last(i-1) + 1 - read_delay,
-response(i-outstanding) + 1)``, ``first = max(grant + read_delay, last(i-1) + 1)``,
-``response = last + write_latency``, where ``read_delay`` is the time to read the accumulators.
+Write burst i: ``grant(i) = max(request, grant(i-1) + 1, last(i-1) + 1 - depth,
+response(i-outstanding) + 1)``, ``first = max(grant + depth, last(i-1) + 1)``,
+``response = last + write_latency``, where ``depth`` is the time to read the accumulators and to go through
+the stages of the store path.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from accel.core.config import Config
 from accel.core.isa import Unit
-from accel.core.timing_rules import STORE_READ_DELAY
+from accel.core.timing_rules import store_depth
 from accel.sim.timing.engine import NEVER
 
 
@@ -130,18 +131,19 @@ class WritePort:
     def __init__(self, config: Config) -> None:
         self._latency = config.write_latency
         self._outstanding = config.outstanding
+        self._depth = store_depth(config)
         self._free = 0
 
     def grant(self, request: int, instruction: int, beats: Sequence[int], log: BurstLog) -> None:
         """Grant the bursts of an instruction, the first one requested in cycle ``request``, and note them."""
         grant = max(request, self._free)
         last = log.lasts[-1] if log.lasts else -1
-        responses, outstanding = log.responses, self._outstanding
+        responses, outstanding, depth = log.responses, self._outstanding, self._depth
         for length in beats:
-            grant = max(grant, last + 1 - STORE_READ_DELAY)
+            grant = max(grant, last + 1 - depth)
             if len(responses) >= outstanding:
                 grant = max(grant, responses[-outstanding] + 1)
-            last = max(grant + STORE_READ_DELAY, last + 1) + length - 1
+            last = max(grant + depth, last + 1) + length - 1
             log.grants.append(grant)
             log.lasts.append(last)
             responses.append(last + self._latency)

@@ -390,9 +390,23 @@ def test_every_field_refuses_what_its_declaration_excludes(data: st.DataObject) 
 @pytest.mark.parametrize("name", ["vta", "gemm8x8", "ecp5", "tiny"])
 def test_every_named_machine_has_a_namesake_of_the_second_generation(name: str) -> None:
     first, second = NAMED[name], NAMED[f"{name}-int8"]
-    other = {"block_out": 4, "wgt_bytes": 2 << 10, "acc_bytes": 2 << 10} if name == "tiny" else {}
+    other = (
+        {"block_out": 4, "wgt_bytes": 2 << 10, "acc_bytes": 2 << 10, "post_stages": 2}
+        if name == "tiny"
+        else {}
+    )
     assert second == replace(first, name=second.name, post=1, **other)
     assert (first.post, second.post) == (0, 1)
     assert "post" not in first.to_dict()
     assert second.to_dict()["post"] == 1
     assert from_dict(second.to_dict()) == second
+
+
+def test_what_only_the_second_generation_has_is_refused_elsewhere() -> None:
+    with refused(ConfigError, "post_stages is 3 in configuration 'vta'; only machines with post=1 have it"):
+        NAMED["vta"].override({"post_stages": 3})
+    changed = NAMED["vta-int8"].override({"post_stages": 3})
+    assert changed.to_dict()["post_stages"] == 3
+    assert "post_stages" not in NAMED["vta"].to_dict()
+    assert changed.with_geometry_of(NAMED["gemm8x8"]).fields == NAMED["gemm8x8"].fields
+    assert changed.with_geometry_of(NAMED["gemm8x8-int8"]).post_stages == 3

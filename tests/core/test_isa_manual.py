@@ -48,6 +48,8 @@ def test_machines_of_the_first_generation_lack_what_the_second_adds() -> None:
     first, second = isa_manual(NAMED["vta"]), isa_manual(NAMED["vta-int8"])
     assert "post" not in first
     assert "### MAC" not in first
+    assert "STORE.ACC" not in first
+    assert "#### STORE.ACC (1, memory 3)\n\nOnly machines of the second generation" in second
     assert "### MAC (5)\n\nOnly machines of the second generation" in second
 
 

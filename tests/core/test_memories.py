@@ -22,6 +22,7 @@ from accel.core.isa import (
     MicroOp,
     Operand,
     Store,
+    StoreAcc,
     Unit,
     class_slots,
     encode_uops,
@@ -29,6 +30,7 @@ from accel.core.isa import (
     format_instruction,
     memory_names,
     parse_instruction,
+    routes_of,
     without_tokens,
 )
 from accel.core.isa.fields import field
@@ -107,6 +109,9 @@ def test_what_ids_stand_for() -> None:
     }
     assert {route.verbatim for memory, route in Load.ROUTES.items() if memory != 5} == {True}
     assert not Load.ROUTES[5].verbatim
+    second = routes_of(Store, NAMED["tiny-int8"])
+    assert {memory: route.dtype for memory, route in second.items()} == {3: "int32", 4: "int8"}
+    assert [dram_element_bytes(one, NAMED["tiny-int8"]) for one in (Store(), StoreAcc())] == [4, 16]
     assert [m for m, route in Load.ROUTES.items() if route.copies(NAMED["tiny-int8"])] == [0, 1, 3]
 
 

@@ -117,6 +117,7 @@ BUILDS: dict[str, Config] = {
     "int8": SECOND,
     "int8, short queues": _build(
         SECOND,
+        post_stages=0,
         bus_bits=256,
         compute_queue=1,
         load_queue=2,
@@ -129,6 +130,7 @@ BUILDS: dict[str, Config] = {
     ),
     "int8, 2x4x4": _build(
         SECOND,
+        post_stages=5,
         batch=2,
         inp_bytes=64,
         wgt_bytes=128,
@@ -142,7 +144,14 @@ BUILDS: dict[str, Config] = {
         tree_stages=2,
     ),
     "int8, 1x32x4": _build(
-        SECOND, block_in=32, inp_bytes=1024, wgt_bytes=4096, load_queue=4, loads_in_flight=4, tree_stages=3
+        SECOND,
+        block_in=32,
+        inp_bytes=1024,
+        wgt_bytes=4096,
+        load_queue=4,
+        loads_in_flight=4,
+        tree_stages=3,
+        post_stages=1,
     ),
 }
 """By what is special about them; those of the second generation last."""

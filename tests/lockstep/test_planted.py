@@ -174,6 +174,18 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
         "events",
     ),
     "a SET that does not wait": ("set_waits", "Load", {"head": as_load}, "events"),
+    "whole accumulators as low bytes": (
+        "store_acc_and_out",
+        "Store",
+        {"out_beat": without(0)},
+        "memory",
+    ),
+    "a STORE that has its accumulators a cycle late": (
+        "store_acc_tokens",
+        "Store",
+        {"out_data": late, "out_strobe": late},
+        "memory",
+    ),
     "a MAC whose reserved bit is not looked at": (
         "fault_reserved",
         "Compute",

@@ -35,6 +35,7 @@ from accel.core.isa.instructions import (
     SetAcc,
     SetInp,
     Store,
+    StoreAcc,
     Transfer,
     Unknown,
     class_of,
@@ -42,6 +43,7 @@ from accel.core.isa.instructions import (
     exists,
     loops_of,
     memory_names,
+    routes_of,
     variants_of,
     without_tokens,
 )
@@ -76,6 +78,7 @@ __all__ = [
     "SetInp",
     "Slot",
     "Store",
+    "StoreAcc",
     "Transfer",
     "Unit",
     "Unknown",
@@ -96,6 +99,7 @@ __all__ = [
     "memory_names",
     "mnemonics",
     "parse_instruction",
+    "routes_of",
     "variants_of",
     "without_tokens",
 ]

@@ -14,6 +14,7 @@ from accel.base.errors import ProgramError
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.isa.fields import WORD_BITS, Slot, class_slots
 from accel.core.isa.instructions import (
+    CLASSES,
     MEMORY_AT,
     MEMORY_ID_BITS,
     OPCODE_BITS,
@@ -43,12 +44,15 @@ def encode(instructions: Sequence[Instruction], config: Config) -> bytes:
     groups: dict[type[Instruction], list[int]] = {}
     for index, instruction in enumerate(instructions):
         groups.setdefault(type(instruction), []).append(index)
+    variants = variants_of(config)
     for cls, members in groups.items():
         if not exists(cls, config):
             raise ProgramError(
                 f"instruction {members[0]} is {instructions[members[0]].mnemonic}; configuration "
                 f"{config.name!r} has post=0, and only machines with post=1 have it"
             )
+        if any(issubclass(cls, CLASSES[opcode]) for opcode, _ in variants):
+            _check_class(cls, [(m, instructions[m]) for m in members], config)
         rows = np.array(members, dtype=np.intp)
         for slot in class_slots(cls, config):
             values = _column(
@@ -56,6 +60,17 @@ def encode(instructions: Sequence[Instruction], config: Config) -> bytes:
             )
             words[rows, slot.offset // WORD_BITS] |= values << np.uint64(slot.offset % WORD_BITS)
     return words.astype("<u8").tobytes()
+
+
+def _check_class(cls: type[Instruction], members: list[tuple[int, Instruction]], config: Config) -> None:
+    """Refuse an instruction whose word would mean another class: its memory id is that of a variant."""
+    for index, instruction in members:
+        meant = class_of(cls.OPCODE, getattr(instruction, "memory", 0), config)
+        if meant is not cls and meant is not None:
+            raise ProgramError(
+                f"instruction {index} is a {cls.__name__} with the memory id of {instruction.mnemonic}; "
+                f"that is a {meant.__name__} in configuration {config.name!r}"
+            )
 
 
 def decode(data: bytes, config: Config) -> list[Instruction]:

@@ -207,6 +207,21 @@ class Store(Transfer):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class StoreAcc(Store):
+    """Copy consecutive accumulators as they are, as int32, to rows in DRAM.
+
+    The loops are STORE.OUT's; ``dram_base`` and ``x_stride`` count elements of int32. It has no pads either.
+    """
+
+    MEMORY: ClassVar[Memory | None] = Memory.ACC
+    POST: ClassVar[bool] = True
+    ROUTES: ClassVar[Mapping[int, Route]] = routes(
+        Route(memory=Memory.ACC, scratchpad=ACC, dtype="int32", unit=Unit.STORE)
+    )
+    memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=Memory.ACC)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Loops(Instruction):
     """The fields that all that run micro-ops share: two loops around a range of them.
 
@@ -442,7 +457,7 @@ CLASSES: dict[int, type[Instruction]] = {
 """Instruction class of each opcode, of all machines; where it depends on the memory id, that of other ids."""
 
 VARIANTS: dict[tuple[int, int], type[Instruction]] = {
-    (cls.OPCODE, cls.MEMORY): cls for cls in (SetInp, SetAcc) if cls.MEMORY is not None
+    (cls.OPCODE, cls.MEMORY): cls for cls in (StoreAcc, SetInp, SetAcc) if cls.MEMORY is not None
 }
 """Instruction class of an opcode and a memory id, where they differ from id to id."""
 
@@ -473,6 +488,15 @@ def variants_of(config: Config) -> dict[tuple[int, int], type[Instruction]]:
 def class_of(opcode: int, memory: int, config: Config) -> type[Instruction] | None:
     """What an opcode and the bits where memory ids stand mean; None if the machine does not have it."""
     return variants_of(config).get((opcode, memory), classes_of(config).get(opcode))
+
+
+def routes_of(cls: type[Transfer], config: Config) -> dict[int, Route]:
+    """What the memory ids of LOAD or STORE stand for on a machine."""
+    found = dict(cls.ROUTES)
+    for variant in variants_of(config).values():
+        if variant.OPCODE is cls.OPCODE and issubclass(variant, Transfer):
+            found |= variant.ROUTES
+    return found
 
 
 def loops_of(config: Config) -> tuple[type[Loops], ...]:

@@ -29,6 +29,7 @@ from accel.core.isa.instructions import (
     class_of,
     classes_of,
     memory_names,
+    routes_of,
     variants_of,
 )
 
@@ -152,7 +153,9 @@ def mnemonics(config: Config) -> list[str]:
     found = []
     for cls in classes_of(config).values():
         if issubclass(cls, Transfer):
-            found += [f"{cls.OPCODE.name}.{route.name}" for _, route in sorted(cls.ROUTES.items())]
+            found += [
+                f"{cls.OPCODE.name}.{route.name}" for _, route in sorted(routes_of(cls, config).items())
+            ]
         elif cls is Set:
             found += [one().mnemonic for one in variants_of(config).values() if issubclass(one, Set)]
         elif cls is Alu:

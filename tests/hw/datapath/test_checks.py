@@ -20,6 +20,7 @@ from accel.core.isa import (
     Memory,
     Store,
     Unit,
+    class_of,
     encode,
     field_specs,
 )
@@ -77,7 +78,9 @@ def suspect(rng: Random, unit: Unit, config: Config) -> Instruction:
             values["memory"] = Memory.OUT
         if rng.random() < 0.3 and "sram_base" in values:
             values["sram_base"] = config.acc_depth - rng.randint(0, 12)
-        changed = type(instruction)(**values)
+        cls = class_of(values["opcode"], values.get("memory", 0), config)
+        assert cls is not None
+        changed = cls(**values)
         if changed.unit is unit:
             return changed
 

@@ -33,8 +33,7 @@ class LoadPath(wiring.Component):
         self.kinds = kinds_of(Load, Unit.COMPUTE, config)
         self.loader = Loader(self.kinds, 3, config)
         self.uops = Scratchpad(UOP, self.kinds, config)
-        (out,) = kinds_of(Store, Unit.STORE, config)
-        self.accumulators = Accumulators(self.kinds, out, config)
+        self.accumulators = Accumulators(self.kinds, kinds_of(Store, Unit.STORE, config), config)
         super().__init__({"word": In(128), "start": In(1)})
 
     def elaborate(self, platform: Any) -> Module:
@@ -151,9 +150,9 @@ class StorePath(wiring.Component):
 
     def __init__(self, config: Config) -> None:
         kinds = kinds_of(Load, Unit.COMPUTE, config)
-        (out,) = kinds_of(Store, Unit.STORE, config)
-        self.accumulators = Accumulators(kinds, out, config)
-        self.walker = BeatWalker([out], config)
+        self.out = kinds_of(Store, Unit.STORE, config)
+        self.accumulators = Accumulators(kinds, self.out, config)
+        self.walker = BeatWalker(self.out, config)
         super().__init__({})
 
     def elaborate(self, platform: Any) -> Module:
@@ -169,12 +168,15 @@ class StorePath(wiring.Component):
 
 @pytest.mark.parametrize("bus", [64, 128, 512])
 @pytest.mark.parametrize("block_out", [4, 8, 32])
-def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int) -> None:
-    geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 64}
+@pytest.mark.parametrize("post", [0, 1])
+def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int, post: int) -> None:
+    """With ``post`` some STOREs want them whole, in any order with the others."""
+    geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 64, "post": post}
     config = replace(NAMED["tiny"], **geometry)
     path = StorePath(config)
     acc = np.random.default_rng(bus).integers(-(2**31), 2**31, (64, 1, block_out)).astype(np.int32)
-    low = acc.astype(np.int8).view(np.uint8).reshape(-1)
+    assert len(path.out) == 1 + post
+    held = [acc.astype(kind.route.dtype).view(np.uint8).reshape(-1) for kind in path.out]
 
     async def bench(context: Any) -> None:
         rng = Random(bus)
@@ -183,13 +185,14 @@ def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int) 
             await context.tick()
         context.set(path.accumulators.word_valid, 0)
         for _ in range(20):
-            lanes = max(1, config.bus_bytes // block_out)
+            number = rng.randrange(len(path.out))
+            lanes, size = path.out[number].lanes, path.out[number].element_bytes
             sram, lane, x_size = rng.randint(0, 40), rng.randrange(lanes), rng.randint(1, 20)
-            drive(context, path.walker.places, sram=sram, lane=lane, x_size=x_size, y_size=1)
+            drive(context, path.walker.places, kind=number, sram=sram, lane=lane, x_size=x_size, y_size=1)
             context.set(path.walker.start, 1)
             await context.tick()
             context.set(path.walker.start, 0)
-            expected = low[sram * block_out : (sram + x_size) * block_out].tolist()
+            expected = held[number][sram * size : (sram + x_size) * size].tolist()
             found: list[int] = []
             while not context.get(path.walker.idle):
                 context.set(path.walker.step, 1)

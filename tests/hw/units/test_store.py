@@ -1,6 +1,7 @@
 """The store unit on its own: bursts, beats and responses against functional execution."""
 
 from collections import deque
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -18,7 +19,8 @@ from accel.sim.functional.transfers import execute_store
 from tests.hw.bench import as_integer, drive, offer, run
 from tests.hw.units.transfers import bursts_of, good_transfer
 
-TINY = NAMED["tiny"].override({"mem_base": 4096, "mem_size": 1 << 16, "max_burst_beats": 4})
+WINDOW = {"mem_base": 4096, "mem_size": 1 << 16, "max_burst_beats": 4}
+TINY = NAMED["tiny"].override(WINDOW)
 
 
 class Mirror:
@@ -26,8 +28,7 @@ class Mirror:
 
     def __init__(self, unit: StoreUnit, pads: Scratchpads, config: Config) -> None:
         self._unit, self._pads, self._config = unit, pads, config
-        self._kind: Kind
-        (self._kind,) = kinds_of(Store, Unit.STORE, config)
+        self._kinds: list[Kind] = kinds_of(Store, Unit.STORE, config)
         self._next = (0, 0)
 
     def step(self, context: Any) -> None:
@@ -38,15 +39,17 @@ class Mirror:
         """After everything else is driven."""
         if not context.get(self._unit.out_advance):
             return
-        beat, size = context.get(self._unit.out_beat), self._kind.element_bytes
+        beat = context.get(self._unit.out_beat)
+        kind = self._kinds[beat.kind]
+        size = kind.element_bytes
         bus = self._config.bus_bytes
         data, strobe = bytearray(bus), 0
         for n in range(beat.take):
             if beat.index + n >= self._config.acc_depth:
                 break  # asked for before there was anything to ask for
-            low = self._pads.acc[beat.index + n].astype(np.int8).tobytes()
-            part = low[beat.chunk * bus : (beat.chunk + 1) * bus] if self._kind.lanes == 1 else low
-            at = 0 if self._kind.lanes == 1 else (beat.lane + n) * size
+            low = self._pads.acc[beat.index + n].astype(kind.route.dtype).tobytes()
+            part = low[beat.chunk * bus : (beat.chunk + 1) * bus] if kind.lanes == 1 else low
+            at = 0 if kind.lanes == 1 else (beat.lane + n) * size
             data[at : at + len(part)] = part
             strobe |= ((1 << len(part)) - 1) << at
         self._next = int.from_bytes(data, "little"), strobe
@@ -102,12 +105,20 @@ class WriteBus:
 
 
 @pytest.mark.parametrize(
-    "values",
-    [{}, {"bus_bits": 256}, {"block_out": 16, "acc_bytes": 8192}, {"stores_in_flight": 1, "outstanding": 1}],
+    ("machine", "values"),
+    [
+        ("tiny", {}),
+        ("tiny", {"bus_bits": 256}),
+        ("tiny", {"block_out": 16, "acc_bytes": 8192}),
+        ("tiny", {"stores_in_flight": 1, "outstanding": 1}),
+        ("tiny-int8", {}),
+        ("tiny-int8", {"bus_bits": 256, "post_stages": 5}),
+        ("tiny-int8", {"stores_in_flight": 2, "post_stages": 0}),
+    ],
 )
-def test_stores_leave_what_the_simulator_leaves(values: dict[str, int]) -> None:
+def test_stores_leave_what_the_simulator_leaves(machine: str, values: dict[str, int]) -> None:
     """Whatever the bus does; each retires with its last response, in order."""
-    config = TINY.override(values)
+    config = NAMED[machine].override(WINDOW | values)
     unit = StoreUnit(config)
     pads, dram, expected = Scratchpads.random(config, 2), Dram.of(config), Dram.of(config)
 
@@ -176,18 +187,21 @@ def owner(counts: list[int], burst: int) -> int:
     return int(np.searchsorted(np.cumsum(counts), burst, side="right"))
 
 
-def test_a_beat_is_on_the_bus_two_cycles_after_it_was_asked_for() -> None:
-    """One a cycle, and all of them wait while the bus is not ready."""
-    unit = StoreUnit(TINY)
-    pads = Scratchpads.random(TINY, 6)
+@pytest.mark.parametrize("stages", [None, 0, 1, 4])
+def test_a_beat_is_on_the_bus_two_cycles_after_it_was_asked_for(stages: int | None) -> None:
+    """One a cycle, and all of them wait while the bus is not ready; with ``post`` the stages come on top."""
+    more = stages or 0
+    config = TINY if stages is None else replace(TINY, post=1, post_stages=stages)
+    unit = StoreUnit(config)
+    pads = Scratchpads.random(config, 6)
     store = Store(sram_base=3, x_size=3, y_size=1)
 
     async def bench(context: Any) -> None:
-        mirror = Mirror(unit, pads, TINY)
+        mirror = Mirror(unit, pads, config)
         drive(context, unit, enable=1, tokens=1, awready=1, mem_base=TINY.mem_base, mem_size=TINY.mem_size)
-        offer(context, unit.head, store, 0, TINY)
+        offer(context, unit.head, store, 0, config)
         context.set(unit.head_valid, 1)
-        ready = [1, 1, 1, 0, 0, 1, 1, 1, 1]
+        ready = [1] * more + [1, 1, 1, 0, 0, 1, 1, 1, 1]
         valid, data = [], []
         for cycle, wready in enumerate(ready):
             mirror.step(context)
@@ -202,7 +216,7 @@ def test_a_beat_is_on_the_bus_two_cycles_after_it_was_asked_for() -> None:
             mirror.sample(context)
             await context.tick()
             context.set(unit.head_valid, 0)
-        assert valid == [0, 0, 0, 1, 1, 1, 1, 1, 0]
+        assert valid == [0] * more + [0, 0, 0, 1, 1, 1, 1, 1, 0]
         low = [as_integer(pads.acc[3 + n].astype(np.int8)) for n in range(3)]
         assert data == [(low[0], 0), (low[1], 0), (low[2], 1)]
 

@@ -19,9 +19,9 @@ from accel.core.timing_rules import (
     FETCH_STARTUP,
     INDEX_CHECK,
     REQUEST_STARTUP,
-    STORE_READ_DELAY,
     WRITE_DELAY,
     compute_depth,
+    store_depth,
 )
 from accel.sim.timing.model import TimingRun
 
@@ -469,14 +469,14 @@ class Machine:
             return
         if self.writes and self.writes[-1].last is None:
             before = self.writes[-1]
-            sending = max(self.now, before.grant + STORE_READ_DELAY - 1)
-            if sending + before.beats - before.sent > self.now + STORE_READ_DELAY - 1:
+            sending = max(self.now, before.grant + store_depth(self.config) - 1)
+            if sending + before.beats - before.sent > self.now + store_depth(self.config) - 1:
                 return
         self.grant(self.writes, Unit.STORE, work)
 
     def move_write_beat(self) -> None:
         burst = next((burst for burst in self.writes if burst.last is None), None)
-        if burst is None or self.now < burst.grant + STORE_READ_DELAY:
+        if burst is None or self.now < burst.grant + store_depth(self.config):
             return
         assert burst.work is not None
         burst.work.beats -= 1

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from accel.core.config import NAMED, Config
 from accel.core.faults import Cause, Fault
 from accel.core.isa import Instruction, Load, Loops, Memory, Unit
-from accel.core.timing_rules import STORE_READ_DELAY
+from accel.core.timing_rules import store_depth
 from accel.image.dram import Dram
 from accel.proof.check import check_tokens
 from accel.sim.functional.executor import Executor, run_functional
@@ -97,7 +97,7 @@ def test_bursts_obey_the_recurrences(case: Case) -> None:
         assert burst.first == max(burst.grant + config.read_latency, last + 1)
         assert burst.response == burst.last
     for last, burst in zip([-1, *(b.last for b in writes)], writes, strict=False):
-        assert burst.first == burst.grant + STORE_READ_DELAY > last
+        assert burst.first == burst.grant + store_depth(config) > last
         assert burst.response == burst.last + config.write_latency
 
 
