@@ -235,7 +235,7 @@ class Program(Compiled):
         return Simulator(timed=timed).simulate(self, dram, pads, options)
 
     def limits(self, max_cycles: int, max_uops: int) -> tuple[int, int]:
-        """Deprecated: use :meth:`RunOptions.within <accel.run.options.RunOptions.within>`."""
+        """Deprecated; the limits given, if ``start`` has none that is lower."""
         warnings.warn("Program.limits goes with the next release", DeprecationWarning, stacklevel=2)
         options = RunOptions(max_cycles=max_cycles, max_uops=max_uops).within(self.start)
         return options.max_cycles, options.max_uops
