@@ -5,6 +5,7 @@ a unit finds the rest of :func:`instruction_fault` when the instruction is about
 anything moves, in the order written there. Micro-op indices are found at the micro-op that has them.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -17,11 +18,13 @@ from accel.core.isa import (
     AluOp,
     Finish,
     Instruction,
+    Load,
     Loops,
     Mac,
     MicroOp,
     Set,
     SetInp,
+    Store,
     Transfer,
     Unknown,
     classes_of,
@@ -219,6 +222,27 @@ def dram_element_bytes(instruction: Transfer, config: Config) -> int:
     if instruction.route is None:
         raise ProgramError(_unknown_memory(instruction, config))
     return instruction.route.element_bytes(config)
+
+
+def scratchpad(memory: int) -> str:
+    """Deprecated: the scratchpad that VTA's memory ids stand for, by name; :attr:`Transfer.route` says it of
+    an instruction, on which it depends."""
+    warnings.warn(
+        "accel.faults.scratchpad goes with the next release; an instruction's route says the same",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return str({**Load.ROUTES, **Store.ROUTES}[memory].scratchpad)
+
+
+def scratchpad_depth(memory: int, config: Config) -> int:
+    """Deprecated: elements in the scratchpad that one of VTA's memory ids stands for."""
+    warnings.warn(
+        "accel.faults.scratchpad_depth goes with the next release; Scratchpad.depth is the same",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return {**Load.ROUTES, **Store.ROUTES}[memory].scratchpad.depth(config)
 
 
 def dram_span(instruction: Transfer, config: Config) -> tuple[int, int]:

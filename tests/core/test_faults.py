@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from accel.core.access import index_fault
 from accel.core.config import NAMED, PAGE_BYTES
-from accel.core.faults import Cause, fetch_fault, instruction_fault
+from accel.core.faults import Cause, fetch_fault, instruction_fault, scratchpad, scratchpad_depth
 from accel.core.isa import (
     Alu,
     Finish,
@@ -290,3 +290,12 @@ def test_indices_that_are_not_used_are_not_checked() -> None:
     far: dict[str, Any] = {"src_factor_in": 127, "iter_in": 9, "uop_end": 1}
     assert index_fault(Alu(use_imm=True, **far), uops, TINY) is None
     assert index_fault(Gemm(reset=True, wgt_factor_in=127, **far), uops, TINY) is None
+
+
+def test_memory_ids_alone_are_understood_for_a_release() -> None:
+    config = NAMED["tiny"]
+    for memory, name in zip(Memory, ["uop", "wgt", "inp", "acc", "acc", "acc"], strict=False):
+        with pytest.warns(DeprecationWarning, match="scratchpad goes with the next release"):
+            assert scratchpad(memory) == name
+        with pytest.warns(DeprecationWarning, match="scratchpad_depth goes with the next release"):
+            assert scratchpad_depth(memory, config) == getattr(config, f"{name}_depth")

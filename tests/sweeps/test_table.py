@@ -10,7 +10,6 @@ import pytest
 import accel
 from accel.base.errors import MismatchError, SweepError
 from accel.compiler.operators.default import default_schedule
-from accel.core.config import SPECS
 from accel.core.isa import Gemm
 from accel.sweeps import Table, task
 from accel.sweeps.grid import points
@@ -55,7 +54,7 @@ def test_axes_are_sequences_of_any_kind(table: Table) -> None:
 
 
 def test_every_setting_is_a_column(table: Table) -> None:
-    assert {"workload", "M", "N", "K", "shift", "config", *SPECS} <= set(table.columns)
+    assert {"workload", "M", "N", "K", "shift", "config", *MACHINE.config.fields} <= set(table.columns)
     assert table.column("read_latency") == [4, 400, 4, 400]
     assert table.column("scratchpad_bytes") == [(64 + 64 + 128) << 10] * 4
 
