@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "proof": "base core image",
     "compiler.expr": "base core",
     "compiler.target": "base core image compiler.expr",
-    "compiler.ops": "base compiler.expr compiler.target",
+    "compiler.ops": "base core compiler.expr compiler.target",
     "compiler.schedule": "base image compiler.expr compiler.target compiler.ops",
     "compiler.nest": "base image compiler.expr compiler.target compiler.schedule",
     "compiler.codegen": "base core image proof compiler.expr compiler.target compiler.schedule compiler.nest",

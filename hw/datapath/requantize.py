@@ -1,0 +1,216 @@
+"""One lane of the store path: a sum to an int8 or uint8 by a scale, then another tensor added.
+
+The arithmetic is that of :mod:`accel.core.requantize`, step by step.
+"""
+
+from typing import Any
+
+from amaranth.hdl import C, Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.core.requantize import (
+    ADD_MULTIPLIER_BITS,
+    ADD_OFFSET_BITS,
+    ADD_SHIFT_BITS,
+    EXPONENT_BITS,
+    MULTIPLIER_BITS,
+    RESULT_BITS,
+    SATURATED,
+)
+from accel.hw.datapath.gemm import ACC_BITS
+from accel.hw.datapath.pipeline import Pipeline
+
+STEPS = 15
+"""Steps of logic between which registers can lie."""
+_LENGTH_BITS = ACC_BITS.bit_length()
+_SHIFT_BITS = EXPONENT_BITS + 2
+_PRODUCT_BITS = 2 * MULTIPLIER_BITS
+_HALF = MULTIPLIER_BITS // 2
+
+
+class RangeLayout(data.StructLayout):
+    """Where a result ends up: zero point and bounds."""
+
+    def __init__(self) -> None:
+        super().__init__({name: signed(RESULT_BITS) for name in ("zero", "low", "high")})
+
+
+class AddLayout(data.StructLayout):
+    """What a tensor is added by."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "left_multiplier": ADD_MULTIPLIER_BITS,
+                "right_multiplier": ADD_MULTIPLIER_BITS,
+                "shift": ADD_SHIFT_BITS,
+                "offset": signed(ADD_OFFSET_BITS),
+                "left_zero": signed(RESULT_BITS),
+                "right_zero": signed(RESULT_BITS),
+                "range": RangeLayout(),
+            }
+        )
+
+
+class RequantizeLane(wiring.Component):
+    """``result`` of ``acc``, ``bias``, ``multiplier``, ``exponent`` and ``residual``, ``stages`` cycles with
+    ``advance`` later.
+
+    ``range``, ``addition`` and ``adds`` hold still while anything is under way. Without ``adds`` the result
+    is the requantized sum, else that plus the residual.
+    """
+
+    def __init__(self, stages: int) -> None:
+        self._stages = stages
+        super().__init__(
+            {
+                "advance": In(1),
+                "range": In(RangeLayout()),
+                "addition": In(AddLayout()),
+                "adds": In(1),
+                "acc": In(signed(ACC_BITS)),
+                "bias": In(signed(ACC_BITS)),
+                "multiplier": In(MULTIPLIER_BITS),
+                "exponent": In(EXPONENT_BITS),
+                "residual": In(signed(RESULT_BITS)),
+                "result": Out(signed(RESULT_BITS)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        pipe = Pipeline(m, steps=STEPS, stages=self._stages, advance=self.advance)
+        scale = {"multiplier": self.multiplier, "exponent": self.exponent}
+        carried = {"residual": self.residual}
+
+        # The sum, to 24 leading bits.
+        s = pipe.step(x=(self.acc + self.bias)[:ACC_BITS].as_signed(), **scale, **carried)
+        s = pipe.step(
+            negative=s.x[-1],
+            magnitude=Mux(s.x[-1], (-s.x)[:ACC_BITS], s.x[:ACC_BITS]),
+            **_of(s, "multiplier", "exponent", "residual"),
+        )
+        s = pipe.step(length=_length(m, s.magnitude), **vars(s))
+        s = pipe.step(
+            normal=(s.magnitude << (ACC_BITS - s.length)[:_LENGTH_BITS])[:ACC_BITS],
+            nothing=s.length == 0,
+            **_of(s, "negative", "length", "multiplier", "exponent", "residual"),
+        )
+        rounded = _round(s.normal, ACC_BITS - MULTIPLIER_BITS)
+        carry = rounded[MULTIPLIER_BITS]
+        s = pipe.step(
+            significand=Mux(carry, 1 << (MULTIPLIER_BITS - 1), rounded[:MULTIPLIER_BITS]),
+            length=s.length + carry,
+            **_of(s, "negative", "nothing", "multiplier", "exponent", "residual"),
+        )
+
+        # Times the multiplier, to 24 leading bits.
+        low, high = s.multiplier[:_HALF], s.multiplier[_HALF:]
+        s = pipe.step(
+            low_low=s.significand[:_HALF] * low,
+            low_high=s.significand[:_HALF] * high,
+            high_low=s.significand[_HALF:] * low,
+            high_high=s.significand[_HALF:] * high,
+            **_of(s, "negative", "nothing", "length", "exponent", "residual"),
+        )
+        s = pipe.step(
+            product=(Cat(s.low_low, s.high_high) + ((s.low_high + s.high_low) << _HALF))[:_PRODUCT_BITS],
+            **_of(s, "negative", "nothing", "length", "exponent", "residual"),
+        )
+        top = s.product[-1]
+        single = Mux(top, _round(s.product, MULTIPLIER_BITS), _round(s.product[:-1], MULTIPLIER_BITS - 1))
+        s = pipe.step(
+            single=Mux(s.nothing, 0, single),
+            shift=(s.exponent + 1 - s.length - top).as_signed()[:_SHIFT_BITS].as_signed(),
+            **_of(s, "negative", "residual"),
+        )
+
+        # Shifted, signed, clamped.
+        s = pipe.step(
+            shifted=_shift_sticky(m, s.single, s.shift, MULTIPLIER_BITS + 2),
+            beyond=(s.shift < 0) & (s.single != 0),
+            **_of(s, "negative", "residual"),
+        )
+        magnitude = Mux(s.beyond, SATURATED, _round_sticky(s.shifted))
+        s = pipe.step(
+            value=Mux(s.negative, -magnitude, magnitude) + self.range.zero,
+            **_of(s, "residual"),
+        )
+        s = pipe.step(value=_clamp(m, s.value, self.range), **_of(s, "residual"))
+
+        # Plus the residual.
+        add = self.addition
+        s = pipe.step(left=s.value - add.left_zero, right=s.residual - add.right_zero, value=s.value)
+        s = pipe.step(left=s.left * add.left_multiplier, right=s.right * add.right_multiplier, value=s.value)
+        s = pipe.step(total=s.left + s.right + add.offset, value=s.value)
+        s = pipe.step(shifted=_shift_sticky(m, s.total, add.shift, None), value=s.value)
+        total = _round_sticky(s.shifted) + add.range.zero
+        m.d.comb += self.result.eq(Mux(self.adds, _clamp(m, total, add.range), s.value))
+        return m
+
+
+def _of(values: Any, *names: str) -> dict[str, Value]:
+    """Some of a step's values, to be handed on."""
+    return {name: getattr(values, name) for name in names}
+
+
+def _length(m: Module, value: Value) -> Signal:
+    """Bits of an unsigned number without its leading zeros."""
+    length = Signal(_LENGTH_BITS)
+    for bit in range(len(value)):
+        with m.If(value[bit]):
+            m.d.comb += length.eq(bit + 1)
+    return length
+
+
+def _round(value: Value, dropped: int) -> Value:
+    """``value`` without its ``dropped`` low bits, rounded to the nearest, half to even; a bit longer."""
+    down = value[dropped:]
+    up = value[dropped - 1] & (value[: dropped - 1].any() | down[0])
+    return down + up
+
+
+def _shift_sticky(m: Module, value: Value, shift: Value, limit: int | None) -> Value:
+    """``value >> shift`` with two more bits below: that of a half, and whether anything lower is set.
+
+    Args:
+        m: where the logic goes.
+        value: what is shifted.
+        shift: by how much.
+        limit: the largest shift of interest; greater and negative ones count as it. None if all are.
+    """
+    signed_value = value.shape().signed
+    if limit is not None:
+        amount = Signal(range(limit + 1))
+        m.d.comb += amount.eq(Mux((shift < 0) | (shift > limit), limit, shift))
+    else:
+        amount = shift
+    wide = _held(m, Cat(C(0, 2), value), signed_value)
+    sticky: Value = C(0, 1)
+    for stage in reversed(range(len(amount))):
+        distance = 1 << stage
+        sticky = sticky | (wide[:distance].any() & amount[stage])
+        wide = _held(m, Mux(amount[stage], wide >> distance, wide), signed_value)
+    exact = Cat(wide[0] | sticky, wide[1:])
+    return exact.as_signed() if signed_value else exact
+
+
+def _held(m: Module, value: Value, is_signed: bool) -> Signal:
+    """The value in a signal of its own, so that what reads it twice does not hold its logic twice."""
+    signal = Signal(signed(len(value)) if is_signed else len(value))
+    m.d.comb += signal.eq(value)
+    return signal
+
+
+def _round_sticky(value: Value) -> Value:
+    """What :func:`_shift_sticky` gave, rounded to the nearest, half to even."""
+    down = value[2:].as_signed() if value.shape().signed else value[2:]
+    return down + (value[1] & (value[0] | value[2]))
+
+
+def _clamp(m: Module, value: Value, bounds: Any) -> Value:
+    """The value between the bounds; the upper one if they cross."""
+    given = _held(m, value, True)
+    held = _held(m, Mux(given < bounds.low, bounds.low, given), True)
+    return Mux(held > bounds.high, bounds.high, held)[:RESULT_BITS].as_signed()

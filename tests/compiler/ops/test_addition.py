@@ -1,0 +1,100 @@
+"""Integers that add quantized tensors, against exact arithmetic."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from accel.base.errors import ShapeError
+from accel.compiler.ops import addition
+from accel.compiler.ops.addition import Addition, Quantization, find_addition, float_add
+from accel.core.requantize import add
+from tests.expect import refused
+
+
+def to_float32(value: Fraction) -> np.float32:
+    """The nearest float32 of a number that has one near."""
+    near = np.float32(float(value))
+    around = (near, np.nextafter(near, np.float32(np.inf)), np.nextafter(near, np.float32(-np.inf)))
+
+    def distance(one: np.float32) -> tuple[Fraction, int]:
+        return abs(Fraction(float(one)) - value), int(one.view(np.uint32)) & 1
+
+    return min(around, key=distance)
+
+
+def fma(a: np.float32, b: float, c: np.float32) -> np.float32:
+    return to_float32(Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c)))
+
+
+def some_quantization(rng: np.random.Generator) -> Quantization:
+    unsigned = bool(rng.random() < 0.5)
+    scale = float(np.float32(np.exp(rng.uniform(np.log(1e-3), 0))))
+    return Quantization(
+        scale=scale, zero=int(rng.integers(0, 256)) - (0 if unsigned else 128), unsigned=unsigned
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_floating_point_rounds_once_a_step(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    left, right, out = (some_quantization(rng) for _ in range(3))
+    sums = float_add(left, right, out, out.low, out.high)
+    one, other = (
+        np.float32(left.scale) / np.float32(out.scale),
+        np.float32(right.scale) / np.float32(out.scale),
+    )
+    constant = np.float32(out.zero) - fma(one, left.zero, other * np.float32(right.zero))
+    for a, b in rng.integers(0, 256, (200, 2)).tolist():
+        value = fma(one, a + left.low, fma(other, b + right.low, constant))
+        assert sums[a, b] == min(max(round(float(value)), out.low), out.high)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_found_adds_as_it_says(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    left, right, out = (some_quantization(rng) for _ in range(3))
+    found = find_addition(left, right, out, low=out.low + 3, high=out.high - 9)
+    sums = add(
+        left.values()[:, None],
+        right.values()[None, :],
+        multipliers=found.multipliers,
+        shift=found.shift,
+        offset=found.offset,
+        zeros=(left.zero, right.zero),
+        zero=out.zero,
+        low=out.low + 3,
+        high=out.high - 9,
+    )
+    wrong = int((sums != float_add(left, right, out, out.low + 3, out.high - 9)).sum())
+    assert wrong == found.differences == 0
+
+
+def test_differences_are_counted() -> None:
+    """A shift of nothing at all leaves multipliers of 1 and 2 for 1.4 and 1.6."""
+    left, right, out = (Quantization(scale=scale) for scale in (1.4, 1.6, 1.0))
+    low, high = out.low, out.high
+    expected = float_add(left, right, out, low, high)
+    coarse = addition._with_offset(left, right, out, expected, low, high, (1, 2), 0)
+    assert 10_000 < coarse.differences < 65_536
+
+
+def test_scales_that_cannot_be_added() -> None:
+    large, small = Quantization(scale=1e6), Quantization(scale=1e-6)
+    message = "an operand's scale is 1e+12 times that of the sum; up to 2147483645 times can be added"
+    with refused(ShapeError, message):
+        find_addition(large, small, small)
+    assert isinstance(find_addition(small, small, large), Addition)
+
+
+@pytest.mark.parametrize(
+    ("scale", "zero", "message"),
+    [
+        (0.0, 0, "the scale is 0.0; it must be a positive finite number"),
+        (float("nan"), 0, "the scale is nan; it must be a positive finite number"),
+        (1.0, 128, "the zero point is 128; int8 has -128 to 127"),
+    ],
+)
+def test_what_is_no_quantization(scale: float, zero: int, message: str) -> None:
+    with refused(ShapeError, message):
+        Quantization(scale=scale, zero=zero)
