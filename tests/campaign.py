@@ -33,7 +33,7 @@ from accel.assembly import disassemble
 from accel.base.errors import nearest
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.faults import Cause
-from accel.core.isa import Instruction, Transfer, class_slots, decode, encode
+from accel.core.isa import Transfer, class_slots
 from accel.image.dram import Dram
 from accel.proof.check import TokenReport
 from accel.run.lockstep import Scope, lockstep, scope_of
@@ -139,9 +139,15 @@ def reorder(draw: Callable[..., Any], program: Program) -> Program:
 
 
 def _changed(program: Program, index: int, **values: Any) -> Program:
-    instructions: list[Instruction] = list(decode(program.code, program.config))
-    instructions[index] = replace(instructions[index], **values)
-    return replace(program, code=encode(instructions, program.config))
+    """With other values in fields of an instruction, whatever instruction that makes it."""
+    words = _words(program)
+    word = int.from_bytes(words[index], "little")
+    for slot in class_slots(type(program.instructions[index]), program.config):
+        if slot.name in values:
+            ones = (1 << slot.width) - 1
+            word = word & ~(ones << slot.offset) | (int(values[slot.name]) & ones) << slot.offset
+    words[index] = word.to_bytes(INSTRUCTION_BYTES, "little")
+    return replace(program, code=b"".join(words))
 
 
 def extreme(draw: Callable[..., Any], program: Program) -> Program:

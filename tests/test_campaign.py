@@ -18,16 +18,18 @@ from tests.programs import gemm_program
 from tests.tools import needs
 
 ON_HARDWARE = ("sim", "rtl")
+COUNT = 900
+"""Races are one in sixty; what is drawn depends on what else the process has loaded."""
 
 
 def test_damaged_programs_end_cleanly() -> None:
-    found = campaign(300)
-    assert found["programs"] == 300
+    found = campaign(COUNT)
+    assert found["programs"] == COUNT
     assert found["damage"].keys() == DAMAGE.keys()
     for tally in found["outcomes"].values():
-        assert sum(tally.values()) == 300
+        assert sum(tally.values()) == COUNT
         assert len(tally) > 8
-        assert 0.1 < tally["done"] / 300 < 0.7
+        assert 0.1 < tally["done"] / COUNT < 0.7
     assert {"proven", "refuted", "race"} <= found["token_check"].keys()
 
 

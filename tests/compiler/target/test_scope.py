@@ -8,6 +8,7 @@ from accel.base.errors import ScheduleError
 from accel.compiler.target.scope import check_scope, scopes
 from accel.core.config import NAMED
 from accel.core.isa import Memory
+from accel.core.memories import INP
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.expect import refused
 
@@ -29,7 +30,9 @@ def test_they_are_what_the_simulator_holds(name: str) -> None:
     pads = Scratchpads.zeros(config)
     for scope in scopes(config).values():
         array = pads.of(scope.scratchpad)
-        assert (array.shape, array.dtype) == ((scope.depth, *scope.element), np.dtype(scope.dtype))
+        held = np.dtype(scope.scratchpad.held_dtype(config))
+        assert (array.shape, array.dtype) == ((scope.depth, *scope.element), held)
+        assert held == np.dtype(scope.dtype) or (config.post and scope.scratchpad is INP)
 
 
 def test_what_is_no_scope() -> None:
