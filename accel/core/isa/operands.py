@@ -34,7 +34,7 @@ class Operand:
 
     @property
     def factors(self) -> tuple[str, str]:
-        """As :func:`factor_fields`."""
+        """The fields that hold what an iteration of the outer and of the inner loop adds to the index."""
         return factor_fields(self.name)
 
 
