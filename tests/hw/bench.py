@@ -9,6 +9,7 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
 from accel.core.config import Config
+from accel.core.faults import Cause, instruction_fault
 from accel.core.isa import Instruction, Transfer, encode
 
 
@@ -43,6 +44,19 @@ def offer(context: Any, entry: Any, instruction: Instruction, index: int, config
     drive(context, entry, word=int.from_bytes(encode([instruction], config), "little"), index=index)
     if isinstance(instruction, Transfer):
         drive(context, entry.box, **box_of(instruction))
+
+
+def assert_refused(context: Any, unit: Any, instruction: Instruction, index: int, config: Config) -> None:
+    """Of an instruction at fault, a unit tells the cause when it could start, and never starts it."""
+    fault = instruction_fault(instruction, config)
+    assert fault is not None
+    offer(context, unit.head, instruction, index, config)
+    for valid, tokens, enable in ((1, 1, 1), (1, 0, 1), (0, 1, 1), (1, 1, 0)):
+        drive(context, unit, head_valid=valid, tokens=tokens, enable=enable)
+        whole = valid and tokens and enable
+        assert context.get(unit.fault) == (fault.cause if whole else Cause.NONE)
+        assert context.get(unit.lacking) == (valid and enable and not tokens)
+        assert not context.get(unit.start)
 
 
 def box_of(transfer: Transfer) -> dict[str, int]:

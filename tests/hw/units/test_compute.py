@@ -15,7 +15,7 @@ from accel.hw.units.compute import ELSEWHERE, Compute
 from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
-from tests.hw.bench import as_integer, drive, offer, run
+from tests.hw.bench import as_integer, assert_refused, drive, offer, run
 from tests.hw.units.transfers import Answers, bursts_of, good_transfer
 from tests.strategies import random_loops
 
@@ -269,15 +269,7 @@ def test_faults_are_found_before_anything_moves() -> None:
     async def bench(context: Any) -> None:
         drive(context, unit, mem_base=TINY.mem_base, mem_size=TINY.mem_size)
         for number, instruction in enumerate(FAULTY):
-            fault = instruction_fault(instruction, TINY)
-            assert fault is not None
-            offer(context, unit.head, instruction, number, TINY)
-            for valid, tokens, enable in ((1, 1, 1), (1, 0, 1), (0, 1, 1), (1, 1, 0)):
-                drive(context, unit, head_valid=valid, tokens=tokens, enable=enable)
-                whole = valid and tokens and enable
-                assert context.get(unit.fault) == (fault.cause if whole else Cause.NONE)
-                assert context.get(unit.lacking) == (valid and enable and not tokens)
-                assert not context.get(unit.start)
+            assert_refused(context, unit, instruction, number, TINY)
             await context.tick()
             assert not context.get(unit.occupied)
 
