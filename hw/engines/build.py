@@ -23,23 +23,13 @@ from typing import Any
 
 from accel.base.errors import EngineError
 from accel.base.version import __version__
+from accel.core import units
 from accel.core.config import Config
 
 NATIVE = Path(__file__).parent / "native"
 _HARDWARE = Path(__file__).parents[1]
-DECLARATIONS = (
-    "access",
-    "config",
-    "dram",
-    "errors",
-    "events",
-    "faults",
-    "isa",
-    "order",
-    "registers",
-    "timing",
-)
-"""The modules of accel that the hardware derives from."""
+_DECLARATIONS = Path(units.__file__).parent
+"""What the hardware derives from: the folder of the machine's declarations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,13 +51,9 @@ def cache_folder() -> Path:
 
 
 def source_files() -> list[Path]:
-    """Every file that a model depends on."""
-    package = Path(sys.modules["accel"].__path__[0])
-    files = [*_HARDWARE.glob("*.py"), *(_HARDWARE / "engines").glob("*.py"), *NATIVE.rglob("*.*")]
-    for name in DECLARATIONS:
-        single = package / f"{name}.py"
-        files += [single] if single.exists() else (package / name).glob("*.py")
-    return sorted(files)
+    """Every file that a model depends on: of the hardware, of what it derives from, of the harness."""
+    python = [path for folder in (_HARDWARE, _DECLARATIONS) for path in folder.rglob("*.py")]
+    return sorted([*python, *NATIVE.rglob("*.*")])
 
 
 @cache
