@@ -21,7 +21,8 @@ from accel.compiler.codegen.memory import (
     block_count,
     transfer_memory,
 )
-from accel.compiler.expr.guards import Ranges, alike, boxes
+from accel.compiler.codegen.starting import Elements, Unstarted, boxes_of, first_step
+from accel.compiler.expr.guards import Ranges, alike, boxes, first_steps
 from accel.compiler.expr.linear import Linear, evaluate, margins_of, variables
 from accel.compiler.expr.scalar import IterVar
 from accel.compiler.nest.finishing import carried_out
@@ -41,7 +42,7 @@ from accel.compiler.nest.nest import (
     Widen,
     walk_nodes,
 )
-from accel.compiler.target.emitters import alu, dma_copy2d, fill_zero
+from accel.compiler.target.emitters import alu, dma_copy2d, fill_zero, overwrites
 from accel.compiler.target.registry import AccessPtr, Emitted, Target, find_emitter
 from accel.core.access import dram_rows
 from accel.core.config import Config
@@ -97,6 +98,11 @@ class Emission:
         """What calls were emitted as; equal ones are the same instructions."""
         self._content: dict[tuple[Buffer, int], tuple[object, ...]] = {}
         """What was loaded last into each copy of a buffer, so that it need not be loaded again."""
+        self._unstarted = Unstarted(config) if overwrites(config) else None
+        self._firsts: dict[int, Call] = {}
+        """By the id of a call that adds to sums, the one that starts them."""
+        self._split: dict[tuple[object, ...], tuple[list[Ranges], list[_Group]]] = {}
+        """Boxes in which sums start, and those in which they go on."""
         self._finishing: dict[int, list[Node]] = {}
         """By the id of what follows the sums of a tile, the nodes that carry it out."""
         self._keep: list[object] = []
@@ -209,23 +215,91 @@ class Emission:
         if any(behind <= 0 for _, behind in ranges.values()):
             return
         margins = tuple(_with_known(form, ranges, env) for form in box.margins)
-        key = (id(box.leaf), tuple(ranges.values()), margins)
-        if key not in self._parts:
-            self._parts[key] = self._in_parts(ranges, margins)
-        for loops, group in self._parts[key]:
-            self._emit_group(box.leaf, loops, group, env)
+        self._emit_box(box.leaf, ranges, margins, env)
 
-    def _in_parts(self, ranges: Ranges, margins: Sequence[Linear]) -> list[_Group]:
+    def _emit_box(self, leaf: Node, ranges: Ranges, margins: tuple[Linear, ...], env: Env) -> None:
+        """A call wherever no margin is negative."""
+        if self._unstarted is not None and isinstance(leaf, Call) and leaf.form != "compute":
+            self._emit_sums(self._unstarted, leaf, ranges, margins, env)
+            return
+        self._emit_groups(leaf, self._groups(leaf, ranges, margins), env)
+
+    def _groups(self, leaf: Node, ranges: Ranges, margins: tuple[Linear, ...]) -> list[_Group]:
         """The part of a box in which no margin is negative."""
-        if not margins:
-            return [((), [ranges])]
-        parts = boxes(ranges, margins)
+        key = (id(leaf), tuple(ranges.values()), margins)
+        if key not in self._parts:
+            self._keep.append(leaf)
+            self._parts[key] = self._together(boxes(ranges, margins)) if margins else [((), [ranges])]
+        return self._parts[key]
+
+    def _together(self, parts: list[Ranges]) -> list[_Group]:
+        """Boxes over the same loops, in few groups."""
+        ranges = parts[0] if parts else {}
         depth = self.config.uop_depth
         most = min(depth, max(_SHORT_LIST, depth // _SHARE))
         together = alike(parts, most) if len(parts) > 1 and len(ranges) > 1 else []
         return together or [((), [part]) for part in parts]
 
+    # --- how sums start --------------------------------------------------------------------------
+
+    def _emit_sums(
+        self, unstarted: Unstarted, leaf: Call, ranges: Ranges, margins: tuple[Linear, ...], env: Env
+    ) -> None:
+        """Calls that reset sums, or add to them; the first to add to one starts it."""
+        if leaf.form == "reset":
+            for _, group in self._groups(leaf, ranges, margins):
+                for part in group:
+                    unstarted.reset(self._sums(leaf, part, env)[1], self._numbers[id(leaf)])
+            return
+        if not unstarted.any:
+            self._emit_groups(leaf, self._groups(leaf, ranges, margins), env)
+            return
+        loops, elements = self._sums(leaf, ranges, env)
+        mask = unstarted.among(elements)
+        key = (id(leaf), tuple(ranges.values()), margins, tuple(loops), mask.tobytes())
+        if key not in self._split:
+            self._keep.append(leaf)
+            firsts, rest = first_steps(ranges, margins, boxes_of(mask, loops, ranges))
+            self._split[key] = firsts, self._together(rest)
+        firsts, groups = self._split[key]
+        for part in firsts:
+            self._emit_group(self._first_step(leaf), (), [part], env)
+            unstarted.start(self._sums(leaf, part, env)[1])
+        self._emit_groups(leaf, groups, env)
+
+    def _sums(self, leaf: Call, ranges: Ranges, env: Env) -> tuple[list[IterVar], Elements]:
+        """The loops that run over different sums, and for each of their iterations the accumulator."""
+        env.update({var: first for var, (first, _) in ranges.items()})
+        pointer = self.addresses.pointer(leaf.output, list(ranges), env)
+        loops = [var for var, stride in zip(ranges, pointer.strides, strict=True) if stride]
+        elements = np.array(pointer.base, dtype=np.intp)
+        for (first, behind), stride in zip(ranges.values(), pointer.strides, strict=True):
+            if stride:
+                elements = elements[..., None] + np.arange(behind - first) * stride
+        return loops, elements
+
+    def _first_step(self, leaf: Call) -> Call:
+        """The call that starts sums, which counts as the same statement."""
+        if id(leaf) not in self._firsts:
+            self._keep.append(leaf)
+            self._firsts[id(leaf)] = found = first_step(leaf)
+            self._numbers[id(found)] = self._numbers[id(leaf)]
+        return self._firsts[id(leaf)]
+
+    def _settle(self, pointer: AccessPtr, extents: tuple[int, ...]) -> None:
+        """Have the accumulators behind a pointer be there that nothing was added to, before they are read."""
+        if self._unstarted is None or not self._unstarted.any or pointer.scope != "acc_buffer":
+            return
+        reach = [stride * (extent - 1) for stride, extent in zip(pointer.strides, extents, strict=True)]
+        begin = pointer.base + sum(min(0, n) for n in reach)
+        end = pointer.base + sum(max(0, n) for n in reach) + 1
+        self.emitted.extend(self._unstarted.settled(begin, end))
+
     # --- one call --------------------------------------------------------------------------------
+
+    def _emit_groups(self, leaf: Node, groups: list[_Group], env: Env) -> None:
+        for loops, group in groups:
+            self._emit_group(leaf, loops, group, env)
 
     def _emit_group(self, leaf: Node, loops: tuple[int, ...], group: list[Ranges], env: Env) -> None:
         """Boxes that are equally long along ``loops``."""
@@ -239,7 +313,7 @@ class Emission:
         if isinstance(node, Copy):
             self._emit_copy(node, env)
         else:
-            self.emitted.extend(self._emitted(node, {}, env, ()))
+            self._emit_box(node, {}, (), env)
 
     def _emitted(self, node: Node, ranges: Ranges, env: Env, loops: tuple[int, ...]) -> Sequence[Emitted]:
         """The instructions of a call over a box."""
@@ -254,6 +328,8 @@ class Emission:
             for copy in range(regions[0].buffer.copies):
                 self._content.pop((regions[0].buffer, copy), None)
         pointers = tuple(self.addresses.pointer(region, box, env) for region in regions)
+        for pointer in pointers[isinstance(node, Call) :]:
+            self._settle(pointer, extents)
         key = (id(node), extents, pointers, loops)
         known = self._known.get(key)
         if known is None:
@@ -307,6 +383,7 @@ class Emission:
         if store:
             if self.rereads:
                 self._content = {p: c for p, c in self._content.items() if c[0] is not dram.buffer}
+            self._settle(local_ptr, extents)
             self.emitted.extend(self._transfers(node, tensor, dram_ptr, local_ptr, extents, padding, memory))
             return
         where = (local.buffer, evaluate(local.copy, env))

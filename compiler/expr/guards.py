@@ -8,7 +8,7 @@ for y in range(8):              for dy in range(1):
                                         gemm(...)
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from math import prod
 
@@ -139,3 +139,80 @@ def alike(parts: Sequence[Ranges], most: int) -> list[tuple[tuple[int, ...], lis
     for part, size in zip(parts, sizes, strict=True):
         found.setdefault(tuple(size[n] for n in pair), []).append(part)
     return [(pair, group) for group in found.values()]
+
+
+# --- the first step of each sum -----------------------------------------------------------------------
+
+
+def first_steps(
+    ranges: Ranges, margins: Sequence[Linear], wanted: Sequence[Ranges]
+) -> tuple[list[Ranges], list[Ranges]]:
+    """The part of a box in which no margin is negative, the first step of some sums apart from all others.
+
+    Steps that are there for many sums are taken first, so that there are few boxes.
+
+    Args:
+        ranges: of the loops.
+        margins: in terms of the loops' variables.
+        wanted: disjoint boxes over those loops that run over different sums: the sums whose first steps are
+            looked for. All other loops run over the steps of a sum.
+
+    Returns:
+        Boxes in which each sum that is wanted, and has any step, has exactly one; and all the rest.
+    """
+    sums = [v for v in ranges if wanted and v in wanted[0]]
+    steps = [v for v in ranges if v not in sums]
+    corners = {tuple(part[v][0] for v in steps): None for part in boxes(ranges, margins)}
+    points = [{v: (n, n + 1) for v, n in zip(steps, corner, strict=True)} for corner in corners]
+    there = [boxes({**ranges, **point}, margins) for point in points]
+    firsts: list[Ranges] = []
+    rest: list[Ranges] = []
+    others: list[Ranges] = [{v: ranges[v] for v in steps}]
+    left = list(wanted)
+    for number in sorted(range(len(points)), key=lambda n: -sum(map(_size, there[n]))):
+        taken = [
+            {**part, **common}
+            for box in left
+            for part in there[number]
+            if (common := _common({v: part[v] for v in sums}, box)) is not None
+        ]
+        if taken:
+            firsts += taken
+            left = _without(left, [{v: part[v] for v in sums} for part in taken])
+            others = _without(others, [points[number]])
+            rest += _without(there[number], taken)
+    for part in others:
+        rest += boxes({**ranges, **part}, margins)
+    return firsts, rest
+
+
+def _size(box: Ranges) -> int:
+    return prod(behind - first for first, behind in box.values())
+
+
+def _common(a: Ranges, b: Ranges) -> Ranges | None:
+    """What two boxes over the same loops share, if anything."""
+    found = {v: (max(a[v][0], b[v][0]), min(a[v][1], b[v][1])) for v in a}
+    return found if all(first < behind for first, behind in found.values()) else None
+
+
+def _without(parts: Iterable[Ranges], cuts: Sequence[Ranges]) -> list[Ranges]:
+    """Boxes less others over the same loops."""
+    found = list(parts)
+    for cut in cuts:
+        found = [piece for part in found for piece in _around(part, cut)]
+    return found
+
+
+def _around(part: Ranges, cut: Ranges) -> Iterator[Ranges]:
+    """What of a box is outside of another one."""
+    common = _common(part, cut)
+    if common is None:
+        yield part
+        return
+    inside = dict(part)
+    for v, (first, behind) in common.items():
+        for piece in ((inside[v][0], first), (behind, inside[v][1])):
+            if piece[0] < piece[1]:
+                yield {**inside, v: piece}
+        inside[v] = (first, behind)

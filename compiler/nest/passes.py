@@ -14,6 +14,7 @@ from accel.compiler.nest.tensorize import tensorize
 from accel.compiler.nest.threads import lower_threads
 from accel.compiler.nest.verify import check_nest
 from accel.compiler.schedule.schedule import Schedule
+from accel.compiler.target.emitters import overwrites
 
 VERIFIES = False
 """Whether the nest is verified behind every pass, as tests have it."""
@@ -57,9 +58,10 @@ def _tensorized(compilation: Compilation) -> Compilation:
 
 
 def _folded(compilation: Compilation) -> Compilation:
-    """Reset and bias in one, unless a bias that is known is beyond that."""
-    if not compilation.fold:
-        return compilation
+    """Reset and bias in one, unless a bias that is known is beyond that, or there is no reset to be saved."""
+    scopes = [buffer.scope for buffer in compilation.nest.locals if buffer.scope is not None]
+    if not compilation.fold or any(overwrites(scope.config) for scope in scopes):
+        return replace(compilation, fold=False)
     folded, known = fold_bias(compilation.nest), compilation.constants
     if all(p.accepts(known[b.name]) for b, p in folded.prepared.items() if b.name in known):
         return replace(compilation, nest=folded)

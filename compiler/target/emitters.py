@@ -25,6 +25,7 @@ from accel.core.isa import (
     Gemm,
     Load,
     Loops,
+    Mac,
     Memory,
     Store,
     UopArray,
@@ -33,6 +34,12 @@ from accel.core.isa import (
 )
 
 _OPS = {"min": AluOp.MIN, "max": AluOp.MAX, "add": AluOp.ADD, "shr": AluOp.SHR, "mul": AluOp.MUL}
+
+
+def overwrites(config: Config) -> bool:
+    """Whether products can take the place of what accumulators held, so that sums need no reset: their first
+    step overwrites. It is decided here and nowhere else."""
+    return bool(config.post)
 
 
 @register_emitter("fill_zero", ("acc_buffer",))
@@ -49,8 +56,21 @@ def fused_gemm_add(target: Target, inp: AccessPtr, wgt: AccessPtr, acc: AccessPt
 
 @register_emitter("gemm", ("inp_buffer", "wgt_buffer", "acc_buffer"))
 def gemm(target: Target, inp: AccessPtr, wgt: AccessPtr, acc: AccessPtr) -> list[Emitted]:
-    """``acc = inp @ wgt.T``: reset, then update."""
-    return fill_zero(target, acc) + fused_gemm_add(target, inp, wgt, acc)
+    """``acc = inp @ wgt.T``: reset, then update; where a product can overwrite, the first one does."""
+    if not overwrites(target.config):
+        return fill_zero(target, acc) + fused_gemm_add(target, inp, wgt, acc)
+    extents = list(target.extents)
+    summed = [n for n, stride in enumerate(acc.strides) if not stride]
+    for n in summed:
+        extents[n] = min(1, extents[n])
+    emitted = emit_loops(Mac(overwrite=True), replace(target, extents=tuple(extents)), acc, inp, wgt)
+    for n in reversed(summed):
+        extents[n] = max(0, target.extents[n] - 1)
+        rest = replace(target, extents=tuple(extents))
+        behind = (p._replace(base=p.base + p.strides[n]) for p in (inp, wgt, acc))
+        emitted += fused_gemm_add(rest, *behind)
+        extents[n] = target.extents[n]
+    return emitted
 
 
 def alu(target: Target, op: str, acc: AccessPtr, operand: AccessPtr | int) -> list[Emitted]:

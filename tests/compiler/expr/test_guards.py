@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel import te
-from accel.compiler.expr.guards import Ranges, alike, boxes, hoist
+from accel.compiler.expr.guards import Ranges, alike, boxes, first_steps, hoist
 from accel.compiler.expr.linear import Linear
 from accel.compiler.expr.scalar import Binary, Cast, Const, Guarded, IterVar, format_expr
 from tests.strategies import examples
@@ -44,6 +44,47 @@ def test_boxes_hold_the_points_at_which_no_margin_is_negative(data: st.DataObjec
     ]
     found = [point for part in boxes(box, margins) for point in points(part)]
     assert sorted(found) == wanted
+
+
+def any_margins(data: st.DataObject, box: Ranges) -> list[Linear]:
+    variables = st.lists(st.sampled_from(list(box)), max_size=2, unique=True)
+    return [
+        Linear(data.draw(st.integers(-4, 8)), tuple((v, data.draw(factor)) for v in data.draw(variables)))
+        for _ in range(data.draw(st.integers(0, 3)))
+    ]
+
+
+@examples(400)
+@given(st.data())
+def test_first_steps_are_one_of_each_sum_that_has_any(data: st.DataObject) -> None:
+    """All steps are there once, and sums that are not wanted have none among the first."""
+    box = data.draw(ranges)
+    margins = any_margins(data, box)
+    sums = data.draw(st.lists(st.sampled_from(list(box)), unique=True))
+    wanted: list[Ranges] = [{v: box[v] for v in box if v in sums}]
+    if sums and wanted[0][sums[0]][1] - wanted[0][sums[0]][0] > 2:  # two of more sums, apart from each other
+        begin, end = wanted[0][sums[0]]
+        wanted = [wanted[0] | {sums[0]: (begin, begin + 1)}, wanted[0] | {sums[0]: (end - 1, end)}]
+    firsts, rest = first_steps(box, margins, wanted)
+    every = sorted(point for part in boxes(box, margins) for point in points(part))
+    assert sorted(point for part in [*firsts, *rest] for point in points(part)) == every
+
+    def sum_of(point: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(n for v, n in zip(box, point, strict=True) if v in sums)
+
+    asked = {point for part in wanted for point in points({v: part[v] for v in box if v in sums})}
+    started = sorted(sum_of(point) for part in firsts for point in points(part))
+    assert started == sorted({sum_of(point) for point in every} & asked)
+
+
+def test_the_first_step_is_the_one_that_is_there_for_all_sums() -> None:
+    """A 3x3 kernel with padding on all sides: its centre, in one box."""
+    y, x, c, dy, dx = (IterVar(name, 9) for name in ("y", "x", "c", "dy", "dx"))
+    box = {y: (0, 8), x: (0, 8), c: (0, 4), dy: (0, 3), dx: (0, 3)}
+    margins = [Linear(n, ((a, f), (b, f))) for a, b in ((y, dy), (x, dx)) for n, f in ((-1, 1), (8, -1))]
+    firsts, rest = first_steps(box, margins, [{y: (0, 8), x: (0, 8)}])
+    assert firsts == [{y: (0, 8), x: (0, 8), c: (0, 1), dy: (1, 2), dx: (1, 2)}]
+    assert len(rest) <= 18
 
 
 def test_a_kernel_at_the_edge_is_cut_where_it_must_be() -> None:
