@@ -14,12 +14,12 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.faults import CAUSE_BITS, Cause
 from accel.core.isa import Instruction, Unit
-from accel.core.memories import SCRATCHPADS
 from accel.core.token_rules import WORKERS, Counter, queue_depth
 from accel.hw.bus.control import Control, subordinate_ports
 from accel.hw.bus.port import READERS, ReadPort
 from accel.hw.datapath.layouts import (
     BEATS_BITS,
+    BUILT,
     INDEX_BITS,
     UNIT_BITS,
     EntryLayout,
@@ -119,7 +119,7 @@ def observation_ports(config: Config) -> dict[str, Any]:
             ports[f"ev_{name}_unit"] = Out(UNIT_BITS)
         ports[f"ev_{name}_index"] = Out(INDEX_BITS)
         ports[f"ev_{name}_beats"] = Out(BEATS_BITS)
-    for name, pad in SCRATCHPADS.items():
+    for name, pad in BUILT.items():
         address, word = bits_for_depth(pad.depth(config)), pad.held_bytes(config) * 8
         ports |= {
             f"pre_{name}_en": In(1),
@@ -444,7 +444,7 @@ class Core(wiring.Component):
             }
             for name, value in values.items():
                 m.d.comb += getattr(self, f"ev_{unit.label}_{name}").eq(value)
-        for memory, pad in SCRATCHPADS.items():
+        for memory, pad in BUILT.items():
             holder = parts.units[pad.filled_by]
             m.d.comb += [
                 getattr(holder, f"preload_{memory}").eq(getattr(self, f"pre_{memory}_en")),

@@ -17,7 +17,6 @@ from accel.core.access import dram_rows
 from accel.core.config import Config
 from accel.core.faults import Cause, fault_error, instruction_faults
 from accel.core.isa import Instruction, Store, Unit
-from accel.core.memories import SCRATCHPADS
 from accel.core.timing_rules import transfer_bursts
 from accel.image.dram import Dram
 from accel.sim.functional.executor import (
@@ -28,6 +27,7 @@ from accel.sim.functional.executor import (
     run_functional,
 )
 from accel.sim.functional.scratchpads import Scratchpads
+from accel.sim.functional.transfers import stored
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES, TimingRun, simulate_timing
 
 
@@ -125,7 +125,7 @@ def simulate(
 
 def _restore(dram: Dram, pads: Scratchpads, old_dram: Dram, old_pads: Scratchpads) -> None:
     dram.assign(old_dram)
-    for pad in SCRATCHPADS.values():
+    for pad in pads.held:
         np.copyto(pads.of(pad), old_pads.of(pad))
 
 
@@ -149,9 +149,7 @@ def _store_bursts(instruction: Store, executor: Executor, count: int) -> None:
     """Write the first ``count`` bursts of a STORE."""
     rows = dram_rows(instruction, executor.config)
     assert rows is not None
-    begin = instruction.sram_base
-    low = executor.pads.acc[begin : begin + instruction.sram_elements].astype(np.int8)
-    data = low.view(np.uint8).reshape(-1)
+    data = stored(instruction, executor.pads, executor.state)
     bus = executor.config.bus_bytes
     position = 0
     row_end = rows.row_bytes

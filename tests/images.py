@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from accel.core.config import NAMED, Config
 from accel.core.faults import Cause
 from accel.core.isa import encode
-from accel.core.memories import SCRATCHPADS
+from accel.core.memories import scratchpads_of
 from accel.image.image import Image, Region
 from accel.image.scenario import Contents, Expected, Start
 from accel.image.source import Options, Source
@@ -18,8 +18,8 @@ from tests.strategies import any_instructions
 
 def contents(config: Config) -> st.SearchStrategy[Contents]:
     def at(draw: Any) -> Contents:
-        name = draw(st.sampled_from(list(SCRATCHPADS)))
-        pad = SCRATCHPADS[name]
+        name = draw(st.sampled_from(list(scratchpads_of(config))))
+        pad = scratchpads_of(config)[name]
         depth, size, dtype = pad.depth(config), pad.held_bytes(config), np.dtype(pad.held_dtype(config))
         element = draw(st.integers(0, depth - 1))
         count = draw(st.integers(1, min(3, depth - element)))

@@ -5,16 +5,33 @@ that it touches.
 """
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 import numpy as np
 
 from accel.core.config import Config
-from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Mac, Set, SetAcc, SetInp, Store, Transfer
+from accel.core.isa import (
+    Alu,
+    Gemm,
+    Instruction,
+    Load,
+    Loops,
+    Mac,
+    Set,
+    SetAcc,
+    SetInp,
+    SetOut,
+    SetSum,
+    Store,
+    StoreReq,
+    Transfer,
+)
 from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
 
-UOP, WGT, INP, ACC, OUT, ACC_8BIT = range(6)
+UOP, WGT, INP, ACC, OUT, ACC_8BIT, SIX, SEVEN = range(8)
+PAR, RES = REQ, ADDED = SIX, SEVEN
 MIN, MAX, ADD, SHR, MUL = range(5)
 NAMES = {UOP: "uop", WGT: "wgt", INP: "inp", ACC: "acc", OUT: "acc", ACC_8BIT: "acc"}
 
@@ -42,6 +59,21 @@ def operate(op: int, x: int, y: int) -> int:
     return signed(x << -y, 32) if -y < 32 else 0
 
 
+def requantized(acc: int, bias: int, scale: int) -> int:
+    """``rne(float32(acc + bias) * scale)``, with every rounding of float32 done on exact numbers."""
+    x = signed(acc + bias, 32)
+    exponent = abs(x).bit_length() - 24
+    significand = round(abs(x) / Fraction(2) ** exponent)
+    product = significand * (scale & 0xFFFFFF)
+    last = 24 if product >> 47 else 23
+    y = round(round(product / Fraction(2) ** last) * Fraction(2) ** (last + exponent - (scale >> 24)))
+    return -y if x < 0 else y
+
+
+def clamped(value: int, s: SetOut | SetSum) -> int:
+    return min(max(value + s.zero, s.low), s.high)
+
+
 class Reference:
     """Scratchpads and DRAM as lists and dictionaries.
 
@@ -55,6 +87,8 @@ class Reference:
         self.inp: list[list[list[int]]] = pads.inp.tolist()
         self.wgt: list[list[list[int]]] = pads.wgt.tolist()
         self.acc: list[list[list[int]]] = pads.acc.tolist()
+        self.par: list[list[list[int]]] = [] if pads.par is None else pads.par.tolist()
+        self.res: list[list[list[int]]] = [] if pads.res is None else pads.res.tolist()
         self.dram: dict[int, int] = {
             address + offset: byte
             for address, page in dram.pages()
@@ -64,25 +98,30 @@ class Reference:
         self.seen: set[Access] = set()
         self.inp_unsigned = self.acc_unsigned = False
         self.inp_zero = 0
+        self.out, self.sum = SetOut(), SetSum()
+        self.loaded = self.taken = 0
 
     def copy(self) -> "Reference":
         """An independent copy with nothing seen."""
         twin = object.__new__(Reference)
         twin.config = self.config
         twin.uop = list(self.uop)
-        twin.inp, twin.wgt, twin.acc = (
-            [[list(row) for row in element] for element in pad] for pad in (self.inp, self.wgt, self.acc)
+        twin.inp, twin.wgt, twin.acc, twin.par, twin.res = (
+            [[list(row) for row in element] for element in pad]
+            for pad in (self.inp, self.wgt, self.acc, self.par, self.res)
         )
         twin.dram = dict(self.dram)
         twin.inp_unsigned, twin.acc_unsigned = self.inp_unsigned, self.acc_unsigned
         twin.inp_zero = self.inp_zero
+        twin.out, twin.sum = self.out, self.sum
+        twin.loaded, twin.taken = self.loaded, self.taken
         twin.seen = set()
         return twin
 
     def state(self) -> str:
         """All memory, to compare."""
         dram = sorted((address, byte) for address, byte in self.dram.items() if byte)
-        return repr((self.uop, self.inp, self.wgt, self.acc, dram))
+        return repr((self.uop, self.inp, self.wgt, self.acc, self.par, self.res, dram))
 
     def pads(self) -> Scratchpads:
         return Scratchpads(
@@ -90,6 +129,8 @@ class Reference:
             inp=np.array(self.inp, dtype=np.int16 if self.config.post else np.int8),
             wgt=np.array(self.wgt, dtype=np.int8),
             acc=np.array(self.acc, dtype=np.int32),
+            par=np.array(self.par, dtype=np.int32) if self.config.post else None,
+            res=np.array(self.res, dtype=np.int8) if self.config.post else None,
         )
 
     def memory(self) -> Dram:
@@ -111,6 +152,10 @@ class Reference:
             self.inp_unsigned, self.inp_zero = instruction.unsigned, instruction.zero
         elif isinstance(instruction, SetAcc):
             self.acc_unsigned = instruction.unsigned
+        elif isinstance(instruction, SetOut):
+            self.out = instruction
+        elif isinstance(instruction, SetSum):
+            self.sum = instruction
         elif isinstance(instruction, Loops):
             for number, (dst, src, wgt) in enumerate(self.indices(instruction)):
                 cause = self.step(instruction, dst, src, wgt)
@@ -123,7 +168,9 @@ class Reference:
     def fault(self, i: Instruction) -> str | None:
         """What is wrong with an instruction before it starts."""
         loads = (isinstance(i, Load) and i.memory in (INP, WGT)) or (isinstance(i, Set) and i.memory == INP)
-        if (loads and (i.pop_prev or i.push_prev)) or (isinstance(i, Store) and (i.pop_next or i.push_next)):
+        stores = isinstance(i, Store) or (isinstance(i, Set) and i.memory == OUT)
+        stores = stores or (self.config.post == 1 and isinstance(i, Load) and i.memory in (PAR, RES))
+        if (loads and (i.pop_prev or i.push_prev)) or (stores and (i.pop_next or i.push_next)):
             return "neighbour"
         if isinstance(i, Transfer) and i.x_size:
             return self.transfer_fault(i)
@@ -131,34 +178,63 @@ class Reference:
             return "alu-op"
         if isinstance(i, Mac) and i.depthwise:
             return "reserved"
-        if isinstance(i, Set) and i.memory not in (INP, ACC):
+        if isinstance(i, Set) and i.memory not in (INP, ACC, OUT):
             return "memory-id"
         if isinstance(i, SetInp) and not (0 <= i.zero < 256 if i.unsigned else -128 <= i.zero < 128):
             return "zero-point"
+        if isinstance(i, SetOut) and i.shift > 41:
+            return "reserved"
         if isinstance(i, Loops) and i.iter_out and i.iter_in and i.uop_begin < i.uop_end:
             return "uop-range" if i.uop_end > len(self.uop) else None
         return None
 
     def transfer_fault(self, i: Transfer) -> str | None:
-        stored = (ACC, OUT) if self.config.post else (OUT,)
-        allowed = (UOP, WGT, INP, ACC, ACC_8BIT) if isinstance(i, Load) else stored
-        if i.memory not in allowed:
+        post = self.config.post == 1
+        stored = (ACC, OUT, REQ, ADDED) if post else (OUT,)
+        loaded = (UOP, WGT, INP, ACC, ACC_8BIT, *((PAR, RES) if post else ()))
+        if i.memory not in (loaded if isinstance(i, Load) else stored):
             return "memory-id"
-        if isinstance(i, Store) and (i.y_pad_0 or i.y_pad_1 or i.x_pad_0 or i.x_pad_1):
+        padded = i.y_pad_0 or i.y_pad_1 or i.x_pad_0 or i.x_pad_1
+        if padded and (isinstance(i, Store) or i.memory in (PAR, RES)):
             return "store-pad"
-        depth = len(getattr(self, NAMES[i.memory]))
-        box = (i.x_pad_0 + i.x_size + i.x_pad_1) * (i.y_pad_0 + i.y_size + i.y_pad_1)
-        if i.sram_base + box > depth:
-            return "sram-range"
+        moved = i.x_size * i.y_size
+        if isinstance(i, Load) and i.memory == RES:
+            if i.sram_base:
+                return "reserved"
+        else:
+            if isinstance(i, StoreReq) and i.par_y and i.par_x:
+                return "reserved"
+            depth = len(self.pad(i))
+            box = (i.x_pad_0 + i.x_size + i.x_pad_1) * (i.y_pad_0 + i.y_size + i.y_pad_1)
+            if i.sram_base + box > depth:
+                return "sram-range"
+            steps = (i.y_size * i.par_y or i.x_size * i.par_x or 1) if isinstance(i, StoreReq) else 0
+            if isinstance(i, StoreReq) and i.par + (steps if moved else 0) > len(self.par):
+                return "sram-range"
         low, size = self.config.mem_base, self.config.mem_size
         if any(not low <= address < low + size for row in self.rows(i) for address in (row[0], row[-1])):
             return "dram-range"
+        held = self.loaded - self.taken
+        if isinstance(i, Load) and i.memory == RES and moved and held + moved > len(self.res):
+            return "residual-full"
+        if isinstance(i, Store) and i.memory == ADDED and moved > held:
+            return "residual-empty"
         return None
 
     # --- transfers -------------------------------------------------------------------------------
 
-    def element_bytes(self, memory: int) -> int:
+    def pad(self, i: Transfer) -> list[list[list[int]]]:
+        """The scratchpad that a transfer moves."""
+        name = NAMES.get(i.memory, "acc")
+        if isinstance(i, Load) and i.memory in (PAR, RES):
+            name = "par" if i.memory == PAR else "res"
+        pad: list[list[list[int]]] = getattr(self, name)
+        return pad
+
+    def element_bytes(self, i: Transfer) -> int:
         c = self.config
+        if isinstance(i, Load) and i.memory == PAR:
+            return c.block_out * 8
         sizes: dict[int, int] = {
             UOP: 4,
             WGT: c.block_out * c.block_in,
@@ -167,19 +243,22 @@ class Reference:
             OUT: c.batch * c.block_out,
             ACC_8BIT: c.batch * c.block_out,
         }
-        return sizes[memory]
+        return sizes.get(i.memory, c.batch * c.block_out)
 
     def rows(self, i: Transfer) -> Iterator[range]:
         """The addresses of each row."""
-        size = self.element_bytes(i.memory)
+        size = self.element_bytes(i)
         for y in range(i.y_size):
             start = self.config.mem_base + (i.dram_base + y * i.x_stride) * size
             yield range(start, start + i.x_size * size)
 
     def load(self, i: Load) -> None:
-        size = self.element_bytes(i.memory)
+        size = self.element_bytes(i)
         addresses = list(self.rows(i))
         element = i.sram_base
+        if i.memory == RES:
+            element = self.loaded % len(self.res)
+            self.loaded += i.x_size * i.y_size
         for y in range(-i.y_pad_0, i.y_size + i.y_pad_1):
             for x in range(-i.x_pad_0, i.x_size + i.x_pad_1):
                 data = None
@@ -187,11 +266,14 @@ class Reference:
                     data = [self.read_byte(a) for a in addresses[y][x * size : (x + 1) * size]]
                 self.fill(i.memory, element, data)
                 element += 1
+                if i.memory == RES:
+                    element %= len(self.res)
 
     def fill(self, memory: int, element: int, data: list[int] | None) -> None:
         """Fill an element with bytes from DRAM, or with zeros."""
-        name = NAMES[memory]
-        self.seen.add((name, True, element))
+        name = NAMES.get(memory, "par" if memory == PAR else "res")
+        if memory != RES:
+            self.seen.add((name, True, element))
         if data is None:
             if memory == UOP:
                 self.uop[element] = 0
@@ -202,7 +284,7 @@ class Reference:
         if memory == UOP:
             self.uop[element] = int.from_bytes(bytes(data), "little")
             return
-        width = 4 if memory == ACC else 1
+        width = 4 if memory in (ACC, PAR) else 1
         unsigned = {INP: self.inp_unsigned, ACC_8BIT: self.acc_unsigned}.get(memory, False)
         zero = self.inp_zero if memory == INP else 0
         values = [
@@ -216,15 +298,41 @@ class Reference:
 
     def store(self, i: Store) -> None:
         element, width = i.sram_base, 4 if i.memory == ACC else 1
-        for row in self.rows(i):
+        for y, row in enumerate(self.rows(i)):
             addresses = iter(row)
-            for _ in range(i.x_size):
+            for x in range(i.x_size):
                 self.seen.add(("acc", False, element))
-                for values in self.acc[element]:
+                finished = self.finish(i, y, x, self.acc[element]) if isinstance(i, StoreReq) else None
+                for values in self.acc[element] if finished is None else finished:
                     for value in values:
                         for n in range(width):
                             self.write_byte(next(addresses), value >> 8 * n & 255)
                 element += 1
+
+    def finish(self, i: StoreReq, y: int, x: int, acc: list[list[int]]) -> list[list[int]]:
+        """An element of accumulators as STORE.REQ or STORE.ADD has them."""
+        place = i.par + (y if i.par_y else x if i.par_x else 0)
+        self.seen.add(("par", False, place))
+        rows = [
+            [
+                clamped(requantized(value, bias, scale & 0xFFFFFFFF), self.out)
+                for value, (bias, scale) in zip(row, self.par[place], strict=True)
+            ]
+            for row in acc
+        ]
+        if i.memory == REQ:
+            return rows
+        oldest = self.res[self.taken % len(self.res)]
+        self.taken += 1
+        return [
+            [self.add(*pair) for pair in zip(*both, strict=True)] for both in zip(rows, oldest, strict=True)
+        ]
+
+    def add(self, left: int, right: int) -> int:
+        s, t = self.out, self.sum
+        right = right % 256 if s.unsigned else right
+        total = (left - s.left_zero) * t.left_multiplier + (right - s.right_zero) * t.right_multiplier
+        return clamped(round(Fraction(total + s.offset, 1 << s.shift)), t)
 
     def read_byte(self, address: int) -> int:
         self.seen.add(("dram", False, address))
@@ -305,5 +413,5 @@ def assert_same_effect(
 
 
 def assert_same_pads(found: Scratchpads, expected: Scratchpads) -> None:
-    for name in ("uop", "inp", "wgt", "acc"):
+    for name in ("uop", "inp", "wgt", "acc", "par", "res"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)

@@ -24,14 +24,20 @@ from accel.core.isa import (
     Finish,
     Instruction,
     Load,
+    LoadPar,
+    LoadRes,
     Loops,
     Memory,
     Products,
     Set,
     SetAcc,
     SetInp,
+    SetOut,
+    SetSum,
     Store,
     StoreAcc,
+    StoreAdd,
+    StoreReq,
     Transfer,
     Unknown,
     check_encodable,
@@ -143,9 +149,16 @@ def timings(base: Config) -> SearchStrategy[Config]:
 # --- instructions --------------------------------------------------------------------------------
 
 
-def any_instruction(rng: Random, config: Config) -> Instruction:
+FINISHING = (LoadPar, LoadRes, StoreReq, StoreAdd, SetOut, SetSum)
+"""What is about outputs that the store unit finishes."""
+
+
+def any_instruction(rng: Random, config: Config, *, finishing: bool = True) -> Instruction:
+    """With ``finishing`` it may be one of :data:`FINISHING`."""
     known, variants = classes_of(config), variants_of(config)
-    cls: type[Instruction] = rng.choice([*known.values(), *variants.values(), Unknown])
+    chosen = [cls for cls in variants.values() if finishing or cls not in FINISHING]
+    cls: type[Instruction] = rng.choice([*known.values(), *chosen, Unknown])
+    others = {(opcode, memory) for opcode, memory, _ in variants}
     values: dict[str, Any] = {}
     for slot in class_slots(cls, config):
         value = rng.randint(slot.low, slot.high)
@@ -155,8 +168,10 @@ def any_instruction(rng: Random, config: Config) -> Instruction:
     )
     if cls.MEMORY is not None:
         values["memory"] = int(cls.MEMORY)
-    elif any(cls is known.get(opcode) for opcode, _ in variants):  # with an id that is none of its variants
-        values["memory"] = rng.choice([n for n in range(8) if (int(cls.OPCODE), n) not in variants])
+    elif any(cls is known.get(opcode) for opcode, _ in others):  # with an id that is none of its variants
+        values["memory"] = rng.choice([n for n in range(8) if (int(cls.OPCODE), n) not in others])
+    if cls.PART is not None:
+        values["part"] = bool(cls.PART)
     return cls(**values)
 
 
@@ -273,6 +288,43 @@ def transfers(config: Config, **options: Any) -> SearchStrategy[Any]:
     return drawn(random_transfer, config, **options)
 
 
+def random_finishing(rng: Random, config: Config, *, dram_bytes: int = 4096) -> Instruction:
+    """One of :data:`FINISHING`, mostly not at fault by itself; what RES holds is not looked at."""
+    cls: type[Instruction] = rng.choice(FINISHING)
+    if issubclass(cls, Set):
+        return _random_output(rng, cls, config)
+    small = rng.randint(1, 3), rng.randint(1, 2)
+    x_size, y_size = rng.choice((small, small[::-1]))
+    values: dict[str, Any] = {
+        "x_size": _seldom(rng, 0, x_size, x_size),
+        "y_size": _seldom(rng, 0, y_size, y_size),
+    }
+    size = config.out_element_bytes
+    if cls is LoadPar:
+        size = config.par_element_bytes
+        values["sram_base"] = rng.randint(0, max(0, config.par_depth - x_size * y_size))
+    if issubclass(cls, StoreReq):
+        values["sram_base"] = rng.randint(0, max(0, config.acc_depth - x_size * y_size))
+        values |= rng.choice(({}, {"par_y": True}, {"par_x": True}))
+        values["par"] = rng.randint(0, max(0, config.par_depth - max(x_size, y_size)))
+    stride = rng.randint(0, 2 * x_size)
+    span = (y_size - 1) * stride + x_size
+    return cls(x_stride=stride, dram_base=rng.randint(0, max(0, dram_bytes // size - span)), **values)
+
+
+def _random_output(rng: Random, cls: type[Set], config: Config) -> Set:
+    """A SET of OUT that is not at fault: all of its numbers small, or any."""
+    values: dict[str, Any] = {}
+    some = rng.choice((2, 64, 1 << 62))
+    for slot in class_slots(cls, config)[6 + (cls.MEMORY is not None) :]:
+        value = rng.randint(max(slot.low, -some), min(slot.high, some))
+        values[slot.name] = bool(value) if slot.width == 1 else value
+    if "shift" in values:
+        values["shift"] %= 42
+    low, high = rng.choice(((-128, 127), (0, 255), (values["low"], values["high"])))
+    return cls(**(values | {"low": low, "high": high}))
+
+
 def random_set(rng: Random, config: Config) -> Set:
     """A SET of a machine of the second generation that is not at fault."""
     if rng.randint(0, 2) == 0:
@@ -344,6 +396,7 @@ def programs(
     first: Sequence[Instruction] = (),
     size: int = 8,
     wild: bool = False,
+    finishing: bool = False,
     factor: int = 3,
     **sizes: Any,
 ) -> list[Instruction]:
@@ -352,6 +405,7 @@ def programs(
     Args:
         first: what they begin with.
         wild: now and then replace an instruction by any, which is mostly at fault.
+        finishing: with :data:`FINISHING`, where the machine has them.
         factor: as :func:`loops` takes it.
         sizes: as :func:`transfers` takes them.
     """
@@ -360,13 +414,15 @@ def programs(
     for _ in range(size):
         if config.post and rng.randint(0, 7) == 0:
             body.append(random_set(rng, config))
+        elif config.post and finishing and rng.randint(0, 1) == 0:
+            body.append(random_finishing(rng, config, dram_bytes=sizes.get("dram_bytes", 4096)))
         elif rng.choice((False, False, True)):
             body.append(random_loops(rng, config, iterations=2, uops=3, factor=factor))
         else:
             body.append(random_transfer(rng, config, **sizes))
     body = [_flagged(rng, instruction) for instruction in [*body, Finish()]]
     if wild and rng.randint(0, 2) == 0:
-        other = any_instruction(rng, config)
+        other = any_instruction(rng, config, finishing=finishing)
         if isinstance(other, Loops):
             other = replace(other, iter_out=other.iter_out % 4, iter_in=other.iter_in % 4)
         body[rng.randrange(len(body))] = other

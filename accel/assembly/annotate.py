@@ -15,8 +15,11 @@ from accel.core.isa import (
     Load,
     Loops,
     Products,
+    Set,
     SetAcc,
     SetInp,
+    SetOut,
+    SetSum,
     Store,
     Transfer,
     decode_uops,
@@ -56,7 +59,7 @@ class Annotator:
             return stage + self._transfer(instruction)
         if isinstance(instruction, Loops):
             return stage + self._loops(instruction)
-        if isinstance(instruction, SetInp | SetAcc):
+        if isinstance(instruction, Set):
             return setting(instruction)
         return ""
 
@@ -128,12 +131,27 @@ class Annotator:
         return f"{count}: {_effect(instruction, access)}"
 
 
-def setting(instruction: SetInp | SetAcc) -> str:
-    """What a SET does to the LOADs behind it."""
+def setting(instruction: Set) -> str:
+    """What a SET does to the LOADs or STOREs behind it."""
+    if isinstance(instruction, SetSum):
+        return f"sum * 2^-shift {_bounded(instruction)}; factors {_factors(instruction)}"
+    if not isinstance(instruction, SetInp | SetAcc | SetOut):
+        return ""
     kind = "uint8" if instruction.unsigned else "int8"
     if isinstance(instruction, SetInp):
         return f"bytes of inp are {kind}" + (f", less {instruction.zero}" if instruction.zero else "")
-    return f"bytes of acc are {kind}"
+    if isinstance(instruction, SetAcc):
+        return f"bytes of acc are {kind}"
+    return f"acc * scale {_bounded(instruction)}; residuals are {kind}, shift {instruction.shift}"
+
+
+def _bounded(instruction: SetOut | SetSum) -> str:
+    """What is done to a number that has been rounded."""
+    return f"plus {instruction.zero} within {instruction.low}..{instruction.high}"
+
+
+def _factors(instruction: SetSum) -> str:
+    return f"{instruction.left_multiplier} and {instruction.right_multiplier}"
 
 
 def product_step(instruction: Products, dst: int, src: int, wgt: int) -> str:

@@ -14,7 +14,7 @@ from accel.base.errors import AccelError, ProgramError, nearest
 from accel.core.config import NAMED, PAGE_BYTES, Config
 from accel.core.faults import Cause, dram_element_bytes
 from accel.core.isa import Instruction, Transfer, check_encodable, encode, parse_instruction
-from accel.core.memories import SCRATCHPADS
+from accel.core.memories import SCRATCHPADS, scratchpads_of
 from accel.core.token_rules import Counter
 from accel.image.image import Image, ImageTensor, Region, check_image
 from accel.image.link import by_address
@@ -304,8 +304,12 @@ class _Assembler:
             self._places[words[0]] = offset
 
     def _preset_line(self, text: str) -> None:
-        memory, base, rest = self._memory_place(text, tuple(SCRATCHPADS))
+        memory, base, rest = self._memory_place(text, self._scratchpads())
         self._open(self._presets, memory, base, rest)
+
+    def _scratchpads(self) -> tuple[str, ...]:
+        """Names of the machine's scratchpads, or of all while it is not known."""
+        return tuple(SCRATCHPADS if self._config is None else scratchpads_of(self._config))
 
     def _memory_place(self, text: str, valid: tuple[str, ...]) -> tuple[str, str, str]:
         match = _PLACE.match(text)
@@ -338,7 +342,7 @@ class _Assembler:
         elif word in ("done", "fault"):
             self._outcome_line(text)
         else:
-            memory, base, after = self._memory_place(text, (*SCRATCHPADS, "dram"))
+            memory, base, after = self._memory_place(text, (*self._scratchpads(), "dram"))
             self._open(self._expected, memory, base, after)
 
     def _outcome_line(self, text: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.core.config import Config
-from accel.core.faults import INDEX_CAUSES, Fault, dram_element_bytes, dram_span
+from accel.core.faults import INDEX_CAUSES, Fault, dram_element_bytes, dram_span, sram_ranges
 from accel.core.isa import (
     Instruction,
     Loops,
@@ -172,13 +172,16 @@ class AccessSets:
         self._cache: dict[tuple[Loops, bytes], LoopAccess] = {}
 
     def transfer(self, instruction: Transfer) -> tuple[Touch, ...]:
-        """Scratchpad elements that a LOAD writes or a STORE reads; none if it does not know the memory id."""
-        route = instruction.route
-        if route is None or not instruction.sram_elements:
-            return ()
-        begin = instruction.sram_base
-        elements = slice(begin, begin + instruction.sram_elements)
-        return (Touch(route.scratchpad.name, instruction.FILLS, elements),)
+        """Scratchpad elements that a LOAD writes or a STORE reads; none if it does not know the memory id.
+
+        The elements of RES are left out: which ones they are follows from the instructions before, and only
+        the store unit has to do with them.
+        """
+        return tuple(
+            Touch(pad.name, instruction.FILLS, slice(begin, begin + elements))
+            for pad, begin, elements in sram_ranges(instruction)
+            if elements
+        )
 
     def loops(self, instruction: Loops, words: npt.NDArray[np.uint32]) -> LoopAccess:
         """Scratchpad elements that a GEMM or ALU instruction touches.

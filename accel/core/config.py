@@ -17,7 +17,7 @@ from typing import Any, Literal, SupportsIndex
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ConfigError, nearest
-from accel.core.memories import ACC, INP, SCRATCHPADS, UOP, WGT, bits_of
+from accel.core.memories import ACC, INP, PAR, PAR_INDEX_BITS, RES, UOP, WGT, bits_of, scratchpads_of
 
 Kind = Literal["geometry", "timing"]
 
@@ -61,8 +61,8 @@ def _size(default: int, doc: str) -> Any:
     return _field(default, "geometry", "elements", doc, 1, 256, power_of_two=True)
 
 
-def _memory(default: int, doc: str) -> Any:
-    return _field(default, "geometry", "bytes", doc, 1, 1 << 26, power_of_two=True)
+def _memory(default: int, doc: str, *, post: bool = False) -> Any:
+    return _field(default, "geometry", "bytes", doc, 1, 1 << 26, power_of_two=True, post=post)
 
 
 def _timing(
@@ -123,6 +123,21 @@ class Config:
     post_stages: int = _timing(
         10, "cycles", "pipeline stages of the store path, which every STORE goes through", 0, 16, post=True
     )
+    par_bytes: int = _memory(
+        16 << 10, "capacity of the par scratchpad: bias and scale of each channel", post=True
+    )
+    res_bytes: int = _memory(
+        16 << 10, "capacity of the res scratchpad: residuals, first in, first out", post=True
+    )
+    post_lanes: int = _timing(
+        0,
+        "values",
+        "finished in a cycle by STORE.REQ and STORE.ADD; 0: as many as a beat and an out element have",
+        0,
+        64,
+        power_of_two=True,
+        post=True,
+    )
 
     def __post_init__(self) -> None:
         for name, spec in SPECS.items():
@@ -133,13 +148,15 @@ class Config:
                     f"{name} is {getattr(self, name)} in configuration {self.name!r}; "
                     "only machines with post=1 have it"
                 )
-        for memory, scratchpad in SCRATCHPADS.items():
+        for memory, scratchpad in scratchpads_of(self).items():
             capacity, element = getattr(self, f"{memory}_bytes"), scratchpad.element_bytes(self)
             if capacity < 2 * element:
                 raise ConfigError(
                     f"{memory}_bytes is {capacity} in configuration {self.name!r}; "
                     f"two elements of {element} bytes are the least"
                 )
+        if self.post:
+            self._check_post()
         if self.mem_base % PAGE_BYTES:
             raise ConfigError(f"mem_base is {self.mem_base}; it must be a multiple of {PAGE_BYTES}")
         if self.mem_base + self.mem_size > 1 << DRAM_ADDRESS_BITS:
@@ -151,6 +168,20 @@ class Config:
             raise ConfigError(
                 f"fetch_chunk is {self.fetch_chunk}; fetch_buffer holds only {self.fetch_buffer} instructions"
             )
+
+    def _check_post(self) -> None:
+        most = self.par_element_bytes << PAR_INDEX_BITS
+        if self.par_bytes > most:
+            raise ConfigError(
+                f"par_bytes is {self.par_bytes} in configuration {self.name!r}; an index into par has "
+                f"{PAR_INDEX_BITS} bits, so {most} are the most"
+            )
+        for bytes_, what in ((self.bus_bytes, "a beat"), (self.out_element_bytes, "an out element")):
+            if self.post_lanes > bytes_:
+                raise ConfigError(
+                    f"post_lanes is {self.post_lanes} in configuration {self.name!r}; "
+                    f"{what} has {bytes_} values"
+                )
 
     # --- elements and depths -------------------------------------------------------------------
 
@@ -171,6 +202,14 @@ class Config:
         return ACC.values(self)
 
     @cached_property
+    def par_element_bytes(self) -> int:
+        return PAR.element_bytes(self)
+
+    @cached_property
+    def res_element_bytes(self) -> int:
+        return RES.element_bytes(self)
+
+    @cached_property
     def uop_depth(self) -> int:
         return UOP.depth(self)
 
@@ -185,6 +224,14 @@ class Config:
     @cached_property
     def acc_depth(self) -> int:
         return ACC.depth(self)
+
+    @cached_property
+    def par_depth(self) -> int:
+        return PAR.depth(self)
+
+    @cached_property
+    def res_depth(self) -> int:
+        return RES.depth(self)
 
     @cached_property
     def uop_address_bits(self) -> int:
@@ -202,6 +249,14 @@ class Config:
     def acc_address_bits(self) -> int:
         return ACC.address_bits(self)
 
+    @cached_property
+    def par_address_bits(self) -> int:
+        return PAR.address_bits(self)
+
+    @cached_property
+    def res_address_bits(self) -> int:
+        return RES.address_bits(self)
+
     # --- rates ---------------------------------------------------------------------------------
 
     @cached_property
@@ -211,6 +266,11 @@ class Config:
     @cached_property
     def macs_per_cycle(self) -> int:
         return self.batch * self.block_in * self.block_out
+
+    @cached_property
+    def lanes(self) -> int:
+        """Values that STORE.REQ and STORE.ADD finish in a cycle: ``post_lanes``, or the most there can be."""
+        return self.post_lanes or min(self.bus_bytes, self.out_element_bytes)
 
     @cached_property
     def token_limit(self) -> int:
@@ -271,8 +331,10 @@ class Config:
 
     @cached_property
     def hardware(self) -> "Config":
-        """What the hardware is built from: :data:`RUN_FIELDS` at their defaults, no name."""
-        return Config(**{name: getattr(self, name) for name in SPECS if name not in RUN_FIELDS})
+        """What the hardware is built from: :data:`RUN_FIELDS` at their defaults, ``post_lanes`` as they are,
+        no name."""
+        values = {name: getattr(self, name) for name in SPECS if name not in RUN_FIELDS}
+        return Config(**values | ({"post_lanes": self.lanes} if self.post else {}))
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data, as :func:`from_dict` reads them."""
@@ -350,9 +412,18 @@ def parse_quantity(name: str, value: SupportsIndex | str | bool) -> int:
 
 
 _SECOND: dict[str, dict[str, int]] = {
-    "tiny": {"block_out": 4, "wgt_bytes": 2 << 10, "acc_bytes": 2 << 10, "post_stages": 2}
+    "tiny": {
+        "block_out": 4,
+        "wgt_bytes": 2 << 10,
+        "acc_bytes": 2 << 10,
+        "post_stages": 2,
+        "par_bytes": 512,
+        "res_bytes": 64,
+    },
+    "ecp5": {"post_lanes": 2},
 }
-"""What else is special about a machine of the second generation: the one for fuzzing has square blocks."""
+"""What else is special about a machine of the second generation: the one for fuzzing has square blocks and
+16 elements each in par and res; that for an ECP5 has multipliers for two lanes."""
 
 _FIRST = (
     Config(name="vta"),

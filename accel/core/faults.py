@@ -19,19 +19,26 @@ from accel.core.isa import (
     Finish,
     Instruction,
     Load,
+    LoadRes,
     Loops,
     Mac,
+    Memory,
     MicroOp,
     Set,
     SetInp,
+    SetOut,
     Store,
+    StoreAdd,
+    StoreReq,
     Transfer,
+    Unit,
     Unknown,
     classes_of,
     field_specs,
     routes_of,
 )
-from accel.core.memories import UOP
+from accel.core.memories import PAR, RES, UOP, Scratchpad
+from accel.core.requantize import MAX_ADD_SHIFT
 
 
 class Cause(IntEnum):
@@ -54,7 +61,7 @@ class Cause(IntEnum):
     NO_FINISH = 3, "the last instruction is not FINISH, or there is none; found by fetch"
     NEIGHBOUR = 4, "a token flag toward a unit that does not exist: load has no previous, store no next one"
     MEMORY_ID = 5, "a memory id that the LOAD, STORE or SET does not know"
-    STORE_PAD = 6, "a STORE with pads"
+    STORE_PAD = 6, "a transfer of the store unit with pads"
     ALU_OP = 7, "an ALU operation that does not exist"
     SRAM_RANGE = 8, "a transfer beyond its scratchpad; nothing has moved"
     DRAM_RANGE = 9, "a transfer beyond the DRAM window; nothing has moved"
@@ -66,8 +73,19 @@ class Cause(IntEnum):
     BUS = 15, "the memory answers with an error"
     LIMIT = 16, "the run takes longer than max_cycles (simulators: or executes more than max_uops)"
     DEADLOCK = 17, "nothing moves, and the head of every queue that is not empty lacks a token"
-    RESERVED = 18, "a MAC whose bit 63, which is reserved, is set", True
+    RESERVED = (
+        18,
+        "what is reserved: bit 63 of a MAC, sram_base of a LOAD of RES, both par_y and par_x of a STORE, "
+        f"a shift of SET.OUT above {MAX_ADD_SHIFT}",
+        True,
+    )
     ZERO_POINT = 19, "a SET of INP whose zero point is no value of the byte", True
+    RESIDUAL_FULL = (
+        20,
+        "a LOAD of RES with which it would hold more elements than it has, by program order",
+        True,
+    )
+    RESIDUAL_EMPTY = 21, "a STORE.ADD of more elements than RES holds, by program order", True
 
     @property
     def label(self) -> str:
@@ -134,9 +152,10 @@ def fetch_fault(instruction: Instruction, index: int, count: int, config: Config
 
 
 def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
-    """What its unit finds wrong with an instruction before it starts, first in this order:
-    neighbours, then memory id, pads, scratchpad and DRAM range, or ALU operation, reserved bit and range of
-    micro-ops, or memory id and zero point."""
+    """What its unit finds wrong with an instruction before it starts, first in this order: neighbours, then
+    memory id, pads, what is reserved, scratchpad and DRAM range, or ALU operation, reserved bit and range of
+    micro-ops, or memory id, zero point and shift. Behind all that comes :func:`residual_fault`, which depends
+    on the instructions before."""
     if (instruction.pop_prev or instruction.push_prev) and instruction.unit.previous is None:
         return _no_neighbour(instruction, "previous")
     if (instruction.pop_next or instruction.push_next) and instruction.unit.next is None:
@@ -151,15 +170,49 @@ def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
 
 
 def instruction_faults(instructions: Sequence[Instruction], config: Config) -> list[Fault | None]:
-    """:func:`instruction_fault` of each; what is one object is looked at once."""
+    """What its unit finds wrong with each instruction of a program before it starts:
+    :func:`instruction_fault`, of what is one object once, then :func:`residual_fault`."""
     known: dict[int, Fault | None] = {}
     found = []
+    held = 0
     for instruction in instructions:
         key = id(instruction)
         if key not in known:
             known[key] = instruction_fault(instruction, config)
-        found.append(known[key])
+        fault = known[key]
+        if fault is None and isinstance(instruction, LoadRes | StoreAdd):
+            fault = residual_fault(instruction, held, config)
+            held += 0 if fault is not None else residual_change(instruction)
+        found.append(fault)
     return found
+
+
+def residual_change(instruction: Instruction) -> int:
+    """By how many elements what RES holds becomes more, or less."""
+    if not isinstance(instruction, LoadRes | StoreAdd):
+        return 0
+    elements = instruction.x_size * instruction.y_size
+    return elements if instruction.FILLS else -elements
+
+
+def residual_fault(instruction: Instruction, held: int, config: Config) -> Fault | None:
+    """What is wrong with an instruction if RES holds so many elements: loaded by the LOADs before it, less
+    those taken by STOREs before it."""
+    after = held + residual_change(instruction)
+    depth = RES.depth(config)
+    if after < 0:
+        message = f"{instruction.mnemonic} takes {_elements(held - after)} of res, which holds {held}"
+        return Fault(cause=Cause.RESIDUAL_EMPTY, message=message)
+    if after > depth and after > held:
+        message = (
+            f"{instruction.mnemonic} loads {_elements(after - held)}; res holds {held} of at most {depth}"
+        )
+        return Fault(cause=Cause.RESIDUAL_FULL, message=message)
+    return None
+
+
+def _elements(count: int) -> str:
+    return f"{count} element{'' if count == 1 else 's'}"
 
 
 def _no_neighbour(instruction: Instruction, side: str) -> Fault:
@@ -176,17 +229,22 @@ def _transfer_fault(instruction: Transfer, config: Config) -> Fault | None:
     if route is None:
         return Fault(cause=Cause.MEMORY_ID, message=_unknown_memory(instruction, config))
     padded = (instruction.width, instruction.height) != (instruction.x_size, instruction.y_size)
-    if padded and not instruction.FILLS:
-        return Fault(cause=Cause.STORE_PAD, message=f"{name} has pads; only LOAD can pad")
-    begin = instruction.sram_base
-    end = begin + instruction.sram_elements
-    depth = route.scratchpad.depth(config)
-    if end > depth:
-        return Fault(
-            cause=Cause.SRAM_RANGE,
-            message=f"{name} touches {route.scratchpad} elements {begin}..{max(begin, end - 1)}; "
-            f"the scratchpad has {depth}",
-        )
+    if padded and route.unit is Unit.STORE:
+        known = [one.name for _, one in sorted(Load.ROUTES.items())]
+        able = "LOAD" if isinstance(instruction, Store) else f"LOAD of {_listed(known, 'or')}"
+        return Fault(cause=Cause.STORE_PAD, message=f"{name} has pads; only {able} can pad")
+    fault = _reserved_fault(instruction)
+    if fault is not None:
+        return fault
+    for pad, begin, elements in sram_ranges(instruction):
+        depth = pad.depth(config)
+        end = begin + elements
+        if end > depth:
+            return Fault(
+                cause=Cause.SRAM_RANGE,
+                message=f"{name} touches {pad} elements {begin}..{max(begin, end - 1)}; "
+                f"the scratchpad has {depth}",
+            )
     start, stop = dram_span(instruction, config)
     if start < stop and (stop > config.mem_base + config.mem_size):
         return Fault(
@@ -195,6 +253,29 @@ def _transfer_fault(instruction: Transfer, config: Config) -> Fault | None:
             f"{config.mem_base:#x}..{config.mem_base + config.mem_size - 1:#x}",
         )
     return None
+
+
+def _reserved_fault(instruction: Transfer) -> Fault | None:
+    """What must not be in a transfer that moves something."""
+    if isinstance(instruction, LoadRes) and instruction.sram_base:
+        message = f"the sram_base of {instruction.mnemonic} is {instruction.sram_base}; it must be zero"
+        return Fault(cause=Cause.RESERVED, message=message)
+    if isinstance(instruction, StoreReq) and instruction.par_y and instruction.par_x:
+        message = f"{instruction.mnemonic} has both par_y and par_x; the element of par follows one of them"
+        return Fault(cause=Cause.RESERVED, message=message)
+    return None
+
+
+def sram_ranges(instruction: Transfer) -> tuple[tuple[Scratchpad, int, int], ...]:
+    """What a transfer touches, as far as its fields say: scratchpads, first elements, and how many. That is
+    all but the elements of RES, which follow from the instructions before."""
+    route = instruction.route
+    if route is None or isinstance(instruction, LoadRes):
+        return ()
+    own = (route.scratchpad, instruction.sram_base, instruction.sram_elements)
+    if isinstance(instruction, StoreReq):
+        return own, (PAR, instruction.par, instruction.par_elements)
+    return (own,)
 
 
 def _unknown_memory(instruction: Transfer, config: Config) -> str:
@@ -278,7 +359,7 @@ def _loops_fault(instruction: Loops, config: Config) -> Fault | None:
 
 def _set_fault(instruction: Set) -> Fault | None:
     if type(instruction) is Set:
-        known = [one().mnemonic.partition(".")[2] for one in SETTINGS]
+        known = [Memory(memory).name for memory in dict.fromkeys(one().memory for one in SETTINGS)]
         return Fault(
             cause=Cause.MEMORY_ID,
             message=f"{instruction.mnemonic} has memory id {instruction.memory}; "
@@ -292,6 +373,10 @@ def _set_fault(instruction: Set) -> Fault | None:
                 message=f"the zero point is {instruction.zero}; "
                 f"a byte read as {'uint8' if instruction.unsigned else 'int8'} is in {low}..{high}",
             )
+    if isinstance(instruction, SetOut) and instruction.shift > MAX_ADD_SHIFT:
+        return Fault(
+            cause=Cause.RESERVED, message=f"the shift is {instruction.shift}; {MAX_ADD_SHIFT} is the most"
+        )
     return None
 
 

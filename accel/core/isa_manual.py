@@ -21,10 +21,11 @@ from accel.core.memories import UOP, Scratchpad
 
 _INTRODUCTION = """\
 Four units work in parallel and meet only in queues and token counters. *Fetch* hands out the instructions in
-order; *load* executes LOADs of INP and WGT, *store* executes STOREs, *compute* everything else. In the chain
-load, compute, store each unit has a counter of tokens from each neighbour: an instruction starts when every
-token that it pops is there, and pushes its tokens when its last write can be seen. RAW tokens run with the
-chain, WAR tokens against it. No other order holds between instructions of different units.
+order; *load* executes LOADs of INP and WGT, *store* executes STOREs{own},
+*compute* everything else. In the chain load, compute, store each unit has a counter of tokens from each
+neighbour: an instruction starts when every token that it pops is there, and pushes its tokens when its last
+write can be seen. RAW tokens run with the chain, WAR tokens against it. No other order holds between
+instructions of different units.
 
 An instruction is a 128-bit little-endian word, a micro-op a 32-bit one. Fields are packed upward from bit 0;
 one that would cross a 64-bit boundary starts at it. Bits that no field uses are ignored when read and written
@@ -48,7 +49,9 @@ def isa_manual(config: Config) -> str:
     """The instruction set of a machine as Markdown."""
     sections = [
         "# The instruction set",
-        _INTRODUCTION.format(config=f"`{config.label}`"),
+        _INTRODUCTION.format(
+            config=f"`{config.label}`", own=" and LOADs of PAR and RES" if config.post else ""
+        ),
         "## Memories",
         _memories(config),
         "## Instructions",
@@ -60,9 +63,10 @@ def isa_manual(config: Config) -> str:
         if cls is Alu:
             operations = ((f"{op.value}", op.name, f"`{_ALU[op]}`") for op in AluOp)
             sections.append(table(("alu_op", "name", "result of x = acc[dst] and y"), operations))
-        for (opcode, memory), one in variants_of(config).items():
+        for (opcode, memory, part), one in variants_of(config).items():
             if opcode == cls.OPCODE:
-                title = f"#### {one().mnemonic} ({opcode}, memory {memory})"
+                parts = "" if one.PART is None else f", part {part}"
+                title = f"#### {one().mnemonic} ({opcode}, memory {memory}{parts})"
                 sections += [title, *_only(one.POST and not cls.POST), _prose(one), _fields(one, config)]
     sections += [
         "## Micro-ops",

@@ -38,20 +38,23 @@ class Scratchpad:
     Attributes:
         name: by which ports, access sets, assembly and the fields of a configuration know it.
         dtype: of a value, as numpy names it.
-        axes: the block sizes that shape an element, by their configuration fields; none if it is one value.
+        axes: what shapes an element: block sizes, by their configuration fields, or numbers; none if it is
+            one value.
         filled_by: the unit that executes its LOADs.
         post_bits: of a value in the scratchpad on machines with ``post=1``, if those are more than in DRAM.
+        post: whether only machines with ``post=1`` have it.
     """
 
     name: str
     dtype: str
-    axes: tuple[str, ...]
+    axes: tuple[str | int, ...]
     filled_by: Unit
     post_bits: int = 0
+    post: bool = False
 
     def shape(self, config: Geometry) -> tuple[int, ...]:
         """Shape of an element."""
-        return tuple(int(getattr(config, axis)) for axis in self.axes)
+        return tuple(axis if isinstance(axis, int) else int(getattr(config, axis)) for axis in self.axes)
 
     def values(self, config: Geometry) -> int:
         """Values in an element."""
@@ -100,9 +103,24 @@ INP = Scratchpad(name="inp", dtype="int8", axes=("batch", "block_in"), filled_by
 """On machines with ``post=1`` a zero point is subtracted on the way in."""
 WGT = Scratchpad(name="wgt", dtype="int8", axes=("block_out", "block_in"), filled_by=Unit.LOAD)
 ACC = Scratchpad(name="acc", dtype="int32", axes=("batch", "block_out"), filled_by=Unit.COMPUTE)
+PAR = Scratchpad(name="par", dtype="int32", axes=("block_out", 2), filled_by=Unit.STORE, post=True)
+"""Of each channel the bias, and the scale: its multiplier in the low 24 bits, its exponent in the high 8."""
+RES = Scratchpad(name="res", dtype="int8", axes=("batch", "block_out"), filled_by=Unit.STORE, post=True)
+"""Operands of additions, used first in, first out: the k-th one loaded in a run is element k modulo the
+depth."""
 
-SCRATCHPADS: Mapping[str, Scratchpad] = MappingProxyType({pad.name: pad for pad in (UOP, INP, WGT, ACC)})
-"""All of them, by name."""
+PAR_INDEX_BITS = 14
+"""Of an index into PAR, as STOREs have it."""
+
+SCRATCHPADS: Mapping[str, Scratchpad] = MappingProxyType(
+    {pad.name: pad for pad in (UOP, INP, WGT, ACC, PAR, RES)}
+)
+"""All of them, by name; :func:`scratchpads_of` has those of a machine."""
+
+
+def scratchpads_of(config: Geometry) -> dict[str, Scratchpad]:
+    """The scratchpads that a machine has, by name."""
+    return {name: pad for name, pad in SCRATCHPADS.items() if config.post or not pad.post}
 
 
 @dataclass(frozen=True, kw_only=True)

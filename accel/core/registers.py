@@ -248,7 +248,7 @@ def constants(config: Config) -> dict[str, int]:
     """What the constant registers of a machine hold."""
     values = {"id": ID, "version": MAP_VERSION}
     return values | {
-        name: getattr(config, name)
+        name: getattr(config.hardware, name)
         for name, register in registers_of(config).items()
         if register.access is Access.CONSTANT and name not in values
     }

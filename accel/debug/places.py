@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from accel.assembly import places
 from accel.base.errors import AccelError, nearest
-from accel.core.memories import SCRATCHPADS
+from accel.core.memories import scratchpads_of
 from accel.image.image import Image
 
 _PLACE = re.compile(r"(\w[\w.]*)(?:\[([^\]:]*)(?:(:)([^\]]*))?\])?")
@@ -36,9 +36,10 @@ def parse_place(text: str, image: Image) -> Place:
         raise AccelError(f"{text!r} is no place; it reads acc[3], acc[3:8], dram[0x1000:0x1040], or a name")
     name, first, colon, stop = match.groups()
     named = places(image)
-    if name not in (*SCRATCHPADS, "dram"):
+    pads = scratchpads_of(image.config)
+    if name not in (*pads, "dram"):
         if name not in named or first is not None:
-            raise AccelError(f"{text!r} is no place; {nearest(name, [*SCRATCHPADS, 'dram', *named])}")
+            raise AccelError(f"{text!r} is no place; {nearest(name, [*pads, 'dram', *named])}")
         offset, nbytes = named[name]
         return Place(memory="dram", first=offset, stop=offset + nbytes)
     size = image.config.mem_size if name == "dram" else int(getattr(image.config, f"{name}_depth"))

@@ -11,7 +11,7 @@ import numpy as np
 from accel.base.errors import ProgramError, nearest
 from accel.core.config import Config
 from accel.core.faults import Cause
-from accel.core.memories import SCRATCHPADS
+from accel.core.memories import scratchpads_of
 
 T = TypeVar("T")
 Tokens = tuple[int, int, int, int]
@@ -36,11 +36,10 @@ class Contents:
             ProgramError: no such scratchpad, parts of elements, elements beyond the last, or a value that
                 the scratchpad cannot hold.
         """
-        pad = SCRATCHPADS.get(self.scratchpad)
+        pads = scratchpads_of(config)
+        pad = pads.get(self.scratchpad)
         if pad is None:
-            raise ProgramError(
-                f"{self.scratchpad!r} is no scratchpad; {nearest(self.scratchpad, SCRATCHPADS)}"
-            )
+            raise ProgramError(f"{self.scratchpad!r} is no scratchpad; {nearest(self.scratchpad, pads)}")
         size = pad.held_bytes(config)
         if len(self.data) % size:
             raise ProgramError(

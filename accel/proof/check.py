@@ -25,7 +25,7 @@ from accel.core.access import AccessSets, Elements
 from accel.core.config import Config
 from accel.core.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_faults
 from accel.core.isa import Instruction, Loops, Transfer, Unit
-from accel.core.memories import SCRATCHPADS, UOP
+from accel.core.memories import UOP, scratchpads_of
 from accel.core.token_rules import WORKERS, Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.image.dram import Dram
 from accel.image.scenario import Contents
@@ -265,12 +265,13 @@ class _TokenCheck:
         self.stepper = Stepper(instructions, config, tokens=tokens)
         self.sets = AccessSets(config)
         self.shared = SharedDram(instructions, config, program_span)
-        self.histories = {name: _History(pad.depth(config)) for name, pad in SCRATCHPADS.items()}
+        pads = scratchpads_of(config)
+        self.histories = {name: _History(pad.depth(config)) for name, pad in pads.items()}
         self.dram_history = _History(self.shared.segments)
         self.uops = UopMemory(config, memory, contents)
-        self.written = {name: np.zeros(pad.depth(config), dtype=bool) for name, pad in SCRATCHPADS.items()}
+        self.written = {name: np.zeros(pad.depth(config), dtype=bool) for name, pad in pads.items()}
         for one in contents:
-            count = len(one.data) // SCRATCHPADS[one.scratchpad].held_bytes(config)
+            count = len(one.data) // pads[one.scratchpad].held_bytes(config)
             self.written[one.scratchpad][one.element : one.element + count] = True
         self.unwritten: list[Unwritten] = []
         self.unwritten_count = 0

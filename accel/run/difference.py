@@ -12,7 +12,7 @@ from accel.core.config import PAGE_BYTES
 from accel.core.events import Event
 from accel.core.faults import Cause
 from accel.core.isa import Instruction, Store, Unit, format_instruction
-from accel.core.memories import SCRATCHPADS
+from accel.core.memories import scratchpads_of
 from accel.core.token_rules import Counter
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.run import HardwareRun
@@ -97,7 +97,7 @@ def left_difference(
         )
     theirs = pads.copy()
     take_contents(theirs, engine.peek())
-    for name in SCRATCHPADS:
+    for name in scratchpads_of(engine.config):
         mine, other = getattr(pads, name), getattr(theirs, name)
         wrong = np.unique(np.nonzero(mine != other)[0])
         if len(wrong):

@@ -12,13 +12,18 @@ import numpy.typing as npt
 
 from accel.core.access import Elements, Touch
 from accel.core.config import Config
+from accel.core.memories import UOP, scratchpads_of
 from accel.views.states import Slice
 
-SCRATCHPADS = ("inp", "wgt", "acc", "uop")
 _EMPTY = -1
 
 Levels = list[tuple[int, int]]
 """``(cycle, elements)`` whenever the number changes."""
+
+
+def shown(config: Config) -> list[str]:
+    """The scratchpads by name, micro-ops behind the others."""
+    return sorted(scratchpads_of(config), key=lambda name: name == UOP.name)
 
 
 def occupancy(
@@ -31,7 +36,7 @@ def occupancy(
         slices: when each instruction was in its unit, in order of their start.
         config: the depths.
     """
-    pads = {name: _Scratchpad(int(getattr(config, f"{name}_depth"))) for name in SCRATCHPADS}
+    pads = {name: _Scratchpad(int(getattr(config, f"{name}_depth"))) for name in shown(config)}
     for one in slices:
         read = {t.memory for t in touches[one.instruction] if not t.write}
         for touch in touches[one.instruction]:

@@ -16,7 +16,7 @@ from accel.views import roofline, verdict
 from accel.views.assets import asset
 from accel.views.chart import chart_data, height, packed
 from accel.views.figure import Figure
-from accel.views.occupancy import SCRATCHPADS, Levels, occupancy, peaks
+from accel.views.occupancy import Levels, occupancy, peaks, shown
 from accel.views.scene import Scene
 from accel.views.states import Reason, State
 from accel.views.still import tick_step
@@ -248,7 +248,7 @@ def _roofline(scene: Scene) -> str:
 
 def _scratchpads(scene: Scene) -> str:
     found = occupancy(scene.touches, scene.seen.slices, scene.image.config)
-    charts = "".join(_scratchpad(scene, name, found[name]) for name in SCRATCHPADS)
+    charts = "".join(_scratchpad(scene, name, found[name]) for name in shown(scene.image.config))
     note = (
         "Elements that hold what is still to be read: from the start of the instruction that fills them to "
         "the retirement of the last one that reads them."

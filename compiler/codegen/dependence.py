@@ -20,7 +20,7 @@ import numpy as np
 from accel.core.access import AccessSets, Elements, Touch
 from accel.core.config import Config
 from accel.core.isa import Gemm, Instruction, Loops, Transfer, Unit
-from accel.core.memories import SCRATCHPADS, UOP
+from accel.core.memories import UOP, scratchpads_of
 from accel.proof.shared_dram import SharedDram
 
 _CHAIN = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
@@ -150,7 +150,9 @@ def insert_tokens(
             though no memory says so.
     """
     sets = AccessSets(config)
-    memories = {name: _Last(pad.depth(config)) for name, pad in SCRATCHPADS.items() if pad is not UOP}
+    memories = {
+        name: _Last(pad.depth(config)) for name, pad in scratchpads_of(config).items() if pad is not UOP
+    }
     memories["dram"] = _Last(shared.segments if shared is not None else 0)
     program = _Program()
     uops = np.zeros(config.uop_depth, dtype=np.uint32)

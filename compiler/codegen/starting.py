@@ -1,8 +1,8 @@
 """How sums start: with zeros written before, or with a first step that overwrites.
 
 A nest says where the sums of a tile are reset. On a machine of the first generation that is a pass over the
-accumulators. On one of the second, they are only noted here; the first step of each sum is then the intrinsic's
-compute form, which overwrites, in place of its update form, which adds:
+accumulators. On one of the second, they are only noted here; the first step of each sum is then the
+intrinsic's compute form, which overwrites, in place of its update form, which adds:
 
     reset(S)                        S[0:8] = B*A for dy = 1, which is there for every y
     for dy in range(3):             for dy in 0, 2:

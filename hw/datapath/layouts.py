@@ -11,7 +11,10 @@ from amaranth.lib import data
 from accel.core.config import SPECS, Config
 from accel.core.isa import PAD_BITS, SIZE_BITS, TRANSFERS, MicroOp, Unit, class_slots
 from accel.core.isa.fields import INSTRUCTION_BITS
+from accel.core.memories import SCRATCHPADS
 
+BUILT = {name: pad for name, pad in SCRATCHPADS.items() if not pad.post}
+"""The scratchpads that the hardware has: not yet those of the store unit."""
 INDEX_BITS = 32
 """Width of an instruction's place in the program."""
 UNIT_BITS = max(Unit).bit_length()

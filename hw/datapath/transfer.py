@@ -13,15 +13,15 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
-from accel.core.isa import SIZE_BITS, Transfer, Unit, routes_of
+from accel.core.isa import SIZE_BITS, Finishing, OwnMemory, Transfer, Unit, routes_of
 from accel.core.isa.instructions import DRAM_BASE_BITS
-from accel.core.memories import SCRATCHPADS, Route
-from accel.hw.datapath.layouts import BEATS_BITS, GAP_BITS, KIND_BITS, LANE_BITS, log2, minimum
+from accel.core.memories import Route
+from accel.hw.datapath.layouts import BEATS_BITS, BUILT, GAP_BITS, KIND_BITS, LANE_BITS, log2, minimum
 
 
 def sram_bits(config: Config) -> int:
     """Bits that hold any scratchpad element's index, and the one behind the last."""
-    return 1 + max(pad.address_bits(config) for pad in SCRATCHPADS.values())
+    return 1 + max(pad.address_bits(config) for pad in BUILT.values())
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,10 @@ def kind_of(route: Route, config: Config) -> Kind:
 
 
 def kinds_of(cls: type[Transfer], unit: Unit, config: Config) -> list[Kind]:
-    """The memories whose LOADs or STOREs a unit executes, in the order of their declaration."""
-    return [kind_of(route, config) for route in routes_of(cls, config).values() if route.unit is unit]
+    """The memories whose LOADs or STOREs a unit executes, in the order of their declaration;
+    not yet those of the store unit that finish outputs."""
+    found = [route for route in routes_of(cls, config).values() if route.unit is unit]
+    return [kind_of(one, config) for one in found if not isinstance(one.memory, OwnMemory | Finishing)]
 
 
 def choose(kind: ValueLike, values: Sequence[ValueLike]) -> Value:

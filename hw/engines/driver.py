@@ -12,14 +12,14 @@ import numpy.typing as npt
 from accel.base.errors import AccelError, HardwareError, ProgramError
 from accel.core.config import Config
 from accel.core.faults import Cause
-from accel.core.memories import SCRATCHPADS
 from accel.core.registers import REGISTERS, Access, joined, word_addresses, word_writes
+from accel.hw.datapath.layouts import BUILT
 from accel.hw.engines.run import Behaviour, HardwareRun, Records
 from accel.image.dram import Dram
 from accel.image.scenario import Tokens
 
-Contents = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
-"""Of the micro-op memory and the scratchpads inp, wgt and acc; elements along the first axis."""
+Contents = tuple[npt.NDArray[Any], ...]
+"""Of the scratchpads, in the order of their declaration; elements along the first axis."""
 Progress = Callable[[int], None]
 """Called now and then with the run's cycle."""
 
@@ -36,10 +36,9 @@ _GRACE = 1 << 20
 
 def empty_contents(config: Config) -> Contents:
     """Room for the contents of all scratchpads: uint8[depth, bytes of an element in software] each."""
-    uop, inp, wgt, acc = (
-        np.zeros((pad.depth(config), pad.held_bytes(config)), dtype=np.uint8) for pad in SCRATCHPADS.values()
+    return tuple(
+        np.zeros((pad.depth(config), pad.held_bytes(config)), dtype=np.uint8) for pad in BUILT.values()
     )
-    return uop, inp, wgt, acc
 
 
 class Engine(ABC):

@@ -6,8 +6,8 @@ from amaranth.hdl import Shape
 from amaranth.lib.wiring import Flow
 
 from accel.core.config import Config
-from accel.core.memories import SCRATCHPADS
 from accel.hw.core import simulation_ports
+from accel.hw.datapath.layouts import BUILT
 
 TOP = "accel_sim"
 """The name of the top module."""
@@ -34,7 +34,7 @@ def model_header(config: Config, *, head: str, body: str, access: Callable[[str]
     """
     lines = ["#pragma once", "#include <cstdint>", "#include <cstring>", head]
     lines.append(f"constexpr unsigned BUS_BYTES = {config.bus_bytes};")
-    for memory, pad in SCRATCHPADS.items():
+    for memory, pad in BUILT.items():
         lines.append(f"constexpr unsigned {memory.upper()}_ELEMENT_BYTES = {pad.held_bytes(config)};")
     lines += ["", "struct Model {", body]
     for name, (is_input, width) in ports(config).items():

@@ -18,7 +18,7 @@ from accel.core.access import COLUMNS
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.faults import CAUSE_BITS, INDEX_CAUSES, Cause
 from accel.core.isa import Alu, Gemm, Instruction, Load, Opcode, SetAcc, Store, Unit, loops_of
-from accel.core.memories import SCRATCHPADS, UOP
+from accel.core.memories import UOP
 from accel.core.timing_rules import compute_depth
 from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.alu import Alu as AluLanes
@@ -30,7 +30,7 @@ from accel.hw.datapath.checks import (
     transfer_faults,
 )
 from accel.hw.datapath.gemm import ACC_BITS, GemmCore
-from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, uop_view, view
+from accel.hw.datapath.layouts import BUILT, INDEX_BITS, EntryLayout, uop_view, view
 from accel.hw.datapath.operands import depth, used
 from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.scratchpads import Accumulators, Scratchpad, access_ports, connect_access
@@ -39,7 +39,7 @@ from accel.hw.datapath.transfer import BeatLayout, kinds_of, sram_bits
 from accel.hw.units.flight import RetireLayout
 from accel.hw.units.loader import Loader
 
-ELSEWHERE = tuple(pad for pad in SCRATCHPADS.values() if pad.filled_by is not Unit.COMPUTE)
+ELSEWHERE = tuple(pad for pad in BUILT.values() if pad.filled_by is not Unit.COMPUTE)
 """The scratchpads that another unit holds, for operands."""
 
 

@@ -250,7 +250,7 @@ def _by_variant(
 ) -> list[Value]:
     """As :func:`executed_by`, for an opcode that may mean different classes with different memory ids."""
     same = transfer.opcode == opcode
-    ids = {memory: one().unit for (number, memory), one in variants_of(config).items() if number == opcode}
+    ids = {memory: one().unit for (number, memory, _), one in variants_of(config).items() if number == opcode}
     if cls().unit is not unit:
         return [same & (transfer.memory == memory) for memory, by in ids.items() if by is unit]
     others = [transfer.memory == memory for memory, by in ids.items() if by is not unit]

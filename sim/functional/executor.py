@@ -19,7 +19,9 @@ from accel.core.faults import (
     fault_error,
     fetch_fault,
     instruction_fault,
+    instruction_faults,
     overflow_fault,
+    residual_fault,
 )
 from accel.core.isa import (
     Alu,
@@ -39,7 +41,7 @@ from accel.sim.functional.alu import AluBox, alu_box, alu_general
 from accel.sim.functional.gemm import Product, gemm_box, gemm_general
 from accel.sim.functional.patterns import Box, affine_box, affine_boxes, apart, disjoint, index_chunks
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.functional.transfers import execute_load, execute_store
+from accel.sim.functional.transfers import RunState, execute_load, execute_store
 
 DEFAULT_MAX_UOPS = 10**10
 """Micro-ops that a run may execute unless the caller says otherwise."""
@@ -71,8 +73,7 @@ class Executor:
         self.config = config
         self.dram = dram
         self.pads = pads
-        self._settings: dict[int, Set] = {}
-        """By memory id, as the last SET of each left them; all of them are zero where there was none."""
+        self.state = RunState(config)
         self._patterns: dict[tuple[Loops, bytes], _Pattern] = {}
         self._bare: dict[int, tuple[Loops, Loops]] = {}
         """Instructions and what they are without tokens, by the id of the first, which is kept so that nobody
@@ -86,14 +87,15 @@ class Executor:
             in a micro-op nothing has moved.
         """
         fault = instruction_fault(instruction, self.config)
+        fault = fault or residual_fault(instruction, self.state.held, self.config)
         return (0, fault) if fault is not None else self.execute_checked(instruction)
 
     def execute_checked(self, instruction: Instruction) -> tuple[int, Fault] | None:
         """As :meth:`execute`, for an instruction that is not wrong by itself."""
         if isinstance(instruction, Load):
-            execute_load(instruction, self.config, self.dram, self.pads, self._settings)
+            execute_load(instruction, self.config, self.dram, self.pads, self.state)
         elif isinstance(instruction, Store):
-            execute_store(instruction, self.config, self.dram, self.pads)
+            execute_store(instruction, self.config, self.dram, self.pads, self.state)
         elif isinstance(instruction, Loops) and instruction.uop_count:
             pattern = self._pattern(instruction)
             count = instruction.uop_count if pattern.fault is None else pattern.fault[0]
@@ -101,7 +103,7 @@ class Executor:
                 self._execute_loops(instruction, pattern, count)
             return pattern.fault
         elif isinstance(instruction, Set):
-            self._settings[instruction.memory] = instruction
+            self.state.take_setting(instruction)
         return None
 
     def _pattern(self, instruction: Loops) -> _Pattern:
@@ -231,12 +233,14 @@ def run_functional(
         tokens: counters at the start.
         bounded: obey the configured queue depths; otherwise every order that the tokens allow may occur.
         overflows: end the run when a token counter overflows in this order; it need not in others.
-        checked: what is wrong with each instruction by itself, if the caller knows it.
+        checked: what :func:`~accel.core.faults.instruction_faults` finds, if the caller knows it.
     """
     if order not in ("program", "random"):
         raise AccelError(f"order is {order!r}; it must be 'program' or 'random'")
     run = FunctionalRun()
     known = _runnable(instructions, run, executor.config)
+    if checked is None:
+        checked = instruction_faults(instructions, executor.config)
     stepper = Stepper(instructions[:known], executor.config, tokens=tokens, bounded=bounded)
     choose = random.Random(seed).choice
     while True:
@@ -248,7 +252,7 @@ def run_functional(
         if index is None:
             break
         instruction = instructions[index]
-        wrong = instruction_fault(instruction, executor.config) if checked is None else checked[index]
+        wrong = checked[index]
         fault = (0, wrong) if wrong is not None else uop_limit_fault(instruction, run.uops, max_uops)
         if fault is None:
             fault = executor.execute_checked(instruction)

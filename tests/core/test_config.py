@@ -78,7 +78,7 @@ def test_every_field_is_documented_and_its_default_is_legal() -> None:
 def test_geometry_is_what_programs_are_bound_to() -> None:
     geometry = {name for name, spec in SPECS.items() if spec.kind == "geometry"}
     sizes = {"batch", "block_in", "block_out", "uop_bytes", "inp_bytes", "wgt_bytes", "acc_bytes"}
-    assert geometry == sizes | {"post"}
+    assert geometry == sizes | {"post", "par_bytes", "res_bytes"}
 
 
 def test_configurations_are_values() -> None:
@@ -390,11 +390,18 @@ def test_every_field_refuses_what_its_declaration_excludes(data: st.DataObject) 
 @pytest.mark.parametrize("name", ["vta", "gemm8x8", "ecp5", "tiny"])
 def test_every_named_machine_has_a_namesake_of_the_second_generation(name: str) -> None:
     first, second = NAMED[name], NAMED[f"{name}-int8"]
-    other = (
-        {"block_out": 4, "wgt_bytes": 2 << 10, "acc_bytes": 2 << 10, "post_stages": 2}
-        if name == "tiny"
-        else {}
-    )
+    special: dict[str, dict[str, int]] = {
+        "tiny": {
+            "block_out": 4,
+            "wgt_bytes": 2 << 10,
+            "acc_bytes": 2 << 10,
+            "post_stages": 2,
+            "par_bytes": 512,
+            "res_bytes": 64,
+        },
+        "ecp5": {"post_lanes": 2},
+    }
+    other = special.get(name, {})
     assert second == replace(first, name=second.name, post=1, **other)
     assert (first.post, second.post) == (0, 1)
     assert "post" not in first.to_dict()
@@ -410,3 +417,34 @@ def test_what_only_the_second_generation_has_is_refused_elsewhere() -> None:
     assert "post_stages" not in NAMED["vta"].to_dict()
     assert changed.with_geometry_of(NAMED["gemm8x8"]).fields == NAMED["gemm8x8"].fields
     assert changed.with_geometry_of(NAMED["gemm8x8-int8"]).post_stages == 3
+
+
+def test_lanes_are_as_many_as_a_beat_and_an_out_element_have_values() -> None:
+    lanes = {name: config.lanes for name, config in NAMED.items() if config.post}
+    assert lanes == {"vta-int8": 8, "gemm8x8-int8": 16, "tiny-int8": 4, "ecp5-int8": 2}
+    vta = NAMED["vta-int8"]
+    assert vta.override({"bus_bits": 128}).lanes == 16
+    assert vta.override({"bus_bits": 512}).lanes == 16
+    assert vta.override({"post_lanes": 4, "bus_bits": 512}).lanes == 4
+    assert vta.hardware == vta.override({"post_lanes": 8}).hardware
+    with refused(ConfigError, "post_lanes is 16 in configuration 'vta-int8'; a beat has 8 values"):
+        vta.override({"post_lanes": 16})
+    with refused(ConfigError, "post_lanes is 8 in configuration 'tiny-int8'; an out element has 4 values"):
+        NAMED["tiny-int8"].override({"post_lanes": 8})
+
+
+def test_par_and_res_hold_two_elements_at_least_and_par_no_more_than_its_index_reaches() -> None:
+    tiny = NAMED["tiny-int8"]
+    assert (tiny.par_depth, tiny.res_depth, tiny.par_element_bytes, tiny.res_element_bytes) == (16, 16, 32, 4)
+    assert tiny.override({"par_bytes": "512KiB"}).par_depth == 1 << 14
+    with refused(
+        ConfigError,
+        "par_bytes is 1048576 in configuration 'tiny-int8'; an index into par has 14 bits, "
+        "so 524288 are the most",
+    ):
+        tiny.override({"par_bytes": "1MiB"})
+    with refused(
+        ConfigError,
+        "res_bytes is 4 in configuration 'tiny-int8'; two elements of 4 bytes are the least",
+    ):
+        tiny.override({"res_bytes": 4})

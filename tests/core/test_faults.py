@@ -8,18 +8,31 @@ from hypothesis import strategies as st
 
 from accel.core.access import index_fault
 from accel.core.config import NAMED, PAGE_BYTES
-from accel.core.faults import Cause, fetch_fault, instruction_fault, scratchpad, scratchpad_depth
+from accel.core.faults import (
+    Cause,
+    fetch_fault,
+    instruction_fault,
+    instruction_faults,
+    scratchpad,
+    scratchpad_depth,
+)
 from accel.core.isa import (
     Alu,
     Finish,
     Gemm,
     Instruction,
     Load,
+    LoadPar,
+    LoadRes,
     Mac,
     Memory,
     Set,
     SetInp,
+    SetOut,
+    SetSum,
     Store,
+    StoreAdd,
+    StoreReq,
     Unknown,
     decode_uops,
     encode_uops,
@@ -30,16 +43,17 @@ from tests.reference import Reference
 from tests.strategies import any_instructions, examples, small_machines
 
 TINY = NAMED["tiny"].override({"mem_base": PAGE_BYTES, "mem_size": 1 << 16})
+TINY_INT8 = NAMED["tiny-int8"].override({"mem_base": PAGE_BYTES, "mem_size": 1 << 16})
 
 
 def test_causes_are_numbered_as_in_the_cause_register() -> None:
     names = (
         "none opcode early-finish no-finish neighbour memory-id store-pad alu-op sram-range dram-range "
         "uop-range dst-index src-index wgt-index token-overflow bus limit deadlock reserved "
-        "zero-point"
+        "zero-point residual-full residual-empty"
     )
     assert [cause.label for cause in Cause] == names.split()
-    assert [cause.value for cause in Cause] == list(range(20))
+    assert [cause.value for cause in Cause] == list(range(22))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +109,7 @@ FAULTS = [
         Cause.ZERO_POINT,
         "the zero point is -1; a byte read as uint8 is in 0..255",
     ),
-    (Set(memory=6), Cause.MEMORY_ID, "SET.MEM6 has memory id 6; SET knows INP and ACC"),
+    (Set(memory=6), Cause.MEMORY_ID, "SET.MEM6 has memory id 6; SET knows INP, ACC and OUT"),
     (
         SetInp(zero=128, pop_prev=True),
         Cause.NEIGHBOUR,
@@ -219,6 +233,125 @@ def test_what_a_unit_lets_pass(instruction: Instruction) -> None:
     assert instruction_fault(instruction, TINY) is None
 
 
+PADS: dict[str, Any] = {"x_size": 1, "y_size": 1, "x_pad_1": 1}
+FINISHING = [
+    (
+        LoadPar(**PADS),
+        Cause.STORE_PAD,
+        "LOAD.PAR has pads; only LOAD of UOP, WGT, INP, ACC or ACC_8BIT can pad",
+    ),
+    (
+        LoadRes(**PADS),
+        Cause.STORE_PAD,
+        "LOAD.RES has pads; only LOAD of UOP, WGT, INP, ACC or ACC_8BIT can pad",
+    ),
+    (
+        LoadRes(x_size=1, sram_base=1),
+        Cause.RESERVED,
+        "the sram_base of LOAD.RES is 1; it must be zero",
+    ),
+    (
+        StoreReq(x_size=1, par_y=True, par_x=True),
+        Cause.RESERVED,
+        "STORE.REQ has both par_y and par_x; the element of par follows one of them",
+    ),
+    (SetOut(shift=42), Cause.RESERVED, "the shift is 42; 41 is the most"),
+    (
+        LoadPar(sram_base=15, x_size=2, y_size=1),
+        Cause.SRAM_RANGE,
+        "LOAD.PAR touches par elements 15..16; the scratchpad has 16",
+    ),
+    (
+        StoreReq(sram_base=127, x_size=2, y_size=1, par=16),
+        Cause.SRAM_RANGE,
+        "STORE.REQ touches acc elements 127..128; the scratchpad has 128",
+    ),
+    (
+        StoreReq(x_size=9, y_size=1, par=16),
+        Cause.SRAM_RANGE,
+        "STORE.REQ touches par elements 16..16; the scratchpad has 16",
+    ),
+    (
+        StoreAdd(x_size=1, y_size=3, par=14, par_y=True),
+        Cause.SRAM_RANGE,
+        "STORE.ADD touches par elements 14..16; the scratchpad has 16",
+    ),
+    (
+        StoreReq(x_size=5, y_size=3, par=12, par_x=True),
+        Cause.SRAM_RANGE,
+        "STORE.REQ touches par elements 12..16; the scratchpad has 16",
+    ),
+    (
+        LoadPar(pop_next=True),
+        Cause.NEIGHBOUR,
+        "LOAD.PAR has a token flag toward the next unit; the store unit has none",
+    ),
+    (
+        SetSum(push_next=True),
+        Cause.NEIGHBOUR,
+        "SET.SUM has a token flag toward the next unit; the store unit has none",
+    ),
+    (
+        StoreAdd(x_size=1, y_size=1, dram_base=1 << 14),
+        Cause.DRAM_RANGE,
+        "STORE.ADD touches DRAM bytes 0x11000..0x11003; the window is 0x1000..0x10fff",
+    ),
+]
+
+
+@pytest.mark.parametrize(("instruction", "cause", "message"), FINISHING)
+def test_what_the_store_unit_finds_where_it_finishes_outputs(
+    instruction: Instruction, cause: Cause, message: str
+) -> None:
+    fault = instruction_fault(instruction, TINY_INT8)
+    assert fault is not None
+    assert (fault.cause, fault.message) == (cause, message)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        LoadRes(sram_base=1, x_pad_0=1),
+        StoreReq(par_y=True, par_x=True, par=9999),
+        StoreReq(x_size=5, par=15),
+        StoreReq(x_size=5, y_size=9, par=15),
+        StoreReq(x_size=99, y_size=1, par=15, par_y=True),
+        StoreReq(x_size=1, y_size=99, par=15, par_x=True),
+        StoreReq(x_size=2, y_size=16, par_y=True),
+        StoreReq(x_size=16, y_size=2, par_x=True),
+        LoadPar(sram_base=14, x_size=2, y_size=1, pop_prev=True, push_prev=True),
+        SetOut(shift=41),
+    ],
+)
+def test_what_the_store_unit_lets_pass(instruction: Instruction) -> None:
+    assert instruction_fault(instruction, TINY_INT8) is None
+
+
+def test_residuals_are_counted_in_program_order() -> None:
+    """res has 16 elements; what is at fault moves nothing, and what is between does not count."""
+    row: dict[str, Any] = {"y_size": 1, "x_stride": 1}
+    program = [
+        StoreAdd(x_size=1, **row),
+        LoadRes(x_size=9, **row),
+        LoadRes(x_size=8, **row),
+        LoadRes(x_size=7, **row),
+        StoreReq(x_size=5, **row),
+        StoreAdd(x_size=16, y_size=0),
+        StoreAdd(x_size=17, **row),
+        StoreAdd(x_size=2, y_size=8),
+        LoadRes(x_size=17, **row),
+        LoadRes(x_size=16, **row),
+        LoadRes(x_size=16, y_size=0),
+    ]
+    found = {n: fault for n, fault in enumerate(instruction_faults(program, TINY_INT8)) if fault is not None}
+    assert {n: (fault.cause, fault.message) for n, fault in found.items()} == {
+        0: (Cause.RESIDUAL_EMPTY, "STORE.ADD takes 1 element of res, which holds 0"),
+        2: (Cause.RESIDUAL_FULL, "LOAD.RES loads 8 elements; res holds 9 of at most 16"),
+        6: (Cause.RESIDUAL_EMPTY, "STORE.ADD takes 17 elements of res, which holds 16"),
+        8: (Cause.RESIDUAL_FULL, "LOAD.RES loads 17 elements; res holds 0 of at most 16"),
+    }
+
+
 def test_which_of_several_faults_counts() -> None:
     """Neighbour, memory id, pads, scratchpad, DRAM; ALU operation, micro-ops."""
     wrong: dict[str, Any] = {"x_size": 9, "y_size": 99, "dram_base": 1 << 31, "sram_base": 9999}
@@ -245,7 +378,7 @@ def test_any_instruction_is_at_fault_when_the_scalar_interpreter_says_so(data: s
     if isinstance(instruction, Unknown):
         return
     expected = Reference(config, Scratchpads.zeros(config), Dram.of(config)).fault(instruction)
-    fault = instruction_fault(instruction, config)
+    [fault] = instruction_faults([instruction], config)
     assert (None if fault is None else fault.cause.label) == expected
 
 

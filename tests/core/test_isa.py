@@ -20,6 +20,8 @@ from accel.core.isa import (
     Gemm,
     Instruction,
     Load,
+    LoadPar,
+    LoadRes,
     Mac,
     Memory,
     MicroOp,
@@ -27,8 +29,12 @@ from accel.core.isa import (
     Set,
     SetAcc,
     SetInp,
+    SetOut,
+    SetSum,
     Store,
     StoreAcc,
+    StoreAdd,
+    StoreReq,
     Unit,
     Unknown,
     add_to_field,
@@ -78,6 +84,8 @@ LOOPS = COMMON | {
     "src_factor_in": (97, 11),
 }
 SET = COMMON | {"memory": (7, 3)}
+FINISHING = {name: place for name, place in TRANSFER.items() if "pad" not in name}
+FINISHING |= {"par": (112, 14), "par_y": (126, 1), "par_x": (127, 1)}
 LOOPS_OF_MAC = {"overwrite" if name == "reset" else name: place for name, place in LOOPS.items()}
 STOCK = {
     Load: TRANSFER,
@@ -89,6 +97,31 @@ STOCK = {
     Set: SET,
     SetInp: SET | {"zero": (10, 9), "unsigned": (19, 1)},
     SetAcc: SET | {"unsigned": (10, 1)},
+    LoadPar: TRANSFER,
+    LoadRes: TRANSFER,
+    StoreReq: FINISHING,
+    StoreAdd: FINISHING,
+    SetOut: SET
+    | {
+        "part": (10, 1),
+        "zero": (11, 9),
+        "low": (20, 9),
+        "high": (29, 9),
+        "left_zero": (38, 9),
+        "right_zero": (47, 9),
+        "unsigned": (56, 1),
+        "offset": (64, 41),
+        "shift": (105, 6),
+    },
+    SetSum: SET
+    | {
+        "part": (10, 1),
+        "left_multiplier": (11, 31),
+        "zero": (42, 9),
+        "low": (51, 9),
+        "high": (64, 9),
+        "right_multiplier": (73, 31),
+    },
     Alu: LOOPS | {"alu_op": (108, 3), "use_imm": (111, 1), "imm": (112, 16)},
     MicroOp: {"dst": (0, 11), "src": (11, 11), "wgt": (22, 10)},
 }
@@ -106,14 +139,17 @@ def test_stock_bit_positions(cls: type[Any]) -> None:
 @pytest.mark.parametrize("cls", [*CLASSES.values(), *VARIANTS.values()], ids=lambda cls: cls.__name__)
 def test_each_field_lands_in_its_bits(cls: type[Instruction]) -> None:
     for name, (offset, width) in STOCK[cls].items():
-        if name == "opcode" or (name == "memory" and cls.MEMORY is not None):
+        if name in ("opcode", "part") or (name == "memory" and cls.MEMORY is not None):
             continue
-        always = cls.OPCODE | (0 if cls.MEMORY is None else cls.MEMORY << 7)
+        always = cls.OPCODE | (0 if cls.MEMORY is None else cls.MEMORY << 7) | (cls.PART or 0) << 10
         values: dict[str, Any] = dict.fromkeys(STOCK[cls], 0) | {"opcode": cls.OPCODE}
         values |= {} if cls.MEMORY is None else {"memory": cls.MEMORY}
-        values[name] = -1 if name in ("imm", "zero") else (1 << width) - 1
+        values |= {} if cls.PART is None else {"part": cls.PART}
+        signed = name in ("imm", "zero", "low", "high", "left_zero", "right_zero", "offset")
+        ones = 5 if name == "memory" else (1 << width) - 1  # other ids may mean other classes
+        values[name] = -1 if signed else ones
         word = int.from_bytes(encode([cls(**values)], VTA_INT8), "little")
-        assert word == always | ((1 << width) - 1) << offset
+        assert word == always | ones << offset
         if name != "memory":
             assert decode(word.to_bytes(16, "little"), VTA_INT8) == [cls(**values)]
 
@@ -152,7 +188,7 @@ def test_a_memory_id_may_mean_an_instruction_of_the_second_generation() -> None:
     assert parse_instruction(format_instruction(store), VTA) == other
     assert "STORE.ACC" in mnemonics(VTA_INT8)
     assert "STORE.ACC" not in mnemonics(VTA)
-    assert (routes_of(Store, VTA).keys(), routes_of(Store, VTA_INT8).keys()) == ({4}, {3, 4})
+    assert (routes_of(Store, VTA).keys(), routes_of(Store, VTA_INT8).keys()) == ({4}, {3, 4, 6, 7})
     with refused(
         ProgramError,
         "instruction 1 is a Store with the memory id of STORE.ACC; "
@@ -168,6 +204,33 @@ def test_a_memory_id_may_mean_an_instruction_of_the_second_generation() -> None:
     lacks = "configuration 'vta' has post=0, and only machines with post=1 have it"
     with refused(ProgramError, f"instruction 0 is STORE.ACC; {lacks}"):
         encode([store], VTA)
+
+
+def test_two_sets_with_one_memory_id_differ_in_the_bit_behind_it() -> None:
+    words = [int.from_bytes(encode([one], VTA_INT8), "little") for one in (SetOut(), SetSum())]
+    assert words == [6 | 4 << 7, 6 | 4 << 7 | 1 << 10]
+    assert parse_instruction("SET.MEM4", VTA_INT8) == SetOut()
+    # the same bit is another field's where an id stands for one class
+    assert decode(encode([SetInp(zero=1)], VTA_INT8), VTA_INT8) == [SetInp(zero=1)]
+    with refused(
+        ProgramError,
+        "instruction 0 is a SetSum with the memory id of SET.SUM; "
+        "that is a SetOut in configuration 'vta-int8'",
+    ):
+        encode([SetSum(part=False)], VTA_INT8)
+
+
+def test_where_loads_and_stores_that_finish_outputs_do_not_exist() -> None:
+    for text in ("LOAD.PAR", "LOAD.RES", "STORE.REQ", "STORE.ADD"):
+        with refused(
+            ProgramError, f"{text!r} exists on machines with post=1; configuration 'vta' has post=0"
+        ):
+            parse_instruction(text, VTA)
+    for one in (LoadPar(x_size=1), StoreAdd(x_size=1)):
+        [found] = decode(encode([one], VTA_INT8), VTA)
+        assert found.mnemonic == f"{one.OPCODE.name}.MEM{one.memory}"
+        assert found.unit is (Unit.COMPUTE if isinstance(one, Load) else Unit.STORE)
+        assert one.unit is Unit.STORE
 
 
 def test_the_reserved_bit_of_a_mac_stands_clear_of_its_fields() -> None:
@@ -430,6 +493,12 @@ def test_configurations_whose_fields_do_not_fit_are_refused(changes: dict[str, s
         (SetAcc(unsigned=True, pop_prev=True), "SET.ACC       unsigned=1  <load"),
         (Set(memory=Memory.WGT), "SET.WGT"),
         (Set(memory=7), "SET.MEM7"),
+        (LoadPar(sram_base=3, x_size=2, pop_prev=True), "LOAD.PAR      sram_base=3 x_size=2  <compute"),
+        (LoadRes(y_size=1, push_prev=True), "LOAD.RES      y_size=1  >compute"),
+        (StoreReq(x_size=2, par=9, par_y=True), "STORE.REQ     x_size=2 par=9 par_y=1"),
+        (StoreAdd(par_x=True, pop_prev=True), "STORE.ADD     par_x=1  <compute"),
+        (SetOut(low=-128, high=127, shift=41), "SET.OUT       low=-128 high=127 shift=41"),
+        (SetSum(left_multiplier=3, zero=-9), "SET.SUM       left_multiplier=3 zero=-9"),
         (Mac(overwrite=True, uop_end=4), "MAC           overwrite=1 uop_end=4"),
         (Load(memory=Memory.WGT, pop_prev=True), "LOAD.WGT  <prev"),
         (Store(push_next=True), "STORE.OUT  >next"),

@@ -11,18 +11,22 @@ import pytest
 
 from accel.base.errors import ProgramError
 from accel.core.access import AccessSets, Touch
-from accel.core.config import NAMED, SPECS
+from accel.core.config import NAMED, SPECS, Config
 from accel.core.faults import Cause, dram_element_bytes, dram_span, instruction_fault
 from accel.core.isa import (
     LOOPS,
     TRANSFERS,
     Gemm,
     Load,
+    LoadPar,
+    LoadRes,
     Memory,
     MicroOp,
     Operand,
     Store,
     StoreAcc,
+    StoreAdd,
+    StoreReq,
     Unit,
     class_slots,
     encode_uops,
@@ -34,7 +38,19 @@ from accel.core.isa import (
     without_tokens,
 )
 from accel.core.isa.fields import field
-from accel.core.memories import ACC, INP, SCRATCHPADS, UOP, WGT, Route, bits_of, routes
+from accel.core.memories import (
+    ACC,
+    INP,
+    PAR,
+    RES,
+    SCRATCHPADS,
+    UOP,
+    WGT,
+    Route,
+    bits_of,
+    routes,
+    scratchpads_of,
+)
 from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
@@ -49,7 +65,7 @@ def test_stock_scratchpads() -> None:
     """By hand, from VTA's geometry."""
     found = {
         name: (pad.shape(VTA), pad.dtype, pad.element_bytes(VTA), pad.depth(VTA), pad.address_bits(VTA))
-        for name, pad in SCRATCHPADS.items()
+        for name, pad in scratchpads_of(VTA).items()
     }
     assert found == {
         "uop": ((), "uint32", 4, 8192, 13),
@@ -57,7 +73,7 @@ def test_stock_scratchpads() -> None:
         "wgt": ((16, 16), "int8", 256, 1024, 10),
         "acc": ((1, 16), "int32", 64, 2048, 11),
     }
-    filled_by = {name: pad.filled_by for name, pad in SCRATCHPADS.items()}
+    filled_by = {name: pad.filled_by for name, pad in scratchpads_of(VTA).items()}
     assert filled_by == {
         "uop": Unit.COMPUTE,
         "inp": Unit.LOAD,
@@ -66,10 +82,24 @@ def test_stock_scratchpads() -> None:
     }
 
 
+def test_the_store_units_own_scratchpads() -> None:
+    """By hand, of the stock geometry in its second generation."""
+    config = NAMED["vta-int8"]
+    found = {
+        name: (pad.shape(config), pad.dtype, pad.element_bytes(config), pad.depth(config), pad.filled_by)
+        for name, pad in scratchpads_of(config).items()
+        if name not in scratchpads_of(VTA)
+    }
+    assert found == {
+        "par": ((16, 2), "int32", 128, 128, Unit.STORE),
+        "res": ((1, 16), "int8", 16, 1024, Unit.STORE),
+    }
+
+
 @pytest.mark.parametrize("name", NAMED)
 def test_configurations_have_them_all(name: str) -> None:
     config = NAMED[name]
-    for pad in SCRATCHPADS.values():
+    for pad in scratchpads_of(config).values():
         assert SPECS[f"{pad}_bytes"].kind == "geometry"
         assert pad.depth(config) * pad.element_bytes(config) == getattr(config, f"{pad}_bytes")
         assert getattr(config, f"{pad}_depth") == pad.depth(config)
@@ -77,13 +107,16 @@ def test_configurations_have_them_all(name: str) -> None:
     assert config.out_element_bytes == Store.ROUTES[Memory.OUT].element_bytes(config)
 
 
-def test_the_simulator_holds_what_is_declared() -> None:
-    pads = Scratchpads.zeros(TINY)
+@pytest.mark.parametrize("config", [TINY, NAMED["tiny-int8"]], ids=lambda config: config.name)
+def test_the_simulator_holds_what_is_declared(config: Config) -> None:
+    pads = Scratchpads.zeros(config)
     assert set(vars(pads)) == set(SCRATCHPADS)
-    for name, pad in SCRATCHPADS.items():
+    assert {pad.name: pad for pad in pads.held} == scratchpads_of(config)
+    for name, pad in scratchpads_of(config).items():
         array = pads.of(pad)
         assert array is getattr(pads, name)
-        assert (array.shape, array.dtype) == ((pad.depth(TINY), *pad.shape(TINY)), np.dtype(pad.dtype))
+        assert array.shape == (pad.depth(config), *pad.shape(config))
+        assert array.dtype == np.dtype(pad.held_dtype(config))
 
 
 def test_a_micro_op_fills_its_element() -> None:
@@ -110,8 +143,22 @@ def test_what_ids_stand_for() -> None:
     assert {route.verbatim for memory, route in Load.ROUTES.items() if memory != 5} == {True}
     assert not Load.ROUTES[5].verbatim
     second = routes_of(Store, NAMED["tiny-int8"])
-    assert {memory: route.dtype for memory, route in second.items()} == {3: "int32", 4: "int8"}
-    assert [dram_element_bytes(one, NAMED["tiny-int8"]) for one in (Store(), StoreAcc())] == [4, 16]
+    found_second = {memory: (route.name, route.scratchpad, route.dtype) for memory, route in second.items()}
+    assert found_second == {
+        3: ("ACC", ACC, "int32"),
+        4: ("OUT", ACC, "int8"),
+        6: ("REQ", ACC, "int8"),
+        7: ("ADD", ACC, "int8"),
+    }
+    loads = routes_of(Load, NAMED["tiny-int8"])
+    assert {
+        memory: (loads[memory].scratchpad, loads[memory].unit) for memory in loads.keys() - Load.ROUTES
+    } == {
+        6: (PAR, Unit.STORE),
+        7: (RES, Unit.STORE),
+    }
+    moved = Store(), StoreAcc(), StoreReq(), StoreAdd(), LoadPar(), LoadRes()
+    assert [dram_element_bytes(one, NAMED["tiny-int8"]) for one in moved] == [4, 16, 4, 4, 32, 4]
     assert [m for m, route in Load.ROUTES.items() if route.copies(NAMED["tiny-int8"])] == [0, 1, 3]
 
 

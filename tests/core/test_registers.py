@@ -40,7 +40,7 @@ def test_words_do_not_overlap() -> None:
 @pytest.mark.parametrize("name", NAMED)
 def test_everything_that_hardware_is_built_from_can_be_read(name: str) -> None:
     values = constants(NAMED[name])
-    fixed = {field: getattr(NAMED[name], field) for field in NAMED[name].fields}
+    fixed = {field: getattr(NAMED[name].hardware, field) for field in NAMED[name].fields}
     fixed = {field: value for field, value in fixed.items() if field not in RUN_FIELDS}
     assert fixed.items() <= values.items()
     assert values.keys() - fixed.keys() == {"id", "version"}
@@ -52,7 +52,15 @@ def test_registers_of_the_second_generation_come_behind_all_others() -> None:
     everywhere = registers_of(NAMED["vta"])
     assert list(registers_of(NAMED["vta-int8"])) == list(REGISTERS)
     assert list(REGISTERS)[: len(everywhere)] == list(everywhere)
-    assert [name for name in REGISTERS if name not in everywhere] == ["post", "post_stages"]
+    assert [name for name in REGISTERS if name not in everywhere] == [
+        "post",
+        "post_stages",
+        "par_bytes",
+        "res_bytes",
+        "post_lanes",
+    ]
+    assert (REGISTERS["post"].offset, REGISTERS["post_lanes"].offset) == (0x300, 0x310)
+    assert constants(NAMED["vta-int8"])["post_lanes"] == 8
 
 
 def test_every_counter_is_there() -> None:

@@ -264,7 +264,7 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
         "its format version is 99; this release reads up to 2, so a newer release of accel is needed",
     ),
     "version of the first generation": (
-        config(post=1),
+        config(post=1, par_bytes=16384, res_bytes=16384),
         "its format version is 1; a program for post=1 has version 2",
     ),
     "version zero": (top(version=0), "its format version is 0; versions start at 1"),

@@ -20,7 +20,7 @@ from accel.core.events import EventKind
 from accel.core.isa import Unit
 from accel.run.replay import load_any
 from accel.views import Report
-from accel.views.occupancy import SCRATCHPADS, occupancy, peaks
+from accel.views.occupancy import occupancy, peaks, shown
 from accel.views.report import report_html, size_text
 from accel.views.roofline import roofline
 from accel.views.scene import Scene, scene
@@ -61,7 +61,7 @@ def stepwise(scene: Scene, name: str) -> np.ndarray:
 def test_occupancy_is_what_is_still_to_be_read(sizes: tuple[int, int, int], serial: int) -> None:
     scene = look(*sizes, timing=(("serial", serial),), bias=True)
     found = occupancy(scene.touches, scene.seen.slices, scene.image.config)
-    for name in SCRATCHPADS:
+    for name in shown(scene.image.config):
         exact = stepwise(scene, name)
         levels = np.zeros(scene.seen.cycles + 1, dtype=int)
         for cycle, level in found[name]:

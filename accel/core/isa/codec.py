@@ -18,6 +18,8 @@ from accel.core.isa.instructions import (
     MEMORY_AT,
     MEMORY_ID_BITS,
     OPCODE_BITS,
+    PART_AT,
+    PARTED,
     Instruction,
     MicroOp,
     Unknown,
@@ -51,21 +53,22 @@ def encode(instructions: Sequence[Instruction], config: Config) -> bytes:
                 f"instruction {members[0]} is {instructions[members[0]].mnemonic}; configuration "
                 f"{config.name!r} has post=0, and only machines with post=1 have it"
             )
-        if any(issubclass(cls, CLASSES[opcode]) for opcode, _ in variants):
-            _check_class(cls, [(m, instructions[m]) for m in members], config)
         rows = np.array(members, dtype=np.intp)
         for slot in class_slots(cls, config):
             values = _column(
                 [getattr(instructions[m], slot.name) for m in members], slot, cls, config, members
             )
             words[rows, slot.offset // WORD_BITS] |= values << np.uint64(slot.offset % WORD_BITS)
+        if any(issubclass(cls, CLASSES[opcode]) for opcode, _, _ in variants):
+            _check_class(cls, [(m, instructions[m]) for m in members], config)
     return words.astype("<u8").tobytes()
 
 
 def _check_class(cls: type[Instruction], members: list[tuple[int, Instruction]], config: Config) -> None:
     """Refuse an instruction whose word would mean another class: its memory id is that of a variant."""
     for index, instruction in members:
-        meant = class_of(cls.OPCODE, getattr(instruction, "memory", 0), config)
+        memory, part = getattr(instruction, "memory", 0), getattr(instruction, "part", 0)
+        meant = class_of(cls.OPCODE, memory, config, part=part)
         if meant is not cls and meant is not None:
             raise ProgramError(
                 f"instruction {index} is a {cls.__name__} with the memory id of {instruction.mnemonic}; "
@@ -92,11 +95,15 @@ def decode(data: bytes, config: Config) -> list[Instruction]:
     opcodes = low & ((1 << OPCODE_BITS) - 1)
     result: list[Instruction] = [Unknown(opcode=(1 << OPCODE_BITS) - 1)] * len(words)
     memories = low >> MEMORY_AT & ((1 << MEMORY_ID_BITS) - 1)
-    varied = np.isin(opcodes, [opcode for opcode, _ in variants_of(config)])
+    varied = np.isin(opcodes, [opcode for opcode, _, _ in variants_of(config)])
     keys = np.where(varied, memories, 0) << OPCODE_BITS | opcodes
+    parted = np.isin(keys, [memory << OPCODE_BITS | opcode for opcode, memory in PARTED])
+    keys |= np.where(parted, low >> PART_AT & 1, 0) << (OPCODE_BITS + MEMORY_ID_BITS)
     for key in np.unique(keys).tolist():
         rows = np.flatnonzero(keys == key)
-        cls = class_of(key & ((1 << OPCODE_BITS) - 1), key >> OPCODE_BITS, config) or Unknown
+        rest, opcode = divmod(key, 1 << OPCODE_BITS)
+        part, memory = divmod(rest, 1 << MEMORY_ID_BITS)
+        cls = class_of(opcode, memory, config, part=part) or Unknown
         for row, instruction in zip(rows.tolist(), _decode_class(cls, words[rows], config), strict=True):
             result[row] = instruction
     return [result[place] for place in places.tolist()]

@@ -53,6 +53,11 @@ def field(
     return dataclasses.field(default=default, metadata={"isa": spec})
 
 
+def absent(value: Any) -> Any:
+    """Declare that a class has no such field, though its base has one: where others look, it is ``value``."""
+    return dataclasses.field(default=value, init=False, repr=False, compare=False)
+
+
 def field_specs(cls: type[Any]) -> dict[str, FieldSpec]:
     """The declared fields of an instruction or micro-op class, by name, in bit order."""
     found: list[tuple[str, FieldSpec]] = []

@@ -11,9 +11,28 @@ from enum import IntEnum
 from typing import Any, ClassVar, TypeVar
 
 from accel.core.config import Config
-from accel.core.isa.fields import field
+from accel.core.isa.fields import absent, field
 from accel.core.isa.operands import Operand
-from accel.core.memories import ACC, INP, UOP, WGT, Route, Scratchpad, filled, routes
+from accel.core.memories import (
+    ACC,
+    INP,
+    PAR,
+    PAR_INDEX_BITS,
+    RES,
+    UOP,
+    WGT,
+    Route,
+    Scratchpad,
+    filled,
+    routes,
+)
+from accel.core.requantize import (
+    ADD_MULTIPLIER_BITS,
+    ADD_OFFSET_BITS,
+    ADD_SHIFT_BITS,
+    MAX_ADD_SHIFT,
+    RESULT_BITS,
+)
 from accel.core.units import Unit
 
 
@@ -40,6 +59,20 @@ class Memory(IntEnum):
     ACC_8BIT = 5
 
 
+class OwnMemory(IntEnum):
+    """Memory ids of LOADs into the store unit's own scratchpads."""
+
+    PAR = 6
+    RES = 7
+
+
+class Finishing(IntEnum):
+    """Memory ids of STOREs that finish outputs: requantize, and perhaps add a residual."""
+
+    REQ = 6
+    ADD = 7
+
+
 class AluOp(IntEnum):
     """What ALU does with its two operands."""
 
@@ -57,6 +90,8 @@ OPCODE_BITS = 3
 MEMORY_ID_BITS = 3
 MEMORY_AT = OPCODE_BITS + 4
 """First bit of a memory id, in all instructions that have one: behind opcode and token flags."""
+PART_AT = MEMORY_AT + MEMORY_ID_BITS
+"""The bit that tells classes with one memory id apart."""
 LOOP_BITS = 14
 SIZE_BITS = 16
 PAD_BITS = 4
@@ -75,8 +110,10 @@ class Instruction:
 
     BITS: ClassVar[int] = 128
     OPCODE: ClassVar[Opcode]
-    MEMORY: ClassVar[Memory | None] = None
+    MEMORY: ClassVar[IntEnum | None] = None
     """The memory id with which the opcode means this class, if it means others with other ids."""
+    PART: ClassVar[int | None] = None
+    """What the field ``part`` behind the memory id is, if the id stands for several classes."""
     POST: ClassVar[bool] = False
     """Whether only machines with ``post=1`` have it."""
 
@@ -163,9 +200,10 @@ class Load(Transfer):
     dram[dram_base + y * x_stride + x]``, where ``width = x_pad_0 + x_size + x_pad_1``; all other
     elements of the padded box become zero.
 
-    The load unit executes LOADs of INP and WGT, the compute unit all others. With ``x_size`` zero, a LOAD or
-    STORE only pops and pushes tokens and nothing else in it is checked; with ``y_size`` zero, pad rows are
-    still written. ``x_stride`` may be zero or less than ``x_size``. ACC_8BIT sign-extends bytes to int32.
+    The load unit executes LOADs of INP and WGT, the compute unit those of UOP, ACC, ACC_8BIT, and of ids that
+    mean nothing. With ``x_size`` zero, a LOAD or STORE only pops and pushes tokens and nothing else in it is
+    checked; with ``y_size`` zero, pad rows are still written. ``x_stride`` may be zero or less than
+    ``x_size``. ACC_8BIT sign-extends bytes to int32.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.LOAD
@@ -179,6 +217,39 @@ class Load(Transfer):
     FILLS: ClassVar[bool] = True
     OTHERWISE: ClassVar[Unit] = Unit.COMPUTE
     opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.LOAD)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadPar(Load):
+    """Copy rows from DRAM to consecutive elements of PAR: bias and scale of each channel.
+
+    The store unit executes it. An element is, for each of ``block_out`` channels, an int32 bias and a 32-bit
+    scale, whose multiplier is in the low 24 bits and whose exponent is in the high 8: ``multiplier *
+    2**-exponent``. It waits for STOREs before it that use what it fills, and STOREs behind it wait until it
+    is written. Pads are a fault.
+    """
+
+    MEMORY: ClassVar[IntEnum | None] = OwnMemory.PAR
+    POST: ClassVar[bool] = True
+    ROUTES: ClassVar[Mapping[int, Route]] = routes(
+        filled(OwnMemory.PAR, PAR, doc=": bias and scale of each channel")
+    )
+    memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=OwnMemory.PAR)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadRes(Load):
+    """Append rows from DRAM to RES, the operands of STORE.ADDs, which take them first in, first out.
+
+    The store unit executes it. By program order, what has been loaded less what has been taken must never
+    exceed the depth, and is zero at the start of a run; where it is more at the moment, the LOAD waits for
+    room. ``sram_base`` and pads that are not zero are a fault.
+    """
+
+    MEMORY: ClassVar[IntEnum | None] = OwnMemory.RES
+    POST: ClassVar[bool] = True
+    ROUTES: ClassVar[Mapping[int, Route]] = routes(filled(OwnMemory.RES, RES))
+    memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=OwnMemory.RES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -213,12 +284,75 @@ class StoreAcc(Store):
     The loops are STORE.OUT's; ``dram_base`` and ``x_stride`` count elements of int32. It has no pads either.
     """
 
-    MEMORY: ClassVar[Memory | None] = Memory.ACC
+    MEMORY: ClassVar[IntEnum | None] = Memory.ACC
     POST: ClassVar[bool] = True
     ROUTES: ClassVar[Mapping[int, Route]] = routes(
         Route(memory=Memory.ACC, scratchpad=ACC, dtype="int32", unit=Unit.STORE)
     )
     memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=Memory.ACC)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreReq(Store):
+    """Requantize consecutive accumulators, and copy the results to rows in DRAM, as bytes.
+
+    ``for y < y_size, x < x_size, batch row b, channel o: dram[dram_base + y * x_stride + x][b][o] =
+    clamp(rne(float32(acc[sram_base + y * x_size + x][b][o] + bias) * scale) + zero, low, high)``, where the
+    addition wraps at 32 bits, ``rne`` rounds to the nearest integer, half to even, and zero, low and high are
+    those of SET.OUT. bias and scale are channel o's of element ``par`` of PAR, with ``par_y`` of element
+    ``par + y``, with ``par_x`` of element ``par + x``; both flags are a fault.
+    """
+
+    MEMORY: ClassVar[IntEnum | None] = Finishing.REQ
+    POST: ClassVar[bool] = True
+    ROUTES: ClassVar[Mapping[int, Route]] = routes(
+        Route(
+            memory=Finishing.REQ,
+            scratchpad=ACC,
+            dtype="int8",
+            unit=Unit.STORE,
+            doc=": acc, requantized",
+        )
+    )
+    memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=Finishing.REQ)
+    y_pad_0: int = absent(0)
+    y_pad_1: int = absent(0)
+    x_pad_0: int = absent(0)
+    x_pad_1: int = absent(0)
+    par: int = field(PAR_INDEX_BITS, "first element of PAR")
+    par_y: bool = field(1, "a row's element of PAR follows that of the row before", default=False)
+    par_x: bool = field(1, "an element's element of PAR follows that of the one before", default=False)
+
+    @property
+    def par_elements(self) -> int:
+        """Elements of PAR in use, from ``par`` on; none if nothing is moved."""
+        if not self.sram_elements:
+            return 0
+        return self.y_size if self.par_y else self.x_size if self.par_x else 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreAdd(StoreReq):
+    """Requantize consecutive accumulators, add a residual, and copy the sums to rows in DRAM, as bytes.
+
+    Each accumulator is requantized as by STORE.REQ, and takes the oldest operand r that RES holds; what is
+    written is ``clamp(rne(((y - left_zero) * left_multiplier + (r - right_zero) * right_multiplier + offset)
+    / 2**shift) + zero, low, high)``, with y as STORE.REQ has it and zero, low and high those of SET.SUM. r is
+    an int8, or a uint8 with SET.OUT's ``unsigned``. By program order, RES must hold as many elements as are
+    taken; the STORE waits until they are written.
+    """
+
+    MEMORY: ClassVar[IntEnum | None] = Finishing.ADD
+    ROUTES: ClassVar[Mapping[int, Route]] = routes(
+        Route(
+            memory=Finishing.ADD,
+            scratchpad=ACC,
+            dtype="int8",
+            unit=Unit.STORE,
+            doc=": acc, requantized, plus what res holds",
+        )
+    )
+    memory: int = field(MEMORY_ID_BITS, "scratchpad", enum=Memory, default=Finishing.ADD)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -397,7 +531,7 @@ class SetInp(Set):
     be a value of the byte.
     """
 
-    MEMORY: ClassVar[Memory | None] = Memory.INP
+    MEMORY: ClassVar[IntEnum | None] = Memory.INP
     UNIT: ClassVar[Unit] = Unit.LOAD
     memory: int = field(MEMORY_ID_BITS, "memory", enum=Memory, default=Memory.INP)
     zero: int = field(9, "zero point of inp", signed=True)
@@ -413,9 +547,51 @@ class SetInp(Set):
 class SetAcc(Set):
     """LOADs of ACC_8BIT extend bytes by zeros with ``unsigned``, else by their sign."""
 
-    MEMORY: ClassVar[Memory | None] = Memory.ACC
+    MEMORY: ClassVar[IntEnum | None] = Memory.ACC
     memory: int = field(MEMORY_ID_BITS, "memory", enum=Memory, default=Memory.ACC)
     unsigned: bool = field(1, "bytes of ACC_8BIT are uint8, not int8", default=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SetOut(Set):
+    """STORE.REQ and STORE.ADD add ``zero`` to what they requantize and keep it within ``low`` and ``high``;
+    with ``low > high`` the result is ``high``. The other fields, and those of SET.SUM, are about STORE.ADD's
+    addition of a residual."""
+
+    MEMORY: ClassVar[IntEnum | None] = Memory.OUT
+    PART: ClassVar[int | None] = 0
+    UNIT: ClassVar[Unit] = Unit.STORE
+    memory: int = field(MEMORY_ID_BITS, "memory", enum=Memory, default=Memory.OUT)
+    part: bool = field(1, "0: SET.OUT", default=False)
+    zero: int = field(RESULT_BITS, "zero point of the requantized value", signed=True)
+    low: int = field(RESULT_BITS, "its least value", signed=True)
+    high: int = field(RESULT_BITS, "its greatest value", signed=True)
+    left_zero: int = field(RESULT_BITS, "what is subtracted from it before it is multiplied", signed=True)
+    right_zero: int = field(RESULT_BITS, "what is subtracted from the residual", signed=True)
+    unsigned: bool = field(1, "the residual is uint8, not int8", default=False)
+    offset: int = field(ADD_OFFSET_BITS, "what is added to the products", signed=True)
+    shift: int = field(ADD_SHIFT_BITS, f"by how much the sum is shifted; at most {MAX_ADD_SHIFT}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SetSum(Set):
+    """STORE.ADD multiplies the requantized value and the residual by these numbers, and keeps the shifted
+    sum, with ``zero`` added, within ``low`` and ``high``; with ``low > high`` the result is ``high``."""
+
+    MEMORY: ClassVar[IntEnum | None] = Memory.OUT
+    PART: ClassVar[int | None] = 1
+    UNIT: ClassVar[Unit] = Unit.STORE
+    memory: int = field(MEMORY_ID_BITS, "memory", enum=Memory, default=Memory.OUT)
+    part: bool = field(1, "1: SET.SUM", default=True)
+    left_multiplier: int = field(ADD_MULTIPLIER_BITS, "of the requantized value")
+    zero: int = field(RESULT_BITS, "zero point of the sum", signed=True)
+    low: int = field(RESULT_BITS, "its least value", signed=True)
+    high: int = field(RESULT_BITS, "its greatest value", signed=True)
+    right_multiplier: int = field(ADD_MULTIPLIER_BITS, "of the residual")
+
+    @property
+    def mnemonic(self) -> str:
+        return "SET.SUM"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -456,10 +632,18 @@ CLASSES: dict[int, type[Instruction]] = {
 }
 """Instruction class of each opcode, of all machines; where it depends on the memory id, that of other ids."""
 
-VARIANTS: dict[tuple[int, int], type[Instruction]] = {
-    (cls.OPCODE, cls.MEMORY): cls for cls in (StoreAcc, SetInp, SetAcc) if cls.MEMORY is not None
+VARIANTS: dict[tuple[int, int, int], type[Instruction]] = {
+    (cls.OPCODE, cls.MEMORY, cls.PART or 0): cls
+    for cls in (LoadPar, LoadRes, StoreAcc, StoreReq, StoreAdd, SetInp, SetAcc, SetOut, SetSum)
+    if cls.MEMORY is not None
 }
-"""Instruction class of an opcode and a memory id, where they differ from id to id."""
+"""Instruction class of an opcode, a memory id and a part, where they differ from id to id; where an id stands
+for one class only, the part is 0."""
+
+PARTED: frozenset[tuple[int, int]] = frozenset(
+    (opcode, memory) for (opcode, memory, _), cls in VARIANTS.items() if cls.PART is not None
+)
+"""Opcodes and memory ids that stand for several classes, told apart by the bit :data:`PART_AT`."""
 
 SETTINGS: tuple[type[Set], ...] = tuple(cls for cls in VARIANTS.values() if issubclass(cls, Set))
 """What SET sets."""
@@ -480,14 +664,16 @@ def classes_of(config: Config) -> dict[int, type[Instruction]]:
     return {opcode: cls for opcode, cls in CLASSES.items() if exists(cls, config)}
 
 
-def variants_of(config: Config) -> dict[tuple[int, int], type[Instruction]]:
+def variants_of(config: Config) -> dict[tuple[int, int, int], type[Instruction]]:
     """Those of :data:`VARIANTS` that a machine has."""
     return {key: cls for key, cls in VARIANTS.items() if exists(cls, config)}
 
 
-def class_of(opcode: int, memory: int, config: Config) -> type[Instruction] | None:
-    """What an opcode and the bits where memory ids stand mean; None if the machine does not have it."""
-    return variants_of(config).get((opcode, memory), classes_of(config).get(opcode))
+def class_of(opcode: int, memory: int, config: Config, *, part: int = 0) -> type[Instruction] | None:
+    """What an opcode, the bits where memory ids stand, and the bit behind them, mean; None if the machine
+    does not have it."""
+    key = opcode, memory, part if (opcode, memory) in PARTED else 0
+    return variants_of(config).get(key, classes_of(config).get(opcode))
 
 
 def routes_of(cls: type[Transfer], config: Config) -> dict[int, Route]:

@@ -20,6 +20,7 @@ from accel.core.isa.instructions import (
     CLASSES,
     OPCODE_BITS,
     TOKEN_FLAGS,
+    VARIANTS,
     Alu,
     AluOp,
     Instruction,
@@ -28,13 +29,14 @@ from accel.core.isa.instructions import (
     Unknown,
     class_of,
     classes_of,
+    exists,
     memory_names,
     routes_of,
     variants_of,
 )
 
 _TOKENS = {flag: "<" if flag.startswith("pop") else ">" for flag in TOKEN_FLAGS}
-_IN_MNEMONIC = {"opcode", "memory", "alu_op"}
+_IN_MNEMONIC = {"opcode", "memory", "part", "alu_op"}
 
 Place = Callable[[str, Transfer], int]
 """From a name and a transfer's memory to the place in DRAM, in the elements that the transfer counts by."""
@@ -126,6 +128,13 @@ def _parse_mnemonic(word: str, config: Config) -> tuple[type[Instruction], dict[
         return Unknown, {"opcode": int(match[1])}
     cls = next((cls for cls in known.values() if cls.OPCODE.name == name), None)
     if cls is not None and issubclass(cls, Transfer | Set):
+        for (opcode, memory, _), variant in VARIANTS.items():
+            if opcode != cls.OPCODE or variant().mnemonic != f"{name}.{detail}":
+                continue
+            if exists(variant, config):
+                return variant, {"memory": memory}
+            if detail not in memory_names(cls).values():
+                raise _only_second(word, config)
         names = {label: memory for memory, label in memory_names(cls).items()}
         memory = _enum_value(detail, names, "MEM", word, config)
         return class_of(cls.OPCODE, memory, config) or cls, {"memory": memory}
@@ -134,10 +143,12 @@ def _parse_mnemonic(word: str, config: Config) -> tuple[type[Instruction], dict[
     if cls is not None and not detail:
         return cls, {}
     if any(cls.OPCODE.name == name for cls in CLASSES.values() if cls.OPCODE not in known):
-        raise ProgramError(
-            f"{word!r} exists on machines with post=1; configuration {config.name!r} has post=0"
-        )
+        raise _only_second(word, config)
     raise ProgramError(f"{word!r} is no mnemonic; {nearest(word.upper(), mnemonics(config))}")
+
+
+def _only_second(word: str, config: Config) -> ProgramError:
+    return ProgramError(f"{word!r} exists on machines with post=1; configuration {config.name!r} has post=0")
 
 
 def _enum_value(detail: str, names: dict[str, int], unknown: str, word: str, config: Config) -> int:

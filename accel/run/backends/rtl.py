@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from accel.base.errors import MachineError
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
@@ -20,6 +19,7 @@ from accel.core.faults import (
 )
 from accel.core.isa import Finish, Instruction, Load, Loops, Memory, Store, Unit, encode
 from accel.core.token_rules import Counter, explain_deadlock, pushes, stuck
+from accel.hw.datapath.layouts import BUILT
 from accel.hw.engines.choose import open_engine
 from accel.hw.engines.driver import Contents, Engine, Progress
 from accel.hw.engines.run import Behaviour, HardwareRun
@@ -139,7 +139,7 @@ def run_on_hardware(
         dram,
         address=program.config.mem_base + program.code_offset,
         length=len(program.instructions),
-        contents=(filled.uop, filled.inp, filled.wgt, filled.acc),
+        contents=tuple(filled.of(pad) for pad in BUILT.values()),
         max_cycles=max_cycles,
         behaviour=behaviour,
         record=record,
@@ -150,9 +150,8 @@ def run_on_hardware(
 
 def take_contents(pads: Scratchpads, contents: Contents) -> None:
     """Have scratchpads hold what :meth:`~accel.hw.engines.driver.Engine.peek` found."""
-    arrays: Sequence[npt.NDArray[Any]] = (pads.uop, pads.inp, pads.wgt, pads.acc)
-    for array, raw in zip(arrays, contents, strict=True):
-        array.reshape(-1).view(np.uint8)[:] = raw.reshape(-1)
+    for pad, raw in zip(BUILT.values(), contents, strict=True):
+        pads.of(pad).reshape(-1).view(np.uint8)[:] = raw.reshape(-1)
 
 
 def check_uops(instructions: Sequence[Instruction], config: Config, max_uops: int) -> int:

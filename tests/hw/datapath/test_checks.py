@@ -57,7 +57,7 @@ class Checks(wiring.Component):
 def suspect(rng: Random, unit: Unit, config: Config) -> Instruction:
     """An instruction of the unit, each field of which is small, at its end or anything."""
     while True:
-        instruction = any_instruction(rng, config)
+        instruction = any_instruction(rng, config, finishing=False)
         if instruction.unit is not unit or not isinstance(instruction, Load | Store | Loops):
             continue
         values = {name: getattr(instruction, name) for name in field_specs(type(instruction))}

@@ -19,7 +19,7 @@ from accel.hw.datapath.transfer import BeatWalker, kinds_of, sram_bits
 from accel.hw.units.loader import Loader
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.functional.transfers import execute_load
+from accel.sim.functional.transfers import RunState, execute_load
 from tests.hw.bench import as_array, as_integer, drive, run
 
 KINDS = [memory for memory, route in Load.ROUTES.items() if route.unit is Unit.COMPUTE]
@@ -87,12 +87,13 @@ def any_load(rng: Random, config: Config) -> Load:
 def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int, post: int) -> None:
     """With ``post`` bytes are read as uint8."""
     geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 128, "post": post}
-    settings = {Memory.ACC: SetAcc(unsigned=True)} if post else {}
     config = replace(NAMED["tiny"], **geometry, mem_size=1 << 20)
     path = LoadPath(config)
     dram = Dram.of(config)
     dram.write(0, np.random.default_rng(bus).integers(0, 256, 1 << 15, dtype=np.uint8))
-    pads = Scratchpads.zeros(config)
+    pads, state = Scratchpads.zeros(config), RunState(config)
+    if post:
+        state.take_setting(SetAcc(unsigned=True))
 
     async def bench(context: Any) -> None:
         rng = Random(bus)
@@ -112,7 +113,7 @@ def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int, post: i
             context.set(path.start, start)
             if start:
                 assert load is not None
-                execute_load(load, config, dram, pads, settings)
+                execute_load(load, config, dram, pads, state)
                 before = Memory(load.memory)
                 started, load = started + 1, None
             granted = context.get(loader.requesting) and rng.random() < 0.6

@@ -15,7 +15,7 @@ from accel.hw.datapath.transfer import Kind, kinds_of
 from accel.hw.units.store import Store as StoreUnit
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.functional.transfers import execute_store
+from accel.sim.functional.transfers import RunState, execute_store
 from tests.hw.bench import as_integer, assert_refused, drive, offer, run
 from tests.hw.units.transfers import bursts_of, good_transfer
 
@@ -156,7 +156,7 @@ def test_stores_leave_what_the_simulator_leaves(machine: str, values: dict[str, 
                 assert tokens
                 store = stores[started]
                 assert isinstance(store, Store)
-                execute_store(store, config, expected, pads)
+                execute_store(store, config, expected, pads, RunState(config))
                 started += 1
             if context.get(unit.grant):
                 found = context.get(unit.granted)

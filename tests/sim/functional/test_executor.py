@@ -31,7 +31,7 @@ def run(instructions: list[Instruction], config: Config = TINY, **arguments: obj
 @given(st.data())
 def test_programs_do_what_the_scalar_interpreter_does_in_the_same_order(data: st.DataObject) -> None:
     config = data.draw(small_machines)
-    program = data.draw(programs(config, dram_bytes=256, wild=True))
+    program = data.draw(programs(config, dram_bytes=256, wild=True, finishing=True))
     pads = Scratchpads.random(config, data.draw(st.integers(0, 99)))
     pads.uop[:] = data.draw(micro_ops(config))
     dram = Dram.of(config)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accel.core.config import NAMED, PAGE_BYTES, Config
-from accel.core.isa import Load, Memory, Store, Transfer
+from accel.core.isa import Load, Memory, Store, Transfer, class_of, field_specs
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.reference import assert_same_effect
@@ -43,10 +44,20 @@ def test_any_transfer_does_the_same_or_stops_for_the_same_cause(data: st.DataObj
     good = data.draw(transfers(config, dram_bytes=PAGE_BYTES))
     other = data.draw(any_instructions(config).filter(lambda i: isinstance(i, Transfer)))
     names = data.draw(st.lists(st.sampled_from(CHANGED), min_size=1, max_size=2))
-    instruction = replace(good, **{name: getattr(other, name) for name in names})
+    instruction = _meant(good, {name: getattr(other, name) for name in names}, config)
     if instruction.height * instruction.width > 1 << 12:
         instruction = replace(instruction, x_size=1, y_size=min(instruction.y_size, 64))
     assert_same_effect(config, Scratchpads.random(config, 0), instruction, random_dram(config, PAGE_BYTES))
+
+
+def _meant(good: Transfer, changes: dict[str, Any], config: Config) -> Transfer:
+    """``good`` with other values in some fields, as an instruction of the class that its memory id means."""
+    values = {name: getattr(good, name) for name in field_specs(type(good))} | changes
+    cls = class_of(good.OPCODE, values["memory"], config)
+    assert cls is not None
+    found = cls(**{name: value for name, value in values.items() if name in field_specs(cls)})
+    assert isinstance(found, Transfer)
+    return found
 
 
 CHANGED = ["memory", "sram_base", "dram_base", "y_size", "x_size", "x_stride", "y_pad_0", "x_pad_1"]
