@@ -18,7 +18,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from accel.base.errors import ConfigError
 from accel.core.config import NAMED, Config
+from accel.core.faults import instruction_fault, residual_change, residual_fault
 from accel.core.isa import (
+    TRANSFERS,
     Alu,
     AluOp,
     Finish,
@@ -27,7 +29,6 @@ from accel.core.isa import (
     LoadPar,
     LoadRes,
     Loops,
-    Memory,
     Products,
     Set,
     SetAcc,
@@ -35,7 +36,6 @@ from accel.core.isa import (
     SetOut,
     SetSum,
     Store,
-    StoreAcc,
     StoreAdd,
     StoreReq,
     Transfer,
@@ -46,6 +46,7 @@ from accel.core.isa import (
     loops_of,
     variants_of,
 )
+from accel.core.memories import RES
 from accel.core.token_rules import pops, pushes
 
 T = TypeVar("T")
@@ -114,6 +115,7 @@ RTL_VALUES = {
     "tree_stages": (0, 1, 2, 3),
     "token_bits": (1, 2, 8),
     "post_stages": (0, 1, 2, 5),
+    "post_lanes": (1, 2, 4),
 }
 """Values of the fields that hardware is built from and that do not change what a program means."""
 
@@ -136,9 +138,14 @@ def _timing(rng: Random, base: Config) -> Config:
         tree_stages=one("tree_stages"),
         token_bits=rng.choice((8, 8, 8, 8, 8, 2, 1)),
         serial=rng.choice((0, 0, 0, 0, 1)),
-        **({"post_stages": one("post_stages")} if base.post else {}),
+        **(_post_timing(rng, base) if base.post else {}),
         **values,
     )
+
+
+def _post_timing(rng: Random, base: Config) -> dict[str, int]:
+    lanes = [count for count in RTL_VALUES["post_lanes"] if count <= base.out_element_bytes]
+    return {"post_stages": rng.choice(RTL_VALUES["post_stages"]), "post_lanes": rng.choice(lanes)}
 
 
 def timings(base: Config) -> SearchStrategy[Config]:
@@ -238,20 +245,10 @@ def random_transfer(
     rng: Random, config: Config, *, x_size: int = 5, y_size: int = 4, pad: int = 3, dram_bytes: int = 4096
 ) -> Transfer:
     """An instruction of :func:`transfers`."""
-    element = {
-        Memory.UOP: 4,
-        Memory.WGT: config.wgt_element_bytes,
-        Memory.INP: config.inp_element_bytes,
-        Memory.ACC: config.acc_element_bytes,
-        Memory.OUT: config.out_element_bytes,
-        Memory.ACC_8BIT: config.out_element_bytes,
-    }
-    memory = rng.choice((*Memory, Memory.OUT))
-    kind: type[Transfer] = Store if memory == Memory.OUT else Load
-    if config.post and memory == Memory.ACC and rng.choice((False, True)):
-        kind = StoreAcc
-    name = {Memory.OUT: "acc", Memory.ACC_8BIT: "acc"}.get(memory, memory.name.lower())
-    depth = int(getattr(config, f"{name}_depth"))
+    others = [cls for cls in variants_of(config).values() if issubclass(cls, Transfer)]
+    kinds = [*TRANSFERS, Store, *(cls for cls in others if cls not in FINISHING)]
+    kind, route = rng.choice([(cls, route) for cls in kinds for route in cls.ROUTES.values()])
+    element, depth = route.element_bytes(config), route.scratchpad.depth(config)
     padded = kind is Load and rng.choice((False, True))
     top, bottom, left, right = (rng.randint(0, pad) if padded else 0 for _ in range(4))
     width = rng.randint(1, max(1, min(x_size, depth - left - right)))
@@ -260,11 +257,11 @@ def random_transfer(
     most = max(0, min(y_size, depth // (left + width + right) - top - bottom))
     height = _seldom(rng, 0, min(1, most), most)
     room = depth - (left + width + right) * (top + height + bottom)
-    elements = dram_bytes // element[memory]
+    elements = dram_bytes // element
     stride = rng.randint(0, max(0, min(2 * width, (elements - width) // max(1, height))))
     span = max(0, height - 1) * stride + width
     return kind(
-        memory=int(memory),
+        memory=int(route.memory),
         sram_base=rng.randint(0, max(0, room)),
         dram_base=rng.randint(0, max(0, elements - span)),
         y_size=height,
@@ -288,13 +285,23 @@ def transfers(config: Config, **options: Any) -> SearchStrategy[Any]:
     return drawn(random_transfer, config, **options)
 
 
-def random_finishing(rng: Random, config: Config, *, dram_bytes: int = 4096) -> Instruction:
-    """One of :data:`FINISHING`, mostly not at fault by itself; what RES holds is not looked at."""
-    cls: type[Instruction] = rng.choice(FINISHING)
+def random_finishing(
+    rng: Random,
+    config: Config,
+    *,
+    x_size: int = 5,
+    y_size: int = 4,
+    dram_bytes: int = 4096,
+    sets: bool = True,
+    **_: int,
+) -> Instruction:
+    """One of :data:`FINISHING`, mostly not at fault by itself; what RES holds is not looked at. Without
+    ``sets``, no SET; of the sizes of :func:`random_transfer`, at most what is usual of outputs."""
+    cls: type[Instruction] = rng.choice([one for one in FINISHING if sets or not issubclass(one, Set)])
     if issubclass(cls, Set):
         return _random_output(rng, cls, config)
-    small = rng.randint(1, 3), rng.randint(1, 2)
-    x_size, y_size = rng.choice((small, small[::-1]))
+    small = rng.randint(1, min(x_size, rng.choice((3, 9)))), rng.randint(1, min(y_size, 2))
+    x_size, y_size = rng.choice((small, small, small[::-1]))
     values: dict[str, Any] = {
         "x_size": _seldom(rng, 0, x_size, x_size),
         "y_size": _seldom(rng, 0, y_size, y_size),
@@ -387,6 +394,22 @@ def repaired(program: Sequence[Instruction], tokens: Sequence[int] = (0, 0, 0, 0
     return result
 
 
+def balanced(program: Sequence[Instruction], config: Config) -> list[Instruction]:
+    """``program`` with fewer residuals where RES would have no room for them, or not hold as many."""
+    held = 0
+    result = []
+    for instruction in program:
+        one = instruction
+        if isinstance(one, LoadRes | StoreAdd) and residual_fault(one, held, config) is not None:
+            most = RES.depth(config) - held if one.FILLS else held
+            width = min(one.x_size, most)
+            one = replace(one, x_size=width, y_size=min(one.y_size, most // max(1, width)))
+        if instruction_fault(one, config) is None:
+            held += residual_change(one)
+        result.append(one)
+    return result
+
+
 @st.composite
 def programs(
     draw: DrawFn,
@@ -405,22 +428,26 @@ def programs(
     Args:
         first: what they begin with.
         wild: now and then replace an instruction by any, which is mostly at fault.
-        finishing: with :data:`FINISHING`, where the machine has them.
+        finishing: with :data:`FINISHING`, where the machine has them; in some programs the store unit does
+            little else, and hardly waits for others.
         factor: as :func:`loops` takes it.
         sizes: as :func:`transfers` takes them.
     """
     rng = draw(st.randoms(use_true_random=True))
     body: list[Instruction] = list(first)
+    crowd = finishing and bool(config.post) and rng.randint(0, 2) == 0
     for _ in range(size):
-        if config.post and rng.randint(0, 7) == 0:
+        if crowd and rng.randint(0, 7):
+            body.append(random_finishing(rng, config, sets=False, **sizes))
+        elif config.post and rng.randint(0, 7) == 0:
             body.append(random_set(rng, config))
         elif config.post and finishing and rng.randint(0, 1) == 0:
-            body.append(random_finishing(rng, config, dram_bytes=sizes.get("dram_bytes", 4096)))
+            body.append(random_finishing(rng, config, **sizes))
         elif rng.choice((False, False, True)):
             body.append(random_loops(rng, config, iterations=2, uops=3, factor=factor))
         else:
             body.append(random_transfer(rng, config, **sizes))
-    body = [_flagged(rng, instruction) for instruction in [*body, Finish()]]
+    body = [one if crowd and rng.randint(0, 7) else _flagged(rng, one) for one in [*body, Finish()]]
     if wild and rng.randint(0, 2) == 0:
         other = any_instruction(rng, config, finishing=finishing)
         if isinstance(other, Loops):
@@ -428,4 +455,6 @@ def programs(
         body[rng.randrange(len(body))] = other
     keep = draw(st.lists(st.integers(0, 7), min_size=len(body) - 1, max_size=len(body) - 1))
     program = [i for i, kept in zip(body, [*keep, 1], strict=True) if kept]
+    if finishing and rng.randint(0, 7):
+        program = balanced(program, config)
     return program if rng.randint(0, 7) == 0 else repaired(program)

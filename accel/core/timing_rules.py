@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from accel.core.access import DramRows
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
+from accel.core.isa import Instruction, StoreReq
 
 FETCH_STARTUP = 1
 """Cycles from the start of a run to fetch's first request."""
@@ -44,6 +45,15 @@ def store_depth(config: Config) -> int:
     which outputs are finished, so that they stay in order.
     """
     return _STORE_STAGES + (config.post_stages if config.post else 0)
+
+
+def beat_cycles(instruction: Instruction, config: Config) -> int:
+    """Cycles that a beat of a transfer takes, in the last of which it is on the bus.
+
+    A beat that the store unit requantizes goes through its lanes, ``config.lanes`` bytes at a time; all
+    others take one cycle.
+    """
+    return config.bus_bytes // config.lanes if isinstance(instruction, StoreReq) else 1
 
 
 class Burst(NamedTuple):

@@ -203,8 +203,8 @@ def moved_bytes(run: TimingRun) -> dict[str, int]:
     """What the registers ``read_bytes`` and ``written_bytes`` hold after a run."""
     beats = {"read_bytes": 0, "written_bytes": 0}
     for burst in run.bursts:
-        name = "written_bytes" if burst.unit is Unit.STORE else "read_bytes"
-        beats[name] += max(0, min(burst.last + 1, run.cycles) - burst.first)
+        name = "written_bytes" if burst.writes else "read_bytes"
+        beats[name] += max(0, min(burst.last + 1, run.cycles) - burst.first) // burst.pace
     return {name: count * run.config.bus_bytes for name, count in beats.items()}
 
 

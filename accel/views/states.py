@@ -17,18 +17,22 @@ class Reason(IntEnum):
     FIRST_BEAT = 1
     NEXT_BEAT = 2
     LAST_WRITE = 3
-    ARRIVAL = 4
-    LOAD_TO_COMPUTE = 5
-    COMPUTE_TO_LOAD = 6
-    COMPUTE_TO_STORE = 7
-    STORE_TO_COMPUTE = 8
-    LOAD_QUEUE = 9
-    COMPUTE_QUEUE = 10
-    STORE_QUEUE = 11
-    SERIAL = 12
-    EMPTY = 13
-    OCCUPIED = 14
-    DONE = 15
+    PAR_IN_USE = 4
+    PAR_LOADED = 5
+    RES_FULL = 6
+    RES_LOADED = 7
+    ARRIVAL = 8
+    LOAD_TO_COMPUTE = 9
+    COMPUTE_TO_LOAD = 10
+    COMPUTE_TO_STORE = 11
+    STORE_TO_COMPUTE = 12
+    LOAD_QUEUE = 13
+    COMPUTE_QUEUE = 14
+    STORE_QUEUE = 15
+    SERIAL = 16
+    EMPTY = 17
+    OCCUPIED = 18
+    DONE = 19
 
     @property
     def label(self) -> str:
@@ -45,6 +49,10 @@ _REASONS = {
     Reason.FIRST_BEAT: "memory: no data yet",
     Reason.NEXT_BEAT: "memory: between bursts",
     Reason.LAST_WRITE: "memory: until the last write is done",
+    Reason.PAR_IN_USE: "memory: what the next LOAD.PAR overwrites is still in use",
+    Reason.PAR_LOADED: "memory: biases and scales of the next STORE are not loaded yet",
+    Reason.RES_FULL: "memory: res has no room yet",
+    Reason.RES_LOADED: "memory: residuals of the next STORE are not loaded yet",
     Reason.ARRIVAL: "memory: the next instruction has not arrived",
     Reason.LOAD_TO_COMPUTE: "RAW token from load",
     Reason.COMPUTE_TO_LOAD: "WAR token from compute",
@@ -103,13 +111,20 @@ class Flow(NamedTuple):
 
 
 class Beats(NamedTuple):
-    """A burst on the bus in cycles ``[start, stop)``."""
+    """A burst that takes cycles ``[start, stop)``, one of the read or of the write channels."""
 
     unit: Unit
+    writes: bool
     instruction: int
     grant: int
     start: int
     stop: int
+    pace: int
+    """Cycles that a beat takes, in the last of which it is on the bus."""
+
+    def beats(self, before: int) -> int:
+        """How many of its beats are on the bus before a cycle."""
+        return max(0, min(self.stop, before) - self.start) // self.pace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +138,8 @@ class Activity:
         spans: per unit, its states; they cover the run without gaps or overlaps.
         flows: tokens in the order in which they were popped; those of the start and those left over have
             only one end and are left out.
-        bursts: in order of their grants, per unit; those that the end of the run cuts short, whole.
+        bursts: in order of their grants, per unit, its reads before its writes; those that the end of the run
+            cuts short, whole.
         queues: per unit that has a queue, ``(cycle, entries)`` whenever the number changes.
         tokens: per counter, ``(cycle, tokens)`` at the start and whenever the number changes.
     """
@@ -137,17 +153,17 @@ class Activity:
     queues: dict[Unit, list[tuple[int, int]]]
     tokens: dict[Counter, list[tuple[int, int]]]
 
-    def beats_by(self, step: int, unit: Unit) -> list[int]:
-        """Beats of a unit's bursts in every ``step`` cycles."""
+    def beats_by(self, step: int, unit: Unit, *, writes: bool) -> list[int]:
+        """Beats of a unit's reads, or of its writes, in every ``step`` cycles."""
         found = [0] * -(-self.cycles // step)
         for burst in self.bursts:
-            if burst.unit is not unit:
+            if burst.unit is not unit or burst.writes is not writes:
                 continue
             start = burst.start
             while start < min(burst.stop, self.cycles):
                 place = start // step
                 stop = min(burst.stop, self.cycles, (place + 1) * step)
-                found[place] += stop - start
+                found[place] += burst.beats(stop) - burst.beats(start)
                 start = stop
         return found
 

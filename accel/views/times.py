@@ -1,11 +1,12 @@
 """When everything happened, sorted out of a run's events."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from accel.core.config import Config
 from accel.core.events import Event, EventKind
-from accel.core.isa import Instruction, Load, Loops, Unit
-from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, store_depth
+from accel.core.isa import Instruction, Load, Loops, Store, Unit
+from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, beat_cycles, store_depth
 from accel.core.token_rules import WORKERS, Counter
 from accel.views.states import Beats
 
@@ -18,7 +19,8 @@ class Times:
         handed, start, retire: by instruction, the cycle, or None.
         order: per unit, its instructions in the order in which it gets them.
         pushed, popped: per counter, cycle and instruction of each token.
-        bursts: per unit, in order of their grants; those that the end of the run cuts short, whole.
+        bursts: per unit, its reads, then its writes, each in order of their grants; those that the end of the
+            run cuts short, whole.
     """
 
     def __init__(
@@ -31,8 +33,8 @@ class Times:
         self.order: dict[Unit, list[int]] = {unit: [] for unit in WORKERS}
         self.pushed: dict[Counter, list[tuple[int, int]]] = {c: [] for c in Counter}
         self.popped: dict[Counter, list[tuple[int, int]]] = {c: [] for c in Counter}
-        grants: dict[Unit, list[tuple[int, int, int]]] = {unit: [] for unit in Unit}
-        lasts: dict[Unit, list[tuple[int, int, int]]] = {unit: [] for unit in Unit}
+        grants: dict[_Port, list[tuple[int, int, int]]] = {port: [] for port in _PORTS}
+        lasts: dict[_Port, list[tuple[int, int, int]]] = {port: [] for port in _PORTS}
         for cycle, unit, kind, index, value in events:
             if kind == EventKind.QUEUE_PUSH:
                 self.handed[index] = cycle
@@ -42,29 +44,47 @@ class Times:
             elif kind == EventKind.RETIRE:
                 self.retire[index] = cycle
             elif kind == EventKind.BURST_GRANT:
-                grants[unit].append((index, cycle, value))
+                grants[_port(unit, instructions, index)].append((index, cycle, value))
             elif kind == EventKind.BURST_LAST:
-                lasts[unit].append((index, cycle, value))
+                lasts[_port(unit, instructions, index)].append((index, cycle, value))
             elif kind == EventKind.TOKEN_PUSH:
                 self.pushed[Counter(value)].append((cycle, index))
             elif kind == EventKind.TOKEN_POP:
                 self.popped[Counter(value)].append((cycle, index))
-        self.bursts = {
-            unit: [
-                Beats(unit, index, grant, last - beats + 1, last + 1)
-                for (_, grant, _), (index, last, beats) in zip(grants[unit], lasts[unit], strict=False)
-            ]
-            for unit in Unit
-        }
-        for port in ((Unit.FETCH, Unit.LOAD, Unit.COMPUTE), (Unit.STORE,)):
-            delay = store_depth(config) if Unit.STORE in port else config.read_latency
-            free = max((burst.stop for unit in port for burst in self.bursts[unit]), default=0)
-            cut = [(one, unit) for unit in port for one in grants[unit][len(self.bursts[unit]) :]]
-            for (index, grant, beats), unit in sorted(cut, key=lambda one: one[0][1]):
+        bursts: dict[_Port, list[Beats]] = {port: [] for port in _PORTS}
+        for port in _PORTS:
+            for (_, grant, _), (index, last, beats) in zip(grants[port], lasts[port], strict=False):
+                pace = beat_cycles(instructions[index], config) if port.writes else 1
+                bursts[port].append(Beats(*port, index, grant, last - beats * pace + 1, last + 1, pace))
+        for writes in (False, True):
+            ports = [port for port in _PORTS if port.writes is writes]
+            delay = store_depth(config) if writes else config.read_latency
+            free = max((burst.stop for port in ports for burst in bursts[port]), default=0)
+            cut = [(one, port) for port in ports for one in grants[port][len(bursts[port]) :]]
+            for (index, grant, beats), port in sorted(cut, key=lambda one: one[0][1]):
                 start = max(grant + delay, free)
-                free = start + beats
-                self.bursts[unit].append(Beats(unit, index, grant, start, free))
+                pace = beat_cycles(instructions[index], config) if port.writes else 1
+                free = start + beats * pace
+                bursts[port].append(Beats(*port, index, grant, start, free, pace))
+        self.bursts: dict[Unit, list[Beats]] = {unit: [] for unit in Unit}
+        for port, found in bursts.items():
+            self.bursts[port.unit] += found
         self.cycles = cycles
+
+
+class _Port(NamedTuple):
+    """Reads or writes of one unit."""
+
+    unit: Unit
+    writes: bool
+
+
+_PORTS = (*(_Port(unit, writes=False) for unit in Unit), _Port(Unit.STORE, writes=True))
+
+
+def _port(unit: Unit, instructions: Sequence[Instruction], index: int) -> _Port:
+    """Where an instruction's bursts are; those of STOREs are writes, all others reads."""
+    return _Port(unit, unit is Unit.STORE and isinstance(instructions[index], Store))
 
 
 Move = tuple[int, int, int]
@@ -72,15 +92,25 @@ Move = tuple[int, int, int]
 
 
 def moves_of(unit: Unit, times: Times, instructions: Sequence[Instruction]) -> list[Move]:
-    """When a unit is busy and for which instruction, sorted and disjoint."""
-    delay = 0 if unit is Unit.STORE else WRITE_DELAY
-    data = sorted((b.start + delay, b.stop + delay, b.instruction) for b in times.bursts[unit])
+    """When a unit is busy and for which instruction, sorted; moves overlap where the store unit writes a beat
+    to the bus and another into a scratchpad in one cycle."""
+    data = sorted(move for burst in times.bursts[unit] for move in _data(burst))
     found = data + _pad_writes(unit, times, instructions, data)
     for index in times.order[unit]:
         instruction, start = instructions[index], times.start[index]
         if start is not None and isinstance(instruction, Loops) and instruction.uop_count:
             found.append((start, start + instruction.uop_count, index))
     return _merged(sorted(found), times.cycles)
+
+
+def _data(burst: Beats) -> Iterator[Move]:
+    """When its data moves: on the bus if it is written, else into a scratchpad."""
+    delay = 0 if burst.writes else WRITE_DELAY
+    if burst.pace == 1:
+        yield burst.start + delay, burst.stop + delay, burst.instruction
+    else:
+        for stop in range(burst.start + burst.pace, burst.stop + 1, burst.pace):
+            yield stop - 1, stop, burst.instruction
 
 
 def _merged(moves: Iterable[Move], cycles: int) -> list[Move]:

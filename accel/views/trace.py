@@ -173,8 +173,9 @@ def _tokens(scene: Scene) -> Iterator[Entry]:
 def _bandwidth(scene: Scene) -> Iterator[Entry]:
     step = bandwidth_step(scene.seen.cycles)
     bus = scene.result.config.bus_bytes
-    for name, units in (("read bus", (Unit.FETCH, Unit.LOAD, Unit.COMPUTE)), ("write bus", (Unit.STORE,))):
-        levels = {unit: scene.seen.beats_by(step, unit) for unit in units}
+    readers = tuple(unit for unit in Unit if unit is not Unit.STORE or scene.result.config.post)
+    for name, writes, units in (("read bus", False, readers), ("write bus", True, (Unit.STORE,))):
+        levels = {unit: scene.seen.beats_by(step, unit, writes=writes) for unit in units}
         previous: dict[str, float] | None = None
         for number in range(len(levels[units[0]])):
             length = min(step, scene.seen.cycles - number * step)

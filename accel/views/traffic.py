@@ -63,7 +63,7 @@ def traffic(scene: Scene) -> list[Traffic]:
         name = INSTRUCTIONS if burst.unit is Unit.FETCH else names.get(burst.instruction, "")
         if name:
             found[name].bursts += 1
-            beats[name] += max(0, min(burst.stop, scene.seen.cycles) - burst.start)
+            beats[name] += burst.beats(scene.seen.cycles)
     for name, count in beats.items():
         found[name].bus = count * config.bus_bytes
     return list(found.values())

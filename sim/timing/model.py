@@ -35,7 +35,7 @@ class TimingRun:
             by an error, the cycles before the one in which it was found.
         steps: the instructions, with the cycles of hand-out, start and retirement; those that lie
             behind an error are not to be looked at (:meth:`events` leaves them out).
-        logs: the bursts of each unit.
+        logs: the bursts, reads and writes of each unit apart.
         pad_writes: per unit, when it writes pad words into a scratchpad.
         stop: the error that ended the run, or None.
     """
@@ -43,24 +43,23 @@ class TimingRun:
     config: Config
     cycles: int
     steps: list[Step]
-    logs: dict[Unit, BurstLog]
+    logs: tuple[BurstLog, ...]
     pad_writes: dict[Unit, list[Interval]]
     stop: Stop | None
 
     @property
     def bursts(self) -> list[BurstRecord]:
-        """All bursts in order of their grant within each unit; none granted behind an error."""
-        found = [burst for log in self.logs.values() for burst in log.records()]
+        """All bursts in order of their grant within the reads and the writes of each unit; none granted
+        behind an error."""
+        found = [burst for log in self.logs for burst in log.records()]
         return found if self.stop is None else [b for b in found if b.grant <= self.stop.cycle]
 
     def writes(self, unit: Unit) -> IntervalArray:
         """When a unit writes, also behind an error: a scratchpad, or in the case of STOREs the bus."""
-        delay = 0 if unit is Unit.STORE else WRITE_DELAY
-        log = self.logs[unit]
-        stops = np.array(log.lasts, dtype=np.int64) + delay + 1
-        data = np.stack([stops - np.array(log.beats, dtype=np.int64), stops], axis=1)
+        logs = [log for log in self.logs if log.unit is unit]
+        data = [log.busy() + (0 if log.writes else WRITE_DELAY) for log in logs]
         pads = np.array(self.pad_writes.get(unit, []), dtype=np.int64).reshape(-1, 2)
-        return np.concatenate([data, pads])
+        return np.concatenate([*data, pads])
 
     def events(self) -> list[Event]:
         """All events, sorted; none behind an error."""
@@ -68,9 +67,9 @@ class TimingRun:
         for step in self.steps:
             _step_events(step, found)
         for burst in self.bursts:
-            beats = burst.last - burst.first + 1
-            found.append(Event(burst.grant, burst.unit, EventKind.BURST_GRANT, burst.instruction, beats))
-            found.append(Event(burst.last, burst.unit, EventKind.BURST_LAST, burst.instruction, beats))
+            of = burst.instruction, burst.beats
+            found.append(Event(burst.grant, burst.unit, EventKind.BURST_GRANT, *of))
+            found.append(Event(burst.last, burst.unit, EventKind.BURST_LAST, *of))
         if self.stop is not None:
             found = [event for event in found if event.cycle <= self.stop.cycle]
         return sorted(found)
@@ -126,8 +125,9 @@ def simulate_timing(
     load = LoadUnit(engine, fetch.queues[Unit.LOAD])
     compute = ComputeUnit(engine, fetch.queues[Unit.COMPUTE])
     store = StoreUnit(engine, fetch.queues[Unit.STORE])
-    logs = {log.unit: log for log in (fetch.log, load.log, compute.log, store.log)}
-    _run(engine, ReadPort(config, (compute, load, fetch)), (load.pads, compute.pads))
+    logs = (fetch.log, load.log, compute.log, store.log, store.writes)
+    readers = (compute, store, load, fetch) if config.post else (compute, load, fetch)
+    _run(engine, ReadPort(config, readers), (load.pads, compute.pads))
     engine.find_overflow(steps)
     stop = engine.stop
     complete = all(step.retire is not None for step in steps)
@@ -164,12 +164,12 @@ def _run(engine: Engine, port: ReadPort, writers: Sequence[PadWriter]) -> None:
             port.grant(grant, writer.finish)
 
 
-def _last_cycle(steps: Sequence[Step], logs: Mapping[Unit, BurstLog]) -> int:
+def _last_cycle(steps: Sequence[Step], logs: Sequence[BurstLog]) -> int:
     """The last cycle in which anything is known to happen."""
     known = [
         cycle for step in steps for cycle in (step.dispatch, step.start, step.retire) if cycle is not None
     ]
-    return max([0, *known, *(cycle for log in logs.values() for cycle in log.lasts)])
+    return max([0, *known, *(cycle for log in logs for cycle in log.lasts)])
 
 
 def _deadlock(

@@ -6,10 +6,23 @@ from typing import NamedTuple
 
 from accel.core.access import dram_rows
 from accel.core.config import Config
-from accel.core.faults import Cause, Fault, fetch_fault
-from accel.core.isa import Instruction, Loops, Set, Transfer, Unit
-from accel.core.timing_rules import burst_beats
+from accel.core.faults import Cause, Fault, fetch_fault, residual_change, sram_ranges
+from accel.core.isa import Instruction, Load, LoadPar, LoadRes, Loops, Set, StoreReq, Transfer, Unit
+from accel.core.memories import PAR
+from accel.core.timing_rules import beat_cycles, burst_beats
 from accel.core.token_rules import Counter, pops, pushes
+
+
+class Shared(NamedTuple):
+    """What an instruction shares with others of the store unit."""
+
+    par_begin: int
+    par_end: int
+    """The PAR elements that it fills or reads, from the first to the highest; equal if there are none."""
+    res: int
+    """RES elements that it loads or takes."""
+    pace: int
+    """Cycles that a beat takes."""
 
 
 @dataclass(slots=True)
@@ -35,6 +48,10 @@ class Step:
     """What runs micro-ops may start while others drain."""
     alone: bool
     """A SET starts when its unit is empty, and what follows it when it has retired."""
+    fills: bool
+    """Whether it is a LOAD."""
+    shared: Shared | None
+    """Of what fills PAR or RES, or uses it."""
     index: int
     fetch_fault: Fault | None
     start_fault: Fault | None
@@ -95,6 +112,8 @@ class _Shape(NamedTuple):
     sram: tuple[int, int, int] | None
     pipelined: bool
     alone: bool
+    fills: bool
+    shared: Shared | None
 
 
 def _shape(instruction: Instruction, config: Config, start_fault: Fault | None) -> _Shape:
@@ -121,4 +140,14 @@ def _shape(instruction: Instruction, config: Config, start_fault: Fault | None) 
         sram=sram,
         pipelined=isinstance(instruction, Loops),
         alone=isinstance(instruction, Set),
+        fills=isinstance(instruction, Load),
+        shared=_shared(instruction, config) if start_fault is None else None,
     )
+
+
+def _shared(instruction: Instruction, config: Config) -> Shared | None:
+    if not isinstance(instruction, LoadPar | LoadRes | StoreReq):
+        return None
+    own = [(begin, begin + count) for pad, begin, count in sram_ranges(instruction) if pad is PAR]
+    begin, end = own[0] if own else (0, 0)
+    return Shared(begin, end, abs(residual_change(instruction)), beat_cycles(instruction, config))

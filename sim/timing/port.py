@@ -2,53 +2,86 @@
 
 Read burst i: ``grant(i) = max(request, grant(i-1) + 1, last(i-outstanding) + 1)``,
 ``first(i) = max(grant(i) + read_latency, last(i-1) + 1)``, ``last = first + beats - 1``. Among requests
-of the same cycle compute goes before load, load before fetch.
+of the same cycle compute goes before store, store before load, load before fetch.
 
 Write burst i: ``grant(i) = max(request, grant(i-1) + 1, last(i-1) + 1 - depth,
 response(i-outstanding) + 1)``, ``first = max(grant + depth, last(i-1) + 1)``,
-``response = last + write_latency``, where ``depth`` is the time to read the accumulators and to go through
-the stages of the store path.
+``last = first + beats * pace - 1``, ``response = last + write_latency``, where ``depth`` is the time to read
+the accumulators and to go through the stages of the store path, and ``pace`` the cycles that a beat takes, in
+the last of which it is on the bus.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from accel.core.config import Config
 from accel.core.isa import Unit
 from accel.core.timing_rules import store_depth
 from accel.sim.timing.engine import NEVER
+from accel.sim.timing.intervals import IntervalArray
 
 
 class BurstRecord(NamedTuple):
     """One burst as it happened; ``instruction`` is its index, or for fetch the first one's in the burst."""
 
     unit: Unit
+    writes: bool
+    """Whether it is one of the write channels' bursts."""
     instruction: int
+    beats: int
     grant: int
     first: int
+    """First cycle of the first beat."""
     last: int
     response: int
     """Write response; for reads the same as ``last``."""
+    pace: int
+    """Cycles that a beat takes, in the last of which it is on the bus."""
 
 
 class BurstLog:
-    """The bursts of one unit in order of their grant, an entry in each list."""
+    """The reads or the writes of one unit in order of their grant, an entry in each list.
 
-    def __init__(self, unit: Unit) -> None:
+    Args:
+        unit: whose bursts they are.
+        writes: whether they are writes; they have responses, and their beats may take several cycles.
+    """
+
+    def __init__(self, unit: Unit, *, writes: bool = False) -> None:
         self.unit = unit
+        self.writes = writes
         self.instructions: list[int] = []
         self.beats: list[int] = []
         self.grants: list[int] = []
         self.lasts: list[int] = []
-        self.responses: list[int] = [] if unit is Unit.STORE else self.lasts
+        self.responses: list[int] = [] if writes else self.lasts
+        self.slow: dict[int, int] = {}
+        """Cycles that each beat takes, by the number of the burst; of those that are not here, one."""
 
     def records(self) -> list[BurstRecord]:
         """All of them, one by one."""
         rows = zip(self.instructions, self.beats, self.grants, self.lasts, self.responses, strict=True)
-        return [
-            BurstRecord(self.unit, instruction, grant, last - beats + 1, last, response)
-            for instruction, beats, grant, last, response in rows
-        ]
+        found = []
+        for number, (instruction, beats, grant, last, response) in enumerate(rows):
+            pace = self.slow.get(number, 1)
+            of = self.unit, self.writes, instruction, beats, grant
+            found.append(BurstRecord(*of, last - beats * pace + 1, last, response, pace))
+        return found
+
+    def busy(self) -> IntervalArray:
+        """When its beats are on the bus."""
+        stops = np.array(self.lasts, dtype=np.int64) + 1
+        beats = np.array(self.beats, dtype=np.int64)
+        if not self.slow:
+            return np.stack([stops - beats, stops], axis=1)
+        pace = np.ones_like(beats)
+        pace[list(self.slow)] = list(self.slow.values())
+        behind = np.repeat(np.cumsum(beats), beats) - np.arange(beats.sum()) - 1
+        """Beats of the same burst behind each beat."""
+        ends = np.repeat(stops, beats) - behind * np.repeat(pace, beats)
+        return np.stack([ends - 1, ends], axis=1)
 
 
 class Requester:
@@ -134,8 +167,9 @@ class WritePort:
         self._depth = store_depth(config)
         self._free = 0
 
-    def grant(self, request: int, instruction: int, beats: Sequence[int], log: BurstLog) -> None:
-        """Grant the bursts of an instruction, the first one requested in cycle ``request``, and note them."""
+    def grant(self, request: int, instruction: int, beats: Sequence[int], pace: int, log: BurstLog) -> None:
+        """Grant the bursts of an instruction, the first one requested in cycle ``request``, and note them;
+        a beat takes ``pace`` cycles."""
         grant = max(request, self._free)
         last = log.lasts[-1] if log.lasts else -1
         responses, outstanding, depth = log.responses, self._outstanding, self._depth
@@ -143,11 +177,14 @@ class WritePort:
             grant = max(grant, last + 1 - depth)
             if len(responses) >= outstanding:
                 grant = max(grant, responses[-outstanding] + 1)
-            last = max(grant + depth, last + 1) + length - 1
+            last = max(grant + depth, last + 1) + length * pace - 1
             log.grants.append(grant)
             log.lasts.append(last)
             responses.append(last + self._latency)
             grant += 1
+        if pace > 1:
+            known = len(log.beats)
+            log.slow.update(dict.fromkeys(range(known, known + len(beats)), pace))
         log.instructions.extend([instruction] * len(beats))
         log.beats.extend(beats)
         self._free = grant

@@ -118,6 +118,7 @@ BUILDS: dict[str, Config] = {
     "int8, short queues": _build(
         SECOND,
         post_stages=0,
+        post_lanes=1,
         bus_bits=256,
         compute_queue=1,
         load_queue=2,
@@ -131,6 +132,7 @@ BUILDS: dict[str, Config] = {
     "int8, 2x4x4": _build(
         SECOND,
         post_stages=5,
+        post_lanes=2,
         batch=2,
         inp_bytes=64,
         wgt_bytes=128,

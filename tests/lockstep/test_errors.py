@@ -38,7 +38,7 @@ def simulated() -> TimingRun:
 
 def bursts(*, writes: bool) -> list[BurstRecord]:
     """In the order in which the bus sees them."""
-    found = [b for b in simulated().bursts if (b.unit is Unit.STORE) is writes]
+    found = [b for b in simulated().bursts if b.writes is writes]
     return sorted(found, key=lambda burst: burst.grant)
 
 

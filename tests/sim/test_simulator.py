@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from accel.base.errors import DeadlockError, LimitExceeded, MachineError
 from accel.core.config import NAMED, Config
 from accel.core.faults import Cause
-from accel.core.isa import Alu, AluOp, Finish, Instruction, Load, Memory, Store, Unit
+from accel.core.isa import Alu, AluOp, Finish, Instruction, Load, Memory, Store
 from accel.image.dram import Dram
 from accel.sim.functional.executor import FunctionalRun, run_functional
 from accel.sim.functional.scratchpads import Scratchpads
@@ -40,7 +40,7 @@ def left_behind(run: TimingRun, program: list[Instruction], reference: Reference
     for step in sorted(started, key=lambda step: (step.start, step.index)):
         instruction = program[step.index]
         if isinstance(instruction, Store) and instruction.x_size:
-            granted = sum(b.unit is Unit.STORE and b.instruction == step.index for b in run.bursts)
+            granted = sum(b.writes and b.instruction == step.index for b in run.bursts)
             store_bursts(instruction, reference, granted)
         else:
             reference.execute(instruction)
@@ -91,7 +91,7 @@ def test_a_store_cut_short_has_written_whole_bursts(limit: int, grants: list[int
     dram, pads = Dram.of(FAST), Scratchpads.zeros(FAST)
     found = simulate(program, FAST, dram, pads, address=0, max_cycles=limit)
     assert found.timing is not None
-    assert [burst.grant for burst in found.timing.bursts if burst.unit is Unit.STORE] == grants
+    assert [burst.grant for burst in found.timing.bursts if burst.writes] == grants
     assert dram.read(0, 384).tolist() == [7] * 128 * len(grants) + [0] * 128 * (3 - len(grants))
 
 

@@ -9,11 +9,25 @@ before. Of the machine's definition it uses the latencies of :mod:`accel.core.ti
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from accel.core.config import Config
 from accel.core.events import Event, EventKind, UnitCycles
-from accel.core.faults import Cause, Fault, fetch_fault, instruction_fault
-from accel.core.isa import Instruction, Loops, Memory, Set, Transfer, Unit
+from accel.core.faults import Cause, Fault, fetch_fault, instruction_faults
+from accel.core.isa import (
+    Instruction,
+    Load,
+    LoadPar,
+    LoadRes,
+    Loops,
+    Memory,
+    Set,
+    StoreAdd,
+    StoreReq,
+    Transfer,
+    Unit,
+)
+from accel.core.memories import RES
 from accel.core.timing_rules import (
     EMPTY_DURATION,
     FETCH_STARTUP,
@@ -47,8 +61,12 @@ def bursts_of_row(address: int, length: int, config: Config) -> Iterator[int]:
     yield beats
 
 
-def element_bytes(memory: int, config: Config) -> int:
+def element_bytes(transfer: Transfer, config: Config) -> int:
     batch, block_in, block_out = config.batch, config.block_in, config.block_out
+    if isinstance(transfer, LoadPar):
+        return block_out * 8
+    if isinstance(transfer, LoadRes | StoreReq):
+        return batch * block_out
     return {
         Memory.UOP: 4,
         Memory.WGT: block_out * block_in,
@@ -56,7 +74,7 @@ def element_bytes(memory: int, config: Config) -> int:
         Memory.ACC: batch * block_out * 4,
         Memory.OUT: batch * block_out,
         Memory.ACC_8BIT: batch * block_out,
-    }[Memory(memory)]
+    }[Memory(transfer.memory)]
 
 
 @dataclass(eq=False)
@@ -75,6 +93,12 @@ class Work:
     """Pad words that have not been written yet."""
     range: tuple[int, int, int] | None
     """Memory and scratchpad elements, if any."""
+    par: frozenset[int] = frozenset()
+    """PAR elements that a LOAD fills or a STORE reads."""
+    res: int = 0
+    """RES elements that a LOAD brings or a STORE takes."""
+    pace: int = 1
+    """Cycles for a beat of a STORE: one for each group of bytes that go through the lanes together."""
     last_grant: int = -1
     response: int = -1
     """Cycle of the last write response so far."""
@@ -90,6 +114,10 @@ class Work:
     def pipelined(self) -> bool:
         return isinstance(self.instruction, Loops)
 
+    @property
+    def loads(self) -> bool:
+        return isinstance(self.instruction, Load)
+
     def started(self, before: int) -> bool:
         return self.start is not None and self.start < before
 
@@ -100,11 +128,11 @@ class Work:
         return self.start is not None and not self.retired(now)
 
 
-def work_of(index: int, instruction: Instruction, config: Config) -> Work:
-    work = Work(index, instruction, instruction_fault(instruction, config), deque(), 0, 0, None)
+def work_of(index: int, instruction: Instruction, fault: Fault | None, config: Config) -> Work:
+    work = Work(index, instruction, fault, deque(), 0, 0, None)
     if not isinstance(instruction, Transfer) or not instruction.x_size or work.fault is not None:
         return work
-    size = element_bytes(instruction.memory, config)
+    size = element_bytes(instruction, config)
     for y in range(instruction.y_size):
         address = config.mem_base + (instruction.dram_base + y * instruction.x_stride) * size
         work.requests.extend(bursts_of_row(address, instruction.x_size * size, config))
@@ -113,7 +141,25 @@ def work_of(index: int, instruction: Instruction, config: Config) -> Work:
     work.pads = box - instruction.x_size * instruction.y_size
     if box:
         work.range = (instruction.memory, instruction.sram_base, instruction.sram_base + box)
+    if work.unit is Unit.STORE and box:
+        finish(work, instruction, box, config)
     return work
+
+
+def finish(work: Work, transfer: Transfer, elements: int, config: Config) -> None:
+    """What it shares of the two memories with which the store unit finishes outputs."""
+    if isinstance(transfer, StoreReq):
+        steps = [y if transfer.par_y else x if transfer.par_x else 0 for y, x in box_of(transfer)]
+        work.par = frozenset(transfer.par + step for step in steps)
+        work.pace = (config.bus_bits // 8) // config.lanes
+    elif isinstance(transfer, LoadPar):
+        work.par = frozenset(range(transfer.sram_base, transfer.sram_base + elements))
+    if isinstance(transfer, LoadRes | StoreAdd):
+        work.res = elements
+
+
+def box_of(transfer: Transfer) -> Iterator[tuple[int, int]]:
+    return product(range(transfer.y_size), range(transfer.x_size))
 
 
 @dataclass(eq=False)
@@ -127,7 +173,9 @@ class Burst:
     grant: int
     beats: int
     completes: list[int]
+    writes: bool = False
     sent: int = 0
+    """Cycles in which a part of it has moved: a beat, or of one that is finished in lanes what fits them."""
     last: int | None = None
     response: int | None = None
 
@@ -170,7 +218,8 @@ class Machine:
     ) -> None:
         self.config = config
         self.now = 0
-        self.work = [work_of(index, instruction, config) for index, instruction in enumerate(program)]
+        found = zip(program, instruction_faults(program, config), strict=True)
+        self.work = [work_of(index, one, fault, config) for index, (one, fault) in enumerate(found)]
         self.uop_faults = faults
         self.fetches = deque(fetch_bursts(address, len(program), config))
         self.asked = 0
@@ -337,9 +386,10 @@ class Machine:
     # --- load, store -----------------------------------------------------------------------------
 
     def may_follow(self, unit: Unit, most: int) -> bool:
-        """Whether the instruction before has had its last burst granted, and fewer than ``most`` have
+        """Whether the LOAD, or the STORE, before has had its last burst granted, and fewer than ``most`` have
         started and not retired."""
-        before = [work for work in self.queues[unit] if work.start is not None]
+        kind = type(self.head(unit).instruction).OPCODE
+        before = [w for w in self.queues[unit] if w.start is not None and w.instruction.OPCODE is kind]
         granted = not before or (not before[-1].requests and before[-1].last_grant < self.now)
         return granted and sum(work.in_flight(self.now) for work in before) < most
 
@@ -353,8 +403,37 @@ class Machine:
             self.begin(Unit.LOAD)
 
     def start_store(self) -> None:
-        if self.heads_queue(Unit.STORE) and self.may_follow(Unit.STORE, self.config.stores_in_flight):
-            self.begin(Unit.STORE)
+        if not self.heads_queue(Unit.STORE):
+            return
+        head, config = self.head(Unit.STORE), self.config
+        flying = [work for work in self.queues[Unit.STORE] if work.in_flight(self.now)]
+        if any(isinstance(work.instruction, Set) for work in (head, *flying)):
+            if not flying:
+                self.begin(Unit.STORE)
+            return
+        if not self.may_follow(Unit.STORE, config.loads_in_flight if head.loads else config.stores_in_flight):
+            return
+        if head.fault is None and not (self.par_free(head, flying) and self.res_free(head)):
+            return
+        self.begin(Unit.STORE)
+
+    def par_free(self, head: Work, flying: list[Work]) -> bool:
+        """Whether a LOAD of PAR overwrites nothing that is still read or filled, and a STORE finds what it
+        reads."""
+        users = [work for work in flying if work.par & head.par]
+        return not users if head.loads else not any(work.loads and work.beats for work in users)
+
+    def res_free(self, head: Work) -> bool:
+        """Whether RES has room for a LOAD, or what a STORE takes."""
+        if not head.res:
+            return True
+        before = [work for work in self.queues[Unit.STORE] if work.res and work.start is not None]
+        if head.loads:
+            held = sum(work.res for work in before if work.loads)
+            left = sum(work.res for work in before if not work.loads and work.retired(self.now))
+            return held - left + head.res <= RES.depth(self.config)
+        there = sum(work.res for work in before if work.loads and not work.beats)
+        return there >= sum(work.res for work in before if not work.loads) + head.res
 
     def retire_transfers(self) -> None:
         """Each unit's oldest transfer, or FINISH, if all that it writes has been written; one a cycle."""
@@ -418,27 +497,33 @@ class Machine:
 
     def outstanding(self, bursts: list[Burst]) -> int:
         """Bursts whose last beat, or response, has not come before this cycle."""
-        ends = [burst.response if burst.unit is Unit.STORE else burst.last for burst in bursts]
+        ends = [burst.response if burst.writes else burst.last for burst in bursts]
         return sum(end is None or end >= self.now for end in ends)
 
-    def requesting(self, unit: Unit) -> Work | None:
+    def requesting(self, unit: Unit, *, writes: bool = False) -> Work | None:
         """The unit's instruction that asks for a burst."""
         for work in self.queues[unit]:
-            if work.requests and work.start is not None and self.now >= work.start + REQUEST_STARTUP:
+            if (
+                work.loads is not writes
+                and work.requests
+                and work.start is not None
+                and self.now >= work.start + REQUEST_STARTUP
+            ):
                 return work
         return None
 
     def grant(self, bursts: list[Burst], unit: Unit, work: Work) -> None:
-        burst = Burst(unit, work.index, work, self.now, work.requests.popleft(), [])
+        beats = work.requests.popleft()
+        burst = Burst(unit, work.index, work, self.now, beats, [], writes=not work.loads)
         work.last_grant = self.now
         bursts.append(burst)
         self.note(unit, EventKind.BURST_GRANT, work.index, burst.beats)
 
     def grant_read(self) -> None:
-        """One burst a cycle: compute before load, load before fetch."""
+        """One burst a cycle: compute before store, store before load, load before fetch."""
         if self.outstanding(self.reads) >= self.config.outstanding:
             return
-        for unit in (Unit.COMPUTE, Unit.LOAD):
+        for unit in (Unit.COMPUTE, Unit.STORE, Unit.LOAD):
             work = self.requesting(unit)
             if work is not None:
                 self.grant(self.reads, unit, work)
@@ -460,17 +545,21 @@ class Machine:
             self.arrivals += [self.now + WRITE_DELAY] * burst.completes[burst.sent]
         else:
             self.arriving.append((self.now + WRITE_DELAY, burst.work))
-        self.sent(burst)
+        self.sent(burst, burst.beats)
 
     def grant_write(self) -> None:
         """A burst whose first beat, once its accumulators are read, can follow the one before."""
-        work = self.requesting(Unit.STORE)
+        work = self.requesting(Unit.STORE, writes=True)
         if work is None or self.outstanding(self.writes) >= self.config.outstanding:
             return
         if self.writes and self.writes[-1].last is None:
             before = self.writes[-1]
+            assert before.work is not None
             sending = max(self.now, before.grant + store_depth(self.config) - 1)
-            if sending + before.beats - before.sent > self.now + store_depth(self.config) - 1:
+            if (
+                sending + before.beats * before.work.pace - before.sent
+                > self.now + store_depth(self.config) - 1
+            ):
                 return
         self.grant(self.writes, Unit.STORE, work)
 
@@ -479,14 +568,16 @@ class Machine:
         if burst is None or self.now < burst.grant + store_depth(self.config):
             return
         assert burst.work is not None
-        burst.work.beats -= 1
-        self.moved.add(Unit.STORE)
-        self.sent(burst)
-        burst.response = burst.work.response = self.now + self.config.write_latency
+        self.sent(burst, burst.beats * burst.work.pace)
+        if burst.sent % burst.work.pace == 0:
+            burst.work.beats -= 1
+            self.moved.add(Unit.STORE)
+        if burst.last is not None:
+            burst.response = burst.work.response = self.now + self.config.write_latency
 
-    def sent(self, burst: Burst) -> None:
+    def sent(self, burst: Burst, most: int) -> None:
         burst.sent += 1
-        if burst.sent == burst.beats:
+        if burst.sent == most:
             burst.last = self.now
             self.note(burst.unit, EventKind.BURST_LAST, burst.index, burst.beats)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from accel.core.config import NAMED, Config
 from accel.core.faults import Cause, Fault
-from accel.core.isa import Instruction, Load, Loops, Memory, Unit
-from accel.core.timing_rules import store_depth
+from accel.core.isa import Instruction, Load, Loops, Memory
+from accel.core.timing_rules import beat_cycles, store_depth
 from accel.image.dram import Dram
 from accel.proof.check import check_tokens
 from accel.sim.functional.executor import Executor, run_functional
@@ -23,15 +23,15 @@ from tests.reference import Reference
 from tests.sim.timing.cycles import assert_same, step_by_step
 from tests.strategies import examples, programs, timings
 
-TINY = NAMED["tiny"]
+MACHINES = NAMED["tiny"], NAMED["tiny-int8"]
 Case = tuple[list[Instruction], Config, dict[str, Any]]
 
 
 @st.composite
 def cases(draw: st.DrawFn, /, **options: Any) -> Case:
     """A program, a machine and what :func:`simulate_timing` takes besides."""
-    config = replace(draw(timings(TINY)), mem_base=4096, mem_size=16200)
-    program = draw(programs(config, wild=True, pad=3, dram_bytes=1 << 14, **options))
+    config = replace(draw(st.sampled_from(MACHINES).flatmap(timings)), mem_base=4096, mem_size=16200)
+    program = draw(programs(config, wild=True, finishing=True, pad=3, dram_bytes=1 << 14, **options))
     rng = draw(st.randoms(use_true_random=True))
     faults = {}
     suspects = {n: i.uop_count for n, i in enumerate(program) if isinstance(i, Loops) and i.uop_count}
@@ -86,8 +86,8 @@ def test_a_run_ends_at_its_limit(case: Case, limit: int) -> None:
 def test_bursts_obey_the_recurrences(case: Case) -> None:
     program, config, arguments = case
     bursts = simulate_timing(program, config, **arguments).bursts
-    reads = sorted((b for b in bursts if b.unit is not Unit.STORE), key=lambda b: b.grant)
-    writes = [b for b in bursts if b.unit is Unit.STORE]
+    reads = sorted((b for b in bursts if not b.writes), key=lambda b: b.grant)
+    writes = [b for b in bursts if b.writes]
     for part in (reads, writes):
         for before, burst in pairwise(part):
             assert burst.grant > before.grant
@@ -98,11 +98,16 @@ def test_bursts_obey_the_recurrences(case: Case) -> None:
         assert burst.response == burst.last
     for last, burst in zip([-1, *(b.last for b in writes)], writes, strict=False):
         assert burst.first == burst.grant + store_depth(config) > last
+        assert burst.last == burst.first + burst.beats * beat_cycles(program[burst.instruction], config) - 1
         assert burst.response == burst.last + config.write_latency
 
 
 @examples(150)
-@given(timings(TINY).flatmap(lambda c: st.tuples(st.just(c), programs(c, dram_bytes=512))))
+@given(
+    st.sampled_from(MACHINES)
+    .flatmap(timings)
+    .flatmap(lambda c: st.tuples(st.just(c), programs(c, dram_bytes=512)))
+)
 def test_what_the_token_check_orders_never_overlaps_in_time(case: tuple[Config, list[Instruction]]) -> None:
     """Of two instructions in different units that touch the same, one has retired before the other starts."""
     config, program = case

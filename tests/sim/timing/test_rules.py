@@ -9,7 +9,23 @@ import pytest
 from accel.core.config import NAMED, Config
 from accel.core.events import EventKind
 from accel.core.faults import Cause, Fault
-from accel.core.isa import Alu, Finish, Gemm, Instruction, Load, Memory, Store, Unit, Unknown
+from accel.core.isa import (
+    Alu,
+    Finish,
+    Gemm,
+    Instruction,
+    Load,
+    LoadPar,
+    LoadRes,
+    Memory,
+    SetOut,
+    SetSum,
+    Store,
+    StoreAdd,
+    StoreReq,
+    Unit,
+    Unknown,
+)
 from accel.core.timing_rules import INDEX_CHECK, compute_depth
 from accel.sim.timing.model import simulate_timing
 from tests.sim.timing.cycles import assert_same, step_by_step
@@ -216,3 +232,214 @@ def test_serial_mode_hands_out_one_at_a_time() -> None:
     for before, after in pairwise(found):
         assert before[2] is not None
         assert after[0] == before[2] + 1
+
+
+# --- the store unit of the second generation -----------------------------------------------------
+
+POST = NAMED["tiny-int8"].override(
+    {"bus_bits": 128, "read_latency": 4, "write_latency": 3, "post_stages": 1, "post_lanes": 4}
+)
+"""An element of out or res has 4 bytes, so a beat 4; one of par has 32, two beats. From its grant to the
+first beat a write takes three cycles, and a beat that is requantized takes four."""
+PAR_1 = LoadPar(x_size=1, y_size=1)
+"""Started in t: granted in t + 1, on the bus in t + 5 and t + 6, written and retired in t + 7."""
+RES_4 = LoadRes(x_size=4, y_size=1)
+"""One beat less."""
+REQ_4 = StoreReq(x_size=4, y_size=1, sram_base=0)
+"""Started in t: granted in t + 1, its beat begins in t + 4 and is on the bus in t + 7; retires in t + 10."""
+ADD_4 = StoreAdd(x_size=4, y_size=1, sram_base=0)
+OUT_4 = Store(x_size=4, y_size=1, sram_base=0)
+"""On the bus in t + 4; retires in t + 7."""
+
+
+def test_transfers_of_the_store_unit_by_themselves() -> None:
+    assert cycles_of([PAR_1, Finish()], POST)[0] == (6, 7, 14)
+    assert cycles_of([RES_4, Finish()], POST)[0] == (6, 7, 13)
+    assert cycles_of([REQ_4, Finish()], POST)[0] == (6, 7, 17)
+    assert cycles_of([OUT_4, Finish()], POST)[0] == (6, 7, 14)
+    assert cycles_of([replace(PAR_1, x_size=0), replace(RES_4, y_size=0), Finish()], POST)[:2] == [
+        (6, 7, 8),
+        (7, 8, 9),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lanes", "bus_bits", "pace"), [(4, 64, 2), (4, 128, 4), (2, 128, 8), (1, 64, 8), (1, 256, 32)]
+)
+def test_a_beat_goes_through_the_lanes_a_few_bytes_at_a_time(lanes: int, bus_bits: int, pace: int) -> None:
+    """A row of 16 bytes that starts in the middle of a beat: what there is of a beat takes as long as all of
+    it. Between two bursts that follow each other no cycle is lost."""
+    config = POST.override({"post_lanes": lanes, "bus_bits": bus_bits})
+    bus = bus_bits // 8
+    store = replace(REQ_4, y_size=2, x_stride=16, dram_base=bus // 8)
+    run = simulate_timing([store, Finish()], config, address=0)
+    assert_same(run, step_by_step([store, Finish()], config))
+    one, other = (burst for burst in run.bursts if burst.writes)
+    beats = 16 // bus + 1
+    start = run.steps[0].start
+    assert start is not None
+    assert (one.beats, one.pace, one.grant, one.first, one.last) == (
+        beats,
+        pace,
+        start + 1,
+        start + 4,
+        start + 3 + beats * pace,
+    )
+    assert (other.grant, other.first, other.last) == (one.last - 2, one.last + 1, one.last + beats * pace)
+    assert run.unit_cycles[Unit.STORE].busy == one.beats + other.beats
+
+
+def test_beats_of_all_stores_stay_in_order() -> None:
+    """The second one's beat takes a cycle, but has to wait for the first one's four."""
+    assert cycles_of([REQ_4, OUT_4, REQ_4, Finish()], POST)[:3] == [
+        (6, 7, 17),
+        (7, 9, 18),  # granted in 12, on the bus in 15
+        (8, 13, 23),  # granted in 14, in the lanes from 17 on
+    ]
+
+
+@pytest.mark.parametrize(
+    ("par", "flags", "waits"),
+    [
+        (2, {}, False),
+        (3, {}, True),
+        (4, {}, True),
+        (5, {}, False),
+        (0, {"par_x": True}, True),
+        (0, {"par_y": True}, False),
+        (2, {"par_y": True}, True),
+        (5, {"par_x": True}, False),
+    ],
+)
+def test_a_store_waits_until_what_it_reads_of_par_is_written(
+    par: int, flags: dict[str, bool], waits: bool
+) -> None:
+    """Elements 3 and 4 are written in 16; a beat that was written in a cycle can be read in the next."""
+    load = LoadPar(x_size=2, y_size=1, sram_base=3)
+    store = replace(REQ_4, y_size=2, par=par, **flags)
+    found = cycles_of([load, store, Finish()], POST)
+    assert found[0] == (6, 7, 16)
+    assert found[1][1] == (17 if waits else 8)
+
+
+@pytest.mark.parametrize(("base", "waits"), [(0, False), (1, True), (2, True), (3, False)])
+def test_a_load_overwrites_par_when_its_readers_have_retired(base: int, waits: bool) -> None:
+    found = cycles_of(
+        [replace(REQ_4, par=1, par_x=True, x_size=2), replace(PAR_1, sram_base=base), Finish()], POST
+    )
+    assert found[0] == (6, 7, 17)
+    assert found[1] == (7, *((18, 25) if waits else (8, 18)))
+
+
+def test_a_reader_of_par_retires_in_order() -> None:
+    """The STORE's response comes in 18, but the LOAD before it is written in 39."""
+    found = cycles_of([RES_4, REQ_4, PAR_1, Finish()], POST.override({"read_latency": 30}))
+    first = found[0][0]
+    assert first is not None
+    assert [(one[1], one[2]) for one in found[:3]] == [
+        (first + 1, first + 33),
+        (first + 2, first + 34),
+        (first + 35, first + 68),
+    ]
+
+
+def test_loads_of_par_that_overlap_wait_for_one_another() -> None:
+    found = cycles_of([PAR_1, PAR_1, replace(PAR_1, sram_base=1), Finish()], POST)
+    assert found[:3] == [(6, 7, 14), (7, 15, 22), (8, 17, 24)]
+
+
+def test_residuals_are_taken_when_the_last_of_them_is_written() -> None:
+    """The second LOAD's beat is written in 15, the third one's in 17."""
+    found = cycles_of([RES_4, RES_4, RES_4, ADD_4, replace(ADD_4, x_size=5), Finish()], POST)
+    assert [one[1] for one in found[:5]] == [7, 9, 11, 14, 18]
+    found = cycles_of([RES_4, RES_4, RES_4, replace(ADD_4, x_size=8), ADD_4, Finish()], POST)
+    assert [one[1] for one in found[:5]] == [7, 9, 11, 16, 18]
+
+
+@pytest.mark.parametrize(("first", "waits"), [(12, False), (13, True), (16, True)])
+def test_a_load_of_residuals_waits_for_room(first: int, waits: bool) -> None:
+    """Sixteen elements are all; four leave when the STORE that takes them has retired."""
+    found = cycles_of([replace(RES_4, x_size=first), ADD_4, RES_4, Finish()], POST)
+    retired = found[1][2]
+    assert retired is not None
+    assert found[1][1] == (16 if first == 12 else 17)
+    assert found[2][1] == (retired + 1 if waits else 17)
+
+
+def test_what_retires_late_makes_room_late() -> None:
+    """Two STOREs take eight; the LOAD of five waits for both, the one of four for the first alone."""
+    program = [replace(RES_4, x_size=16), ADD_4, ADD_4, RES_4, Finish()]
+    found = cycles_of(program, POST)
+    assert found[3][1] == found[1][2] + 1  # type: ignore[operator]
+    found = cycles_of([*program[:3], replace(RES_4, x_size=5), Finish()], POST)
+    assert found[3][1] == found[2][2] + 1  # type: ignore[operator]
+
+
+def test_loads_and_stores_retire_in_order_and_start_without_regard_to_the_grants_of_the_others() -> None:
+    """The LOAD's last write is in 15, before the STORE's response in 17; the STORE behind it waits for the
+    first one's grant only."""
+    rows = replace(OUT_4, y_size=3, x_stride=8)
+    found = cycles_of([rows, PAR_1, OUT_4, Finish()], POST)
+    assert found[:3] == [(6, 7, 16), (7, 8, 17), (8, 11, 18)]
+
+
+@pytest.mark.parametrize(
+    ("timing", "starts"),
+    [
+        ({}, [7, 9, 10, 12]),
+        ({"loads_in_flight": 1}, [7, 15, 16, 18]),
+        ({"stores_in_flight": 1}, [7, 9, 10, 18]),
+    ],
+)
+def test_loads_and_stores_in_flight_are_counted_apart(timing: dict[str, int], starts: list[int]) -> None:
+    program = [PAR_1, replace(PAR_1, sram_base=1), OUT_4, OUT_4, Finish()]
+    found = cycles_of(program, POST.override(timing))
+    assert [one[1] for one in found[:4]] == starts
+
+
+def test_a_set_starts_when_the_store_unit_is_empty() -> None:
+    found = cycles_of([PAR_1, SetOut(), REQ_4, SetSum(), OUT_4, Finish()], POST)
+    assert found[:5] == [(6, 7, 14), (7, 15, 16), (8, 17, 27), (9, 28, 29), (10, 30, 37)]
+
+
+@pytest.mark.parametrize(
+    ("bad", "cause"),
+    [
+        (replace(PAR_1, sram_base=1, x_size=16), Cause.SRAM_RANGE),
+        (replace(REQ_4, par=1, par_y=True, par_x=True), Cause.RESERVED),
+        (replace(RES_4, x_size=13), Cause.RESIDUAL_FULL),
+        (replace(ADD_4, x_size=5), Cause.RESIDUAL_EMPTY),
+    ],
+)
+def test_what_is_at_fault_does_not_wait_for_what_it_shares(bad: Instruction, cause: Cause) -> None:
+    """LOADs are accepted when the one before has had its last grant, STOREs at once."""
+    program = [replace(PAR_1, sram_base=1), RES_4, bad, Finish()]
+    start = 9 + (2 if isinstance(bad, Load) else 1)
+    assert stop_of(program, POST) == (start, Unit.STORE, 2, cause)
+
+
+def test_the_store_unit_reads_before_the_load_unit_and_behind_the_compute_unit() -> None:
+    """They start one after the other, and all want bursts when the first one has been granted all of its."""
+    rows = Load(memory=Memory.ACC, x_size=1, y_size=5, x_stride=64)
+    loads = [Load(memory=Memory.INP, x_size=1, y_size=2, x_stride=64), replace(PAR_1, y_size=2)]
+    run = simulate_timing([rows, *loads, Finish()], POST, address=0)
+    assert_same(run, step_by_step([rows, *loads, Finish()], POST))
+    reads = sorted((b.grant, b.unit) for b in run.bursts if not b.writes and b.unit is not Unit.FETCH)
+    assert reads == [
+        *((cycle, Unit.COMPUTE) for cycle in range(8, 13)),
+        (13, Unit.STORE),
+        (14, Unit.STORE),
+        (15, Unit.LOAD),
+        (16, Unit.LOAD),
+    ]
+
+
+def test_the_store_unit_may_have_a_read_and_a_write_granted_in_one_cycle() -> None:
+    program = [replace(OUT_4, y_size=3, x_stride=64), replace(PAR_1, y_size=2, x_stride=2), Finish()]
+    run = simulate_timing(program, POST, address=0)
+    assert_same(run, step_by_step(program, POST))
+    grants = [(event.cycle, event.instruction) for event in run.events() if event.unit is Unit.STORE]
+    assert {(9, 0), (9, 1)} <= set(grants)
+    kinds = [event for event in run.events() if event.kind == EventKind.BURST_GRANT and event.cycle == 9]
+    assert [(one.unit, one.instruction) for one in kinds] == [(Unit.STORE, 0), (Unit.STORE, 1)]
+    assert run.unit_cycles[Unit.STORE].busy == 3 + 4
