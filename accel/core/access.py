@@ -4,13 +4,22 @@ The compiler places tokens by these sets, the token check proves them sufficient
 compare them with the addresses that execution touches.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from accel.core.config import Config
-from accel.core.faults import INDEX_CAUSES, Fault, dram_element_bytes, dram_span, sram_ranges
+from accel.core.faults import (
+    INDEX_CAUSES,
+    Fault,
+    dram_element_bytes,
+    dram_span,
+    instruction_faults,
+    residual_change,
+    sram_ranges,
+)
 from accel.core.isa import (
     Instruction,
     Loops,
@@ -21,7 +30,7 @@ from accel.core.isa import (
     field_specs,
     without_tokens,
 )
-from accel.core.memories import UOP
+from accel.core.memories import RES, UOP
 
 Elements = slice | npt.NDArray[np.intp]
 """Scratchpad elements: a contiguous range, or sorted indices."""
@@ -209,6 +218,28 @@ class AccessSets:
                 if operand.writes if write else operand.read_by(instruction):
                     found.append(Touch(operand.memory.name, write, elements[operand.name]))
         return LoopAccess(tuple(found), None)
+
+
+def residual_touches(instructions: Sequence[Instruction], config: Config) -> dict[int, Touch]:
+    """The elements of RES that each LOAD fills and each STORE takes, by the instruction's place in a program.
+
+    Which ones they are follows from the program's order: the k-th one that is loaded in a run is element k
+    modulo the depth. What is at fault touches none.
+    """
+    found: dict[int, Touch] = {}
+    if not config.post:
+        return found
+    depth = RES.depth(config)
+    moved = {True: 0, False: 0}
+    faults = instruction_faults(instructions, config)
+    for index, (instruction, fault) in enumerate(zip(instructions, faults, strict=True)):
+        change = residual_change(instruction)
+        if change and fault is None:
+            fills = change > 0
+            elements = np.arange(moved[fills], moved[fills] + abs(change), dtype=np.intp) % depth
+            found[index] = Touch(RES.name, fills, as_elements(np.sort(elements)))
+            moved[fills] += abs(change)
+    return found
 
 
 def dram_rows(instruction: Instruction, config: Config) -> DramRows | None:

@@ -213,7 +213,10 @@ class Session:
     def _waiting(self, head: int) -> Iterator[str]:
         """What an instruction at the head of its queue waits for."""
         lacking = self.debugger.state.lacking(head)
-        if not lacking:
+        shared = list(self.debugger.sharing.waits(head)) if self.debugger.timed else []
+        for what in shared:
+            yield f"waits at {head} {what}: {self._text(head)}"
+        if not lacking and not shared:
             yield f"has {head} next, with all its tokens: {self._text(head)}"
         for counter, sender in lacking:
             by = "nobody will send it"

@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import AccelError, MachineError
-from accel.core.access import AccessSets, dram_rows
+from accel.core.access import AccessSets, dram_rows, residual_touches
 from accel.core.events import Event, EventKind
 from accel.core.faults import instruction_fault
 from accel.core.isa import Instruction, Load, Loops, Store, decode_uops
 from accel.debug.breakpoints import Breakpoint
 from accel.debug.places import Place
+from accel.debug.sharing import Sharing
 from accel.debug.state import MachineState, functional_events
 from accel.image.dram import Dram
 from accel.run.backends.choose import SIMULATORS, check_backend
@@ -58,6 +59,7 @@ class Debugger:
     Attributes:
         cycle: the last one that has happened, -1 before the first.
         state: queues, instructions in flight and tokens after that cycle.
+        sharing: what the store unit's instructions share after that cycle.
         breakpoints: by number.
     """
 
@@ -97,6 +99,7 @@ class Debugger:
             self._length = len(simulation.functional.order)
         self._cycles = [event.cycle for event in self._events]
         self._sets = AccessSets(program.config)
+        self._residuals = residual_touches(self.instructions, program.config)
         self.restart()
 
     @property
@@ -124,6 +127,7 @@ class Debugger:
         dram, pads = self._before
         self._executor = Executor(self.program.config, dram.copy(), pads.copy())
         self.state = MachineState(self.instructions, self.program.start.tokens, queued=self.timed)
+        self.sharing = Sharing(self.instructions, self.program.config)
         self.cycle = -1
         self._position = 0
         self._over = False
@@ -180,6 +184,7 @@ class Debugger:
             self._position += 1
             met = next((b for b in self.breakpoints.values() if self._meets(b, event)), None)
             self.state.apply(event)
+            self.sharing.apply(event)
             if event.kind is EventKind.RETIRE:
                 self._executor.execute(self.instructions[event.instruction])
             if met is not None and (found is None or found.breakpoint is None):
@@ -232,6 +237,8 @@ class Debugger:
             return bool(((starts < place.stop) & (place.first < starts + rows.row_bytes)).any())
         if isinstance(instruction, Load | Store):
             touches = self._sets.transfer(instruction)
+            if index in self._residuals:
+                touches = (*touches, self._residuals[index])
         elif isinstance(instruction, Loops) and instruction.uop_count:
             words = self.pads.uop[instruction.uop_begin : instruction.uop_end]
             touches = self._sets.loops(instruction, words).touches

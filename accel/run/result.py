@@ -14,7 +14,8 @@ from accel.core.access import dram_rows
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.events import Event, Timing, UnitCycles
 from accel.core.faults import instruction_fault
-from accel.core.isa import Instruction, Memory, Products, Transfer, Unit
+from accel.core.isa import Instruction, Memory, Products, Store, Transfer, Unit
+from accel.core.memories import scratchpads_of
 from accel.core.token_rules import is_carrier
 from accel.image.image import Image
 from accel.run.figures import RESULT_KEYS, SCHEMA_VERSION, ErrorFigures, RunFigures, error_dict
@@ -22,6 +23,12 @@ from accel.run.figures import RESULT_KEYS, SCHEMA_VERSION, ErrorFigures, RunFigu
 __all__ = ["RESULT_KEYS", "SCHEMA_VERSION", "Result", "TimedResult", "Totals", "error_dict"]
 
 _KINDS = tuple(memory.name.lower() for memory in Memory)
+
+
+def _kind(transfer: Transfer) -> str:
+    """Under which name a transfer's bytes are counted."""
+    assert transfer.route is not None
+    return Memory.OUT.name.lower() if isinstance(transfer, Store) else transfer.route.name.lower()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,8 +153,8 @@ class Result:
 
     @cached_property
     def bytes_by_kind(self) -> dict[str, int]:
-        """Bytes that the instructions move, by memory, and those of the instructions themselves; instructions
-        that are wrong move nothing."""
+        """Bytes that the instructions move, by memory, all that STOREs write as ``out``, and those of the
+        instructions themselves; instructions that are wrong move nothing."""
         moved: Counter[str] = Counter()
         for instruction in self.instructions:
             if (
@@ -157,8 +164,9 @@ class Result:
                 continue
             rows = dram_rows(instruction, self.config)
             if rows is not None:
-                moved[_KINDS[instruction.memory]] += rows.rows * rows.row_bytes
-        return {kind: moved[kind] for kind in _KINDS} | {
+                moved[_kind(instruction)] += rows.rows * rows.row_bytes
+        own = [pad.name for pad in scratchpads_of(self.config).values() if pad.post]
+        return {kind: moved[kind] for kind in (*_KINDS, *own)} | {
             "instructions": len(self.instructions) * INSTRUCTION_BYTES
         }
 

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from accel.assembly.annotate import Annotator
 from accel.base.errors import AccelError
-from accel.core.access import Touch
+from accel.core.access import Touch, residual_touches
 from accel.core.isa import Instruction
 from accel.image.image import Image
 from accel.run.result import Result
@@ -48,7 +48,12 @@ class Scene:
     def touches(self) -> list[tuple[Touch, ...]]:
         """Scratchpad elements that each instruction reads and writes."""
         annotator = Annotator(self.image)
-        return [annotator.touches(n, one) for n, one in enumerate(self.instructions)]
+        own = residual_touches(self.instructions, self.image.config)
+        found = []
+        for n, one in enumerate(self.instructions):
+            touches = annotator.touches(n, one)
+            found.append((*touches, own[n]) if n in own else touches)
+        return found
 
     @cached_property
     def work(self) -> list[Work]:

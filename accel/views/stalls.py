@@ -6,9 +6,10 @@ The rules are those of the timing contract.
 from collections.abc import Container, Iterable, Sequence
 
 from accel.core.config import Config
-from accel.core.isa import Instruction, Load, Loops, Set, Unit
+from accel.core.isa import Instruction, Loops, Unit
 from accel.core.timing_rules import WRITE_DELAY, FetchBurst, fetch_bursts
 from accel.core.token_rules import Counter, pops
+from accel.views.ready import ready_cycles
 from accel.views.states import NOBODY, Beats, Flow, Reason, Span, State
 from accel.views.times import Move, Times, extents
 
@@ -111,13 +112,14 @@ def unit_spans(
     """What a unit behind a queue did in every cycle of a run, and why it did nothing in the others.
 
     Args:
-        moves: what its instructions move over the bus.
+        moves: when it is busy.
         sources: who pushed the token that an instruction pops.
         spare: the counters that hold a token at the end; what has not started does not wait for these.
     """
     moved = extents(moves)
-    ready = _ready(unit, times, instructions, config)
+    ready = ready_cycles(unit, times, instructions, config)
     flights: list[Span] = []
+    shared: list[Span] = []
     waits: list[Span] = []
     blocked: list[Span] = []
     for index in times.order[unit]:
@@ -125,9 +127,11 @@ def unit_spans(
         if index not in ready or handed is None:
             break
         begin = times.cycles if start is None else start
-        blocked.append(Span(handed + 1, ready[index], State.IDLE, Reason.OCCUPIED, index, NOBODY))
+        free, able, reason, other = ready[index]
+        blocked.append(Span(handed + 1, able, State.IDLE, Reason.OCCUPIED, index, NOBODY))
+        shared.append(Span(free, able, State.MEMORY, reason, index, other))
         there: Container[Counter] = () if start is not None else spare
-        waits.append(_wait(ready[index], begin, index, instructions[index], sources, there))
+        waits.append(_wait(able, begin, index, instructions[index], sources, there))
         if start is None or isinstance(instructions[index], Loops):
             continue
         stop = times.cycles if retire is None else retire + 1
@@ -138,7 +142,8 @@ def unit_spans(
             Span(b, stop, State.MEMORY, Reason.LAST_WRITE, index, NOBODY),
         ]
     painter = Painter(times.cycles)
-    painter.paint(Span(a, b, State.BUSY, Reason.WORK, index, NOBODY) for a, b, index in moves)
+    painter.paint(_in_order(Span(a, b, State.BUSY, Reason.WORK, index, NOBODY) for a, b, index in moves))
+    painter.paint(_in_order(shared))
     painter.paint(_in_order(flights))
     painter.paint(span for span in waits if span.start < span.stop)
     painter.paint(_in_order(blocked))
@@ -184,57 +189,3 @@ def _wait(
         late = max(present, key=lambda flow: flow.pushed)
         return Span(ready, start, State.TOKEN, Reason.of_counter(late.counter), index, late.source)
     return Span(ready, start, State.TOKEN, Reason.of_counter(missing[0]), index, NOBODY)
-
-
-def _ready(unit: Unit, times: Times, instructions: Sequence[Instruction], config: Config) -> dict[int, int]:
-    """The first cycle in which each instruction headed its queue and its unit could accept it."""
-    granted: dict[int, int] = {burst.instruction: burst.grant for burst in times.bursts[unit]}
-    limit = {Unit.LOAD: config.loads_in_flight, Unit.STORE: config.stores_in_flight}.get(unit, 1)
-    found: dict[int, int] = {}
-    order = times.order[unit]
-    for place, index in enumerate(order):
-        handed = times.handed[index]
-        assert handed is not None
-        ready = handed + 1
-        if place:
-            before = order[place - 1]
-            begun = times.start[before]
-            if begun is None:
-                break
-            if unit is Unit.COMPUTE:
-                free = _compute_free(before, begun, instructions, times, index)
-            elif any(isinstance(instructions[one], Set) for one in (before, index)):
-                done = times.retire[before]
-                free = times.cycles if done is None else done + 1
-            else:
-                free = granted.get(before, begun) + 1
-            ready = max(ready, free)
-        if unit is not Unit.COMPUTE:
-            recent = order[max(0, place - limit) : place]
-            for one in recent:
-                full = len(recent) == limit and one == recent[0]
-                if full or _overlap(instructions[one], instructions[index]):
-                    done = times.retire[one]
-                    ready = max(ready, times.cycles if done is None else done + 1)
-        found[index] = min(ready, times.cycles)
-    return found
-
-
-def _compute_free(
-    before: int, begun: int, instructions: Sequence[Instruction], times: Times, index: int
-) -> int:
-    one = instructions[before]
-    if isinstance(one, Loops) and isinstance(instructions[index], Loops):
-        return begun + max(1, one.uop_count)
-    retire = times.retire[before]
-    return times.cycles if retire is None else retire + 1
-
-
-def _overlap(one: Instruction, other: Instruction) -> bool:
-    """Whether two LOADs fill overlapping ranges of one scratchpad."""
-    if not (isinstance(one, Load) and isinstance(other, Load)) or one.memory != other.memory:
-        return False
-    return (
-        one.sram_base < other.sram_base + other.sram_elements
-        and other.sram_base < one.sram_base + one.sram_elements
-    )

@@ -17,11 +17,13 @@ import numpy.typing as npt
 from accel.assembly.names import places
 from accel.core.access import Touch, dram_rows
 from accel.core.faults import dram_element_bytes, dram_span, instruction_fault
-from accel.core.isa import Alu, Instruction, Load, Memory, Products, Store, Transfer
+from accel.core.isa import Alu, Instruction, Load, Products, Store, Transfer, Unit
+from accel.core.memories import SCRATCHPADS, UOP, Route, scratchpads_of
 from accel.image.image import Image, ImageTensor
 from accel.image.layout import PackedLayout
 from accel.image.provenance import Statement
 
+_STORE_OPERANDS = tuple(name for name, pad in SCRATCHPADS.items() if pad.filled_by is Unit.STORE)
 MICRO_OPS = "micro-ops"
 DRAM = "dram"
 """In place of a name where there is none."""
@@ -77,9 +79,9 @@ class Places:
     def areas(self) -> list[tuple[str, str, int]]:
         """Addresses, what is moved there and bytes of what has no name, in order."""
         kinds: dict[tuple[int, int], list[str]] = {}
-        for memory, (starts, stops) in self._areas.items():
+        for name, (starts, stops) in self._areas.items():
             for span in zip(starts, stops, strict=True):
-                kinds.setdefault(span, []).append(Memory(memory).name.lower())
+                kinds.setdefault(span, []).append(name.lower())
         return [(_area(a, b), ", ".join(found), b - a) for (a, b), found in sorted(kinds.items())]
 
     def tile(self, transfer: Transfer) -> Tile | None:
@@ -98,7 +100,7 @@ class Places:
             offset = (rows.start - self._config.mem_base - start) // size
             length, stride = -(-rows.row_bytes // size), rows.stride // size
             return Tile(name, self._box(tensor.layout, offset, rows.rows, length, stride))
-        if transfer.memory == Memory.UOP:
+        if _route_of(transfer).scratchpad is UOP:
             return Tile(MICRO_OPS, ())
         return self._addresses(transfer, *dram_span(transfer, self._config))
 
@@ -133,25 +135,26 @@ class Places:
 
     def _addresses(self, transfer: Transfer, start: int, stop: int) -> Tile:
         """Bytes in an area that has no name."""
-        starts, stops = self._areas[transfer.memory]
+        starts, stops = self._areas[_route_of(transfer).name]
         place = bisect_right(starts, start) - 1
         offset = start - self._config.mem_base
         name = next((part.name for part in self._parts if part.offset <= offset < part.stop), DRAM)
         return Tile(name, ((start, stop - 1),), _area(starts[place], stops[place]))
 
-    def _nameless(self, instructions: Sequence[Instruction]) -> dict[int, tuple[list[int], list[int]]]:
-        """By memory, where the areas start and stop that its transfers touch and that have no name."""
-        spans: dict[int, set[tuple[int, int]]] = {}
+    def _nameless(self, instructions: Sequence[Instruction]) -> dict[str, tuple[list[int], list[int]]]:
+        """By what is moved, where the areas start and stop that such transfers touch and that have no
+        name."""
+        spans: dict[str, set[tuple[int, int]]] = {}
         for one in instructions:
-            if not isinstance(one, Transfer) or one.memory == Memory.UOP:
+            if not isinstance(one, Transfer) or instruction_fault(one, self._config) is not None:
                 continue
-            if instruction_fault(one, self._config) is not None or dram_rows(one, self._config) is None:
+            if dram_rows(one, self._config) is None or _route_of(one).scratchpad is UOP:
                 continue
             start, stop = dram_span(one, self._config)
             if self._holding(start - self._config.mem_base) is None:
-                spans.setdefault(one.memory, set()).add((start, stop))
+                spans.setdefault(_route_of(one).name, set()).add((start, stop))
         areas = {}
-        for memory, found in sorted(spans.items()):
+        for name, found in sorted(spans.items()):
             starts: list[int] = []
             stops: list[int] = []
             for start, stop in sorted(found):
@@ -160,8 +163,14 @@ class Places:
                 else:
                     starts.append(start)
                     stops.append(stop)
-            areas[memory] = (starts, stops)
+            areas[name] = (starts, stops)
         return areas
+
+
+def _route_of(transfer: Transfer) -> Route:
+    """What the memory id of a transfer that is not at fault stands for."""
+    assert transfer.route is not None
+    return transfer.route
 
 
 def _area(start: int, stop: int) -> str:
@@ -217,9 +226,7 @@ def work(image: Image, touches: Sequence[Sequence[Touch]], order: Sequence[int],
     tiles = [where.tile(one) if isinstance(one, Transfer) else None for one in instructions]
     sources = _sources(image, touches, order, tiles, where)
     targets = _targets(image, touches, order, tiles, where)
-    found = [
-        Work(targets[n], sources[n]) if tile is None else Work((tile,), ()) for n, tile in enumerate(tiles)
-    ]
+    found = [Work(targets[n] if tile is None else (tile,), sources[n]) for n, tile in enumerate(tiles)]
     if image.provenance is None:
         return found
     return [_as_said(one, image.provenance[n]) for n, one in enumerate(found)]
@@ -247,13 +254,16 @@ Tiles = Sequence[Tile | None]
 def _sources(
     image: Image, touches: Sequence[Sequence[Touch]], order: Sequence[int], tiles: Tiles, where: Places
 ) -> list[tuple[Tile, ...]]:
-    """What was loaded into the elements that each GEMM and ALU instruction reads."""
+    """What was loaded into the elements that each GEMM and ALU instruction reads, and each STORE of what only
+    the store unit reads."""
     owners = _Owners(image, tiles, where)
     found: list[tuple[Tile, ...]] = [()] * len(tiles)
     for index in order:
         one = image.instructions[index]
         if isinstance(one, Load):
             owners.own(touches[index], index)
+        elif isinstance(one, Store):
+            found[index] = owners.of(t for t in touches[index] if t.memory in _STORE_OPERANDS)
         elif isinstance(one, Products | Alu):
             reads = [t for t in touches[index] if not t.write and t.memory in ("inp", "wgt")]
             if isinstance(one, Alu) and not one.use_imm:
@@ -292,7 +302,7 @@ class _Owners:
         self._where = where
         self._owners: dict[str, npt.NDArray[np.int64]] = {
             name: np.full(getattr(image.config, f"{name}_depth"), _NOTHING, dtype=np.int64)
-            for name in ("uop", "inp", "wgt", "acc")
+            for name in scratchpads_of(image.config)
         }
 
     def own(self, touches: Iterable[Touch], index: int) -> None:

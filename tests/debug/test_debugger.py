@@ -6,18 +6,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from accel.assembly import assemble
 from accel.base.errors import AccelError
 from accel.core.events import EventKind
 from accel.core.token_rules import WORKERS, Counter, pops, pushes
 from accel.debug import Debugger
 from accel.debug.breakpoints import Breakpoint
+from accel.debug.commands import Session
 from accel.debug.places import Place, parse_place
-from accel.run.program import Program
+from accel.run.program import Program, as_program
 from accel.run.replay import load_test
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.expect import refused
 from tests.programs import gemm_program
 from tests.test_directed import FILES
+from tests.views.runs import FINISHED
 
 PROGRAMS = {
     "gemm": lambda: gemm_program(20, 16, 40, shift=3),
@@ -291,3 +294,22 @@ def test_bad_input() -> None:
         Debugger(program("gemm")).instruction(count)
     with refused(AccelError, "the seed is -1; it must be an integer from 0 on"):
         Debugger(program("gemm"), seed=-1)
+
+
+def test_where_says_what_the_store_unit_waits_for_besides_tokens() -> None:
+    session = Session(Debugger(as_program(assemble(FINISHED))))
+    found = {}
+    for cycle in (65, 85, 102, 125, 144):
+        session.run(f"goto {cycle}")
+        lines = session.run("where").splitlines()
+        found[cycle] = [line for line in lines if "waits at" in line or "next, with" in line]
+    heads = {cycle: [line.strip().partition(": ")[0] for line in lines] for cycle, lines in found.items()}
+    assert heads == {
+        65: ["waits at 3 until instruction 1 has filled par[0:2]"],
+        85: ["waits at 5 for room in res"],
+        102: ["waits at 7 for residuals"],
+        125: ["waits at 8 until instruction 7, which uses par[0:1], has retired"],
+        144: [],
+    }
+    assert ": 16 of 16 elements are in use: LOAD.RES" in found[85][0]
+    assert ": 0 of 8 have been loaded: STORE.ADD" in found[102][0]

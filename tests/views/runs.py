@@ -30,6 +30,22 @@ def from_text(text: str) -> Scene:
     return scene(as_program(assemble(text)).run(check=False))
 
 
+FINISHED = """
+    .config tiny-int8 read_latency=20 write_latency=8 post_stages=1
+    LOAD.ACC  y_size=1 x_size=8 x_stride=8 >store
+    LOAD.PAR  y_size=1 x_size=2 x_stride=2 dram_base=64
+    LOAD.RES  y_size=1 x_size=16 x_stride=16 dram_base=1024
+    STORE.REQ y_size=1 x_size=4 dram_base=2000 <compute
+    STORE.ADD y_size=2 x_size=4 x_stride=4 par_y=1 dram_base=2100
+    LOAD.RES  y_size=1 x_size=8 x_stride=8 dram_base=1040
+    STORE.ADD y_size=1 x_size=8 x_stride=8 par=1 dram_base=2200
+    STORE.ADD y_size=1 x_size=8 x_stride=8 dram_base=2300
+    LOAD.PAR  y_size=1 x_size=1 x_stride=1 dram_base=64
+    FINISH
+    """
+"""Outputs that the store unit finishes: every kind of wait for what it shares."""
+
+
 @cache
 def many() -> Result:
     """A program of some 2,000 instructions."""

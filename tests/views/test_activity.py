@@ -17,10 +17,11 @@ from accel.run.program import as_program
 from accel.sim.timing.model import TimingRun, simulate_timing
 from accel.views.activity import activity
 from accel.views.scene import scene
-from accel.views.states import Activity, Reason, State
+from accel.views.states import NOBODY, Activity, Reason, State
 from tests.expect import refused
 from tests.programs import gemm_program
 from tests.strategies import examples, programs, timings
+from tests.views.runs import FINISHED, from_text
 
 TINY = NAMED["tiny"]
 
@@ -49,8 +50,9 @@ def test_states_add_up_to_what_the_simulator_counts(sizes: dict[str, int]) -> No
     @examples(120)
     @given(st.data())
     def compare(data: st.DataObject) -> None:
-        config = replace(data.draw(timings(TINY)), mem_base=4096, mem_size=16200)
-        program = data.draw(programs(config, pad=3, dram_bytes=1 << 13, **sizes))
+        machine = data.draw(st.sampled_from((TINY, NAMED["tiny-int8"])))
+        config = replace(data.draw(timings(machine)), mem_base=4096, mem_size=16200)
+        program = data.draw(programs(config, finishing=True, pad=3, dram_bytes=1 << 13, **sizes))
         tokens = data.draw(st.tuples(*[st.sampled_from((0, 0, 1))] * 4))
         limit = data.draw(st.sampled_from((1 << 30, 100, 200, 300)))
         run, seen = look(program, config, address=4096, tokens=tokens, max_cycles=limit)
@@ -113,3 +115,16 @@ def test_a_deadlock_waits_for_the_token_that_is_missing() -> None:
     assert (last.state, last.reason) == (State.TOKEN, Reason.STORE_TO_COMPUTE)
     assert last.stop == stopped.value.cycle
     assert {span.reason for span in seen.spans[Unit.COMPUTE]} == {Reason.EMPTY, Reason.STORE_TO_COMPUTE}
+
+
+def test_what_the_store_unit_waits_for_besides_tokens() -> None:
+    """The memory does not answer sooner, or what was loaded before is still in use."""
+    spans = from_text(FINISHED).seen.spans[Unit.STORE]
+    waits = {(span.reason, span.instruction, span.other) for span in spans if span.other != NOBODY}
+    assert waits == {
+        (Reason.PAR_LOADED, 3, 1),
+        (Reason.RES_FULL, 5, 4),
+        (Reason.RES_LOADED, 7, 5),
+        (Reason.PAR_IN_USE, 8, 7),
+    }
+    assert {span.state for span in spans if span.other != NOBODY} == {State.MEMORY}

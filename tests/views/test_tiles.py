@@ -18,7 +18,7 @@ from accel.views.scene import Scene, scene
 from accel.views.tiles import MICRO_OPS, Tile, _box, joined
 from accel.views.tiles import work as work_of
 from tests.compiler import gemms
-from tests.views.runs import from_text, look
+from tests.views.runs import FINISHED, from_text, look
 
 SIZES = [(24, 24, 32), (3, 9, 5), (17, 23, 9)]
 
@@ -223,3 +223,16 @@ def test_tiles_as_text() -> None:
         Tile("A", ((0, 5),)),
         Tile("B", ((2, 2),)),
     )
+
+
+def test_stores_that_finish_outputs_name_what_they_finish_them_with() -> None:
+    """Elements of par have 32 bytes, those of res four; the last STORE takes what was loaded last."""
+    assert from_text(FINISHED).names[1:8] == [
+        "LOAD.PAR dram[0x800:0x840]",
+        "LOAD.RES dram[0x1000:0x1040]",
+        "STORE.REQ dram[0x1f40:0x1f50] from dram[0x800:0x820]",
+        "STORE.ADD dram[0x20d0:0x20f0] from dram[0x800:0x840], dram[0x1000:0x1020]",
+        "LOAD.RES dram[0x1040:0x1060]",
+        "STORE.ADD dram[0x2260:0x2280] from dram[0x820:0x840], dram[0x1020:0x1040]",
+        "STORE.ADD dram[0x23f0:0x2410] from dram[0x800:0x820], dram[0x1040:0x1060]",
+    ]
