@@ -12,6 +12,7 @@ from accel.formats.onnx_importer import Importer
 from accel.formats.onnx_rules import RULES
 from accel.graph.folding import fold_constants
 from accel.graph.graph import Graph
+from accel.graph.regions import match_regions
 from accel.graph.tensor import Tensor
 
 MAX_BATCH = 1 << 16
@@ -60,7 +61,7 @@ def import_file(file: File, *, batch: int | None = None) -> Graph:
         GraphError, ShapeError: as :func:`load_onnx`.
     """
     graph = as_written(file, batch=batch)
-    return fold_constants(graph)
+    return fold_constants(match_regions(graph))
 
 
 def as_written(file: File, *, batch: int | None = None) -> Graph:

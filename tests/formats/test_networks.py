@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from accel.formats.onnx_import import load_onnx
 from accel.graph.evaluate import evaluate
 from accel.graph.graph import Graph
+from accel.graph.tensor import QUANTIZED
 
 SOFTMAX = 1
 """How far a quantized softmax may be off."""
@@ -29,6 +31,20 @@ def from_softmax(graph: Graph, name: str) -> bool:
         node.operator.kind == "Softmax"
         or (node.operator.kind == "Quantize" and from_softmax(graph, node.inputs[0]))
     )
+
+
+def test_both_formats_are_one_graph(model: Path) -> None:
+    """Of networks that are there as QDQ and as QOperator: the same operators on tensors of the same names."""
+    other = model.with_name(model.name.removesuffix("_qdq") + "_qop")
+    if not model.name.endswith("_qdq") or not other.exists():
+        pytest.skip("there is one format of it only")
+    one, two = (load_onnx(folder / "model.onnx") for folder in (model, other))
+    assert [node.operator for node in one.nodes] == [node.operator for node in two.nodes]
+    same = {name for name in one.tensors if one.tensors[name].dtype in QUANTIZED} - one.constants.keys()
+    assert (
+        same == {name for name in two.tensors if two.tensors[name].dtype in QUANTIZED} - two.constants.keys()
+    )
+    assert {one.tensors[name] == two.tensors[name] for name in same} == {True}
 
 
 def test_outputs_are_those_of_onnx_runtime(model: Path) -> None:
