@@ -1,5 +1,6 @@
 # make demo   install into a virtual environment and run a 1024x1024x1024 matrix product end to end
-# make test   install the test tools and run the suite; VECTORS=DIR adds other compilers' programs
+# make test   install the test tools and run the suite; VECTORS=DIR adds other compilers' programs,
+#             MODELS=DIR networks
 # make lint   format, lint and types
 # make fuzz-programs   damage real programs, COUNT=10000 of them on the simulators and a 20th on the hardware, and
 #             see that errors are clean and the same everywhere; VECTORS as above
@@ -13,6 +14,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 VECTORS ?=
+MODELS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -25,7 +27,8 @@ demo: $(VENV)/installed
 	$(BIN)/accel demo
 
 test: $(VENV)/test
-	$(BIN)/python -m pytest -n auto $(if $(VECTORS),--vectors=$(VECTORS)) $(ARGS)
+	$(BIN)/python -m pytest -n auto $(if $(VECTORS),--vectors=$(VECTORS)) $(if $(MODELS),--models=$(MODELS)) \
+	    $(ARGS)
 
 lint: $(VENV)/lint
 	$(BIN)/ruff format --check .

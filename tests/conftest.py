@@ -56,19 +56,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=os.environ.get("ACCEL_VECTORS"),
         help="folder of conformance vectors, one program in each folder below it ($ACCEL_VECTORS)",
     )
+    parser.addoption(
+        "--models",
+        metavar="DIR",
+        default=os.environ.get("ACCEL_MODELS"),
+        help="folder of networks, one in each folder below it ($ACCEL_MODELS)",
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each vector; without a folder a single one, skipped."""
-    if "vector" not in metafunc.fixturenames:
-        return
-    folder = metafunc.config.getoption("--vectors")
+    """One test for each vector and each model; without a folder a single one, skipped."""
+    for fixture, what, file in (
+        ("vector", "conformance vectors", "insn.bin"),
+        ("model", "networks", "model.onnx"),
+    ):
+        if fixture in metafunc.fixturenames:
+            _parametrize(metafunc, fixture, what, file)
+
+
+def _parametrize(metafunc: pytest.Metafunc, fixture: str, what: str, file: str) -> None:
+    option = f"--{fixture}s"
+    folder = metafunc.config.getoption(option)
     if folder is None:
-        reason = "no conformance vectors: give their folder by --vectors=DIR or ACCEL_VECTORS"
-        metafunc.parametrize("vector", [pytest.param(None, marks=pytest.mark.skip(reason=reason), id="none")])
+        reason = f"no {what}: give their folder by {option}=DIR or ACCEL_{fixture.upper()}S"
+        metafunc.parametrize(fixture, [pytest.param(None, marks=pytest.mark.skip(reason=reason), id="none")])
         return
     root = Path(folder)
-    found = sorted(path.parent for path in root.glob("**/insn.bin"))
+    found = sorted(path.parent for path in root.glob(f"**/{file}"))
     if not found:
-        raise pytest.UsageError(f"--vectors is {folder!r}; no folder below it holds a program (insn.bin)")
-    metafunc.parametrize("vector", found, ids=[str(path.relative_to(root)) for path in found])
+        raise pytest.UsageError(f"{option} is {folder!r}; no folder below it holds {file}")
+    metafunc.parametrize(fixture, found, ids=[str(path.relative_to(root)) for path in found])

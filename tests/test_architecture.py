@@ -19,6 +19,8 @@ PARTS = [part for part in ("compiler", "sim", "hw") if (ROOT / part).is_dir()]
 MAY_IMPORT = {
     "base": "",
     "core": "base",
+    "graph": "base",
+    "formats": "base graph",
     "image": "base core",
     "proof": "base core image",
     "compiler.expr": "base core",
@@ -220,6 +222,8 @@ def test_using_accel_pulls_in_nothing_heavy() -> None:
         "rich",
         "matplotlib",
         "distributed",
+        "onnx",
+        "onnxruntime",
         "pyarrow",
         "accel.cli",
         "accel.hw",

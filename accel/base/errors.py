@@ -36,6 +36,10 @@ class ProgramError(AccelError):
     """Instructions or a program file that cannot be read, written or encoded."""
 
 
+class GraphError(AccelError):
+    """A network that cannot be read, that does not hold together, or that has operators nobody here knows."""
+
+
 class SweepError(AccelError):
     """A sweep that is described wrongly, or that cannot be carried out here."""
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import ShapeError
+from accel.base.fma import fma
 from accel.core.requantize import ADD_MULTIPLIER_BITS, ADD_OFFSET_BITS, MAX_ADD_SHIFT, add
 
 _NEIGHBOURS = 2
@@ -84,10 +85,10 @@ def float_add(
 ) -> npt.NDArray[np.int64]:
     """All sums as floating point has them: ``[left value, right value]``, clamped to ``low`` and ``high``."""
     one, other = (np.float32(q.scale) / np.float32(out.scale) for q in (left, right))
-    zeros = _fma(one, np.float32(left.zero), np.float32(other * np.float32(right.zero)))
+    zeros = fma(one, np.float32(left.zero), np.float32(other * np.float32(right.zero)))
     constant = np.float32(out.zero) - zeros
-    inner = _fma(right.values().astype(np.float32), other, constant)
-    outer = _fma(left.values().astype(np.float32)[:, None], one, inner[None, :])
+    inner = fma(right.values().astype(np.float32), other, constant)
+    outer = fma(left.values().astype(np.float32)[:, None], one, inner[None, :])
     with np.errstate(invalid="ignore"):
         return np.clip(np.rint(outer.astype(np.float64)), low, high).astype(np.int64)
 
@@ -186,22 +187,3 @@ def _with_offset(
     return Addition(
         multipliers=multipliers, shift=shift, offset=offset, differences=int((sums != expected).sum())
     )
-
-
-def _fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> npt.NDArray[np.float32]:
-    """``a * b + c`` of float32 with one rounding.
-
-    The product is exact in float64. The sum is rounded to odd there, so that rounding it again, to float32,
-    is right: Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
-    rounding to odd", 2008.
-    """
-    product = np.asarray(a, dtype=np.float64) * np.asarray(b, dtype=np.float64)
-    addend = np.asarray(c, dtype=np.float64)
-    total = product + addend
-    back = total - product
-    error = (product - (total - back)) + (addend - back)
-    bits = np.asarray(total).view(np.int64)
-    inexact = (error != 0) & (bits & 1 == 0)
-    toward = np.where((error > 0) == (total > 0), 1, -1)
-    odd = np.where(inexact, bits + toward, bits).view(np.float64)
-    return odd.astype(np.float32)

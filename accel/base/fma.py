@@ -1,0 +1,27 @@
+"""The fused multiply-add of float32, which numpy does not have."""
+
+import numpy as np
+import numpy.typing as npt
+
+
+def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """``a * b + c`` of float32 with one rounding.
+
+    The product is exact in float64. The sum is rounded to odd there, so that rounding it again, to float32,
+    is right: Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
+    rounding to odd", 2008.
+
+    Args:
+        a, b, c: float32, finite, of shapes that numpy broadcasts.
+    """
+    product = np.asarray(a, dtype=np.float64) * np.asarray(b, dtype=np.float64)
+    addend = np.asarray(c, dtype=np.float64)
+    total = product + addend
+    back = total - product
+    error = (product - (total - back)) + (addend - back)
+    bits = np.asarray(total).view(np.int64)
+    inexact = (error != 0) & (bits & 1 == 0)
+    toward = np.where((error > 0) == (total > 0), 1, -1)
+    odd = np.where(inexact, bits + toward, bits).view(np.float64)
+    with np.errstate(over="ignore"):
+        return odd.astype(np.float32)

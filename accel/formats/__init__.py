@@ -1,0 +1,1 @@
+"""Networks in other people's files: reading them, and writing graphs as such."""

@@ -1,0 +1,321 @@
+"""ONNX files as plain data: nodes, attributes and arrays, every size checked before memory is taken."""
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accel.base.arguments import check_path
+from accel.base.errors import GraphError
+from accel.base.extras import not_installed
+from accel.graph.graph import MAX_BYTES, MAX_NODES
+from accel.graph.tensor import MAX_TENSOR_BYTES, Array
+
+OLDEST_OPSET = 10
+"""Of ONNX's own operators."""
+MICROSOFT = "com.microsoft"
+"""The domain of what ONNX Runtime's quantizer writes besides ONNX's own operators."""
+MAX_FILE_BYTES = (1 << 31) - 1
+"""Of a model; protobuf has no larger ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileNode:
+    """A node as the file has it.
+
+    Attributes:
+        name: its own, or its first output's.
+        kind: the operator's name.
+        domain: empty for ONNX's own.
+        opset: the version of the domain's operators.
+        inputs, outputs: names; empty for those that are left out.
+        attributes: numbers, strings, arrays and lists of them, by name.
+    """
+
+    name: str
+    kind: str
+    domain: str
+    opset: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+    @property
+    def title(self) -> str:
+        """The operator's name with its domain."""
+        return f"{self.domain}.{self.kind}" if self.domain else self.kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileInput:
+    """An input as the file declares it.
+
+    Attributes:
+        name: its name.
+        dtype: numpy's name of its type.
+        sizes: numbers, or names of those that are not fixed (None without a name).
+    """
+
+    name: str
+    dtype: str
+    sizes: tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class File:
+    """A model.
+
+    Attributes:
+        name: of its graph.
+        inputs: those that are no initializers.
+        outputs: names.
+        nodes: in the file's order.
+        constants: initializers, by name.
+    """
+
+    name: str
+    inputs: tuple[FileInput, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[FileNode, ...]
+    constants: Mapping[str, Array]
+
+
+def onnx() -> Any:
+    """The package of that name.
+
+    Raises:
+        GraphError: it is not installed.
+    """
+    try:
+        import onnx as package  # noqa: PLC0415
+        import onnx.numpy_helper  # noqa: PLC0415
+    except ImportError:
+        raise GraphError(not_installed("ONNX files need onnx", "onnx")) from None
+    return package
+
+
+def read_file(path: str | os.PathLike[str]) -> File:
+    """Read a model.
+
+    Args:
+        path: of the model; external data lies in its folder.
+
+    Raises:
+        GraphError: there is no such file, it is no ONNX model, it is too large, or what it refers to is not
+            there or outside its folder.
+    """
+    place = check_path("the model", path)
+    try:
+        size = place.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise GraphError(f"{str(place)!r} has {size} bytes; a model has up to {MAX_FILE_BYTES}")
+        content = place.read_bytes()
+    except OSError as error:
+        raise GraphError(f"{str(place)!r} cannot be read: {error.strerror}") from None
+    try:
+        return read_model(content, place.parent)
+    except GraphError as error:
+        raise GraphError(f"{str(place)!r}: {error}") from None
+
+
+def read_model(content: bytes, folder: Path | None = None) -> File:
+    """Read a model from bytes.
+
+    Args:
+        content: a ModelProto.
+        folder: where external data lies; None refuses any.
+
+    Raises:
+        GraphError: as :func:`read_file`.
+    """
+    package = onnx()
+    model = package.ModelProto()
+    try:
+        model.ParseFromString(content)
+    except Exception:
+        raise GraphError("this is no ONNX model; it does not parse as one") from None
+    if not model.HasField("graph") or not model.opset_import:
+        raise GraphError("this is no ONNX model; it has no graph or no opset")
+    if len(model.functions):
+        model = _inlined(package, model)
+    graph = model.graph
+    if len(graph.node) > MAX_NODES:
+        raise GraphError(f"the model has {len(graph.node)} nodes; it may have {MAX_NODES}")
+    if len(graph.sparse_initializer):
+        raise GraphError("the model has sparse initializers; they must be dense")
+    opsets = {_domain(one.domain): one.version for one in model.opset_import}
+    newest = package.defs.onnx_opset_version()
+    if not OLDEST_OPSET <= opsets.get("", OLDEST_OPSET) <= newest:
+        raise GraphError(f"the model's opset is {opsets['']}; it must be in {OLDEST_OPSET}..{newest}")
+    reader = _Reader(package, folder)
+    constants = {}
+    for one in graph.initializer:
+        if one.name in constants:
+            raise GraphError(f"initializer {one.name!r} is there twice; names must be unique")
+        constants[one.name] = reader.array(one, f"initializer {one.name!r}")
+    return File(
+        name=graph.name,
+        inputs=tuple(_input(package, one) for one in graph.input if one.name not in constants),
+        outputs=tuple(one.name for one in graph.output),
+        nodes=tuple(reader.nodes(graph.node, opsets)),
+        constants=constants,
+    )
+
+
+def _domain(name: str) -> str:
+    return "" if name == "ai.onnx" else name
+
+
+def _inlined(package: Any, model: Any) -> Any:
+    """With the bodies of the model's own functions in place of their calls."""
+    try:
+        from onnx import inliner  # noqa: PLC0415
+
+        return inliner.inline_local_functions(model)
+    except Exception as error:
+        names = ", ".join(sorted({one.name for one in model.functions}))
+        raise GraphError(f"the model's own functions {names} cannot be inlined: {error}") from None
+
+
+def _input(package: Any, value: Any) -> FileInput:
+    kind = value.type.WhichOneof("value")
+    if kind != "tensor_type":
+        raise GraphError(f"input {value.name!r} is a {kind or 'value without a type'}; it must be a tensor")
+    declared = value.type.tensor_type
+    if not declared.HasField("shape"):
+        raise GraphError(f"input {value.name!r} has no shape; its sizes must be declared")
+    sizes: list[int | str | None] = []
+    for one in declared.shape.dim:
+        which = one.WhichOneof("value")
+        sizes.append(one.dim_value if which == "dim_value" else (one.dim_param or None))
+    try:
+        dtype = package.helper.tensor_dtype_to_np_dtype(declared.elem_type).name
+    except (KeyError, ValueError, TypeError):
+        raise GraphError(
+            f"input {value.name!r} has the type {declared.elem_type}, which ONNX does not have"
+        ) from None
+    return FileInput(name=value.name, dtype=dtype, sizes=tuple(sizes))
+
+
+class _Reader:
+    """Arrays and attributes; the memory that they take is counted."""
+
+    def __init__(self, package: Any, folder: Path | None) -> None:
+        self._package = package
+        self._folder = folder
+        self._bytes = 0
+
+    def nodes(self, protos: Iterable[Any], opsets: Mapping[str, int]) -> Iterable[FileNode]:
+        for place, one in enumerate(protos):
+            domain = _domain(one.domain)
+            name = one.name or next(filter(None, one.output), f"{one.op_type} {place}")
+            attributes = {a.name: self._attribute(a, name) for a in one.attribute}
+            if domain not in opsets:
+                raise GraphError(
+                    f"node {name!r} is a {domain or 'ONNX'} operator; the model imports no opset of that "
+                    "domain"
+                )
+            yield FileNode(
+                name=name,
+                kind=one.op_type,
+                domain=domain,
+                opset=opsets[domain],
+                inputs=tuple(one.input),
+                outputs=tuple(one.output),
+                attributes=attributes,
+            )
+
+    def _attribute(self, proto: Any, node: str) -> Any:
+        """A number, a string, an array, a list of them; None for what has no use here."""
+        kinds = self._package.AttributeProto
+        what = f"attribute {proto.name!r} of node {node!r}"
+        plain = {kinds.FLOAT: "f", kinds.INT: "i", kinds.FLOATS: "floats", kinds.INTS: "ints"}
+        if proto.type in plain:
+            value = getattr(proto, plain[proto.type])
+            return value if proto.type in {kinds.FLOAT, kinds.INT} else list(value)
+        if proto.type == kinds.STRING:
+            return proto.s.decode("utf-8", "replace")
+        if proto.type == kinds.STRINGS:
+            return [one.decode("utf-8", "replace") for one in proto.strings]
+        if proto.type == kinds.TENSOR:
+            return self.array(proto.t, what)
+        return None
+
+    def array(self, proto: Any, what: str) -> Array:
+        """A tensor's values.
+
+        Raises:
+            GraphError: it is too large, incomplete, of a type that numpy does not have, or its external data
+                cannot be read.
+        """
+        shape = tuple(proto.dims)
+        if any(size < 0 for size in shape):
+            raise GraphError(f"{what} has the shape {shape}; sizes must not be negative")
+        try:
+            dtype = np.dtype(self._package.helper.tensor_dtype_to_np_dtype(proto.data_type))
+        except (KeyError, ValueError, TypeError):
+            raise GraphError(f"{what} has the type {proto.data_type}, which ONNX does not have") from None
+        if dtype.kind not in "fiub" or dtype.itemsize > 8:
+            raise GraphError(f"{what} is {dtype.name}; it must hold numbers that numpy has")
+        if proto.HasField("segment"):
+            raise GraphError(f"{what} comes in segments; it must be whole")
+        size = math.prod(shape) * dtype.itemsize
+        self._bytes += size
+        if size > MAX_TENSOR_BYTES or self._bytes > MAX_BYTES:
+            raise GraphError(
+                f"{what} of shape {shape} takes {size} bytes; it may take {MAX_TENSOR_BYTES}, and all "
+                f"together {MAX_BYTES}"
+            )
+        if proto.data_location == self._package.TensorProto.EXTERNAL:
+            raw = self._external(proto, size, what)
+        elif proto.HasField("raw_data"):
+            raw = proto.raw_data
+        else:
+            return self._typed(proto, shape, dtype, what)
+        if len(raw) != size:
+            raise GraphError(f"{what} of shape {shape} has {len(raw)} bytes; it must have {size}")
+        return np.frombuffer(raw, dtype=dtype.newbyteorder("<")).astype(dtype).reshape(shape)
+
+    def _typed(self, proto: Any, shape: tuple[int, ...], dtype: Any, what: str) -> Array:
+        """From the field of its type."""
+        field = self._package.helper.tensor_dtype_to_field(proto.data_type)
+        count = len(getattr(proto, field))
+        if count != math.prod(shape):
+            raise GraphError(f"{what} of shape {shape} has {count} values; it must have {math.prod(shape)}")
+        try:
+            found: Array = self._package.numpy_helper.to_array(proto)
+        except Exception as error:
+            raise GraphError(f"{what} cannot be read: {error}") from None
+        return found
+
+    def _external(self, proto: Any, size: int, what: str) -> bytes:
+        """From a file beside the model."""
+        entries = {one.key: one.value for one in proto.external_data}
+        location = entries.get("location", "")
+        if self._folder is None:
+            raise GraphError(f"{what} lies in {location!r}; a model without a folder has no external data")
+        folder = self._folder.resolve()
+        try:
+            path = (folder / location).resolve()
+            offset, length = int(entries.get("offset", "0")), int(entries.get("length", str(size)))
+        except (ValueError, OSError, RuntimeError):
+            raise GraphError(f"{what} lies in {location!r}, which names no part of a file") from None
+        if not location or not path.is_relative_to(folder):
+            raise GraphError(f"{what} lies in {location!r}; external data must be in the model's folder")
+        if offset < 0 or length != size:
+            raise GraphError(
+                f"{what} has {length} bytes from {offset} on in {location!r}; it must have {size}"
+            )
+        try:
+            if not path.is_file():
+                raise GraphError(f"{what} lies in {location!r}; there is no such file in the model's folder")
+            with path.open("rb") as file:
+                file.seek(offset)
+                return bytes(file.read(size))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise GraphError(f"{what} lies in {location!r}, which cannot be read: {reason}") from None

@@ -1,0 +1,97 @@
+"""Windows that slide over the last axes of a tensor: sizes, padding, and the values under each tap."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accel.base.errors import GraphError
+from accel.graph.tensor import Array, Shape
+
+MAX_TAPS = 1 << 20
+"""Of one window."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """How windows lie; each attribute has one number for each axis they slide along.
+
+    Attributes:
+        kernel: sizes.
+        strides: distances of windows.
+        dilations: distances of a window's taps.
+        begin, end: elements of padding before and behind.
+    """
+
+    kernel: Shape
+    strides: Shape
+    dilations: Shape
+    begin: Shape
+    end: Shape
+
+    def __post_init__(self) -> None:
+        numbers = (self.kernel, self.strides, self.dilations, self.begin, self.end)
+        if len({len(one) for one in numbers}) != 1 or not self.kernel:
+            raise GraphError(
+                f"a window has kernel {self.kernel}, strides {self.strides}, dilations {self.dilations} and "
+                f"pads {self.begin} and {self.end}; each must have one number for each axis"
+            )
+        if min(*self.kernel, *self.strides, *self.dilations) < 1 or min(*self.begin, *self.end) < 0:
+            raise GraphError(
+                f"a window has kernel {self.kernel}, strides {self.strides}, dilations {self.dilations} and "
+                f"pads {self.begin} and {self.end}; pads must be 0 or more, the others 1 or more"
+            )
+        if prod(self.kernel) > MAX_TAPS:
+            raise GraphError(f"a window has {prod(self.kernel)} taps; it may have {MAX_TAPS}")
+
+    @property
+    def rank(self) -> int:
+        """Axes that windows slide along."""
+        return len(self.kernel)
+
+    @property
+    def extents(self) -> Shape:
+        """What a window covers along each axis."""
+        return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
+
+    def outputs(self, sizes: Shape) -> Shape:
+        """How many windows there are along each axis.
+
+        Raises:
+            GraphError: none fits, or a number of axes that is not the windows'.
+        """
+        if len(sizes) != self.rank:
+            raise GraphError(f"windows slide along {self.rank} axes; the tensor has {len(sizes)} of them")
+        padded = [n + a + b for n, a, b in zip(sizes, self.begin, self.end, strict=True)]
+        if any(n < extent for n, extent in zip(padded, self.extents, strict=True)):
+            raise GraphError(
+                f"a window covers {self.extents}; the padded input has {tuple(padded)}, where none fits"
+            )
+        return tuple(
+            (n - extent) // stride + 1
+            for n, extent, stride in zip(padded, self.extents, self.strides, strict=True)
+        )
+
+    def padded(self, values: Array, fill: float | int) -> Array:
+        """The values with their padding."""
+        around = [(0, 0)] * (values.ndim - self.rank) + list(zip(self.begin, self.end, strict=True))
+        return np.pad(values, around, constant_values=fill) if any(map(any, around)) else values
+
+    def taps(self, padded: Array) -> Iterator[tuple[Shape, Array]]:
+        """Each tap, in order, with what all windows have under it: views of the padded values."""
+        outputs = tuple(
+            (n - extent) // stride + 1
+            for n, extent, stride in zip(
+                padded.shape[padded.ndim - self.rank :], self.extents, self.strides, strict=True
+            )
+        )
+        for tap in product(*map(range, self.kernel)):
+            places: list[Any] = [...]
+            places += (
+                slice(t * d, t * d + (count - 1) * s + 1, s)
+                for t, d, s, count in zip(tap, self.dilations, self.strides, outputs, strict=True)
+            )
+            yield tap, padded[tuple(places)]

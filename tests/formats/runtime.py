@@ -1,0 +1,72 @@
+"""Models made here, and what ONNX Runtime computes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="onnx comes with the extra onnx")
+onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime comes with the extra onnx")
+
+Array = npt.NDArray[Any]
+OPSET = 17
+MICROSOFT = "com.microsoft"
+
+
+def node(kind: str, inputs: Sequence[str], *outputs: str, domain: str = "", **attributes: Any) -> Any:
+    """A node of a model, of com.microsoft where only that has the operator."""
+    if kind.startswith("Q") and not onnx.defs.has(kind, domain):
+        domain = MICROSOFT
+    name = attributes.pop("name", f"{kind} of {outputs[0]}")
+    return onnx.helper.make_node(kind, inputs, outputs, name=name, domain=domain, **attributes)
+
+
+def model(
+    nodes: Sequence[Any],
+    inputs: Mapping[str, tuple[str, Sequence[int | str | None]]],
+    outputs: Sequence[str],
+    constants: Mapping[str, Any],
+    *,
+    opset: int = OPSET,
+    opsets: Mapping[str, int] | None = None,
+) -> bytes:
+    """A model.
+
+    Args:
+        nodes: from :func:`node`.
+        inputs: types and sizes, by name.
+        outputs: names; their types and shapes are left open.
+        constants: initializers by name.
+        opset, opsets: of ONNX's own operators, and of further domains.
+    """
+    typed = onnx.helper.np_dtype_to_tensor_dtype
+    graph = onnx.helper.make_graph(
+        nodes,
+        "made",
+        [
+            onnx.helper.make_tensor_value_info(name, typed(np.dtype(dtype)), sizes)
+            for name, (dtype, sizes) in inputs.items()
+        ],
+        [onnx.helper.make_empty_tensor_value_info(name) for name in outputs],
+        [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    domains = {"": opset, MICROSOFT: 1, **(opsets or {})}
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in domains.items()]
+    made = onnx.helper.make_model(graph, opset_imports=imports, ir_version=8)
+    content: bytes = made.SerializeToString()
+    return content
+
+
+def run(content: bytes, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
+    """A model's outputs, without optimizations."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    names = list(outputs or [one.name for one in session.get_outputs()])
+    return dict(zip(names, session.run(names, dict(feeds)), strict=True))

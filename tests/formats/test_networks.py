@@ -1,0 +1,63 @@
+"""Real networks, equal to ONNX Runtime in every quantized output; see ``--models``."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.formats.onnx_import import load_onnx
+from accel.graph.evaluate import evaluate
+from accel.graph.graph import Graph
+from accel.graph.tensor import QUANTIZED
+
+SOFTMAX = 1
+"""How far a quantized softmax may be off."""
+
+
+def runs(folder: Path, file: str) -> dict[str, dict[str, np.ndarray]]:
+    """Arrays by run and name."""
+    found: dict[str, dict[str, np.ndarray]] = {}
+    with np.load(folder / file) as arrays:
+        for key in arrays:
+            run, _, name = key.partition(":")
+            found.setdefault(run, {})[name] = arrays[key]
+    return found
+
+
+def from_softmax(graph: Graph, name: str) -> bool:
+    """Whether a tensor is a softmax, quantized."""
+    node = graph.producers.get(name)
+    return node is not None and (
+        node.operator.kind == "Softmax"
+        or (node.operator.kind == "Quantize" and from_softmax(graph, node.inputs[0]))
+    )
+
+
+def test_both_formats_are_one_graph(model: Path) -> None:
+    """Of networks that are there as QDQ and as QOperator: the same operators on tensors of the same names."""
+    other = model.with_name(model.name.removesuffix("_qdq") + "_qop")
+    if not model.name.endswith("_qdq") or not other.exists():
+        pytest.skip("there is one format of it only")
+    one, two = (load_onnx(folder / "model.onnx") for folder in (model, other))
+    assert [node.operator for node in one.nodes] == [node.operator for node in two.nodes]
+    same = {name for name in one.tensors if one.tensors[name].dtype in QUANTIZED} - one.constants.keys()
+    assert (
+        same == {name for name in two.tensors if two.tensors[name].dtype in QUANTIZED} - two.constants.keys()
+    )
+    assert {one.tensors[name] == two.tensors[name] for name in same} == {True}
+
+
+def test_outputs_are_those_of_onnx_runtime(model: Path) -> None:
+    graph = load_onnx(model / "model.onnx")
+    expected = runs(model, "expected.npz")
+    for run, inputs in runs(model, "inputs.npz").items():
+        values = evaluate(graph, inputs)
+        assert expected[run].keys() == set(graph.outputs)
+        for name, wanted in expected[run].items():
+            found = values[name]
+            assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+            if from_softmax(graph, name):
+                assert np.abs(found.astype(np.int64) - wanted).max() <= SOFTMAX
+            else:
+                np.testing.assert_array_equal(found, wanted, err_msg=f"{name} in run {run}")
+    assert len(expected) == 3
