@@ -139,9 +139,10 @@ class Reference:
             dram.write(address, bytes([byte]))
         return dram
 
-    def execute(self, instruction: Instruction) -> tuple[int, str] | None:
-        """None, or the micro-ops executed before an error, and its cause."""
-        cause = self.fault(instruction)
+    def execute(self, instruction: Instruction, *, checked: bool = True) -> tuple[int, str] | None:
+        """None, or the micro-ops executed before an error, and its cause; without ``checked`` errors before
+        the start are not looked for."""
+        cause = self.fault(instruction) if checked else None
         if cause is not None:
             return 0, cause
         if isinstance(instruction, Load) and instruction.x_size:

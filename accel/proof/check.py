@@ -4,7 +4,8 @@ A program is finite and straight-line, and its units meet only in token counters
 One abstract run decides whether it deadlocks. Happens-before is the closure of order within a unit and
 of k-th push before (k + initial)-th pop of the same counter; it is kept as one vector clock per
 instruction. Two overlapping accesses by different units, at least one of them a write, that it does
-not order are a race. Order that only a full queue gives does not count.
+not order are a race. Order that only a full queue gives does not count. In DRAM the store unit may race with
+itself, see :mod:`accel.proof.own_order`.
 
 On the way it notes where a program reads what nothing in it has written: what the scratchpads hold at the
 start is arbitrary, or left by an earlier run.
@@ -18,7 +19,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from accel.base.errors import DeadlockError, MachineError, ProgramFault, RaceError
 from accel.core.access import AccessSets, Elements
@@ -29,6 +29,7 @@ from accel.core.memories import UOP, scratchpads_of
 from accel.core.token_rules import WORKERS, Counter, Stepper, Waiting, deadlock_place, explain_deadlock
 from accel.image.dram import Dram
 from accel.image.scenario import Contents
+from accel.proof.own_order import OwnOrder
 from accel.proof.shared_dram import SharedDram
 from accel.proof.uop_memory import UopMemory
 
@@ -42,7 +43,8 @@ _PLACE = {unit: place for place, unit in enumerate(WORKERS)}
 
 @dataclass(frozen=True, kw_only=True)
 class Race:
-    """Two instructions of different units that touch the same memory in no fixed order."""
+    """Two instructions that touch the same memory in no fixed order: of different units, or a LOAD and a
+    STORE of the store unit."""
 
     first: int
     second: int
@@ -233,15 +235,20 @@ class _History:
         self.used: set[tuple[Unit, bool]] = set()
 
     def conflicts(
-        self, unit: Unit, write: bool, elements: Elements, clock: _Clock
-    ) -> Iterable[tuple[Unit, bool, npt.NDArray[np.int32]]]:
-        """Accesses of other units that overlap ``elements`` and have not surely retired."""
+        self, unit: Unit, write: bool, elements: Elements, clock: _Clock, own: OwnOrder | None
+    ) -> Iterable[tuple[Unit, bool, int, tuple[int, int]]]:
+        """Accesses that overlap ``elements`` and have not surely been done: who, whether they wrote, their
+        positions, and where among the elements they are. Those of the same unit count with ``own``."""
         for other, wrote in self.used:
-            if other is unit or not (write or wrote):
+            if not (write or wrote) or (other is unit and (own is None or write == wrote)):
                 continue
+            done = clock[_PLACE[other]]
+            if other is unit and own is not None:
+                done = own.retired if wrote else own.read
             positions = self.last[other, wrote][elements]
-            if int(positions.max()) >= clock[_PLACE[other]]:
-                yield other, wrote, positions
+            if int(positions.max()) >= done:
+                hit = np.flatnonzero(positions >= done)
+                yield other, wrote, int(positions[hit[0]]), (int(hit[0]), int(hit[-1]))
 
     def record(self, unit: Unit, write: bool, elements: Elements, position: int) -> None:
         self.last[unit, write][elements] = position
@@ -268,6 +275,7 @@ class _TokenCheck:
         pads = scratchpads_of(config)
         self.histories = {name: _History(pad.depth(config)) for name, pad in pads.items()}
         self.dram_history = _History(self.shared.segments)
+        self.own_order = OwnOrder(config)
         self.uops = UopMemory(config, memory, contents)
         self.written = {name: np.zeros(pad.depth(config), dtype=bool) for name, pad in pads.items()}
         for one in contents:
@@ -323,11 +331,15 @@ class _TokenCheck:
     def _step(self, index: int) -> None:
         unit = self.stepper.units[index]
         a, b, c = self.unit_clock[unit]
+        stored = 0
         for counter in self.stepper.pops[index]:
             x, y, z = self.in_flight[counter].popleft()
             a, b, c = max(a, x), max(b, y), max(c, z)
+            stored = max(stored, z)
         clock = (a, b, c)
         position = len(self.members[unit])
+        if unit is Unit.STORE:
+            self.own_order.start(self.instructions[index], position, stored)
         self._touch(index, unit, clock, position)
         self.members[unit].append(index)
         done = (position + 1, b, c) if unit is Unit.LOAD else (a, position + 1, c)
@@ -390,13 +402,14 @@ class _TokenCheck:
         segments = self.shared.elements(index)
         if segments is None:
             return
-        write = unit is Unit.STORE
+        write = not instruction.FILLS
         if write and self.shared.program is not None:
             hit = np.intersect1d(segments, self.shared.program)
             if len(hit):
                 where = (self.shared.span(hit[0])[0], self.shared.span(hit[-1])[1])
                 self._add_race(Race(first=-1, second=index, memory="dram", where=where, write=(False, True)))
-        self._access("dram", self.dram_history, index, unit, write, segments, clock, position)
+        own = self.own_order if unit is Unit.STORE else None
+        self._access("dram", self.dram_history, index, unit, write, segments, clock, position, own)
 
     def _access(
         self,
@@ -408,14 +421,14 @@ class _TokenCheck:
         elements: Elements,
         clock: _Clock,
         position: int,
+        own: OwnOrder | None = None,
     ) -> None:
-        for other, wrote, positions in history.conflicts(unit, write, elements, clock):
-            hit = np.flatnonzero(positions >= clock[_PLACE[other]])
+        for other, wrote, at, (low, high) in history.conflicts(unit, write, elements, clock, own):
             ids = np.arange(elements.start, elements.stop) if isinstance(elements, slice) else elements
-            where = (int(ids[hit[0]]), int(ids[hit[-1]]))
+            where = (int(ids[low]), int(ids[high]))
             if memory == "dram":
                 where = (self.shared.span(where[0])[0], self.shared.span(where[1])[1])
-            first = self.members[other][int(positions[hit[0]])]
+            first = self.members[other][at]
             self._add_race(Race(first=first, second=index, memory=memory, where=where, write=(wrote, write)))
         history.record(unit, write, elements, position)
 
