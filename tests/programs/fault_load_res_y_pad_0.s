@@ -1,0 +1,5 @@
+# A LOAD.RES has no pads.
+.config tiny-int8
+bad:    LOAD.RES y_size=1 x_size=1 y_pad_0=1
+        FINISH
+.expect fault store-pad at bad

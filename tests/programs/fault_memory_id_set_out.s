@@ -1,5 +1,0 @@
-# A SET of a memory that has nothing to be set; the compute unit finds it.
-.config tiny-int8
-bad:    SET.OUT
-        FINISH
-.expect fault memory-id at bad
