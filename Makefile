@@ -4,6 +4,7 @@
 # make lint   format, lint and types
 # make fuzz-programs   damage real programs, COUNT=10000 of them on the simulators and a 20th on the hardware, and
 #             see that errors are clean and the same everywhere; VECTORS as above
+# make fuzz-networks   random quantized networks, COUNT=2000 of them, against ONNX Runtime
 # make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
 # make golden write the golden files anew, and what is generated in docs
 # make docs   build the documentation into build/docs; a warning is an error
@@ -21,7 +22,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COUNT ?= 10000
 SECONDS ?= 60
 
-.PHONY: demo test lint fuzz fuzz-programs golden docs bench networks experiments clean
+.PHONY: demo test lint fuzz fuzz-networks fuzz-programs golden docs bench networks experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -42,6 +43,9 @@ fuzz-programs: $(VENV)/test
 	$(BIN)/python -m tests.campaign --count $(COUNT) $(if $(VECTORS),--vectors $(VECTORS))
 	$(BIN)/python -m tests.campaign --count $$(($(COUNT) / 20)) --backends sim,rtl \
 	    $(if $(VECTORS),--vectors $(VECTORS))
+
+fuzz-networks: $(VENV)/test
+	$(BIN)/python -m tests.formats.campaign $(if $(filter command line,$(origin COUNT)),--count $(COUNT))
 
 golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden

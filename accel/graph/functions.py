@@ -22,6 +22,10 @@ def _sigmoid(x: Values) -> Any:
     return 1 / (1 + np.exp(-wide))
 
 
+def _swish(x: Values, alpha: float) -> Any:
+    return x * _sigmoid(np.float32(alpha) * x).astype(np.float32)
+
+
 def _gelu(x: Values, approximate: float) -> Any:
     wide = x.astype(np.float64)
     if approximate:
@@ -70,7 +74,7 @@ FUNCTIONS: Mapping[str, tuple[_Function, Mapping[str, float]]] = {
     "Softplus": (lambda x: np.logaddexp(0, x.astype(np.float64)), {}),
     "Softsign": (lambda x: x / (np.float32(1) + np.abs(x)), {}),
     "Sqrt": (np.sqrt, {}),
-    "Swish": (lambda x, alpha: x * _sigmoid(np.float32(alpha) * x), {"alpha": 1.0}),
+    "Swish": (_swish, {"alpha": 1.0}),
     "Tanh": (lambda x: np.tanh(x.astype(np.float64)), {}),
     "ThresholdedRelu": (lambda x, alpha: np.where(x > np.float32(alpha), x, np.float32(0)), {"alpha": 1.0}),
 }

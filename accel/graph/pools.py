@@ -61,7 +61,8 @@ class AveragePool(Operator):
 
     float32: the window's sum, tap by tap in order, over its count. int8 and uint8: the same of the numbers
     that they stand for, then ``sat(rne(mean / scale + zero))`` with a rounding after each operation. The
-    order matters: a sum in integers differs now and then.
+    order matters: a sum in integers differs now and then. A single window of the operand's size without
+    padding is a :class:`GlobalAveragePool` instead, in ONNX Runtime, too.
 
     Attributes:
         windows: kernel, strides, dilations and padding.
@@ -89,8 +90,16 @@ class AveragePool(Operator):
         inside: Any = windows.padded(np.ones(sizes, dtype=np.float32), 0)
         return np.asarray(sum(values for _, values in windows.taps(inside)), dtype=np.float32)
 
+    def is_global(self, sizes: Shape) -> bool:
+        """Whether there is one window, over all that the operand has."""
+        return self.windows.extents == sizes == self.windows.kernel and not any(
+            self.windows.begin + self.windows.end
+        )
+
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
         numbers: Any = arrays[0]
+        if out.dtype != "float32" and self.is_global(operands[0].shape[2:]):
+            return GlobalAveragePool().evaluate(operands, arrays, out)
         if out.dtype != "float32":
             scale, zero = operands[0].per_tensor
             numbers = (numbers.astype(np.int32) - zero).astype(np.float32) * scale

@@ -229,8 +229,9 @@ class _Matcher:
         """How to emit the integers of a float tensor, as ``out`` has them; None if there is no way."""
         source = self._bytes(name)
         if source is not None:
-            same = (source.dtype, source.quantization) == (out.dtype, out.quantization)
-            return self._emitter(Identity() if same else Requantize(), [source.name], out, out.name)
+            if (source.dtype, source.quantization) == (out.dtype, out.quantization):
+                return lambda target: self._same(source, target, out)
+            return self._emitter(Requantize(), [source.name], out, out.name)
         node = self._old.producers.get(name)
         if node is None or not self._alone(name):
             return None
@@ -246,6 +247,12 @@ class _Matcher:
         if isinstance(operator, AveragePool | GlobalAveragePool | Function) and len(known) == len(operands):
             return self._emitter(operator, [one.name for one in known], out, node.name)
         return None
+
+    def _same(self, source: Tensor, target: str, out: Tensor) -> str:
+        """Integers as they are, under the name of a Quantize's result if that is what is wanted."""
+        if target != out.name:
+            return source.name
+        return self._emitter(Identity(), [source.name], out, out.name)(target)
 
     def _emitter(self, operator: Operator, inputs: Sequence[str], out: Tensor, name: str) -> "_Core":
         def emit(target: str) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from accel.formats.comparison import compare, random_inputs
 from accel.formats.onnx_import import load_onnx
 from accel.graph.evaluate import evaluate
 from accel.graph.graph import Graph
@@ -45,6 +46,15 @@ def test_both_formats_are_one_graph(model: Path) -> None:
         same == {name for name in two.tensors if two.tensors[name].dtype in QUANTIZED} - two.constants.keys()
     )
     assert {one.tensors[name] == two.tensors[name] for name in same} == {True}
+
+
+def test_every_tensor_is_that_of_onnx_runtime(model: Path) -> None:
+    """Of the graph, written as a model with all of them as outputs."""
+    graph = load_onnx(model / "model.onnx")
+    for inputs in [*runs(model, "inputs.npz").values(), random_inputs(graph)]:
+        comparison = compare(graph, inputs)
+        comparison.raise_if_bad()
+        assert {one.name for one in comparison.tensors} == {node.output for node in graph.nodes}
 
 
 def test_outputs_are_those_of_onnx_runtime(model: Path) -> None:

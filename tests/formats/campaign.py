@@ -1,0 +1,64 @@
+"""Random quantized networks against ONNX Runtime, as many as wanted; what differs is made small and printed.
+
+    python -m tests.formats.campaign [--count 2000] [--seed 0]
+
+Each network is read as QOperator and as QDQ, computed in numpy, written again, and compared tensor by tensor.
+"""
+
+import argparse
+from collections import Counter
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, given, settings
+
+from tests.formats.test_generated import NETWORKS, assert_equal
+
+
+def campaign(count: int, seed: int) -> Counter[str]:
+    """Run so many networks; what there was of each kind, and values that differ by the order of
+    multiply-adds.
+
+    Args:
+        count: of networks.
+        seed: of what is drawn.
+
+    Raises:
+        Exception: a network differs, or cannot be read; the smallest such.
+    """
+    found: Counter[str] = Counter()
+
+    @hypothesis.seed(seed)
+    @settings(
+        max_examples=count,
+        derandomize=False,
+        database=None,
+        deadline=None,
+        print_blob=False,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(NETWORKS)
+    def one(network: tuple[list[str], int]) -> None:
+        kinds, number = network
+        found["reordered values"] += assert_equal(kinds, number)
+        found["networks"] += 1
+        found.update(kinds)
+
+    one()
+    return found
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--count", type=int, default=2000, help="of networks")
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
+    chosen = parser.parse_args()
+    found = campaign(chosen.count, chosen.seed)
+    for name in ("networks", "reordered values"):
+        print(f"{name}: {found.pop(name, 0)}")
+    print(", ".join(f"{count} {kind}" for kind, count in sorted(found.items())))
+
+
+if __name__ == "__main__":
+    main()
