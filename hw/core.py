@@ -14,12 +14,13 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.faults import CAUSE_BITS, Cause
 from accel.core.isa import Instruction, Unit
+from accel.core.isa import Store as StoreInstruction
+from accel.core.memories import scratchpads_of
 from accel.core.token_rules import WORKERS, Counter, queue_depth
 from accel.hw.bus.control import Control, subordinate_ports
-from accel.hw.bus.port import READERS, ReadPort
+from accel.hw.bus.port import ReadPort, readers_of
 from accel.hw.datapath.layouts import (
     BEATS_BITS,
-    BUILT,
     INDEX_BITS,
     UNIT_BITS,
     EntryLayout,
@@ -30,7 +31,8 @@ from accel.hw.datapath.layouts import (
 )
 from accel.hw.datapath.names import STATES, Names
 from accel.hw.datapath.queue import Queue
-from accel.hw.datapath.scratchpads import as_held, as_read
+from accel.hw.datapath.scratchpads import as_held, as_read, out_ports
+from accel.hw.datapath.transfer import kinds_of
 from accel.hw.units.compute import ELSEWHERE, Compute
 from accel.hw.units.fetch import Fetch
 from accel.hw.units.load import Load
@@ -119,7 +121,7 @@ def observation_ports(config: Config) -> dict[str, Any]:
             ports[f"ev_{name}_unit"] = Out(UNIT_BITS)
         ports[f"ev_{name}_index"] = Out(INDEX_BITS)
         ports[f"ev_{name}_beats"] = Out(BEATS_BITS)
-    for name, pad in BUILT.items():
+    for name, pad in scratchpads_of(config).items():
         address, word = bits_for_depth(pad.depth(config)), pad.held_bytes(config) * 8
         ports |= {
             f"pre_{name}_en": In(1),
@@ -226,10 +228,14 @@ class Core(wiring.Component):
             _, pushes = _token_counters(unit)
             overflow = Cat(parts.tokens.overflow[c] for c in pushes if c is not None).any()
             errors.append((overflow, Cause.TOKEN_OVERFLOW, part.retired.index))
+            read = bad_read & (port.burst.unit == unit)
             if unit is Unit.STORE:
+                if self.config.post:  # of two answers, that to the earlier instruction
+                    first = ~bad_write | (port.burst.index < part.response)
+                    errors.append((read & first, Cause.BUS, port.burst.index))
                 errors.append((bad_write, Cause.BUS, part.response))
             else:
-                errors.append((bad_read & (port.burst.unit == unit), Cause.BUS, port.burst.index))
+                errors.append((read, Cause.BUS, port.burst.index))
             if unit is Unit.COMPUTE:
                 errors.append((compute.index_fault != 0, compute.index_fault, compute.index_fault_at))
             errors.append((part.fault != 0, part.fault, parts.queues[unit].head.index))
@@ -265,12 +271,10 @@ class Core(wiring.Component):
         m.d.comb += [getattr(compute, pad.name).eq(getattr(unit, pad.name)) for pad, unit in holders.items()]
         for index, unit in ((f"{pad}_index", unit) for pad, unit in holders.items()):
             m.d.comb += getattr(unit, index).eq(getattr(compute, index))
-        m.d.comb += [
-            compute.out_advance.eq(store.out_advance),
-            compute.out_beat.eq(store.out_beat),
-            store.out_data.eq(compute.out_data),
-            store.out_strobe.eq(compute.out_strobe),
-        ]
+        stores = kinds_of(StoreInstruction, Unit.STORE, self.config)
+        for name, member in out_ports(stores, self.config).items():
+            ours, theirs = getattr(compute, name), getattr(store, name)
+            m.d.comb += ours.eq(theirs) if member.flow is In else theirs.eq(ours)
         m.d.comb += [
             fetch.flush.eq(flush),
             fetch.active.eq(active),
@@ -318,12 +322,14 @@ class Core(wiring.Component):
         m.d.sync += fetching.eq(running)
         m.d.comb += [port.stop.eq(halted), fetch.enable.eq(fetching & running)]
         readers = {Unit.FETCH: fetch, **parts.units}
-        for unit in READERS:
+        for unit in readers_of(self.config):
             part = readers[unit]
             m.d.comb += [
                 getattr(port, f"request_{unit.label}_valid").eq(part.request_valid),
                 getattr(port, f"request_{unit.label}").eq(part.request),
-                part.granted.eq(getattr(port, f"grant_{unit.label}")),
+                (part.request_granted if unit is Unit.STORE else part.granted).eq(
+                    getattr(port, f"grant_{unit.label}")
+                ),
                 part.beat_valid.eq(getattr(port, f"beat_{unit.label}")),
                 part.beat_data.eq(self.m_axi_rdata),
             ]
@@ -444,7 +450,7 @@ class Core(wiring.Component):
             }
             for name, value in values.items():
                 m.d.comb += getattr(self, f"ev_{unit.label}_{name}").eq(value)
-        for memory, pad in BUILT.items():
+        for memory, pad in scratchpads_of(self.config).items():
             holder = parts.units[pad.filled_by]
             m.d.comb += [
                 getattr(holder, f"preload_{memory}").eq(getattr(self, f"pre_{memory}_en")),

@@ -11,8 +11,11 @@ from accel.core.isa import Unit
 from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, UNIT_BITS
 from accel.hw.datapath.queue import Queue
 
-READERS = (Unit.COMPUTE, Unit.LOAD, Unit.FETCH)
-"""Who reads, the first goes before the others."""
+
+def readers_of(config: Config) -> tuple[Unit, ...]:
+    """Who reads, the first goes before the others; the store unit does on machines with ``post=1``."""
+    store = (Unit.STORE,) if config.post else ()
+    return (Unit.COMPUTE, *store, Unit.LOAD, Unit.FETCH)
 
 
 class RequestLayout(data.StructLayout):
@@ -30,7 +33,7 @@ class BurstLayout(data.StructLayout):
 
 
 class ReadPort(wiring.Component):
-    """AXI4 read channels for three units.
+    """AXI4 read channels for the units that read.
 
     ``request_*`` may change or go until it is granted; ``grant_*`` says so in the same cycle, in which the
     address enters the AR register. Every beat is taken at once.
@@ -38,6 +41,7 @@ class ReadPort(wiring.Component):
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        self._readers = readers_of(config)
         ports: dict[str, Any] = {
             "stop": In(1),
             "arvalid": Out(1),
@@ -52,7 +56,7 @@ class ReadPort(wiring.Component):
             "last": Out(1),
             "burst": Out(BurstLayout()),
         }
-        for unit in READERS:
+        for unit in self._readers:
             ports[f"request_{unit.label}_valid"] = In(1)
             ports[f"request_{unit.label}"] = In(RequestLayout())
             ports[f"grant_{unit.label}"] = Out(1)
@@ -67,7 +71,7 @@ class ReadPort(wiring.Component):
         m.d.comb += free.eq(flight.room & (~self.arvalid | self.arready) & ~self.stop)
         with m.If(self.arready):
             m.d.sync += self.arvalid.eq(0)
-        for position, unit in enumerate(READERS):
+        for position, unit in enumerate(self._readers):
             request = getattr(self, f"request_{unit.label}")
             valid = getattr(self, f"request_{unit.label}_valid")
             with m.If(free & valid) if position == 0 else m.Elif(free & valid):
@@ -91,6 +95,6 @@ class ReadPort(wiring.Component):
             self.burst.eq(flight.head),
             self.last.eq(self.rvalid & self.rlast),
         ]
-        for unit in READERS:
+        for unit in self._readers:
             m.d.comb += getattr(self, f"beat_{unit.label}").eq(self.rvalid & (flight.head.unit == unit))
         return m

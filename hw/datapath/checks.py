@@ -1,15 +1,31 @@
 """What is wrong with an instruction by itself, as :func:`accel.core.faults.instruction_fault` has it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from amaranth.hdl import Const, Module, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 
 from accel.core.config import Config
 from accel.core.faults import CAUSE_BITS, Cause
-from accel.core.isa import AluOp, Mac, Opcode
+from accel.core.isa import (
+    AluOp,
+    Finishing,
+    Load,
+    Mac,
+    Opcode,
+    OwnMemory,
+    SetOut,
+    Store,
+    StoreReq,
+    Unit,
+)
+from accel.core.memories import PAR
+from accel.core.requantize import MAX_ADD_SHIFT
 from accel.hw.datapath.layouts import view
-from accel.hw.datapath.transfer import Kind, choose, kind_number
+from accel.hw.datapath.transfer import Kind, choose, kind_number, kinds_of
 
 
 def first_fault(m: Module, faults: Sequence[tuple[Value, Cause]]) -> Signal:
@@ -31,8 +47,31 @@ def neighbour_fault(flags: Any, *, previous: bool, following: bool) -> Value:
     return found
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Special:
+    """What else is wrong with a LOAD or STORE of some kinds, and what is not.
+
+    Attributes:
+        unpadded: whether the bits of pads mean something else.
+        reserved: whether it has what it must not have.
+        unbounded: whether it touches other elements of its scratchpad than ``sram_base`` and its size say.
+        beyond: whether it touches more elements than there are of another scratchpad.
+    """
+
+    unpadded: Value
+    reserved: Value
+    unbounded: Value
+    beyond: Value
+
+
 def transfer_faults(
-    transfer: Any, box: Any, mem_size: Value, kinds: Sequence[Kind], *, pads: bool
+    transfer: Any,
+    box: Any,
+    mem_size: Value,
+    kinds: Sequence[Kind],
+    *,
+    pads: bool,
+    special: _Special | None = None,
 ) -> list[tuple[Value, Cause]]:
     """Faults of a LOAD or STORE; none if ``x_size`` is zero. ``pads``: whether it may have some."""
     moves = transfer.x_size != 0
@@ -43,13 +82,61 @@ def transfer_faults(
     faults = [(moves & ~known, Cause.MEMORY_ID)]
     if not pads:
         any_pad = (transfer.y_pad_0 | transfer.y_pad_1 | transfer.x_pad_0 | transfer.x_pad_1) != 0
+        if special is not None:
+            any_pad = any_pad & ~special.unpadded
         faults.append((moves & any_pad, Cause.STORE_PAD))
+    if special is not None:
+        faults.append((moves & special.reserved, Cause.RESERVED))
     depth = choose(number, [Const(kind.depth) for kind in kinds])
     end = transfer.dram_base + box.extent
     stop = choose(number, [end * kind.element_bytes for kind in kinds])
-    faults.append((moves & (transfer.sram_base + box.elements > depth), Cause.SRAM_RANGE))
+    outside = transfer.sram_base + box.elements > depth
+    if special is not None:
+        outside = (outside & ~special.unbounded) | special.beyond
+    faults.append((moves & outside, Cause.SRAM_RANGE))
     faults.append((moves & (transfer.y_size != 0) & (stop > mem_size), Cause.DRAM_RANGE))
     return faults
+
+
+def store_unit_faults(word: Value, box: Any, mem_size: Value, config: Config) -> list[tuple[Value, Cause]]:
+    """Faults of what the store unit executes with ``post=1``, but for neighbours and residuals."""
+    stores, loads = kinds_of(Store, Unit.STORE, config), kinds_of(Load, Unit.STORE, config)
+    store, load, setting = (view(cls, config, word) for cls in (StoreReq, Load, SetOut))
+    no = Const(0, 1)
+    finished = is_finished(store.memory)
+    of_store = _Special(
+        unpadded=finished,
+        reserved=finished & store.par_y & store.par_x,
+        unbounded=no,
+        beyond=finished & (par_end(store) > PAR.depth(config)),
+    )
+    of_res = load.memory == OwnMemory.RES
+    of_load = _Special(unpadded=no, reserved=of_res & (load.sram_base != 0), unbounded=of_res, beyond=no)
+    is_load, is_set = load.opcode == Opcode.LOAD, load.opcode == Opcode.SET
+    is_out = setting.part == SetOut.PART
+    return [
+        *_only(
+            ~is_load & ~is_set, transfer_faults(load, box, mem_size, stores, pads=False, special=of_store)
+        ),
+        *_only(is_load, transfer_faults(load, box, mem_size, loads, pads=False, special=of_load)),
+        (is_set & is_out & (setting.shift > MAX_ADD_SHIFT), Cause.RESERVED),
+    ]
+
+
+def is_finished(memory: Value) -> Value:
+    """Whether a STORE's memory id is that of values that are requantized."""
+    return reduce(or_, (memory == one for one in Finishing))
+
+
+def par_end(store: Any) -> Value:
+    """The element of PAR behind the last one that a STORE uses, which is finished."""
+    extent = Mux(store.par_y, store.y_size, Mux(store.par_x, store.x_size, 1))
+    return store.par + Mux((store.x_size != 0) & (store.y_size != 0), extent, 0)
+
+
+def _only(condition: Value, faults: Sequence[tuple[Value, Cause]]) -> list[tuple[Value, Cause]]:
+    """Faults of a kind of instruction."""
+    return [(condition & fault, cause) for fault, cause in faults]
 
 
 def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:

@@ -5,16 +5,13 @@ Places and widths of fields come from the one declaration in :mod:`accel.core.is
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Shape, Signal, ValueLike, signed, unsigned
+from amaranth.hdl import Module, Mux, Shape, Signal, Value, ValueLike, signed, unsigned
 from amaranth.lib import data
 
 from accel.core.config import SPECS, Config
 from accel.core.isa import PAD_BITS, SIZE_BITS, TRANSFERS, MicroOp, Unit, class_slots
 from accel.core.isa.fields import INSTRUCTION_BITS
-from accel.core.memories import SCRATCHPADS
 
-BUILT = {name: pad for name, pad in SCRATCHPADS.items() if not pad.post}
-"""The scratchpads that the hardware has: not yet those of the store unit."""
 INDEX_BITS = 32
 """Width of an instruction's place in the program."""
 UNIT_BITS = max(Unit).bit_length()
@@ -78,15 +75,25 @@ class EntryLayout(data.StructLayout):
         super().__init__({"word": INSTRUCTION_BITS, "index": INDEX_BITS, "box": BoxLayout()})
 
 
-def multiply_out(m: Module, transfer: Any) -> data.View:
-    """The products that starting a LOAD or STORE needs; combinational."""
+def multiply_out(m: Module, transfer: Any, *, padded: Value | None = None) -> data.View:
+    """The products that starting a LOAD or STORE needs; combinational.
+
+    Args:
+        m: where the logic goes.
+        transfer: the LOAD or STORE.
+        padded: whether the bits of pads mean pads; None if they do in any case.
+    """
     box = Signal(BoxLayout())
     body = Signal(SPAN_BITS)
     width = Signal(_PADDED_BITS)
     pads_y = Signal(GAP_BITS)
+    top, bottom, left, right = (
+        pad if padded is None else Mux(padded, pad, 0)
+        for pad in (transfer.y_pad_0, transfer.y_pad_1, transfer.x_pad_0, transfer.x_pad_1)
+    )
     m.d.comb += [
-        width.eq(transfer.x_pad_0 + transfer.x_size + transfer.x_pad_1),
-        pads_y.eq(transfer.y_pad_0 + transfer.y_pad_1),
+        width.eq(left + transfer.x_size + right),
+        pads_y.eq(top + bottom),
         body.eq(width * transfer.y_size),
         box.body.eq(body),
         box.elements.eq(body + width * pads_y),
@@ -96,8 +103,8 @@ def multiply_out(m: Module, transfer: Any) -> data.View:
         m.d.comb += [box.extent.eq(0), box.head.eq(width * pads_y)]
     with m.Else():
         m.d.comb += [
-            box.head.eq(width * transfer.y_pad_0 + transfer.x_pad_0),
-            box.tail.eq(width * transfer.y_pad_1 + transfer.x_pad_1),
+            box.head.eq(width * top + left),
+            box.tail.eq(width * bottom + right),
         ]
     return box
 

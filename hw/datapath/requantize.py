@@ -57,8 +57,8 @@ class RequantizeLane(wiring.Component):
     """``result`` of ``acc``, ``bias``, ``multiplier``, ``exponent`` and ``residual``, ``stages`` cycles with
     ``advance`` later.
 
-    ``range``, ``addition`` and ``adds`` hold still while anything is under way. Without ``adds`` the result
-    is the requantized sum, else that plus the residual.
+    ``range`` and ``addition`` hold still while anything is under way. Without ``adds``, in the cycle of the
+    result, that is the requantized sum, else that plus the residual.
     """
 
     def __init__(self, stages: int) -> None:

@@ -6,11 +6,12 @@ written in earlier cycles.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
@@ -41,13 +42,16 @@ class Shape:
         return self.element_bits // self.grain_bits
 
 
-def scratchpad_shape(holds: memories.Scratchpad, kinds: Sequence[Kind], config: Config) -> Shape:
+def scratchpad_shape(
+    holds: memories.Scratchpad, kinds: Sequence[Kind], config: Config, *, circular: bool = False
+) -> Shape:
     """Banks and lane enables for beats of some kinds."""
     element_bytes, element_bits = holds.element_bytes(config), holds.word_bits(config)
+    depth, banks = holds.depth(config), max(kind.lanes for kind in kinds)
     return Shape(
         element_bits=element_bits,
-        depth=holds.depth(config),
-        banks=max(kind.lanes for kind in kinds),
+        depth=depth,
+        banks=min(banks, depth) if circular else banks,
         grain_bits=min(element_bytes, config.bus_bytes) * element_bits // element_bytes,
     )
 
@@ -122,6 +126,8 @@ class Scratchpad(wiring.Component):
         holds: which one it is.
         unit_kinds: the kinds of transfers that its unit executes, as ``beat.kind`` counts them.
         copies: how many elements can be read at once.
+        paced: with a port ``advance``, without which no element is read and those that were read stay.
+        circular: behind the last element comes the first; nothing writes more elements than there are.
 
     Ports: ``beat_valid`` writes what ``beat`` describes from ``data``; ``word_valid`` writes element
     ``word_index`` whole. ``read_index_n`` gives ``element_n`` in the next cycle. Where SET says how values
@@ -136,13 +142,17 @@ class Scratchpad(wiring.Component):
         config: Config,
         *,
         copies: int = 1,
+        paced: bool = False,
+        circular: bool = False,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
         self.holds = holds
         self._kinds = kinds = [kind for kind in unit_kinds if kind.route.scratchpad is holds]
         self._unit_kinds = unit_kinds
         self._copies = copies
-        self.layout = scratchpad_shape(holds, kinds, config)
+        self.paced = paced
+        self._circular = circular
+        self.layout = scratchpad_shape(holds, kinds, config, circular=circular)
         bits = self.layout.element_bits
         self._config = config
         self.is_set = bool(config.post) and any(kind.route.set_by is not None for kind in kinds)
@@ -158,6 +168,7 @@ class Scratchpad(wiring.Component):
             **(extra or {}),
             **({"unsigned": In(1)} if self.is_set else {}),
             **({"zero": In(signed(holds.lane_bits(config)))} if self.shifted else {}),
+            **({"advance": In(1)} if paced else {}),
         }
         for n in range(copies):
             ports[f"read_index_{n}"] = In(index)
@@ -186,9 +197,12 @@ class Scratchpad(wiring.Component):
         shape, beat = self.layout, self.beat
         banks = shape.banks
         distance = Signal(max(1, log2(banks)), name=f"distance_{number}")
+        index = beat.index + distance
+        if self._circular:
+            index = index[: log2(shape.depth)]
         m.d.comb += [
             distance.eq(bank_of(number - beat.index, banks)),
-            write.address.eq((beat.index + distance) >> log2(banks)),
+            write.address.eq(index >> log2(banks)),
         ]
         enables, values = [], []
         for position, kind in enumerate(self._unit_kinds):
@@ -234,14 +248,32 @@ class Scratchpad(wiring.Component):
                 port.data.eq(write.data),
                 port.en.eq(write.enable),
                 read.addr.eq(index >> log2(shape.banks)),
-                read.en.eq(1),
+                read.en.eq(self.advance if self.paced else 1),
             ]
             elements.append(read.data)
         if shape.banks == 1:
             return elements[0]
         bank = Signal(log2(shape.banks), name=f"bank_{copy}")
-        m.d.sync += bank.eq(bank_of(index, shape.banks))
+        with m.If(self.advance) if self.paced else nullcontext():
+            m.d.sync += bank.eq(bank_of(index, shape.banks))
         return Array(elements)[bank]
+
+
+class SlotLayout(data.StructLayout):
+    """A part of a beat whose values are requantized together: the ``part``-th of an element's, ``distance``
+    elements behind the beat's first; ``inside`` if the beat has that one."""
+
+    def __init__(self, config: Config) -> None:
+        lanes = max(1, config.bus_bytes // config.out_element_bytes)
+        parts = config.out_element_bytes // config.lanes
+        super().__init__({"part": log2(parts), "distance": signed(log2(lanes) + 1), "inside": 1})
+
+
+def part_of(word: Value, part: Value, bits: int) -> Value:
+    """One of the parts of so many ``bits`` that a word consists of; with fewer parts than ``part`` counts,
+    again from the first on."""
+    parts = [word[n : n + bits] for n in range(0, len(word), bits)]
+    return parts[0] if len(parts) == 1 else Array(parts)[part[: log2(len(parts))]]
 
 
 def access_ports(unit: Unit, config: Config) -> dict[str, Any]:
@@ -273,6 +305,8 @@ def connect_access(m: Module, unit: wiring.Component, pad: Scratchpad) -> None:
     m.d.comb += getattr(unit, name).eq(pad.element_0)
     with m.If(getattr(unit, f"peek_{name}")):
         m.d.comb += pad.read_index_0.eq(getattr(unit, f"peek_{name}_index"))
+        if pad.paced:
+            m.d.comb += pad.advance.eq(1)
 
 
 def _grains(kind: Kind, chunk: Value, shape: Shape) -> Value:
@@ -284,12 +318,26 @@ def _grains(kind: Kind, chunk: Value, shape: Shape) -> Value:
     return Cat(*bits)
 
 
+def mirror_ports(kinds: Sequence[Kind], config: Config) -> dict[str, Any]:
+    """The ports of :class:`OutMirror`."""
+    ports: dict[str, Any] = {
+        "advance": In(1),
+        "beat": In(BeatLayout(kinds, config)),
+        "data": Out(config.bus_bits),
+        "strobe": Out(config.bus_bytes),
+    }
+    if any(kind.finished for kind in kinds):
+        ports |= {"slot": In(SlotLayout(config)), "sums": Out(config.lanes * bits_of(ACC.dtype))}
+    return ports
+
+
 class OutMirror(wiring.Component):
     """What STOREs write of the accumulators, read a beat at a time: the low bytes, or all where some of the
     ``kinds`` of STOREs need that.
 
     Mirrors ``writes``, those of the accumulators' banks. In the cycle after ``advance``, ``data`` and
     ``strobe`` are what ``beat`` asked for: elements in their lanes of the bus. Without ``advance`` they stay.
+    Of kinds that are finished it is ``sums``: the accumulators that ``slot`` says.
     """
 
     def __init__(self, kinds: Sequence[Kind], writes: Sequence[Write], shape: Shape, config: Config) -> None:
@@ -297,14 +345,7 @@ class OutMirror(wiring.Component):
         self._writes = writes
         self._shape = shape
         self._config = config
-        super().__init__(
-            {
-                "advance": In(1),
-                "beat": In(BeatLayout(kinds, config)),
-                "data": Out(config.bus_bits),
-                "strobe": Out(config.bus_bytes),
-            }
-        )
+        super().__init__(mirror_ports(kinds, config))
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -332,7 +373,11 @@ class OutMirror(wiring.Component):
         chosen = Signal(BeatLayout(self._kinds, self._config))
         with m.If(self.advance):
             m.d.sync += chosen.eq(beat)
+        if any(kind.finished for kind in self._kinds):
+            self._sums(m, elements, chosen)
         for number, kind in enumerate(self._kinds):
+            if kind.finished:
+                continue
             bits = bits_of(kind.route.dtype)
             held = elements
             if bits < narrow:
@@ -343,6 +388,15 @@ class OutMirror(wiring.Component):
                 with m.If(chosen.kind == number):
                     self._beat(m, kind, held, chosen, f"_of_{kind.route.name.lower()}")
         return m
+
+    def _sums(self, m: Module, elements: Sequence[Value], chosen: Any) -> None:
+        """The accumulators of a slot, from the elements that the banks have read."""
+        slot = Signal(SlotLayout(self._config))
+        with m.If(self.advance):
+            m.d.sync += slot.eq(self.slot)
+        bank = bank_of(chosen.index + slot.distance, len(elements))
+        element = Array(elements)[bank] if len(elements) > 1 else elements[0]
+        m.d.comb += self.sums.eq(part_of(element, slot.part, len(self.sums)))
 
     def _beat(self, m: Module, kind: Kind, elements: Sequence[Value], chosen: Any, suffix: str = "") -> None:
         """A beat of one kind, from the elements that the banks have read."""
@@ -366,6 +420,11 @@ class OutMirror(wiring.Component):
             ]
 
 
+def out_ports(kinds: Sequence[Kind], config: Config) -> dict[str, Any]:
+    """The ports of :class:`OutMirror` as whoever passes them on calls them."""
+    return {f"out_{name}": member for name, member in mirror_ports(kinds, config).items()}
+
+
 class Accumulators(Scratchpad):
     """The accumulators: two elements can be read at once, and beats for the kinds of STOREs in ``out``."""
 
@@ -377,19 +436,11 @@ class Accumulators(Scratchpad):
             unit_kinds,
             config,
             copies=2,
-            extra={
-                "out_advance": In(1),
-                "out_beat": In(BeatLayout(out, config)),
-                "out_data": Out(config.bus_bits),
-                "out_strobe": Out(config.bus_bytes),
-            },
+            extra=out_ports(out, config),
         )
 
     def mirror(self, m: Module, writes: Sequence[Write]) -> None:
         m.submodules.mirror = mirror = OutMirror(self._out, writes, self.layout, self._config)
-        m.d.comb += [
-            mirror.advance.eq(self.out_advance),
-            mirror.beat.eq(self.out_beat),
-            self.out_data.eq(mirror.data),
-            self.out_strobe.eq(mirror.strobe),
-        ]
+        for name, member in mirror_ports(self._out, self._config).items():
+            ours, theirs = getattr(self, f"out_{name}"), getattr(mirror, name)
+            m.d.comb += theirs.eq(ours) if member.flow is In else ours.eq(theirs)

@@ -13,15 +13,15 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
-from accel.core.isa import SIZE_BITS, Finishing, OwnMemory, Transfer, Unit, routes_of
+from accel.core.isa import SIZE_BITS, Finishing, Transfer, Unit, routes_of
 from accel.core.isa.instructions import DRAM_BASE_BITS
-from accel.core.memories import Route
-from accel.hw.datapath.layouts import BEATS_BITS, BUILT, GAP_BITS, KIND_BITS, LANE_BITS, log2, minimum
+from accel.core.memories import Route, scratchpads_of
+from accel.hw.datapath.layouts import BEATS_BITS, GAP_BITS, KIND_BITS, LANE_BITS, log2, minimum
 
 
 def sram_bits(config: Config) -> int:
     """Bits that hold any scratchpad element's index, and the one behind the last."""
-    return 1 + max(pad.address_bits(config) for pad in BUILT.values())
+    return 1 + max(pad.address_bits(config) for pad in scratchpads_of(config).values())
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,11 @@ class Kind:
         """The memory id."""
         return int(self.route.memory)
 
+    @property
+    def finished(self) -> bool:
+        """Whether values are requantized on their way."""
+        return isinstance(self.route.memory, Finishing)
+
 
 def kind_of(route: Route, config: Config) -> Kind:
     """How a memory meets the bus."""
@@ -56,10 +61,8 @@ def kind_of(route: Route, config: Config) -> Kind:
 
 
 def kinds_of(cls: type[Transfer], unit: Unit, config: Config) -> list[Kind]:
-    """The memories whose LOADs or STOREs a unit executes, in the order of their declaration;
-    not yet those of the store unit that finish outputs."""
-    found = [route for route in routes_of(cls, config).values() if route.unit is unit]
-    return [kind_of(one, config) for one in found if not isinstance(one.memory, OwnMemory | Finishing)]
+    """The memories whose LOADs or STOREs a unit executes, in the order of their declaration."""
+    return [kind_of(route, config) for route in routes_of(cls, config).values() if route.unit is unit]
 
 
 def choose(kind: ValueLike, values: Sequence[ValueLike]) -> Value:
@@ -213,12 +216,13 @@ class BeatWalker(wiring.Component):
 
     ``start`` loads a transfer that has at least one row; ``beat`` describes its first beat from the next
     cycle on, the following one after each ``step``. ``last`` marks a transfer's last beat; stepping over it,
-    or ``idle``, is when the next one may be loaded.
+    or ``idle``, is when the next one may be loaded. ``rows`` adds ``row_last``, a row's last beat.
     """
 
-    def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
+    def __init__(self, kinds: Sequence[Kind], config: Config, *, rows: bool = False) -> None:
         self._kinds = kinds
         self._config = config
+        self._rows = rows
         super().__init__(
             {
                 "flush": In(1),
@@ -228,6 +232,7 @@ class BeatWalker(wiring.Component):
                 "idle": Out(1),
                 "beat": Out(BeatLayout(kinds, config)),
                 "last": Out(1),
+                **({"row_last": Out(1)} if rows else {}),
             }
         )
 
@@ -262,6 +267,8 @@ class BeatWalker(wiring.Component):
             self.last.eq(row_done & (rows == 0)),
             self.idle.eq(~active),
         ]
+        if self._rows:
+            m.d.comb += self.row_last.eq(row_done)
         with m.If(self.step):
             m.d.sync += chunk.eq(chunk + 1)
             with m.If(element_done):

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from accel.base.errors import AccelError, HardwareError, ProgramError
 from accel.core.config import Config
 from accel.core.faults import Cause
+from accel.core.memories import scratchpads_of
 from accel.core.registers import REGISTERS, Access, joined, word_addresses, word_writes
-from accel.hw.datapath.layouts import BUILT
 from accel.hw.engines.run import Behaviour, HardwareRun, Records
 from accel.image.dram import Dram
 from accel.image.scenario import Tokens
@@ -37,7 +37,8 @@ _GRACE = 1 << 20
 def empty_contents(config: Config) -> Contents:
     """Room for the contents of all scratchpads: uint8[depth, bytes of an element in software] each."""
     return tuple(
-        np.zeros((pad.depth(config), pad.held_bytes(config)), dtype=np.uint8) for pad in BUILT.values()
+        np.zeros((pad.depth(config), pad.held_bytes(config)), dtype=np.uint8)
+        for pad in scratchpads_of(config).values()
     )
 
 

@@ -11,6 +11,7 @@ from amaranth.sim import Simulator, SimulatorContext
 from accel.base.errors import HardwareError
 from accel.core.config import Config
 from accel.core.isa import Unit
+from accel.core.memories import scratchpads_of
 from accel.core.token_rules import WORKERS, Counter
 from accel.hw.engines.driver import Contents, Engine, empty_contents
 from accel.hw.engines.memory import OKAY, Memory
@@ -21,7 +22,6 @@ from accel.image.dram import Dram
 from accel.image.scenario import Tokens
 
 _CYCLE_SECONDS = 2e-9
-_PADS = ("uop", "inp", "wgt", "acc")
 
 
 class PysimEngine(Engine):
@@ -43,6 +43,7 @@ class PysimEngine(Engine):
         self._simulator.add_clock(_CYCLE_SECONDS)
         self._simulator.add_testbench(self._bench)
         self._memory = Memory(config, Behaviour())
+        self._pads = tuple(scratchpads_of(config))
         self._inputs: dict[str, int] = {}
         self._lite: set[str] = set()
         """What the control port still waits for."""
@@ -189,7 +190,7 @@ class PysimEngine(Engine):
 
     def preload(self, contents: Contents) -> None:
         for element in range(max(len(array) for array in contents)):
-            for name, array in zip(_PADS, contents, strict=True):
+            for name, array in zip(self._pads, contents, strict=True):
                 there = element < len(array)
                 self._inputs[f"pre_{name}_en"] = there
                 if there:
@@ -197,15 +198,15 @@ class PysimEngine(Engine):
                     self._inputs[f"pre_{name}_addr"] = element
                     self._inputs[f"pre_{name}_data"] = int.from_bytes(word, "little")
             self._step()
-        for name in _PADS:
+        for name in self._pads:
             self._inputs[f"pre_{name}_en"] = 0
         self._step()
 
     def peek(self) -> Contents:
         found = empty_contents(self.config)
-        self._watched = tuple(f"peek_{name}_data" for name in _PADS)
+        self._watched = tuple(f"peek_{name}_data" for name in self._pads)
         for asked in range(max(map(len, found)) + 1):
-            for name, array in zip(_PADS, found, strict=True):
+            for name, array in zip(self._pads, found, strict=True):
                 self._inputs[f"peek_{name}_en"] = asked < len(array)
                 self._inputs[f"peek_{name}_addr"] = min(asked, len(array) - 1)
             self._step()

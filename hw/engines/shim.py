@@ -6,8 +6,8 @@ from amaranth.hdl import Shape
 from amaranth.lib.wiring import Flow
 
 from accel.core.config import Config
+from accel.core.memories import scratchpads_of
 from accel.hw.core import simulation_ports
-from accel.hw.datapath.layouts import BUILT
 
 TOP = "accel_sim"
 """The name of the top module."""
@@ -34,8 +34,9 @@ def model_header(config: Config, *, head: str, body: str, access: Callable[[str]
     """
     lines = ["#pragma once", "#include <cstdint>", "#include <cstring>", head]
     lines.append(f"constexpr unsigned BUS_BYTES = {config.bus_bytes};")
-    for memory, pad in BUILT.items():
-        lines.append(f"constexpr unsigned {memory.upper()}_ELEMENT_BYTES = {pad.held_bytes(config)};")
+    pads = enumerate(scratchpads_of(config).values())
+    uses = (f"USE({number}, {pad}, {pad.held_bytes(config)})" for number, pad in pads)
+    lines.append(f"#define SCRATCHPADS(USE) {' '.join(uses)}")
     lines += ["", "struct Model {", body]
     for name, (is_input, width) in ports(config).items():
         place = access(name)

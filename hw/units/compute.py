@@ -18,7 +18,7 @@ from accel.core.access import COLUMNS
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.faults import CAUSE_BITS, INDEX_CAUSES, Cause
 from accel.core.isa import Alu, Gemm, Instruction, Load, Opcode, SetAcc, Store, Unit, loops_of
-from accel.core.memories import UOP
+from accel.core.memories import SCRATCHPADS, UOP
 from accel.core.timing_rules import compute_depth
 from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.alu import Alu as AluLanes
@@ -30,16 +30,16 @@ from accel.hw.datapath.checks import (
     transfer_faults,
 )
 from accel.hw.datapath.gemm import ACC_BITS, GemmCore
-from accel.hw.datapath.layouts import BUILT, INDEX_BITS, EntryLayout, uop_view, view
+from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, uop_view, view
 from accel.hw.datapath.operands import depth, used
 from accel.hw.datapath.queue import Queue
-from accel.hw.datapath.scratchpads import Accumulators, Scratchpad, access_ports, connect_access
+from accel.hw.datapath.scratchpads import Accumulators, Scratchpad, access_ports, connect_access, out_ports
 from accel.hw.datapath.sequencer import OperationLayout, Sequencer, at_hand
-from accel.hw.datapath.transfer import BeatLayout, kinds_of, sram_bits
+from accel.hw.datapath.transfer import kinds_of, sram_bits
 from accel.hw.units.flight import RetireLayout
 from accel.hw.units.loader import Loader
 
-ELSEWHERE = tuple(pad for pad in BUILT.values() if pad.filled_by is not Unit.COMPUTE)
+ELSEWHERE = tuple(pad for pad in SCRATCHPADS.values() if pad.filled_by is Unit.LOAD)
 """The scratchpads that another unit holds, for operands."""
 
 
@@ -78,10 +78,7 @@ class Compute(wiring.Component):
                         (pad.name, In(pad.word_bits(config))),
                     )
                 },
-                "out_advance": In(1),
-                "out_beat": In(BeatLayout(self._out, config)),
-                "out_data": Out(config.bus_bits),
-                "out_strobe": Out(config.bus_bytes),
+                **out_ports(self._out, config),
                 "retire": Out(1),
                 "retired": Out(RetireLayout()),
                 "oldest": Out(INDEX_BITS),
@@ -112,11 +109,10 @@ class Compute(wiring.Component):
             loader.beat_data.eq(self.beat_data),
             self.request_valid.eq(loader.requesting),
             self.request.eq(loader.request),
-            accumulators.out_advance.eq(self.out_advance),
-            accumulators.out_beat.eq(self.out_beat),
-            self.out_data.eq(accumulators.out_data),
-            self.out_strobe.eq(accumulators.out_strobe),
         ]
+        for name, member in out_ports(self._out, config).items():
+            ours, theirs = getattr(self, name), getattr(accumulators, name)
+            m.d.comb += theirs.eq(ours) if member.flow is In else ours.eq(theirs)
         for pad in (uops, accumulators):
             kinds = [number for number, kind in enumerate(self._kinds) if kind.route.scratchpad is pad.holds]
             is_data = Cat(loader.data_beat.kind == kind for kind in kinds).any()

@@ -187,13 +187,14 @@ class Fetch(wiring.Component):
         blocked = Signal()
         """Serial mode: the instruction before has not retired."""
         finish = load.opcode == Opcode.FINISH
+        padded = load.opcode != Opcode.STORE if self._config.post else None
         m.d.comb += [
             self.more.eq(self.next != self.length),
             self.waiting.eq(self.next == arrived),
             last.eq(self.next + 1 == self.length),
             self.entry.word.eq(head),
             self.entry.index.eq(self.next),
-            self.entry.box.eq(multiply_out(m, load)),
+            self.entry.box.eq(multiply_out(m, load, padded=padded)),
         ]
         with m.If(executed_by(Unit.STORE, load, self._config)):
             m.d.comb += unit.eq(Unit.STORE)

@@ -32,11 +32,15 @@ class Flight(wiring.Component):
 
     A transfer entered by ``start`` gets the number ``slot``; parts that it does not have are given as
     done. ``conflict`` tells whether ``range`` overlaps that of a transfer in flight.
+
+    ``shared``: others retire in between; with ``hold`` nothing does. ``unwritten`` is ``conflict`` with
+    transfers whose data is not complete alone.
     """
 
-    def __init__(self, depth: int, config: Config, *, hazards: bool) -> None:
+    def __init__(self, depth: int, config: Config, *, hazards: bool, shared: bool = False) -> None:
         self.depth = depth
         self._hazards = hazards
+        self._shared = shared
         self._config = config
         slots = range(depth)
         super().__init__(
@@ -58,6 +62,7 @@ class Flight(wiring.Component):
                 "oldest": Out(INDEX_BITS),
                 "retire": Out(1),
                 "retired": Out(RetireLayout()),
+                **({"hold": In(1), "unwritten": Out(1)} if shared else {}),
             }
         )
 
@@ -74,6 +79,7 @@ class Flight(wiring.Component):
 
         data_now = self.data_done & (self.data_slot == head)
         pads_now = self.pads_done & (self.pads_slot == head)
+        complete = records.valid & (~Array(data_left)[head] | data_now) & (~Array(pads_left)[head] | pads_now)
         m.d.comb += [
             records.flush.eq(self.flush),
             records.push.eq(self.start),
@@ -83,9 +89,7 @@ class Flight(wiring.Component):
             self.empty.eq(~records.valid),
             self.retired.eq(records.head),
             self.oldest.eq(records.head.index),
-            self.retire.eq(
-                records.valid & (~Array(data_left)[head] | data_now) & (~Array(pads_left)[head] | pads_now)
-            ),
+            self.retire.eq(complete & ~self.hold if self._shared else complete),
         ]
         with m.If(self.retire):
             m.d.sync += head.eq(following(head))
@@ -115,6 +119,9 @@ class Flight(wiring.Component):
                     & (self.range.begin < filled.end)
                 )
             m.d.comb += self.conflict.eq(self.range.any & Cat(*overlaps).any())
+            if self._shared:
+                left = [overlap & data for overlap, data in zip(overlaps, data_left, strict=True)]
+                m.d.comb += self.unwritten.eq(self.range.any & Cat(*left).any())
         with m.If(self.flush):
             m.d.sync += [head.eq(0), self.slot.eq(0)]
         return m

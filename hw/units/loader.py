@@ -23,7 +23,7 @@ from accel.hw.datapath.transfer import (
     kind_number,
     sram_bits,
 )
-from accel.hw.units.flight import Flight, RetireLayout
+from accel.hw.units.flight import Flight, RangeLayout, RetireLayout
 
 
 class Loader(wiring.Component):
@@ -33,12 +33,27 @@ class Loader(wiring.Component):
     nothing; ``requesting`` says that bursts of
     the one before are still to be granted. A beat that comes from the bus in one cycle is written in the
     next (``data_valid``), pad words in cycles without one.
+
+    ``shared``: the unit has other instructions that move something. It says where data goes (``sram``), what
+    ``range`` is looked for among the LOADs in flight, and when these may not retire (``hold``). LOADs have no
+    pads. ``unwritten`` is ``conflict`` with those alone whose data is not complete, ``written`` tells that
+    all of one is.
     """
 
-    def __init__(self, kinds: Sequence[Kind], depth: int, config: Config) -> None:
+    def __init__(self, kinds: Sequence[Kind], depth: int, config: Config, *, shared: bool = False) -> None:
         self._kinds = kinds
         self._depth = depth
         self._config = config
+        self._shared = shared
+        more: dict[str, Any] = {}
+        if shared:
+            more = {
+                "sram": In(sram_bits(config)),
+                "range": In(RangeLayout(config)),
+                "hold": In(1),
+                "unwritten": Out(1),
+                "written": Out(1),
+            }
         super().__init__(
             {
                 "flush": In(1),
@@ -64,22 +79,21 @@ class Loader(wiring.Component):
                 "oldest": Out(INDEX_BITS),
                 "retire": Out(1),
                 "retired": Out(RetireLayout()),
+                **more,
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        config, kinds = self._config, self._kinds
+        config, kinds, shared = self._config, self._kinds, self._shared
         m.submodules.bursts = bursts = BurstWalker(kinds, config)
         m.submodules.beats = beats = BeatWalker(kinds, config)
-        m.submodules.pads = pads = PadWalker(config)
-        m.submodules.flight = flight = Flight(self._depth, config, hazards=self._depth > 1)
+        hazards = self._depth > 1 or shared
+        m.submodules.flight = flight = Flight(self._depth, config, hazards=hazards, shared=shared)
         slots = range(self._depth)
         data_layout = data.StructLayout({"places": PlacesLayout(config), "slot": slots})
-        pads_layout = data.StructLayout({"pads": PadsLayout(config), "slot": slots})
         m.submodules.data_queue = data_queue = BypassQueue(data_layout, self._depth)
-        m.submodules.pads_queue = pads_queue = BypassQueue(pads_layout, self._depth)
-        for part in (bursts, beats, pads, flight, data_queue, pads_queue):
+        for part in (bursts, beats, flight, data_queue):
             m.d.comb += part.flush.eq(self.flush)
 
         # What is about to start.
@@ -98,10 +112,6 @@ class Loader(wiring.Component):
             flight.retiring.index.eq(self.entry.index),
             flight.retiring.push_prev.eq(load.push_prev),
             flight.retiring.push_next.eq(load.push_next),
-            flight.range.any.eq(moves & (box.elements != 0) & ~self.faulty),
-            flight.range.kind.eq(kind),
-            flight.range.begin.eq(load.sram_base),
-            flight.range.end.eq(load.sram_base + box.elements),
             flight.has_data.eq(has_data),
             flight.has_pads.eq(has_pads),
             self.room.eq(flight.room),
@@ -137,7 +147,7 @@ class Loader(wiring.Component):
         slot, written_slot, written_last = Signal(slots), Signal(slots), Signal()
         m.d.comb += [
             places.kind.eq(kind),
-            places.sram.eq(load.sram_base + box.head),
+            places.sram.eq(self.sram if shared else load.sram_base + box.head),
             places.gap.eq(gap),
             places.lane.eq(dram_lane(kind, load.dram_base, kinds)),
             places.stride.eq(dram_lane(kind, load.x_stride, kinds)),
@@ -164,10 +174,36 @@ class Loader(wiring.Component):
             flight.data_slot.eq(written_slot),
         ]
 
-        # Pads.
+        if shared:
+            m.d.comb += [
+                flight.range.eq(self.range),
+                flight.hold.eq(self.hold),
+                self.unwritten.eq(flight.unwritten),
+                self.written.eq(flight.data_done),
+            ]
+        else:
+            m.d.comb += [
+                flight.range.any.eq(moves & (box.elements != 0) & ~self.faulty),
+                flight.range.kind.eq(kind),
+                flight.range.begin.eq(load.sram_base),
+                flight.range.end.eq(load.sram_base + box.elements),
+            ]
+            self._pad(m, flight, kind, gap, has_pads)
+        return m
+
+    def _pad(self, m: Module, flight: Flight, kind: Signal, gap: Signal, has_pads: Signal) -> None:
+        """Write the pads, of the LOAD that is about to start behind those of the ones before."""
+        config = self._config
+        load, box = view(Load, config, self.entry.word), self.entry.box
+        m.submodules.pads = pads = PadWalker(config)
+        slots = range(self._depth)
+        pads_layout = data.StructLayout({"pads": PadsLayout(config), "slot": slots})
+        m.submodules.pads_queue = pads_queue = BypassQueue(pads_layout, self._depth)
         filled = pads_queue.data.pads
         pads_slot = Signal(slots)
         m.d.comb += [
+            pads.flush.eq(self.flush),
+            pads_queue.flush.eq(self.flush),
             filled.kind.eq(kind),
             filled.sram.eq(load.sram_base),
             filled.head.eq(box.head),
@@ -190,4 +226,3 @@ class Loader(wiring.Component):
         ]
         with m.If(pads.start):
             m.d.sync += pads_slot.eq(pads_queue.head.slot)
-        return m

@@ -20,8 +20,8 @@ from accel.core.isa import (
     encode,
     encode_uops,
 )
+from accel.core.memories import scratchpads_of
 from accel.core.token_rules import Counter
-from accel.hw.datapath.layouts import BUILT
 from accel.hw.engines.pysim import PysimEngine
 from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.image.dram import Dram
@@ -80,7 +80,7 @@ def raw(pads: Scratchpads) -> tuple[np.ndarray, ...]:
     """Scratchpads as engines take them."""
     return tuple(
         pads.of(pad).view(np.uint8).reshape(pad.depth(CONFIG), pad.element_bytes(CONFIG))
-        for pad in BUILT.values()
+        for pad in scratchpads_of(CONFIG).values()
     )
 
 
@@ -156,7 +156,7 @@ def test_errors_of_the_core_itself(machine: PysimEngine) -> None:
 def test_every_scratchpad_is_filled_and_looked_into(machine: PysimEngine) -> None:
     pads = Scratchpads.random(CONFIG, 3)
     assert ends(run(machine, [Finish()], pads=pads))[0] is Cause.NONE
-    for name, found, given in zip(BUILT, machine.peek(), raw(pads), strict=True):
+    for name, found, given in zip(scratchpads_of(CONFIG), machine.peek(), raw(pads), strict=True):
         np.testing.assert_array_equal(found, given, err_msg=name)
 
 

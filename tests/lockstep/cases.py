@@ -12,7 +12,20 @@ from hypothesis.strategies import DrawFn
 
 from accel.compiler.codegen.dependence import insert_tokens
 from accel.core.config import RUN_FIELDS, Config
-from accel.core.isa import Finish, Instruction, Load, Memory, Store, encode, format_instruction
+from accel.core.isa import (
+    Finish,
+    Instruction,
+    Load,
+    LoadPar,
+    LoadRes,
+    Memory,
+    SetOut,
+    SetSum,
+    Store,
+    encode,
+    format_instruction,
+)
+from accel.core.requantize import MULTIPLIER_BITS
 from accel.image.scenario import Contents, Start
 from accel.proof.shared_dram import SharedDram
 from accel.run.program import Program
@@ -23,6 +36,7 @@ DATA_BYTES = 4096
 """What LOADs read; micro-ops, as some of them take it."""
 STORED_BYTES = 4096
 """Behind it, what STOREs write, and some LOADs read."""
+SIZES = {"x_size": 20, "dram_bytes": DATA_BYTES}
 _CODE = 1 << 14
 
 
@@ -71,9 +85,13 @@ class Case:
 
 
 def memory(seed: int, words: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint8]:
-    """Micro-ops, then anything."""
+    """Micro-ops, then anything; half of it such that as scales it brings accumulators near bytes' range."""
     rng = np.random.default_rng(seed)
     data = rng.integers(0, 256, DATA_BYTES + STORED_BYTES, dtype=np.uint8)
+    scales = data.view(np.uint32)[1 : DATA_BYTES // 8 : 2]
+    leading = np.uint32(1 << (MULTIPLIER_BITS - 1))
+    exponents = rng.integers(MULTIPLIER_BITS, 2 * MULTIPLIER_BITS + 6, len(scales), dtype=np.uint32)
+    scales[:] = (scales & (2 * leading - 1)) | leading | exponents << np.uint32(MULTIPLIER_BITS)
     data[: words.nbytes] = words.view(np.uint8)[:DATA_BYTES]
     return data
 
@@ -122,7 +140,7 @@ def cases(draw: DrawFn, builds: Sequence[str] = tuple(BUILDS)) -> Case:
 @st.composite
 def wild(draw: DrawFn, config: Config) -> list[Instruction]:
     """Tokens anywhere, now and then an instruction at fault."""
-    body = draw(programs(config, wild=True, size=10, x_size=20, dram_bytes=DATA_BYTES))
+    body = draw(programs(config, wild=True, size=10, finishing=True, **SIZES))
     return [_moved(one, config) if isinstance(one, Store) else one for one in body]
 
 
@@ -131,12 +149,19 @@ def ordered(draw: DrawFn, config: Config, words: npt.NDArray[np.uint32]) -> list
     """Tokens exactly where something depends on something; ``words``: the micro-ops in DRAM."""
     depth = config.uop_depth
     body: list[Any] = [Load(memory=Memory.UOP, y_size=1, x_size=depth, x_stride=depth)]
-    for one in draw(programs(config, size=14, x_size=20, dram_bytes=DATA_BYTES))[:-1]:
+    if config.post and draw(st.booleans()):
+        body.append(SetOut(low=-128, high=127))
+        body.append(SetSum(low=-128, high=127, left_multiplier=1, right_multiplier=1))
+    for one in draw(programs(config, size=14, finishing=True, **SIZES))[:-1]:
         plain: Any = replace(one, pop_prev=False, pop_next=False, push_prev=False, push_next=False)
         if isinstance(plain, Load) and plain.memory == Memory.UOP:
             size = min(plain.x_size, depth - plain.sram_base)
             body.append(replace(plain, x_size=size, y_size=1, y_pad_0=0, y_pad_1=0, x_pad_0=0, x_pad_1=0))
-        elif isinstance(plain, Store) or (isinstance(plain, Load) and draw(st.integers(0, 3)) == 0):
+        elif isinstance(plain, Store) or (
+            isinstance(plain, Load)
+            and not isinstance(plain, LoadPar | LoadRes)  # they meet the store unit's own STOREs
+            and draw(st.integers(0, 3)) == 0
+        ):
             body.append(_moved(plain, config))
         else:
             body.append(plain)

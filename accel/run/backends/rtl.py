@@ -18,8 +18,8 @@ from accel.core.faults import (
     overflow_fault,
 )
 from accel.core.isa import Finish, Instruction, Load, Loops, Memory, Store, Unit, encode
+from accel.core.memories import scratchpads_of
 from accel.core.token_rules import Counter, explain_deadlock, pushes, stuck
-from accel.hw.datapath.layouts import BUILT
 from accel.hw.engines.choose import open_engine
 from accel.hw.engines.driver import Contents, Engine, Progress
 from accel.hw.engines.run import Behaviour, HardwareRun
@@ -139,7 +139,7 @@ def run_on_hardware(
         dram,
         address=program.config.mem_base + program.code_offset,
         length=len(program.instructions),
-        contents=tuple(filled.of(pad) for pad in BUILT.values()),
+        contents=tuple(filled.of(pad) for pad in scratchpads_of(program.config).values()),
         max_cycles=max_cycles,
         behaviour=behaviour,
         record=record,
@@ -150,7 +150,7 @@ def run_on_hardware(
 
 def take_contents(pads: Scratchpads, contents: Contents) -> None:
     """Have scratchpads hold what :meth:`~accel.hw.engines.driver.Engine.peek` found."""
-    for pad, raw in zip(BUILT.values(), contents, strict=True):
+    for pad, raw in zip(pads.held, contents, strict=True):
         pads.of(pad).reshape(-1).view(np.uint8)[:] = raw.reshape(-1)
 
 

@@ -1,8 +1,8 @@
 // The clock, the memory and the control port around a compiled model of the simulation top.
 //
-// "model.h" is generated for each model. It defines the constants BUS_BYTES and *_ELEMENT_BYTES and
-// struct Model: an accessor for each port, settle() after the inputs of a cycle have been set, and tick()
-// for the clock edge that ends it. Python calls the functions at the end of this file; none is called
+// "model.h" is generated for each model. It defines the constant BUS_BYTES, the macro SCRATCHPADS, which uses
+// another one with number, name and bytes of an element of each scratchpad, and struct Model: an accessor for
+// each port, settle() after the inputs of a cycle have been set, and tick() for the clock edge that ends it. Python calls the functions at the end of this file; none is called
 // once per cycle.
 
 #include "pages.h"
@@ -410,12 +410,21 @@ uint64_t accel_write(Harness *harness, uint64_t address, uint64_t word) { return
 
 uint64_t accel_read(Harness *harness, uint64_t address, uint32_t *word) { return harness->read(address, word); }
 
+#define COUNT(number, name, bytes) +1
+constexpr int SCRATCHPAD_COUNT = SCRATCHPADS(COUNT);
+#undef COUNT
+
+static uint64_t most_elements(const uint64_t *depths) {
+    uint64_t most = 0;
+    for (int memory = 0; memory < SCRATCHPAD_COUNT; memory++)
+        most = depths[memory] > most ? depths[memory] : most;
+    return most;
+}
+
 // Fill the scratchpads, an element of each in a cycle.
 void accel_preload(Harness *harness, const uint8_t *const *contents, const uint64_t *depths) {
     Model &model = harness->model;
-    uint64_t most = 0;
-    for (int memory = 0; memory < 4; memory++)
-        most = depths[memory] > most ? depths[memory] : most;
+    const uint64_t most = most_elements(depths);
     for (uint64_t element = 0; element < most; element++) {
 #define FILL(number, name, bytes)                                      \
     model.pre_##name##_en(element < depths[number]);                   \
@@ -423,53 +432,39 @@ void accel_preload(Harness *harness, const uint8_t *const *contents, const uint6
         model.pre_##name##_addr(element);                              \
         model.pre_##name##_data(contents[number] + element * (bytes)); \
     }
-        FILL(0, uop, UOP_ELEMENT_BYTES)
-        FILL(1, inp, INP_ELEMENT_BYTES)
-        FILL(2, wgt, WGT_ELEMENT_BYTES)
-        FILL(3, acc, ACC_ELEMENT_BYTES)
+        SCRATCHPADS(FILL)
 #undef FILL
         harness->cycle();
     }
-    model.pre_uop_en(0);
-    model.pre_inp_en(0);
-    model.pre_wgt_en(0);
-    model.pre_acc_en(0);
+#define END(number, name, bytes) model.pre_##name##_en(0);
+    SCRATCHPADS(END)
+#undef END
 }
 
 // Copy the scratchpads, an element of each in a cycle; between runs.
 void accel_peek(Harness *harness, uint8_t *const *contents, const uint64_t *depths) {
     Model &model = harness->model;
-    uint64_t most = 0;
-    for (int memory = 0; memory < 4; memory++)
-        most = depths[memory] > most ? depths[memory] : most;
-    model.peek_uop_en(1);
-    model.peek_inp_en(1);
-    model.peek_wgt_en(1);
-    model.peek_acc_en(1);
+    const uint64_t most = most_elements(depths);
+#define BEGIN(number, name, bytes) model.peek_##name##_en(1);
+    SCRATCHPADS(BEGIN)
+#undef BEGIN
     for (uint64_t element = 0; element < most; element++) {
-#define ASK(number, name) \
+#define ASK(number, name, bytes)  \
     if (element < depths[number]) \
         model.peek_##name##_addr(element);
-        ASK(0, uop)
-        ASK(1, inp)
-        ASK(2, wgt)
-        ASK(3, acc)
+        SCRATCHPADS(ASK)
 #undef ASK
         harness->cycle();
         model.settle();
-#define TAKE(number, name, bytes)    \
-    if (element < depths[number])    \
+#define TAKE(number, name, bytes) \
+    if (element < depths[number]) \
         model.peek_##name##_data(contents[number] + element * (bytes));
-        TAKE(0, uop, UOP_ELEMENT_BYTES)
-        TAKE(1, inp, INP_ELEMENT_BYTES)
-        TAKE(2, wgt, WGT_ELEMENT_BYTES)
-        TAKE(3, acc, ACC_ELEMENT_BYTES)
+        SCRATCHPADS(TAKE)
 #undef TAKE
     }
-    model.peek_uop_en(0);
-    model.peek_inp_en(0);
-    model.peek_wgt_en(0);
-    model.peek_acc_en(0);
+#define END(number, name, bytes) model.peek_##name##_en(0);
+    SCRATCHPADS(END)
+#undef END
 }
 
 // What the token counters hold.

@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 
 from accel.core.config import NAMED
-from accel.hw.bus.port import READERS, ReadPort
+from accel.hw.bus.port import ReadPort, readers_of
 from tests.hw.bench import run
 
 
-@pytest.mark.parametrize("outstanding", [1, 2, 5])
-def test_grants_follow_the_recurrence(outstanding: int) -> None:
+@pytest.mark.parametrize(
+    ("machine", "outstanding"), [("tiny", 1), ("tiny", 2), ("tiny", 5), ("tiny-int8", 2)]
+)
+def test_grants_follow_the_recurrence(machine: str, outstanding: int) -> None:
     """Against a memory that takes every address at once and answers after ``latency`` cycles."""
-    config = replace(NAMED["tiny"], outstanding=outstanding)
-    port = ReadPort(config)
+    config = replace(NAMED[machine], outstanding=outstanding)
+    port, readers = ReadPort(config), readers_of(config)
     latency = 7
 
     async def bench(context: Any) -> None:
@@ -26,7 +28,7 @@ def test_grants_follow_the_recurrence(outstanding: int) -> None:
         """Unit, first and last cycle on the bus, beats."""
         grants: list[int] = []
         for now in range(800):
-            for unit in READERS:
+            for unit in readers:
                 if unit not in wanted and rng.random() < 0.2:
                     wanted[unit] = rng.randint(1, 6)
                 context.set(getattr(port, f"request_{unit.label}_valid"), unit in wanted)
@@ -36,15 +38,15 @@ def test_grants_follow_the_recurrence(outstanding: int) -> None:
             on_bus = next((b for b in bursts if b[1] <= now <= b[2]), None)
             context.set(port.rvalid, on_bus is not None)
             context.set(port.rlast, on_bus is not None and on_bus[2] == now)
-            for unit in READERS:
+            for unit in readers:
                 mine = on_bus is not None and on_bus[0] is unit
                 assert context.get(getattr(port, f"beat_{unit.label}")) == mine
             assert context.get(port.last) == (on_bus is not None and on_bus[2] == now)
 
             room = len(bursts) < outstanding or bursts[-outstanding][2] < now
-            chosen = next((unit for unit in READERS if unit in wanted), None) if room else None
+            chosen = next((unit for unit in readers if unit in wanted), None) if room else None
             assert context.get(port.grant) == (chosen is not None)
-            for unit in READERS:
+            for unit in readers:
                 assert context.get(getattr(port, f"grant_{unit.label}")) == (unit is chosen)
             if chosen is not None:
                 beats = wanted.pop(chosen)

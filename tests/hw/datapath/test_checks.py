@@ -18,13 +18,25 @@ from accel.core.isa import (
     Load,
     Loops,
     Memory,
+    Opcode,
+    Set,
+    SetOut,
+    SetSum,
     Store,
     Unit,
     class_of,
     encode,
     field_specs,
 )
-from accel.hw.datapath.checks import CAUSE_BITS, first_fault, loops_faults, neighbour_fault, transfer_faults
+from accel.core.requantize import MAX_ADD_SHIFT
+from accel.hw.datapath.checks import (
+    CAUSE_BITS,
+    first_fault,
+    loops_faults,
+    neighbour_fault,
+    store_unit_faults,
+    transfer_faults,
+)
 from accel.hw.datapath.layouts import multiply_out, view
 from accel.hw.datapath.transfer import kinds_of
 from tests.hw.bench import run
@@ -46,9 +58,14 @@ class Checks(wiring.Component):
         kinds = kinds_of(Store if unit is Unit.STORE else Load, unit, config)
         ends = {"previous": unit.previous is not None, "following": unit.next is not None}
         faults = [(neighbour_fault(transfer, **ends), Cause.NEIGHBOUR)]
-        box = multiply_out(m, transfer)
-        for fault, cause in transfer_faults(transfer, box, self.mem_size, kinds, pads=unit is not Unit.STORE):
-            faults.append((~self.loops & fault, cause))
+        padded = transfer.opcode != Opcode.STORE if config.post else None
+        box = multiply_out(m, transfer, padded=padded)
+        if config.post and unit is Unit.STORE:
+            faults += store_unit_faults(self.word, box, self.mem_size, config)
+        else:
+            pads = unit is not Unit.STORE
+            for fault, cause in transfer_faults(transfer, box, self.mem_size, kinds, pads=pads):
+                faults.append((~self.loops & fault, cause))
         faults += [(self.loops & fault, cause) for fault, cause in loops_faults(alu, config)]
         m.d.comb += self.cause.eq(first_fault(m, faults))
         return m
@@ -57,11 +74,15 @@ class Checks(wiring.Component):
 def suspect(rng: Random, unit: Unit, config: Config) -> Instruction:
     """An instruction of the unit, each field of which is small, at its end or anything."""
     while True:
-        instruction = any_instruction(rng, config, finishing=False)
-        if instruction.unit is not unit or not isinstance(instruction, Load | Store | Loops):
+        instruction = any_instruction(rng, config)
+        if instruction.unit is not unit or not isinstance(
+            instruction, Load | Store | Loops | SetOut | SetSum
+        ):
             continue
         values = {name: getattr(instruction, name) for name in field_specs(type(instruction))}
-        kept = ("opcode", "memory", "alu_op") if rng.random() < 0.8 else ("opcode",)
+        kept = ("opcode", "memory", "part", "alu_op")
+        if not isinstance(instruction, Set) and rng.random() < 0.2:
+            kept = ("opcode",)
         pads, flags = rng.random() < 0.5, rng.random() < 0.5
         for name, value in values.items():
             if name in kept:
@@ -74,12 +95,18 @@ def suspect(rng: Random, unit: Unit, config: Config) -> Instruction:
                 values[name] = rng.choice([0, 0, 1, 1, 2, 3])
         if rng.random() < 0.7 and "alu_op" in values:
             values["alu_op"] = rng.choice(list(AluOp))
-        if rng.random() < 0.7 and isinstance(instruction, Store):
+        if rng.random() < 0.7 and type(instruction) is Store:
             values["memory"] = Memory.OUT
         if rng.random() < 0.3 and "sram_base" in values:
             values["sram_base"] = config.acc_depth - rng.randint(0, 12)
-        cls = class_of(values["opcode"], values.get("memory", 0), config)
+        if rng.random() < 0.3 and "par" in values:
+            values["par"] = config.par_depth - rng.randint(0, 4)
+        if rng.random() < 0.5 and "shift" in values:
+            values["shift"] = MAX_ADD_SHIFT + rng.randint(0, 1)
+        cls = class_of(values["opcode"], values.get("memory", 0), config, part=int(values.get("part", 0)))
         assert cls is not None
+        if set(field_specs(cls)) != set(values):
+            continue
         changed = cls(**values)
         if changed.unit is unit:
             return changed
@@ -117,6 +144,6 @@ def test_the_first_fault_is_the_definitions(unit: Unit, name: str) -> None:
         },
         Unit.STORE: {Cause.NEIGHBOUR, Cause.MEMORY_ID, Cause.STORE_PAD, Cause.SRAM_RANGE, Cause.DRAM_RANGE},
     }[unit] | {Cause.NONE}
-    if base.post and unit is Unit.COMPUTE:
+    if base.post and unit is not Unit.LOAD:
         causes.add(Cause.RESERVED)
     assert all(tally[cause] > 5 for cause in causes), tally

@@ -176,7 +176,8 @@ def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int, 
     config = replace(NAMED["tiny"], **geometry)
     path = StorePath(config)
     acc = np.random.default_rng(bus).integers(-(2**31), 2**31, (64, 1, block_out)).astype(np.int32)
-    assert len(path.out) == 1 + post
+    whole = [number for number, kind in enumerate(path.out) if not kind.finished]
+    assert len(whole) == 1 + post
     held = [acc.astype(kind.route.dtype).view(np.uint8).reshape(-1) for kind in path.out]
 
     async def bench(context: Any) -> None:
@@ -186,7 +187,7 @@ def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int, 
             await context.tick()
         context.set(path.accumulators.word_valid, 0)
         for _ in range(20):
-            number = rng.randrange(len(path.out))
+            number = rng.choice(whole)
             lanes, size = path.out[number].lanes, path.out[number].element_bytes
             sram, lane, x_size = rng.randint(0, 40), rng.randrange(lanes), rng.randint(1, 20)
             drive(context, path.walker.places, kind=number, sram=sram, lane=lane, x_size=x_size, y_size=1)
@@ -203,6 +204,49 @@ def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int, 
                 strobe = context.get(path.accumulators.out_strobe)
                 found += [int(byte) for n, byte in enumerate(data) if strobe >> n & 1]
             assert found == expected
+
+    run(path, bench)
+
+
+@pytest.mark.parametrize(
+    ("bus", "block_out", "post_lanes"), [(64, 4, 4), (64, 4, 1), (512, 8, 2), (64, 32, 8), (128, 32, 4)]
+)
+def test_slots_hold_the_accumulators_of_a_beat(bus: int, block_out: int, post_lanes: int) -> None:
+    """Those of an element that are to be finished at once, and they stay without ``advance``."""
+    geometry = {"bus_bits": bus, "block_out": block_out, "acc_bytes": 4 * block_out * 64, "post": 1}
+    config = replace(NAMED["tiny"], **geometry, post_lanes=post_lanes)
+    path = StorePath(config)
+    acc = np.random.default_rng(bus).integers(-(2**31), 2**31, (64, 1, block_out)).astype(np.int32)
+    finished = [number for number, kind in enumerate(path.out) if kind.finished]
+    lanes, parts = path.out[finished[0]].lanes, block_out // post_lanes
+
+    async def bench(context: Any) -> None:
+        rng = Random(bus)
+        pads = path.accumulators
+        for n, element in enumerate(acc):
+            drive(context, pads, word_valid=1, word_index=n, word=as_integer(element))
+            await context.tick()
+        context.set(pads.word_valid, 0)
+        for _ in range(60):
+            sram, lane = rng.randint(0, 50), rng.randrange(lanes)
+            number, x_size = rng.choice(finished), rng.randint(1, 9)
+            drive(context, path.walker.places, kind=number, sram=sram, lane=lane, x_size=x_size, y_size=1)
+            drive(context, path.walker, flush=1, start=0)
+            await context.tick()
+            drive(context, path.walker, flush=0, start=1)
+            await context.tick()
+            context.set(path.walker.start, 0)
+            distance, part = rng.randrange(min(lanes - lane, x_size)), rng.randrange(parts)
+            drive(context, pads.out_slot, distance=distance, part=part)
+            context.set(path.walker.step, 1)
+            await context.tick()
+            context.set(path.walker.step, 0)
+            drive(context, pads.out_slot, distance=0, part=rng.randrange(parts))
+            values = acc[sram + distance].reshape(-1)[part * post_lanes : (part + 1) * post_lanes]
+            for _ in range(2):
+                sums = as_array(context.get(pads.out_sums), "<i4", (post_lanes,))
+                np.testing.assert_array_equal(sums, values)
+                await context.tick()
 
     run(path, bench)
 

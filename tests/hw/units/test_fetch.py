@@ -24,7 +24,7 @@ def test_instructions_come_in_order_in_the_definitions_bursts(bus: int, buffer: 
     rng = Random(bus + buffer)
     program = []
     while len(program) < 90:
-        instruction = any_instruction(rng, config, finishing=False)
+        instruction = any_instruction(rng, config)
         if instruction.opcode <= max(Unit) + 1 and not isinstance(instruction, Finish):
             program.append(instruction)
     program.append(Finish())
