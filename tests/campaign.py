@@ -31,7 +31,7 @@ from hypothesis import strategies as st
 import accel
 from accel.assembly import disassemble
 from accel.base.errors import nearest
-from accel.core.config import INSTRUCTION_BYTES, Config
+from accel.core.config import INSTRUCTION_BYTES, NAMED, Config
 from accel.core.faults import Cause
 from accel.core.isa import Transfer, class_slots
 from accel.image.dram import Dram
@@ -41,6 +41,7 @@ from accel.run.program import BACKENDS, Program
 from accel.run.replay import find_programs, load_any
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
+from tests.finishing import finishing_program
 from tests.lockstep.builds import built, hardware
 
 BACKENDS_TRIED = ("functional", "sim")
@@ -77,6 +78,8 @@ def sources(vectors: str | None = None) -> dict[str, Program]:
     conv = accel.conv2d(1, 9, 6, 5, 10, (3, 2), padding=(1, 0, 2, 1), bias=True, residual=True, shift=4)
     pools = accel.max_pool2d(1, 9, 7, 7, 3, stride=2, padding=1), accel.avg_pool2d(1, 9, 6, 6, 3, padding=1)
     found |= {f"tiny-{one.name}": accel.build(one, "tiny") for one in (conv, *pools)}
+    finishing = [NAMED[name] for name in ("tiny-int8", "tiny-int8", "ecp5-int8", "gemm8x8-int8")]
+    found |= {f"{one.name}-store-{n}": finishing_program(one, n) for n, one in enumerate(finishing)}
     paths = [Path(__file__).parent / "programs", *([Path(vectors)] if vectors else [])]
     return found | {str(path): load_any(path) for path in find_programs(paths)}
 
@@ -224,9 +227,8 @@ class Outcome:
 
     def same_memory(self, other: "Outcome") -> bool:
         """Whether DRAM and scratchpads hold the same."""
-        names = ("uop", "inp", "wgt", "acc")
         return self.dram == other.dram and all(
-            np.array_equal(getattr(self.pads, name), getattr(other.pads, name)) for name in names
+            np.array_equal(self.pads.of(pad), other.pads.of(pad)) for pad in self.pads.held
         )
 
 
@@ -378,6 +380,7 @@ def campaign(
         deadline=None,
         database=None,
         print_blob=True,
+        report_multiple_bugs=False,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )

@@ -78,12 +78,13 @@ def plan_steps(
         checked: what is wrong with each instruction by itself.
     """
     count = len(instructions)
-    known: dict[int, _Shape] = {}
+    known: dict[tuple[int, bool], _Shape] = {}
     steps = []
     for index, instruction in enumerate(instructions):
-        shape = known.get(id(instruction))
+        key = id(instruction), checked[index] is None  # what RES holds may differ
+        shape = known.get(key)
         if shape is None:
-            shape = known[id(instruction)] = _shape(instruction, config, checked[index])
+            shape = known[key] = _shape(instruction, config, checked[index])
         found = faults.get(index)
         steps.append(
             Step(
