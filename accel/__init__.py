@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from accel.compiler.ops.conv import conv2d
     from accel.compiler.ops.conv_transpose import conv2d_transpose
     from accel.compiler.ops.pool import avg_pool2d, global_avg_pool2d, max_pool2d
+    from accel.compiler.ops.quantized import Quantized, QuantizedResidual
     from accel.compiler.ops.workload import Workload, dense, gemm
     from accel.compiler.target.machine import Machine, machine
     from accel.core.config import Config
@@ -55,6 +56,8 @@ __all__ = [
     "Program",
     "ProgramError",
     "ProgramFault",
+    "Quantized",
+    "QuantizedResidual",
     "RaceError",
     "Result",
     "ScheduleError",
@@ -98,6 +101,7 @@ _NAMES = {
     ),
     "accel.compiler.ops.conv": ("conv2d",),
     "accel.compiler.ops.conv_transpose": ("conv2d_transpose",),
+    "accel.compiler.ops.quantized": ("Quantized", "QuantizedResidual"),
     "accel.compiler.ops.pool": ("avg_pool2d", "global_avg_pool2d", "max_pool2d"),
     "accel.compiler.ops.workload": ("Workload", "dense", "gemm"),
     "accel.compiler.target.machine": ("Machine", "machine"),

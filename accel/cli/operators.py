@@ -5,15 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
+import numpy as np
 from click.core import ParameterSource
 
 from accel.base.errors import nearest
 from accel.cli.common import numbers_parser
+from accel.compiler.expr.scalar import BYTES
 from accel.compiler.operators.operator import Family, Operator
 from accel.compiler.operators.parameter import Joint, Kind, Parameter
 
 Run = Callable[[Operator, dict[str, Any], dict[str, Any]], int]
 """Compiles an operator's workload: its arguments by any names, and the options that all commands share."""
+
+_TYPES: dict[Kind, Any] = {Kind.NUMBER: click.FLOAT, Kind.TYPE: click.Choice(BYTES)}
 
 _SCHEDULING = (
     "Without --schedule, an analytical model of the machine chooses tiles, loop order and virtual threads; "
@@ -121,7 +125,10 @@ def _options(operator: Operator, *, required: bool = True) -> list[click.Option]
         joint = joined.get(one.name)
         if joint is not None and joint.name not in found:
             found[joint.name] = _joint_option(joint)
-        found[one.name] = _option(operator, one, required=required and joint is None)
+        if one.kind is Kind.RECORD:
+            found |= {field.name: _field_option(field) for field in one.fields}
+        else:
+            found[one.name] = _option(operator, one, required=required and joint is None)
     return list(found.values())
 
 
@@ -132,6 +139,36 @@ def _joint_option(joint: Joint) -> click.Option:
         callback=numbers_parser(joint.form, "x", range(1, len(joint.of) + 1)),
         help=joint.text,
     )
+
+
+def _field_option(field: Parameter) -> click.Option:
+    """The option of a record's field, which may be left out."""
+    names = [*field.options, field.name]
+    text = field.text + (f"  [default: {field.default}]" if field.default else "")
+    if field.kind is Kind.FLAG:
+        return click.Option(names, is_flag=True, help=text)
+    if field.kind is Kind.BOUNDS:
+        parser = numbers_parser(field.form or "", field.kind.separator, field.kind.counts)
+        return click.Option(names, metavar=field.form, callback=parser, help=text)
+    if field.kind is Kind.SCALES:
+        return click.Option(names, metavar=field.form, callback=_scales, help=text)
+    return click.Option(names, type=_TYPES.get(field.kind, int), help=text)
+
+
+def _scales(_: click.Context, __: click.Parameter, value: str | None) -> float | list[float] | None:
+    """A number, or those in a file of numpy's."""
+    if value is None:
+        return None
+    if not value.endswith(".npy"):
+        try:
+            return float(value)
+        except ValueError:
+            raise click.BadParameter(f"{value!r} is no number and no .npy file") from None
+    try:
+        found = np.load(value, allow_pickle=False)
+        return [float(one) for one in np.atleast_1d(found)]
+    except (OSError, ValueError, TypeError) as error:
+        raise click.BadParameter(f"{value!r} cannot be read: {error}") from None
 
 
 def _option(operator: Operator, parameter: Parameter, *, required: bool) -> click.Option:
@@ -150,6 +187,8 @@ def _option(operator: Operator, parameter: Parameter, *, required: bool) -> clic
             show_default=default is not None,
             help=text,
         )
+    if parameter.kind is Kind.TYPE:
+        return click.Option(names, type=_TYPES[Kind.TYPE], default=default, show_default=True, help=text)
     form, kind = parameter.form or "", parameter.kind
     return click.Option(
         names,

@@ -130,6 +130,50 @@ class BlockDiagonal:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Interleaved:
+    """How the host makes the store unit's parameters of a bias: each channel's bias, and its scale beside it.
+
+        [a b]     ->    [[a s] [b t]]
+
+    Attributes:
+        channels: of the bias.
+        words: int32, of each channel, or one for all.
+    """
+
+    channels: int
+    words: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.channels < 1 or len(self.words) not in (1, self.channels):
+            raise ProgramError(f"parameters of {self.channels} channels have {len(self.words)} scales")
+        if not all(-(1 << 31) <= word < 1 << 31 for word in self.words):
+            raise ProgramError("a scale among the parameters is no int32")
+
+    def widen(self, plain: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The parameters, int32 ``(channels, 2)``, of a bias, int32 ``(channels,)``."""
+        words = np.array(self.words, dtype=np.int32)
+        return np.stack([plain, np.broadcast_to(words, plain.shape)], axis=1)
+
+    def narrow(self, wide: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The inverse of :meth:`widen`."""
+        return np.ascontiguousarray(wide[:, 0])
+
+    def narrow_shape(self, wide: tuple[int, ...]) -> tuple[int, ...]:
+        """Shape of the bias behind parameters.
+
+        Raises:
+            ProgramError: they are not those of so many channels.
+        """
+        if wide != (self.channels, 2):
+            raise ProgramError(f"parameters of shape {list(wide)} are not those of {self.channels} channels")
+        return wide[:1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"channels": self.channels, "words": list(self.words)}
+
+
+@dataclass(frozen=True, kw_only=True)
 class PackedLayout:
     """``logical[d] = sum over k of coefficients[d][k] * packed[k]``.
 

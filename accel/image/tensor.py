@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import ProgramError
-from accel.image.layout import BlockDiagonal, PackedLayout, Preparation
+from accel.image.layout import BlockDiagonal, Interleaved, PackedLayout, Preparation
 from accel.image.manifest import read_entry, read_object, read_offset
 
 Role = Literal["input", "output", "constant"]
@@ -21,7 +21,7 @@ class ImageTensor:
 
     Attributes:
         offset: of its first byte from the start of the window.
-        dtype: of its values in DRAM, ``int8`` or ``int32``.
+        dtype: of its values in DRAM, ``int8``, ``uint8`` or ``int32``.
         layout: of the packed tensor; of a widened one its plain array is the wide one.
         preparation: how the host changes the values of an int32 input before it packs them.
         widening: how the host widens an input before it packs it.
@@ -33,7 +33,7 @@ class ImageTensor:
     offset: int
     layout: PackedLayout
     preparation: Preparation | None = None
-    widening: BlockDiagonal | None = None
+    widening: BlockDiagonal | Interleaved | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -115,8 +115,8 @@ def read_tensor(data: Any) -> ImageTensor:
         raise ProgramError(f"the name of a tensor is {reprlib.repr(name)}; it must be an identifier")
     if role not in ("input", "output", "constant"):
         raise ProgramError(f"the role of tensor {name!r} is {role!r}; it must be input, output or constant")
-    if dtype not in ("int8", "int32"):
-        raise ProgramError(f"the dtype of tensor {name!r} is {dtype!r}; it must be int8 or int32")
+    if dtype not in ("int8", "uint8", "int32"):
+        raise ProgramError(f"the dtype of tensor {name!r} is {dtype!r}; it must be int8, uint8 or int32")
 
     def prepared(data: dict[str, Any]) -> Preparation:
         return _preparation(name, dtype, data)
@@ -135,7 +135,12 @@ def read_tensor(data: Any) -> ImageTensor:
     return tensor
 
 
-def _widening(data: dict[str, Any]) -> BlockDiagonal:
+def _widening(data: dict[str, Any]) -> BlockDiagonal | Interleaved:
+    if "words" in data:
+        words = read_entry(data, "words", list)
+        if any(type(word) is not int for word in words):
+            raise ProgramError("the scales among the parameters are no integers")
+        return Interleaved(channels=read_entry(data, "channels", int), words=tuple(words))
     return BlockDiagonal(rows=read_entry(data, "rows", int), merged=read_entry(data, "merged", int))
 
 

@@ -136,7 +136,7 @@ class Compiled(Image):
         seed = check_seed(seed)
         if not self.has_expression:
             rng = np.random.default_rng(seed)
-            bounds = {dtype: np.iinfo(dtype) for dtype in ("int8", "int32")}
+            bounds = {dtype: np.iinfo(dtype) for dtype in ("int8", "uint8", "int32")}
             return {
                 name: rng.integers(bounds[dtype].min, bounds[dtype].max, shape, dtype, endpoint=True)
                 for name, (shape, dtype) in self.inputs.items()

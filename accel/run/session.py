@@ -113,13 +113,13 @@ class Session:
         """An array of the host's, for several runs; each packing that they take it in is made once.
 
         Raises:
-            ShapeError: it is no array of int8 or int32, or a masked one.
+            ShapeError: it is no array of int8, uint8 or int32, or a masked one.
             AccelError: the session is closed.
         """
         self._tensors.check_open()
-        array = plain_array("what a tensor is made of", values, "an int8 or int32 array")
-        if array.dtype.name not in ("int8", "int32"):
-            raise ShapeError(f"a tensor is made of {array.dtype}; it must be an int8 or int32 array")
+        array = plain_array("what a tensor is made of", values, "an int8, uint8 or int32 array")
+        if array.dtype.name not in ("int8", "uint8", "int32"):
+            raise ShapeError(f"a tensor is made of {array.dtype}; it must be an int8, uint8 or int32 array")
         return self._tensors.of_host(array)
 
     def run(

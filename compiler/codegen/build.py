@@ -14,7 +14,7 @@ from accel.compiler.codegen.memory import DramMap
 from accel.compiler.codegen.origins import Origins
 from accel.compiler.codegen.stream import linked_stream
 from accel.compiler.expr.data import expression_to_data
-from accel.compiler.nest.nest import Identity, Nest, Widen
+from accel.compiler.nest.nest import Identity, Nest, Parameters, Widen
 from accel.compiler.nest.passes import Compilation, lowered
 from accel.compiler.schedule.schedule import Schedule
 from accel.core.config import Config
@@ -119,8 +119,8 @@ def _tensors(
 
 
 def _units(nest: Nest, dram: DramMap) -> Iterator[tuple[Region, bytes]]:
-    """Identity matrices in DRAM."""
-    nodes = {node.target: node for node in nest.body if isinstance(node, Identity)}
+    """Identity matrices and parameters without a bias, in DRAM."""
+    nodes = {node.target: node for node in nest.body if isinstance(node, Identity | Parameters)}
     for (buffer, _), place in dram.tensors.items():
         if buffer in nodes:
             content = array_bytes(place.layout.pack(nodes[buffer].value)).tobytes()

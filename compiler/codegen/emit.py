@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from accel.compiler.codegen.memory import (
 from accel.compiler.codegen.starting import Elements, Unstarted, boxes_of, first_step
 from accel.compiler.expr.guards import Ranges, alike, boxes, first_steps
 from accel.compiler.expr.linear import Linear, evaluate, margins_of, variables
+from accel.compiler.expr.post import StoreAdd, StoreRequantize
 from accel.compiler.expr.scalar import IterVar
 from accel.compiler.nest.finishing import carried_out
 from accel.compiler.nest.nest import (
@@ -37,16 +39,19 @@ from accel.compiler.nest.nest import (
     Identity,
     Nest,
     Node,
+    Parameters,
     Post,
     Region,
+    Store,
     Widen,
     walk_nodes,
 )
 from accel.compiler.target.emitters import alu, dma_copy2d, fill_zero, overwrites
 from accel.compiler.target.registry import AccessPtr, Emitted, Target, find_emitter
+from accel.compiler.target.store_emitter import finish_tile
 from accel.core.access import dram_rows
 from accel.core.config import Config
-from accel.core.isa import Gemm, Instruction, Memory
+from accel.core.isa import Gemm, Instruction, Memory, Set, SetAcc, SetInp, SetOut, SetSum
 
 _SHARE, _SHORT_LIST = 64, 16
 """Boxes become one instruction if that takes this share of the micro-op memory, or so few micro-ops that all
@@ -103,6 +108,8 @@ class Emission:
         """By the id of a call that adds to sums, the one that starts them."""
         self._split: dict[tuple[object, ...], tuple[list[Ranges], list[_Group]]] = {}
         """Boxes in which sums start, and those in which they go on."""
+        self._settings: dict[type[Set], Set] = {}
+        """What has been set last."""
         self._finishing: dict[int, list[Node]] = {}
         """By the id of what follows the sums of a tile, the nodes that carry it out."""
         self._keep: list[object] = []
@@ -138,7 +145,7 @@ class Emission:
                 self._run(self._carried_out(node), env)
             elif isinstance(node, Clear):
                 self._emit_clear(node)
-            elif isinstance(node, Widen | Identity):
+            elif isinstance(node, Widen | Identity | Parameters):
                 continue  # the host's work
             elif isinstance(node, Guard):
                 if all(evaluate(a, env) < evaluate(b, env) for a, b in node.conditions):
@@ -312,6 +319,8 @@ class Emission:
     def _emit(self, node: Node, env: Env) -> None:
         if isinstance(node, Copy):
             self._emit_copy(node, env)
+        elif isinstance(node, Store):
+            self._emit_store(node, env)
         else:
             self._emit_box(node, {}, (), env)
 
@@ -390,11 +399,76 @@ class Emission:
         content = (dram.buffer, extents, padding, dram_ptr, local_ptr)
         if self._content.get(where) != content:
             self._content[where] = content
+            self._set_for(node)
             loads = self._transfers(node, tensor, local_ptr, dram_ptr, extents, padding, memory)
             self.first_loads.setdefault(local.buffer, loads[0].instruction)
             self.emitted.extend(loads)
 
-    def _placed(self, dram: Buffer, local: Buffer, *, store: bool) -> tuple[Memory, DramTensor]:
+    # --- the store unit --------------------------------------------------------------------------
+
+    def _emit_store(self, node: Store, env: Env) -> None:
+        place = self.addresses.place(node.source, self.addresses.elements[node.source.buffer])
+        extents = place.extents.at(env)
+        if min(extents) <= 0:
+            return
+        tensor, to = self._finished(node.target, node, env)
+        acc = self.addresses.pointer_to(node.source, place, env)
+        first, *rest = node.ops
+        assert isinstance(first.op, StoreRequantize)
+        assert first.operand is not None
+        parameters = self.addresses.place(first.operand, self.addresses.elements[first.operand.buffer])
+        pointer = self.addresses.pointer_to(first.operand, parameters, env)
+        steps = tuple(pointer.strides[0] if d == first.dims[0] else 0 for d in range(len(extents)))
+        par = pointer._replace(strides=steps)
+        added, residual = None, None
+        for one in rest:
+            assert one.operand is not None
+            added, residual = self._finished(one.operand, node, env)
+        self._settle(acc, extents)
+        self._set(node, *settings_of(node))
+        if self.rereads:
+            self._content = {p: c for p, c in self._content.items() if c[0] is not node.target.buffer}
+        key = (id(node), tensor.part, added and added.part, to, acc, par, residual, extents)
+        known = self._known.get(key)
+        if known is None:
+            target = Target(config=self.config, extents=extents)
+            found = finish_tile(target, to, acc, par, residual)
+            stores = [replace(one, part=tensor.part) for one in self._from(node, found[0])]
+            loads = (
+                [] if added is None else [replace(one, part=added.part) for one in self._from(node, found[1])]
+            )
+            pairs = zip(loads, stores, strict=True)
+            known = self._known[key] = [one for pair in pairs for one in pair] if loads else stores
+        self.emitted.extend(known)
+
+    def _finished(self, region: Region, node: Store, env: Env) -> tuple[DramTensor, AccessPtr]:
+        """A tensor whose elements are as the accumulators', and the pointer to a part of it."""
+        element = self.addresses.elements[node.source.buffer]
+        tensor = self.dram.place(region.buffer, element, Memory.OUT)
+        base = self.addresses.base(region, self.addresses.place(region, element), tensor.strides, 0, env)
+        return tensor, AccessPtr("dram", base, tensor.strides)
+
+    # --- settings --------------------------------------------------------------------------------
+
+    def _set_for(self, node: Copy) -> None:
+        """How bytes are read and centered on the way into a scratchpad, as a LOAD wants it."""
+        scope = node.target.buffer.scope
+        if scope is None or not self.config.post or node.source.buffer.dtype == "int32":
+            return
+        unsigned = node.source.buffer.dtype == "uint8"
+        if scope.name == "inp_buffer":
+            self._set(node, SetInp(zero=node.zero, unsigned=unsigned))
+        elif scope.name == "acc_buffer":
+            self._set(node, SetAcc(unsigned=unsigned))
+
+    def _set(self, node: Node, *settings: Set) -> None:
+        """SETs where something else has been set before."""
+        for one in settings:
+            if self._settings.get(type(one), type(one)()) != one:
+                self._settings[type(one)] = one
+                self.emitted.extend(self._from(node, [Emitted(one)]))
+
+    def _placed(self, dram: Buffer, local: Buffer, *, store: bool) -> tuple[IntEnum, DramTensor]:
         """The memory id of a transfer, and the tensor that it is from or to."""
         memory = transfer_memory(dram, local, store=store)
         return memory, self.dram.place(dram, self.addresses.elements[local], memory)
@@ -407,7 +481,7 @@ class Emission:
         source: AccessPtr,
         extents: tuple[int, ...],
         padding: tuple[tuple[int, int], ...],
-        memory: Memory,
+        memory: IntEnum,
     ) -> Sequence[Emitted]:
         key = (id(node), tensor.part, to, source, extents, padding, memory)
         known = self._known.get(key)
@@ -431,6 +505,31 @@ def _joined(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
     (template,) = templates
     uops = np.concatenate([item.uops for item in every])
     return [replace(every[0], instruction=replace(template, uop_end=len(uops)), uops=uops)]
+
+
+def settings_of(node: Store) -> tuple[SetOut] | tuple[SetOut, SetSum]:
+    """What the store unit has to be set to."""
+    first, *rest = (one.op for one in node.ops)
+    assert isinstance(first, StoreRequantize)
+    out = SetOut(zero=first.zero, low=first.low, high=first.high)
+    if not rest:
+        return (out,)
+    (added,) = rest
+    assert isinstance(added, StoreAdd)
+    operand = node.ops[1].operand
+    out = replace(
+        out,
+        left_zero=added.zeros[0],
+        right_zero=added.zeros[1],
+        unsigned=operand is not None and operand.buffer.dtype == "uint8",
+        offset=added.offset,
+        shift=added.shift,
+    )
+    left, right = added.multipliers
+    total = SetSum(
+        left_multiplier=left, right_multiplier=right, zero=added.zero, low=added.low, high=added.high
+    )
+    return out, total
 
 
 def _regions(node: Node) -> tuple[Region, ...]:

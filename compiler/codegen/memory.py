@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
 from math import prod
 
 import numpy as np
 
 from accel.base.errors import ScheduleError
+from accel.compiler.expr.scalar import BYTES
 from accel.compiler.expr.tensor import Placeholder, Tensor, producers
 from accel.compiler.nest.nest import Buffer
 from accel.compiler.nest.packing import Element, widths
 from accel.core.config import PAGE_BYTES, Config
-from accel.core.isa import Load, Memory, Store
+from accel.core.isa import Load, Memory, Store, routes_of
 from accel.image.layout import PackedLayout, blocked
 from accel.image.references import Part
 
@@ -29,7 +31,7 @@ class DramTensor:
     buffer: Buffer
     layout: PackedLayout
     part: int
-    memory: Memory
+    memory: IntEnum
     element_bytes: int
 
     @cached_property
@@ -93,12 +95,13 @@ class DramMap:
         """Of its first byte from the start of the window, at its default place."""
         return self.parts[tensor.part].offset
 
-    def place(self, buffer: Buffer, element: Element, memory: Memory) -> DramTensor:
+    def place(self, buffer: Buffer, element: Element, memory: IntEnum) -> DramTensor:
         """Reserve room for a tensor in one layout, once."""
         key = (buffer, element)
         if key not in self.tensors:
             layout = blocked(buffer.shape, element)
-            size = (Store if memory is Memory.OUT else Load).ROUTES[memory].element_bytes(self.config)
+            routes = routes_of(Store if memory is Memory.OUT else Load, self.config)
+            size = routes[memory].element_bytes(self.config)
             part = self.add(buffer.name, layout.elements * size, alignment=size)
             self.tensors[key] = DramTensor(
                 buffer=buffer, layout=layout, part=part, memory=memory, element_bytes=size
@@ -106,13 +109,13 @@ class DramMap:
         return self.tensors[key]
 
 
-def transfer_memory(dram: Buffer, local: Buffer, *, store: bool) -> Memory:
+def transfer_memory(dram: Buffer, local: Buffer, *, store: bool) -> IntEnum:
     """The memory id of a transfer between a tensor and a scratchpad buffer."""
     if store:
         return Memory.OUT
     assert local.scope is not None
     memory = local.scope.memory
-    return Memory.ACC_8BIT if memory is Memory.ACC and dram.dtype == "int8" else memory
+    return Memory.ACC_8BIT if memory is Memory.ACC and dram.dtype in BYTES else memory
 
 
 def place_buffers(locals_: Sequence[Buffer], elements: dict[Buffer, Element]) -> dict[Buffer, int]:

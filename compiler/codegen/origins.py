@@ -2,7 +2,19 @@
 
 from collections.abc import Collection, Sequence
 
-from accel.compiler.nest.nest import Alu, Buffer, Call, Clear, Copy, Nest, Node, Region, Widen, walk_nodes
+from accel.compiler.nest.nest import (
+    Alu,
+    Buffer,
+    Call,
+    Clear,
+    Copy,
+    Nest,
+    Node,
+    Region,
+    Store,
+    Widen,
+    walk_nodes,
+)
 from accel.compiler.nest.text import format_node
 from accel.compiler.schedule.schedule import Step
 from accel.image.provenance import Kind, Statement
@@ -22,6 +34,9 @@ class Origins:
         widened = {node.target: node.source for node in nest.body if isinstance(node, Widen)}
         self._loaded: dict[Buffer, set[str]] = {}
         self._stored: dict[Buffer, set[str]] = {}
+        for node in walk_nodes(nest.body):
+            if isinstance(node, Store):
+                self._stored.setdefault(node.source.buffer, set()).add(node.target.buffer.name)
         for copy in copies:
             if copy.target.buffer.scope is None:
                 self._stored.setdefault(copy.source.buffer, set()).add(copy.target.buffer.name)
@@ -55,6 +70,12 @@ def _operands(node: Node) -> tuple[Kind, Buffer, list[Buffer]]:
     """What a statement does, the buffer that it writes, and what else it reads."""
     if isinstance(node, Copy):
         return ("store" if node.target.buffer.scope is None else "load"), node.target.buffer, []
+    if isinstance(node, Store):
+        return (
+            "store",
+            node.target.buffer,
+            [one.operand.buffer for one in node.ops if one.operand is not None],
+        )
     if isinstance(node, Clear):
         return "clear", node.buffer, []
     if isinstance(node, Call):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from accel.base.errors import AccelError, ProgramError
+from accel.compiler.expr.quantized import FUNCTIONS, Added, Requantized
 from accel.compiler.expr.scalar import (
     Binary,
     Cast,
@@ -68,6 +69,8 @@ def _to_data(expr: Expr, keys: dict[IterVar, str]) -> Any:
         return ["guarded", _to_data(expr.value, keys), *conditions]
     if isinstance(expr, Composed):
         return _to_data(expr.plain(), keys)
+    if isinstance(expr, Requantized | Added):
+        return [expr.NAME, expr.to_data(), *(_to_data(part, keys) for part in expr.parts())]
     assert isinstance(expr, Sum)
     return ["sum", _to_data(expr.body, keys)]
 
@@ -118,6 +121,9 @@ def _from_data(
         return known[rest[0]][tuple(_from_data(i, known, variables, reduce) for i in rest[1:])]
     if kind == "sum":
         return Sum(_from_data(rest[0], known, variables, reduce), reduce)
+    if kind in FUNCTIONS:
+        parts = [_from_data(part, known, variables, reduce) for part in rest[1:]]
+        return FUNCTIONS[kind].from_data(rest[0], tuple(parts))
     otherwise = 0
     if kind == "guarded_else":
         otherwise, *rest = rest

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.compiler.expr.scalar import Binary, Cast, Const, Expr, Guarded, IterVar, Read, Sum
-from accel.compiler.expr.tensor import Compute, Placeholder, Tensor, producers
+from accel.compiler.expr.quantized import Added, Requantized, bounds_of
+from accel.compiler.expr.scalar import BYTES, Binary, Cast, Const, Expr, Guarded, IterVar, Read, Sum, walk
+from accel.compiler.expr.tensor import Compute, Placeholder, Tensor, centered_of, producers
 
 _SIGMAS = 3.0
 """A bound this many standard deviations away is seldom passed: by 0.3 % of normal values."""
@@ -32,16 +33,39 @@ def random_inputs(outputs: Sequence[Tensor], seed: int) -> dict[str, npt.NDArray
     variance = _widest(outputs)
     rng = np.random.default_rng(seed)
     spreads = _spreads(outputs, variance)[0]
+    centers = _centers(outputs)
     return {
-        tensor.name: _draw(rng, tensor, spreads[tensor])
+        tensor.name: _draw(rng, tensor, spreads[tensor], centers.get(tensor, 0))
         for tensor in producers(outputs)
         if isinstance(tensor.op, Placeholder)
     }
 
 
-def _draw(rng: np.random.Generator, tensor: Tensor, variance: float) -> npt.NDArray[Any]:
-    """Integers of about this variance: uniform, or mostly zero where less than -1, 0, 1 is asked for."""
+def _centers(outputs: Sequence[Tensor]) -> dict[Tensor, int]:
+    """The zero points that inputs are known to have; uint8 values without one are drawn around the middle."""
+    found: dict[Tensor, int] = {}
+    for tensor in producers(outputs):
+        centered = centered_of(tensor)
+        if centered is not None:
+            found[centered[0]] = centered[1]
+        if isinstance(tensor.op, Compute):
+            for node in walk(tensor.op.body):
+                if isinstance(node, Added) and isinstance(node.right, Read):
+                    assert isinstance(node.right.tensor, Tensor)
+                    found[node.right.tensor] = node.how.right.zero
+        elif tensor.dtype == "uint8":
+            found[tensor] = 128
+    return found
+
+
+def _draw(rng: np.random.Generator, tensor: Tensor, variance: float, center: int) -> npt.NDArray[Any]:
+    """Integers of about this variance: uniform, or mostly zero where less than -1, 0, 1 is asked for; bytes
+    around ``center``, as far as their type reaches."""
     dtype = np.dtype(tensor.dtype)
+    if center or dtype == np.uint8:
+        radius = max(1, int((sqrt(1 + 12 * variance) - 1) / 2))
+        drawn = center + rng.integers(-radius, radius + 1, tensor.shape)
+        return drawn.clip(*bounds_of(tensor.dtype)).astype(dtype)
     if dtype == np.int8 and variance >= _FULL_INT8:
         return rng.integers(-128, 128, tensor.shape, dtype=np.int8)
     radius = int((sqrt(1 + 12 * variance) - 1) / 2)
@@ -72,7 +96,7 @@ def _spreads(outputs: Sequence[Tensor], variance: float) -> tuple[dict[Tensor, f
     for tensor in producers(outputs):
         if isinstance(tensor.op, Compute):
             spreads[tensor] = follow.variance(tensor.op.body)
-        elif tensor.dtype == "int8":
+        elif tensor.dtype in BYTES:
             spreads[tensor] = variance
     for tensor in producers(outputs):
         spreads.setdefault(tensor, variance)
@@ -99,6 +123,17 @@ class _Follow:
             return count * self.variance(expr.body)
         if isinstance(expr, Cast | Guarded):
             return self.variance(expr.value)
+        if isinstance(expr, Requantized):
+            scaled = self.variance(expr.value) * float(np.mean(np.square(expr.scales)))
+            for bound in (expr.high - expr.zero, expr.zero - expr.low):
+                self._keep(scaled, bound)
+            return scaled
+        if isinstance(expr, Added):
+            ratios = (one.scale / expr.how.out.scale for one in (expr.how.left, expr.how.right))
+            total = sum(self.variance(part) * r * r for part, r in zip(expr.parts(), ratios, strict=True))
+            for bound in (expr.how.high - expr.how.out.zero, expr.how.out.zero - expr.how.low):
+                self._keep(total, bound)
+            return total
         assert isinstance(expr, Binary)
         return self._binary(expr)
 
@@ -118,8 +153,11 @@ class _Follow:
         if expr.op in ("<<", ">>") and constant is not None:
             return a * 4.0 ** (constant if expr.op == "<<" else -constant)
         if expr.op in ("min", "max") and constant is not None:
-            bound = constant if expr.op == "min" else -constant
-            if bound > 0 and _SIGMAS * sqrt(a) > bound:
-                self.kept = False
+            self._keep(a, constant if expr.op == "min" else -constant)
             return a
         return max(a, b)
+
+    def _keep(self, variance: float, bound: int) -> None:
+        """A bound that far from zero is not to be passed often."""
+        if bound > 0 and _SIGMAS * sqrt(variance) > bound:
+            self.kept = False

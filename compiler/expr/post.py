@@ -12,7 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from accel.compiler.expr.scalar import Binary, Composed, Expr, Read, maximum, minimum, reads
+from accel.compiler.expr.quantized import (
+    Added,
+    IntegerAdded,
+    IntegerRequantized,
+    QuantizedSum,
+    Requantized,
+)
+from accel.compiler.expr.scalar import Binary, Composed, Const, Expr, Read, maximum, minimum, reads
 
 
 @dataclass(frozen=True)
@@ -126,6 +133,113 @@ class Take(PostOp):
 
     def apply(self, value: Expr) -> Expr:
         return self.operand
+
+
+@dataclass(frozen=True)
+class Requantize(PostOp):
+    """Times a scale in float32, rounded half to even, plus a zero point, saturated."""
+
+    channel: Expr
+    scales: tuple[float, ...]
+    zero: int
+    low: int
+    high: int
+
+    def apply(self, value: Expr) -> Expr:
+        return Requantized(value, self.channel, self.scales, self.zero, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class AddQuantized(PostOp):
+    """Plus an element of a quantized tensor, another layer's result."""
+
+    operand: Expr
+    how: QuantizedSum
+
+    def apply(self, value: Expr) -> Expr:
+        return Added(value, self.operand, self.how)
+
+
+@dataclass(frozen=True)
+class StoreRequantize(PostOp):
+    """What the store unit does to an accumulator: STORE.REQ, and the first half of STORE.ADD."""
+
+    bias: Expr
+    scale: Expr
+    zero: int
+    low: int
+    high: int
+
+    def apply(self, value: Expr) -> Expr:
+        return IntegerRequantized(value, self.bias, self.scale, self.zero, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class StoreAdd(PostOp):
+    """What the store unit does next: the second half of STORE.ADD.
+
+    Attributes:
+        operand: the residual, an int8 or uint8 value.
+        multipliers, zeros: of the requantized value and of the residual.
+        shift, offset, zero, low, high: see :func:`accel.core.requantize.add`.
+    """
+
+    operand: Expr
+    multipliers: tuple[int, int]
+    shift: int
+    offset: int
+    zeros: tuple[int, int]
+    zero: int
+    low: int
+    high: int
+
+    def apply(self, value: Expr) -> Expr:
+        return IntegerAdded(
+            value,
+            self.operand,
+            self.multipliers,
+            self.shift,
+            self.offset,
+            self.zeros,
+            self.zero,
+            self.low,
+            self.high,
+        )
+
+
+def taken_apart(body: Expr) -> tuple[Read, tuple[PostOp, ...]] | None:
+    """The element that a value is made of by post-operators, and these; None if it is anything else."""
+    found: list[PostOp] = []
+    while not isinstance(body, Read):
+        if isinstance(body, Finished):
+            found[:0], body = body.ops, body.value
+            continue
+        last = _last(body)
+        if last is None:
+            return None
+        found.insert(0, last[1])
+        body = last[0]
+    return body, tuple(found)
+
+
+def _last(body: Expr) -> tuple[Expr, PostOp] | None:
+    """What the outermost operation of a value is applied to, and it."""
+    match body:
+        case Requantized(value, channel, scales, zero, low, high):
+            return value, Requantize(channel, scales, zero, low, high)
+        case Added(left, right, how):
+            return left, AddQuantized(right, how)
+        case Binary("+", value, Read() as operand):
+            return value, Bias(operand) if operand.dtype == "int32" else Residual(operand)
+        case Binary("+", value, Const(amount)):
+            return value, Offset(amount)
+        case Binary(">>", value, Const(amount)):
+            return value, Shift(amount)
+        case Binary("max", value, Const(bound)):
+            return value, AtLeast(bound)
+        case Binary("min", value, Const(bound)):
+            return value, AtMost(bound)
+    return None
 
 
 RELU = AtLeast(0)

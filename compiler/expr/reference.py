@@ -20,6 +20,7 @@ from accel.compiler.expr.scalar import (
     Composed,
     Const,
     Expr,
+    Function,
     Guarded,
     IterVar,
     Read,
@@ -33,6 +34,8 @@ from accel.compiler.expr.tensor import Compute, Tensor, producers, reduction
 Array = npt.NDArray[Any]
 _Fixed = dict[IterVar, int]
 
+_LARGEST = {"int8": 1 << 7, "uint8": 1 << 8, "int16": 1 << 15, "int32": 1 << 31}
+"""Magnitudes of values."""
 _EXACT = 1 << 53
 """Integers up to this are float64 values, and so are their sums."""
 
@@ -99,7 +102,7 @@ def _contract(
     """
     stepped = [axis for axis in reduce if any(_shares(index, axis) for r in factors for index in r.indices)]
     letters = {v: chr(ord("a") + n) for n, v in enumerate([*axes, *reduce])}
-    largest = prod(v.extent for v in reduce) * prod(1 << (7 if r.dtype == "int8" else 31) for r in factors)
+    largest = prod(v.extent for v in reduce) * prod(_LARGEST[r.dtype] for r in factors)
     dtype = np.float64 if largest <= _EXACT else np.int64
     shape = tuple(axis.extent for axis in axes)
     result = np.zeros(shape, dtype=np.int64)
@@ -193,6 +196,8 @@ def _value(expr: Expr, axes: Sequence[IterVar], fixed: _Fixed, values: dict[Tens
         return np.where(holds, _value(inside, axes, fixed, values), np.int32(expr.otherwise))
     if isinstance(expr, Composed):
         return _value(expr.plain(), axes, fixed, values)
+    if isinstance(expr, Function):
+        return expr.values(*(_value(part, axes, fixed, values) for part in expr.parts())).astype(np.int32)
     assert isinstance(expr, Binary)
     return apply(expr.op, _value(expr.a, axes, fixed, values), _value(expr.b, axes, fixed, values))
 

@@ -1,7 +1,7 @@
 """Scalar expressions: what a tensor expression computes per element, and the indices it reads at.
 
 Nodes are immutable and compare by structure; iteration variables compare by identity. All arithmetic is
-int32 and wraps; ``cast`` to int8 wraps too, ``clip`` saturates.
+int32 and wraps; ``cast`` to a shorter type wraps too, ``clip`` saturates.
 """
 
 from __future__ import annotations
@@ -9,12 +9,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy.typing as npt
 
 from accel.base.arguments import plain_integer, plain_integers
 from accel.base.errors import ShapeError
 
-Dtype = Literal["int8", "int32"]
+Dtype = Literal["int8", "uint8", "int16", "int32"]
+"""Of values; int16 is what bytes become from which a zero point is subtracted, and no tensor in DRAM."""
+DTYPES: tuple[Dtype, ...] = ("int8", "uint8", "int16", "int32")
+BYTES = ("int8", "uint8")
+"""The types of quantized values."""
 AxisKind = Literal["space", "reduce"]
 
 INT32_MIN, INT32_MAX = -(1 << 31), (1 << 31) - 1
@@ -176,6 +182,32 @@ class Composed(Expr, ABC):
         """The same with its parts changed."""
 
 
+class Function(Expr, ABC):
+    """A value that arithmetic on int32 does not give; it says itself what it is of the values of its parts.
+
+    Attributes:
+        NAME: by which expressions show it, and data name it.
+    """
+
+    NAME: ClassVar[str]
+
+    @abstractmethod
+    def parts(self) -> tuple[Expr, ...]:
+        """The expressions that it is a function of."""
+
+    @abstractmethod
+    def rewritten(self, change: Callable[[Expr], Expr]) -> Expr:
+        """The same function of changed parts."""
+
+    @abstractmethod
+    def values(self, *parts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Its values, from those of its parts; the arrays broadcast."""
+
+    def settings(self) -> dict[str, Any]:
+        """What else it depends on, for a text."""
+        return {}
+
+
 PRECEDENCE = {"min": 0, "max": 0, "<<": 1, ">>": 1, "+": 2, "-": 2, "*": 3, "//": 3, "%": 3}
 """Binary operations, and how strongly they bind."""
 
@@ -226,7 +258,7 @@ def clip(value: Expr | int, low: int, high: int) -> Expr:
 
 
 def cast(value: Expr | int, dtype: str) -> Expr:
-    """``value`` as ``int8`` (its low 8 bits, sign-extended: it wraps) or ``int32``."""
+    """``value`` as another type: its low bits, sign-extended unless the type is unsigned. It wraps."""
     checked = check_dtype(dtype)
     expr = as_expr(value)
     return expr if expr.dtype == checked else Cast(expr, checked)
@@ -236,13 +268,12 @@ def check_dtype(dtype: str) -> Dtype:
     """``dtype`` if the machine knows it.
 
     Raises:
-        ShapeError: it is neither int8 nor int32.
+        ShapeError: it is not one of :data:`DTYPES`.
     """
-    if dtype == "int8":
-        return "int8"
-    if dtype == "int32":
-        return "int32"
-    raise ShapeError(f"the dtype is {dtype!r}; it must be 'int8' or 'int32'")
+    for known in DTYPES:
+        if dtype == known:
+            return known
+    raise ShapeError(f"the dtype is {dtype!r}; it must be 'int8', 'uint8', 'int16' or 'int32'")
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
@@ -257,7 +288,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
         return (expr.body,)
     if isinstance(expr, Guarded):
         return (expr.value, *(side for condition in expr.conditions for side in condition))
-    return expr.parts() if isinstance(expr, Composed) else ()
+    return expr.parts() if isinstance(expr, Composed | Function) else ()
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -283,7 +314,9 @@ def rewrite(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     if isinstance(expr, Guarded):
         conditions = tuple((rewrite(a, change), rewrite(b, change)) for a, b in expr.conditions)
         return Guarded(rewrite(expr.value, change), conditions, expr.otherwise)
-    return expr.rewritten(lambda part: rewrite(part, change)) if isinstance(expr, Composed) else expr
+    return (
+        expr.rewritten(lambda part: rewrite(part, change)) if isinstance(expr, Composed | Function) else expr
+    )
 
 
 def substitute(expr: Expr, values: dict[IterVar, Expr]) -> Expr:
@@ -294,6 +327,15 @@ def substitute(expr: Expr, values: dict[IterVar, Expr]) -> Expr:
 def arithmetic(expr: Expr) -> Expr:
     """``expr`` with all that is composed written as arithmetic."""
     return rewrite(expr, lambda node: arithmetic(node.plain()) if isinstance(node, Composed) else None)
+
+
+def without_zero(expr: Expr) -> tuple[Expr, int | None]:
+    """What a zero point is subtracted from, and it; the expression itself and None if none is."""
+    if isinstance(expr, Cast) and expr.to == "int16":
+        inner = expr.value
+        if isinstance(inner, Binary) and inner.op == "-" and isinstance(inner.b, Const):
+            return inner.a, inner.b.value
+    return expr, None
 
 
 def reads(expr: Expr) -> list[Read]:
@@ -320,6 +362,9 @@ def format_expr(expr: Expr, brackets: int = -1) -> str:
         return f"({format_expr(expr.value)} if {format_conditions(expr.conditions)} else {expr.otherwise})"
     if isinstance(expr, Composed):
         return format_expr(expr.plain(), brackets)
+    if isinstance(expr, Function):
+        settings = [f"{name}={value}" for name, value in expr.settings().items()]
+        return f"{expr.NAME}({', '.join([*map(format_expr, expr.parts()), *settings])})"
     assert isinstance(expr, Binary)
     if expr.op in ("min", "max"):
         return f"{expr.op}({format_expr(expr.a)}, {format_expr(expr.b)})"

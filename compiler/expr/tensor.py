@@ -18,6 +18,8 @@ from accel.base.arguments import plain_integers
 from accel.base.errors import ShapeError
 from accel.compiler.expr.linear import guarded_bounds
 from accel.compiler.expr.scalar import (
+    BYTES,
+    Binary,
     Cast,
     Condition,
     Const,
@@ -34,6 +36,7 @@ from accel.compiler.expr.scalar import (
     format_expr,
     reads,
     walk,
+    without_zero,
 )
 from accel.core.config import DRAM_ADDRESS_BITS
 
@@ -182,7 +185,10 @@ def placeholder(shape: Sequence[int], dtype: str = "int8", *, name: str = "place
     Raises:
         ShapeError: a size that is not positive, more elements than there are addresses, or an unknown dtype.
     """
-    return Placeholder(check_name(name), check_shape(name, shape), check_dtype(dtype)).tensor
+    found = check_dtype(dtype)
+    if found == "int16":
+        raise ShapeError(f"{name} is given as int16; DRAM holds 'int8', 'uint8' and 'int32'")
+    return Placeholder(check_name(name), check_shape(name, shape), found).tensor
 
 
 def reduce_axis(bounds: tuple[int, int], *, name: str = "k") -> IterVar:
@@ -337,10 +343,61 @@ def check_compute(op: Compute) -> None:
     if outer is not None:
         length = prod(axis.extent for axis in outer.axes)
         products = not isinstance(_unguarded(outer.body), Read)
-        longest = LONGEST_REDUCTION if products else LONGEST_SUM
-        if length > longest and all(read.dtype == "int8" for read in reads(outer.body)):
-            what = "products of int8 values" if products else "int8 values"
+        sizes = sorted((magnitude(read.tensor) for read in reads(outer.body)), reverse=True)
+        largest = max(LARGEST_PRODUCT, prod(sizes[:2])) if products else sizes[0]
+        longest = (1 << 31) // largest - 1
+        if length > longest and all(read.dtype != "int32" for read in reads(outer.body)):
+            types = " and ".join(dict.fromkeys(_type(read.tensor) for read in reads(outer.body)))
+            what = f"products of {types} values" if products else f"{types} values"
             raise ShapeError(f"{op.name} sums {length} {what}; int32 is sure to hold {longest}")
+
+
+_MAGNITUDES = {"int8": 1 << 7, "uint8": 1 << 8, "int16": 1 << 15, "int32": 1 << 31}
+
+
+def magnitude(tensor: object) -> int:
+    """What the values of a tensor do not exceed in magnitude; of centered ones 9 bits."""
+    assert isinstance(tensor, Tensor)
+    if tensor.dtype == "int16":
+        return 1 << 8 if centered_of(tensor) is not None else 1 << 15
+    return _MAGNITUDES[tensor.dtype]
+
+
+def _type(tensor: object) -> str:
+    """The type of a tensor's values in words."""
+    assert isinstance(tensor, Tensor)
+    center = centered_of(tensor)
+    return tensor.dtype if center is None else f"centered {center[0].dtype}"
+
+
+def centered_of(tensor: Tensor) -> tuple[Tensor, int] | None:
+    """The tensor of bytes, and the zero point, that the values of another are centered at; windows count.
+
+    None if they are not centered.
+    """
+    if not isinstance(tensor.op, Compute) or tensor.dtype != "int16":
+        return None
+    read, zero = without_zero(_unguarded_once(tensor.op.body))
+    if not isinstance(read, Read) or not isinstance(read.tensor, Tensor):
+        return None
+    if zero is None:
+        return centered_of(read.tensor)
+    return (read.tensor, zero) if read.dtype in BYTES else None
+
+
+def _unguarded_once(expr: Expr) -> Expr:
+    return expr.value if isinstance(expr, Guarded) else expr
+
+
+def sum_limit(total: Sum | None) -> int | None:
+    """The largest magnitude of a sum of products of bytes, centered or not; None if it is anything else."""
+    product = None if total is None else _unguarded(total.body)
+    if total is None or not isinstance(product, Binary) or product.op != "*":
+        return None
+    factors = reads(total.body)
+    largest = prod(magnitude(read.tensor) for read in factors)
+    limit = largest * prod(axis.extent for axis in total.axes)
+    return limit if len(factors) == 2 and limit < 1 << 31 else None
 
 
 def _unguarded(expr: Expr) -> Expr:

@@ -9,7 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.compiler.expr.linear import Linear, bounds, linear, margin, simplify
-from accel.compiler.expr.scalar import Cast, Condition, Const, Expr, Guarded, IterVar, Read, maximum, minimum
+from accel.compiler.expr.scalar import (
+    Cast,
+    Condition,
+    Const,
+    Expr,
+    Guarded,
+    IterVar,
+    Read,
+    maximum,
+    minimum,
+    without_zero,
+)
 
 NO_PADDING = (Const(0), Const(0))
 Padding = tuple[tuple[Expr, Expr], ...]
@@ -35,12 +46,14 @@ class Window:
         read: the access.
         steps, offsets: per dimension.
         padded: whether there is anything outside.
+        zero: what is subtracted from every element of the tensor that is read; None if nothing is.
     """
 
     read: Read
     steps: tuple[int, ...]
     offsets: tuple[int, ...]
     padded: bool
+    zero: int | None = None
 
     def source(self, first: Sequence[Expr], extents: Sequence[Expr]) -> tuple[tuple[Range, ...], Padding]:
         """What of the tensor a box of the window shows, and the zeros in front of and behind it.
@@ -72,11 +85,13 @@ class Window:
 
 def window_of(axes: Sequence[IterVar], body: Expr) -> Window | None:
     """The window that a computation is, or None. Where it skips elements, there must be no zeros."""
+    body, zero = without_zero(body)
     body = body.value if isinstance(body, Cast) else body
     conditions: tuple[Condition, ...] = ()
     read = body
-    if isinstance(body, Guarded) and body.otherwise == 0:
-        read, conditions = body.value, body.conditions
+    if isinstance(body, Guarded) and body.otherwise == 0 and zero is None:
+        conditions = body.conditions
+        read, zero = without_zero(body.value)
     if not isinstance(read, Read) or len(read.indices) != len(axes):
         return None
     steps, offsets = [], []
@@ -95,4 +110,4 @@ def window_of(axes: Sequence[IterVar], body: Expr) -> Window | None:
     deciding = [form for form in map(margin, conditions) if bounds(form.expr())[0] < 0]
     if not all(form in inside for form in deciding):
         return None
-    return Window(read, tuple(steps), tuple(offsets), bool(deciding))
+    return Window(read, tuple(steps), tuple(offsets), bool(deciding), zero)

@@ -13,6 +13,7 @@ import numpy as np
 from accel.base.errors import TensorizeError
 from accel.compiler.expr.linear import variables
 from accel.compiler.expr.post import (
+    AddQuantized,
     AtLeast,
     AtMost,
     Bias,
@@ -20,6 +21,7 @@ from accel.compiler.expr.post import (
     Finished,
     Offset,
     PostOp,
+    Requantize,
     Residual,
     Scale,
     Shift,
@@ -100,8 +102,10 @@ def chain_of(
 
 
 def _taken_apart(body: Finished) -> tuple[Expr, tuple[PostOp, ...]]:
-    """What post-operators are applied to, and these; as arithmetic if an operand has become compound."""
+    """What post-operators are applied to, and these; as they are meant if an operand has become compound, or
+    the ALU does not know one of them."""
     settled = all(_is_leaf(part) or isinstance(op, Scale) for op in body.ops for part in op.parts())
+    settled = settled and not any(isinstance(op, Requantize | AddQuantized) for op in body.ops)
     return (body.value, body.ops) if settled else (body.plain(), ())
 
 

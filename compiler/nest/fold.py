@@ -30,6 +30,7 @@ from accel.compiler.nest.nest import (
     Node,
     Operated,
     Post,
+    Store,
     walk_nodes,
 )
 from accel.compiler.target.finish import Folded, folded
@@ -133,6 +134,8 @@ def _only_here(nodes: Sequence[Node], sums: Buffer, nest: Nest) -> bool:
             return node.output.buffer is sums
         if isinstance(node, Finish):
             return node.target.buffer is sums
+        if isinstance(node, Store):
+            return node.source.buffer is sums
         return isinstance(node, Copy) and sums in (node.source.buffer, node.target.buffer)
 
     return sum(map(touches, walk_nodes(nodes))) == sum(map(touches, walk_nodes(nest.body)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from accel.compiler.expr.linear import bounds, linear
-from accel.compiler.expr.scalar import Read, reads
+from accel.compiler.expr.scalar import BYTES, Read, reads
 from accel.compiler.expr.tensor import Tensor
 from accel.compiler.expr.window import window_of
 from accel.compiler.nest.chain import Chain, chain_of
@@ -51,7 +51,7 @@ def is_widened(lowering: Lowering, tensor: Tensor) -> bool:
         return False
     stage = lowering.schedule[tensor]
     window = window_of(stage.axis, stage.body)
-    return window is not None and window.read.tensor.dtype == "int8"
+    return window is not None and window.read.tensor.dtype in BYTES
 
 
 def _is_spread(lowering: Lowering, stage: Stage, read: Read) -> bool:

@@ -16,8 +16,20 @@ from accel.base.arguments import check_mapping, plain_array
 from accel.base.errors import ShapeError
 from accel.compiler.expr.linear import evaluate as evaluate_index
 from accel.compiler.expr.linear import variables
+from accel.compiler.expr.post import StoreRequantize
 from accel.compiler.expr.reference import apply, evaluate, values_at
-from accel.compiler.expr.scalar import Binary, Cast, Composed, Condition, Const, Expr, Guarded, IterVar, Read
+from accel.compiler.expr.scalar import (
+    Binary,
+    Cast,
+    Composed,
+    Condition,
+    Const,
+    Expr,
+    Function,
+    Guarded,
+    IterVar,
+    Read,
+)
 from accel.compiler.nest.finishing import carried_out
 from accel.compiler.nest.nest import (
     Alu,
@@ -32,8 +44,10 @@ from accel.compiler.nest.nest import (
     Identity,
     Nest,
     Node,
+    Parameters,
     Post,
     Region,
+    Store,
     Widen,
     written_out,
 )
@@ -100,6 +114,10 @@ class _State:
                 self.arrays[node.target] = node.how.widen(self.arrays[node.source])
             elif isinstance(node, Copy):
                 self._copy(node, env)
+            elif isinstance(node, Parameters):
+                self.arrays[node.target] = node.value
+            elif isinstance(node, Store):
+                self._store(node, env)
             elif isinstance(node, Call):
                 self._call(node, env)
             elif isinstance(node, Post):
@@ -115,7 +133,25 @@ class _State:
         before = [evaluate_index(a, env) for a, _ in node.padding] or [0] * source.ndim
         target[...] = 0
         inner = tuple(slice(a, a + n) for a, n in zip(before, source.shape, strict=True))
-        target[inner] = source.astype(target.dtype)
+        target[inner] = source.astype(target.dtype) - target.dtype.type(node.zero)
+
+    def _store(self, node: Store, env: Env) -> None:
+        """Tile by tile: parameters lie along the channels, residuals as the tile."""
+        value = self._part(node.source, env).astype(np.int32)
+        for one in node.ops:
+            assert one.operand is not None
+            part = self._part(one.operand, env)
+            if isinstance(one.op, StoreRequantize):
+                (d,) = (d for d in one.dims if d is not None)
+                along = [-1 if k == d else 1 for k in range(value.ndim)]
+                bias, scale = (part[:, column].reshape(along) for column in (0, 1))
+                operands = [bias, scale]
+            else:
+                operands = [part.astype(np.int32)]
+            function = one.op.apply(Const(0))
+            assert isinstance(function, Function)
+            value = function.values(value, *operands)
+        self._part(node.target, env)[...] = value.astype(node.target.buffer.dtype)
 
     # --- scalar statements -------------------------------------------------------------------------
 
@@ -188,6 +224,8 @@ class _State:
             return self._guarded(expr, values)
         if isinstance(expr, Composed):
             return self._scalar(expr.plain(), values)
+        if isinstance(expr, Function):
+            return expr.values(*(self._scalar(part, values) for part in expr.parts())).astype(np.int32)
         assert isinstance(expr, Binary)
         return apply(expr.op, self._scalar(expr.a, values), self._scalar(expr.b, values))
 
@@ -252,7 +290,7 @@ class _State:
             block: Array = np.zeros(op.shape, dtype=np.int32)
         else:
             inputs = {
-                tensor.name: self._block(region, dims, tensor.shape, env).astype(tensor.dtype)
+                tensor.name: _as_operand(self._block(region, dims, tensor.shape, env), tensor.dtype)
                 for tensor, region, dims in zip(node.intrin.inputs, node.inputs, node.dims[1:], strict=True)
             }
             block = evaluate([op.tensor], inputs)[op.name]
@@ -267,3 +305,8 @@ class _State:
         else:
             operand = self._block(node.operand, node.dims[1], scope.element, env)
         self._write_block(node.target, node.dims[0], apply(_ALU_OPS[node.op], block, operand), env, add=False)
+
+
+def _as_operand(block: Array, dtype: str) -> Array:
+    """A block in the type of an intrinsic's operand; bytes less a zero point keep their nine bits."""
+    return block if block.dtype == np.int16 else block.astype(dtype)

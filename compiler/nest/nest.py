@@ -27,7 +27,7 @@ from accel.compiler.expr.scalar import (
 )
 from accel.compiler.expr.window import Range
 from accel.compiler.target.scope import Scope
-from accel.image.layout import BlockDiagonal, Preparation
+from accel.image.layout import BlockDiagonal, Interleaved, Preparation
 
 if TYPE_CHECKING:
     from accel.compiler.target.intrin import Intrinsic, TensorIntrin
@@ -166,6 +166,7 @@ class Copy(Node):
         padding: per dimension, how much of the target in front of and behind the source is zero; nothing
             anywhere if empty.
         steps: per dimension, the distance in the source between what is copied; 1 everywhere if empty.
+        zero: what is subtracted from every value on the way into a scratchpad; padding is zero nevertheless.
         stage: of the schedule, which it computes.
     """
 
@@ -173,6 +174,7 @@ class Copy(Node):
     source: Region
     padding: tuple[tuple[Expr, Expr], ...] = ()
     steps: tuple[int, ...] = ()
+    zero: int = 0
     stage: str = field(default="", compare=False, kw_only=True)
 
 
@@ -182,7 +184,25 @@ class Widen(Node):
 
     target: Buffer
     source: Buffer
-    how: BlockDiagonal
+    how: BlockDiagonal | Interleaved
+
+
+@dataclass(frozen=True)
+class Parameters(Node):
+    """What the compiler puts into DRAM: the store unit's parameters of channels without a bias.
+
+    Attributes:
+        bias: what is added nevertheless, to all alike.
+    """
+
+    target: Buffer
+    how: Interleaved
+    bias: int
+
+    @property
+    def value(self) -> npt.NDArray[np.int32]:
+        plain: npt.NDArray[np.int32] = np.full(self.how.channels, self.bias, dtype=np.int32)
+        return self.how.widen(plain)
 
 
 @dataclass(frozen=True)
@@ -217,7 +237,8 @@ class Operated:
     Attributes:
         op: what is done; its expressions are in terms of buffers and loop variables.
         operand: the block behind the element that ``op`` reads, if it reads one.
-        dims: as in :class:`Call`, for the operand.
+        dims: as in :class:`Call`, for the operand; in a :class:`Store`, of parameters, the dimension of
+            the tile behind each of theirs.
     """
 
     op: PostOp
@@ -240,6 +261,23 @@ class Finish(Node):
     intrin: Intrinsic
     target: Region
     dims: tuple[int | None, ...]
+    ops: tuple[Operated, ...]
+    stage: str = field(default="", compare=False, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Store(Node):
+    """Post-operators on a tile of accumulators, carried out by the store unit on the way to DRAM.
+
+    Attributes:
+        target: the tile in DRAM.
+        source: the accumulators, of equal shape.
+        ops: first one with parameters in ``par_buffer``, then perhaps one with a residual in DRAM.
+        stage: of the schedule, which they compute.
+    """
+
+    target: Region
+    source: Region
     ops: tuple[Operated, ...]
     stage: str = field(default="", compare=False, kw_only=True)
 
@@ -338,7 +376,7 @@ def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
         return replace(node, output=change_region(node.output), inputs=inputs)
     if isinstance(node, Post):
         return Post(tuple(replace_vars(n, values) for n in node.body))
-    if isinstance(node, Finish):
+    if isinstance(node, Finish | Store):
         ops = tuple(
             replace(
                 one,
@@ -347,6 +385,9 @@ def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
             )
             for one in node.ops
         )
+        if isinstance(node, Store):
+            source = change_region(node.source)
+            return replace(node, target=change_region(node.target), source=source, ops=ops)
         return replace(node, target=change_region(node.target), ops=ops)
     assert isinstance(node, Alu)
     operand = node.operand if isinstance(node.operand, int) else change_region(node.operand)

@@ -1,7 +1,21 @@
 """Which elements tensors and buffers are made of, as the intrinsics that touch them want it."""
 
+from collections.abc import Iterator, Mapping
+
 from accel.base.errors import TensorizeError
-from accel.compiler.nest.nest import Buffer, Call, Copy, Finish, Identity, Nest, Region, Widen, walk_nodes
+from accel.compiler.nest.nest import (
+    Buffer,
+    Call,
+    Copy,
+    Finish,
+    Identity,
+    Nest,
+    Parameters,
+    Region,
+    Store,
+    Widen,
+    walk_nodes,
+)
 from accel.compiler.nest.text import format_region
 from accel.compiler.target.finish import passes
 
@@ -41,10 +55,13 @@ def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
                     if one.operand is not None:
                         settle(one.operand, tuple(zip(one.dims, scope.element, strict=True)), name)
     for node in walk_nodes(nest.body):
-        if isinstance(node, Copy) and node.target.buffer.scope is None and node.source.buffer in found:
+        if isinstance(node, Store):
+            for region, element in _finished_elements(node, found):
+                settle(region, element, "STORE")
+        elif isinstance(node, Copy) and node.target.buffer.scope is None and node.source.buffer in found:
             settle(node.target, found[node.source.buffer][0], "STORE")
     _check_rereads(nest, {buffer: element for buffer, (element, _) in found.items()})
-    hosts = {node.target for node in nest.body if isinstance(node, Widen | Identity)}
+    hosts = {node.target for node in nest.body if isinstance(node, Widen | Identity | Parameters)}
     for buffer in nest.locals:
         if buffer in hosts:
             continue
@@ -52,6 +69,34 @@ def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
             raise TensorizeError(f"{buffer.name} is only copied; no intrinsic says what its elements are")
         _check_scope(buffer, found[buffer][0])
     return {buffer: element for buffer, (element, _) in found.items()}
+
+
+def _finished_elements(
+    node: Store, found: Mapping[Buffer, tuple[Element, str]]
+) -> Iterator[tuple[Region, Element]]:
+    """The elements of all that the store unit brings together: results and residuals are as the
+    accumulators, and parameters are of as many channels.
+
+    Raises:
+        TensorizeError: the channels are not the columns of the accumulators.
+    """
+    name = node.source.buffer.name
+    if node.source.buffer not in found:
+        raise TensorizeError(f"{name} is only finished; no intrinsic says what its elements are")
+    element = found[node.source.buffer][0]
+    yield node.target, element
+    for one in node.ops:
+        assert one.operand is not None
+        if one.operand.buffer.scope is None:
+            yield one.operand, element
+            continue
+        columns, width = element[1]
+        if columns != one.dims[0]:
+            raise TensorizeError(
+                f"{name} has elements {_words(node.source.buffer, element)}; the store unit has "
+                f"parameters for their columns; {one.operand.buffer.name} is of dim {one.dims[0]}"
+            )
+        yield one.operand, ((0, width), (1, 2))
 
 
 def _check_rereads(nest: Nest, elements: dict[Buffer, Element]) -> None:

@@ -8,7 +8,6 @@ computed at.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 
 from accel.base.errors import TensorizeError
 from accel.compiler.expr.guards import hoist
@@ -20,8 +19,10 @@ from accel.compiler.expr.linear import (
     simplify_conditions,
     variables,
 )
-from accel.compiler.expr.post import PostOp
+from accel.compiler.expr.post import Finished, PostOp, StoreAdd, StoreRequantize
+from accel.compiler.expr.quantized import Parameter
 from accel.compiler.expr.scalar import (
+    BYTES,
     Binary,
     Cast,
     Condition,
@@ -33,7 +34,7 @@ from accel.compiler.expr.scalar import (
     format_expr,
     reads,
 )
-from accel.compiler.expr.tensor import LARGEST_PRODUCT, Compute, Tensor, reduction
+from accel.compiler.expr.tensor import Compute, Tensor, reduction, sum_limit
 from accel.compiler.expr.window import Range, window_of
 from accel.compiler.nest.chain import Chain
 from accel.compiler.nest.inplace import alias_chains, is_widened
@@ -48,17 +49,19 @@ from accel.compiler.nest.nest import (
     Nest,
     Node,
     Operated,
+    Parameters,
     Post,
     Region,
+    Store,
     Widen,
 )
 from accel.compiler.nest.stage_nest import StageNest, first_reduce, inner_region
 from accel.compiler.nest.unify import Access, BlockLoop, Operand, check_short_blocks, map_axes, match
 from accel.compiler.schedule.loops import Split
 from accel.compiler.schedule.schedule import Schedule, Stage
-from accel.compiler.target.intrin import AluIntrin, CopyIntrin, TensorIntrin
+from accel.compiler.target.intrin import AluIntrin, CopyIntrin, StoreIntrin, TensorIntrin
 from accel.compiler.target.registry import operand_scopes
-from accel.image.layout import BlockDiagonal
+from accel.image.layout import BlockDiagonal, Interleaved, Preparation
 
 
 def tensorize(schedule: Schedule) -> Nest:
@@ -75,20 +78,19 @@ def tensorize(schedule: Schedule) -> Nest:
     body: list[Node] = []
     for stage in lowering.root_stages():
         body.extend(emitter.stage(stage))
-    return replace(finish(lowering, body), sum_limits=_sum_limits(lowering))
+    return replace(finish(lowering, body), sum_limits=_sum_limits(lowering), prepared=_prepared(lowering))
 
 
 def _sum_limits(lowering: Lowering) -> dict[Buffer, int]:
-    """How large the sums of int8 products in each buffer can become."""
-    limits = {}
-    for stage in lowering.schedule.stages:
-        total = reduction(stage.body)
-        factors = reads(total.body) if total is not None else []
-        is_product = total is not None and isinstance(total.body, Binary) and total.body.op == "*"
-        if total is not None and is_product and all(read.dtype == "int8" for read in factors):
-            count = prod(axis.extent for axis in total.axes)
-            limits[lowering.buffers[stage.tensor]] = count * LARGEST_PRODUCT
-    return limits
+    """How large the sums of products in each buffer can become."""
+    found = ((stage, sum_limit(reduction(stage.body))) for stage in lowering.schedule.stages)
+    return {lowering.buffers[stage.tensor]: limit for stage, limit in found if limit is not None}
+
+
+def _prepared(lowering: Lowering) -> dict[Buffer, Preparation]:
+    """How the host changes inputs before it packs them."""
+    found = (stage.preparation for stage in lowering.schedule.stages)
+    return {lowering.buffers[one[0]]: one[1] for one in found if one is not None}
 
 
 class _Emitter:
@@ -103,6 +105,10 @@ class _Emitter:
         nest = self.lowering.nests[stage]
         if stage.host is not None:
             return [self._host(stage)]
+        if stage.tensorized is not None and isinstance(stage.tensorized[1], StoreIntrin):
+            block = stage.leaves.index(stage.tensorized[0])
+            self._check_block(nest, block)
+            return self._loops(nest, 0, block, [self._store(nest, block)], [])
         if stage.tensorized is not None and not isinstance(stage.tensorized[1], CopyIntrin):
             block = stage.leaves.index(stage.tensorized[0])
             self._check_block(nest, block)
@@ -118,8 +124,12 @@ class _Emitter:
                 f"{stage.name} is computed by the host when it packs; it stays in DRAM, outside of all loops"
             )
         target = self.lowering.buffers[stage.tensor]
-        if not isinstance(stage.host, BlockDiagonal):
+        if stage.host == "identity":
             return Identity(target)
+        assert isinstance(stage.host, BlockDiagonal | Interleaved)
+        if isinstance(stage.body, Parameter) and not reads(stage.body):
+            assert isinstance(stage.host, Interleaved)
+            return Parameters(target, stage.host, stage.body.offset)
         (read,) = reads(stage.body)
         assert isinstance(read.tensor, Tensor)
         return Widen(target, self.lowering.buffers[read.tensor], stage.host)
@@ -183,7 +193,7 @@ class _Emitter:
                 f"{stage.name} copies from {source.scope or 'DRAM'} to {where}; "
                 f"dma_copy2d goes between DRAM and a scratchpad"
             )
-        _check_dtypes(stage, source, target.buffer)
+        _check_dtypes(stage, source, target.buffer, window.zero)
         inner = nest.inside(block)
         first = [at_zero(nest.index(d), inner) for d in range(len(target.ranges))]
         ranges, padding = window.source(first, [r.extent for r in target.ranges])
@@ -193,7 +203,95 @@ class _Emitter:
         )
         region = Region(source, relative, self.lowering.held[source])
         steps = window.steps if max(window.steps) > 1 else ()
-        return Copy(target, region, padding, steps, stage=stage.name)
+        return Copy(target, region, padding, steps, window.zero or 0, stage=stage.name)
+
+    # --- the store unit ----------------------------------------------------------------------------
+
+    def _store(self, nest: StageNest, block: int) -> Node:
+        """The post-operators of a tile, which the store unit carries out on the way to DRAM."""
+        stage = nest.stage
+        body = stage.body.value if isinstance(stage.body, Cast) else stage.body
+        ops = body.ops if isinstance(body, Finished) else ()
+        if not isinstance(body, Finished) or not ops or not isinstance(ops[0], StoreRequantize):
+            raise TensorizeError(
+                f"{stage.name} computes {format_expr(body)}; the store unit takes what pack_parameters makes"
+            )
+        root = body.value
+        if not isinstance(root, Read) or root.indices != stage.axis or stage.scope is not None:
+            raise TensorizeError(
+                f"{stage.name} finishes {format_expr(root)}; the store unit goes from sums in acc_buffer to "
+                f"DRAM, element by element"
+            )
+        target = inner_region(nest, block)
+        if target is None:
+            raise TensorizeError(
+                f"the inner loops of {stage.name} cover no box; the store unit finishes boxes"
+            )
+        source = self._same_box(nest, block, root)
+        if source.buffer.scope is None or source.buffer.scope.name != "acc_buffer":
+            raise TensorizeError(
+                f"{stage.name} reads {source.buffer.name} from {source.buffer.scope or 'DRAM'}; "
+                f"the store unit finishes what acc_buffer holds"
+            )
+        first, *rest = ops
+        parameters, d = self._parameters(nest, block, first)
+        placed = [Operated(self._lowered_op(first, nest), parameters, (d, None))]
+        for op in rest:
+            assert isinstance(op, StoreAdd)
+            if not isinstance(op.operand, Read) or op.operand.indices != stage.axis:
+                raise TensorizeError(
+                    f"{stage.name} adds {format_expr(op.operand)}; the store unit adds element by element"
+                )
+            residual = self._same_box(nest, block, op.operand)
+            if residual.buffer.scope is not None:
+                raise TensorizeError(
+                    f"{stage.name} adds {residual.buffer.name} from {residual.buffer.scope}; "
+                    f"the store unit loads what it adds from DRAM itself"
+                )
+            placed.append(Operated(self._lowered_op(op, nest), residual))
+        return Store(target, source, tuple(placed), stage=stage.name)
+
+    def _same_box(self, nest: StageNest, block: int, read: Read) -> Region:
+        """What of another tensor lies at the places of a tile."""
+        tensor = read.tensor
+        assert isinstance(tensor, Tensor)
+        target = inner_region(nest, block)
+        assert target is not None
+        inner = nest.inside(block)
+        starts = self.lowering.starts[tensor]
+        ranges = tuple(
+            Range(simplify(Binary("-", at_zero(nest.index(d), inner), start)), r.extent)
+            for d, (r, start) in enumerate(zip(target.ranges, starts, strict=True))
+        )
+        buffer = self.lowering.buffers[tensor]
+        return Region(buffer, ranges, self.lowering.held[buffer])
+
+    def _parameters(self, nest: StageNest, block: int, op: PostOp) -> tuple[Region, int]:
+        """The parameters of a tile's channels, and the dimension of the tile that these are."""
+        stage = nest.stage
+        assert isinstance(op, StoreRequantize)
+        read = op.bias
+        assert isinstance(read, Read)
+        assert isinstance(read.tensor, Tensor)
+        channel = read.indices[0]
+        buffer = self.lowering.buffers[read.tensor]
+        if buffer.scope is None or buffer.scope.name != "par_buffer":
+            raise TensorizeError(
+                f"{stage.name} reads {buffer.name} from {buffer.scope or 'DRAM'}; "
+                f"the store unit reads par_buffer: use cache_read"
+            )
+        if channel not in stage.axis:
+            raise TensorizeError(
+                f"{stage.name} has parameters of channel {format_expr(channel)}; one of its axes is needed"
+            )
+        assert isinstance(channel, IterVar)
+        d = stage.axis.index(channel)
+        target = inner_region(nest, block)
+        assert target is not None
+        first = at_zero(nest.index(d), nest.inside(block))
+        start = simplify(Binary("-", first, self.lowering.starts[read.tensor][0]))
+        ranges = (Range(start, target.ranges[d].extent), Range(Const(0), Const(2)))
+        return Region(buffer, ranges, self.lowering.held[buffer]), d
 
     # --- declared intrinsics -----------------------------------------------------------------------
 
@@ -229,10 +327,12 @@ class _Emitter:
 
     def _is_filled_up(self, nest: StageNest, below: Expr, limit: Expr) -> bool:
         """Whether a condition keeps a block within a tensor behind whose end the host packs zeros, so that
-        looking at the block's first element is enough."""
+        looking at the block's first element is enough. Zeros less a zero point do where they are multiplied
+        by zeros: in a matrix that the host makes, no row that counts has anything else there."""
+        made = any(self._is_made(read.tensor) for read in reads(nest.stage.body))
         return any(
             limit == Const(size)
-            and self._is_packed(read.tensor)
+            and self._is_packed(read.tensor, centered=made)
             and self.lowering.tensor_index(index, nest) == below
             for read in reads(nest.stage.body)
             for index, size in zip(read.indices, read.tensor.shape, strict=True)
@@ -317,8 +417,13 @@ class _Emitter:
         held = self.lowering.held[lowered.tensor]
         return Access(lowered.tensor, held, lowered.indices, axes, format_expr(pattern), ends=ends)
 
-    def _is_packed(self, tensor: object) -> bool:
-        """Whether it is an input, or a copy of one: the host fills its last blocks up with zeros."""
+    def _is_packed(self, tensor: object, *, centered: bool = False) -> bool:
+        """Whether it is an input, or a copy of one: the host fills its last blocks up with zeros.
+
+        Args:
+            tensor: an input or a stage's.
+            centered: whether copies count from which a zero point is subtracted.
+        """
         if tensor in self.lowering.schedule.inputs:
             return True
         assert isinstance(tensor, Tensor)
@@ -326,7 +431,18 @@ class _Emitter:
         if stage.host is not None:
             return True
         window = window_of(stage.axis, stage.body)
-        return window is not None and self._is_packed(window.read.tensor)
+        if window is None or (window.zero and not centered):
+            return False
+        return self._is_packed(window.read.tensor, centered=centered)
+
+    def _is_made(self, tensor: object) -> bool:
+        """Whether the host makes it: a matrix of blocks on the diagonal, or a copy of one."""
+        if tensor in self.lowering.schedule.inputs:
+            return False
+        assert isinstance(tensor, Tensor)
+        stage = self.lowering.schedule[tensor]
+        window = window_of(stage.axis, stage.body)
+        return stage.host is not None or (window is not None and self._is_made(window.read.tensor))
 
     # --- the ALU -----------------------------------------------------------------------------------
 
@@ -418,20 +534,41 @@ def _check_scope(intrin: TensorIntrin, access: Access, expected: str | None) -> 
         )
 
 
-def _check_dtypes(stage: Stage, source: Buffer, target: Buffer) -> None:
-    """DMA moves int8 to inp and wgt, int32 or int8 to acc, and the low bytes of acc to int8."""
+def _check_dtypes(stage: Stage, source: Buffer, target: Buffer, zero: int | None) -> None:
+    """DMA moves bytes to inp and wgt, int32 or bytes to acc, int32 to par, and the low bytes of acc to DRAM.
+    Where ``post=1`` it subtracts a zero point, and takes uint8."""
     if source.scope is not None:
         if source.scope.name != "acc_buffer":
             raise TensorizeError(
                 f"{stage.name} copies {source.name} from {source.scope.name} to DRAM; "
                 f"STORE reads acc_buffer only"
             )
-        if target.dtype != "int8":
+        if target.dtype not in BYTES:
             raise TensorizeError(
                 f"{stage.name} copies {source.name} to DRAM as {target.dtype}; STORE writes the low bytes of "
                 f"acc_buffer as int8: give the output dtype='int8', or clip it"
             )
-    elif target.scope is not None and target.scope.name != "acc_buffer" and source.dtype != "int8":
+        return
+    scope = target.scope
+    assert scope is not None
+    if (zero is not None or source.dtype == "uint8") and not scope.config.post:
+        what = f"the zero point {zero}" if zero else "uint8 values"
         raise TensorizeError(
-            f"{stage.name} copies {source.name}, which is {source.dtype}; {target.scope.name} holds int8"
+            f"{stage.name} loads {source.name} with {what}; configuration {scope.config.name!r} has post=0, "
+            f"and only machines with post=1, as 'vta-int8', do that"
+        )
+    if scope.name == "inp_buffer" and source.dtype == "uint8" and zero is None:
+        raise TensorizeError(
+            f"{stage.name} copies {source.name}, which is uint8; inp_buffer holds 9 bits, signed: subtract "
+            f"its zero point and cast to int16"
+        )
+    if zero is not None and scope.name != "inp_buffer":
+        raise TensorizeError(
+            f"{stage.name} copies {source.name} less {zero} to {scope.name}; LOAD subtracts zero points on "
+            f"the way to inp_buffer only"
+        )
+    taken = {"wgt_buffer": ("int8",), "inp_buffer": BYTES, "par_buffer": ("int32",)}.get(scope.name)
+    if taken is not None and source.dtype not in taken:
+        raise TensorizeError(
+            f"{stage.name} copies {source.name}, which is {source.dtype}; {scope.name} holds {taken[0]}"
         )

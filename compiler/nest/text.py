@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from accel.compiler.expr.linear import simplify
-from accel.compiler.expr.scalar import Binary, Const, Expr, format_conditions, format_expr
+from accel.compiler.expr.scalar import Binary, Const, Expr, Function, format_conditions, format_expr
 from accel.compiler.expr.window import NO_PADDING, Range
 from accel.compiler.nest.finishing import alu_passes
 from accel.compiler.nest.nest import (
@@ -19,11 +19,14 @@ from accel.compiler.nest.nest import (
     Identity,
     Nest,
     Node,
+    Parameters,
     Post,
     Region,
+    Store,
     Widen,
     written_out,
 )
+from accel.image.layout import Interleaved
 
 PREFIX = "vdla."
 """What names of intrinsics are written with in nests."""
@@ -72,7 +75,13 @@ def _format_leaf(node: Node) -> str:
     if isinstance(node, Identity):
         return f"host.identity({node.target.name})"
     if isinstance(node, Widen):
+        if isinstance(node.how, Interleaved):
+            return f"host.parameters({node.target.name}, {node.source.name})"
         return f"host.widen({node.target.name}, {node.source.name}, groups={node.how.merged})"
+    if isinstance(node, Parameters):
+        return f"host.parameters({node.target.name}, bias={node.bias})"
+    if isinstance(node, Store):
+        return f"{PREFIX}{_format_store(node)}"
     if isinstance(node, Call):
         operands = [node.output, *node.inputs]
         name = node.intrin.form_name(node.form)
@@ -86,12 +95,23 @@ def _format_leaf(node: Node) -> str:
     return f"{PREFIX}{node.op}({format_region(node.target)}, {operand})"
 
 
+def _format_store(node: Store) -> str:
+    regions = [node.target, node.source, *(one.operand for one in node.ops if one.operand is not None)]
+    functions = [one.op.apply(Const(0)) for one in node.ops]
+    settings = [f.settings() for f in functions if isinstance(f, Function)]
+    named = [f"{name}={value}".replace(" ", "") for one in settings for name, value in one.items()]
+    name = functions[-1].NAME if isinstance(functions[-1], Function) else ""
+    return f"{name}({', '.join([*map(format_region, regions), *named])})"
+
+
 def _copy_operands(node: Copy) -> Iterator[str]:
     yield format_region(node.target)
     yield format_region(node.source, node.steps)
     if node.padding:
         sides = ("0" if p == NO_PADDING else f"{format_expr(p[0])}+{format_expr(p[1])}" for p in node.padding)
         yield f"pad=({', '.join(sides)})"
+    if node.zero:
+        yield f"zero={node.zero}"
 
 
 def format_region(region: Region, steps: Sequence[int] = ()) -> str:

@@ -33,6 +33,7 @@ from accel.compiler.nest.nest import (
     Node,
     Post,
     Region,
+    Store,
     replace_vars,
     walk_nodes,
 )
@@ -152,7 +153,7 @@ class _Threads:
 
     @staticmethod
     def _moves_tiles(loop: For) -> bool:
-        return any(isinstance(node, Copy) for node in walk_nodes(loop.body))
+        return any(isinstance(node, Copy | Store) for node in walk_nodes(loop.body))
 
     def _own(self, node: Node) -> Node:
         """A node with each thread's own copies of buffers."""
@@ -166,12 +167,15 @@ class _Threads:
                 self._check_shared(node.output)
             inputs = tuple(self._region(r) for r in node.inputs)
             return replace(node, output=self._region(node.output), inputs=inputs)
-        if isinstance(node, Finish):
+        if isinstance(node, Finish | Store):
             self._check_shared(node.target)
             ops = tuple(
                 one if one.operand is None else replace(one, operand=self._region(one.operand))
                 for one in node.ops
             )
+            if isinstance(node, Store):
+                source = self._region(node.source)
+                return replace(node, target=self._region(node.target), source=source, ops=ops)
             return replace(node, target=self._region(node.target), ops=ops)
         return node
 

@@ -41,8 +41,10 @@ from accel.compiler.nest.nest import (
     Identity,
     Nest,
     Node,
+    Parameters,
     Post,
     Region,
+    Store,
     Widen,
 )
 from accel.compiler.nest.text import format_node, format_region
@@ -181,7 +183,7 @@ class _Check:
         elif isinstance(node, Fill):
             self._region(node.region, places)
             self._is_written(node.region.buffer)
-        elif isinstance(node, Clear | Identity):
+        elif isinstance(node, Clear | Identity | Parameters):
             self._is_written(node.buffer if isinstance(node, Clear) else node.target)
         elif isinstance(node, Widen):
             self._is_read(node.source)
@@ -192,6 +194,8 @@ class _Check:
             self._call(node, places)
         elif isinstance(node, Finish):
             self._finish(node, places)
+        elif isinstance(node, Store):
+            self._store(node, places)
         else:
             assert isinstance(node, Alu)
             self._require(False, "a pass of the ALU stands outside of what is emitted")
@@ -308,6 +312,34 @@ class _Check:
                 self._is_read(one.operand.buffer)
         if not isinstance(node.ops[0].op, Take):
             self._is_read(node.target.buffer)
+        self._is_written(node.target.buffer)
+
+    def _store(self, node: Store, places: _Places) -> None:
+        """Tiles of equal size, in the memories that the store unit has to do with."""
+        self._require(node.ops, "nothing is done to a tile")
+        filled = self._region(node.target, places)
+        for region, scope in ((node.target, None), (node.source, "acc_buffer")):
+            found = region.buffer.scope
+            self._require((found and found.name) == scope, f"{region.buffer.name} is in {found}")
+        tiles = [node.source, *(one.operand for one in node.ops[1:] if one.operand is not None)]
+        for region in tiles:
+            self._region(region, places)
+            for a, b in zip(node.target.ranges, region.ranges, strict=True):
+                self._require(
+                    (filled.values(a.extent) == filled.values(b.extent)).all(),
+                    f"{format_region(node.target)} and {format_region(region)} differ in size",
+                )
+            self._is_read(region.buffer)
+        parameters, (d, _) = node.ops[0].operand, node.ops[0].dims
+        self._require(parameters is not None and d is not None, "the store unit has no parameters")
+        assert parameters is not None
+        assert d is not None
+        self._region(parameters, places)
+        self._require(
+            (filled.values(parameters.ranges[0].extent) == filled.values(node.target.ranges[d].extent)).all(),
+            f"{format_region(parameters)} is not of the channels of {format_region(node.target)}",
+        )
+        self._is_read(parameters.buffer)
         self._is_written(node.target.buffer)
 
     def _block(

@@ -69,7 +69,7 @@ CONV2D_TRANSPOSE = Operator(
             form="PY[xPX]",
             text="Added to the output, below and on the right.",
         ),
-        *epilogue("OC"),
+        *epilogue("OC")[:-1],
     ),
     joint=(SIZE,),
     planner=CONV_PLANNER,

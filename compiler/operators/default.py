@@ -9,6 +9,7 @@ from typing import Any
 from accel.compiler.codegen.memory import check_room
 from accel.compiler.operators.registry import operator_of
 from accel.compiler.ops.workload import Workload
+from accel.compiler.plans.blocking import stored
 from accel.compiler.plans.candidate import Candidate
 from accel.compiler.plans.planner import Planner
 from accel.compiler.schedule.schedule import Schedule
@@ -39,9 +40,11 @@ def candidates(
 
     Raises:
         ScheduleError: so many threads do not fit, with the largest number that does; a side that there is
-            not, or that is no multiple of the machine's blocks; tiles that do not fit; or DRAM is too small.
+            not, or that is no multiple of the machine's blocks; tiles that do not fit; DRAM is too small; or
+            the workload is quantized, and the machine has ``post=0``.
     """
     check_room([workload.output], config)
+    stored(workload, config)
     return planner_of(workload).candidates(workload, config, threads, tile or {})
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accel.base.errors import ShapeError, nearest
-from accel.compiler.operators.parameter import Joint, Parameter
+from accel.compiler.operators.parameter import Joint, Kind, Parameter
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.planner import Planner
 
@@ -85,7 +85,13 @@ class Operator:
         for one in self.parameters:
             names = (one.name, one.name.lower(), *(name for name in one.also if len(name) > 1))
             found |= dict.fromkeys(names, one)
+        found |= {field.name: field for record in self.records for field in record.fields}
         return found | {joint.name: joint for joint in self.joint}
+
+    @property
+    def records(self) -> list[Parameter]:
+        """The parameters that are several together."""
+        return [one for one in self.parameters if one.kind is Kind.RECORD]
 
     def named(self, name: str) -> set[str]:
         """The parameters that a name stands for; none if it is unknown."""
@@ -113,12 +119,31 @@ class Operator:
                 if key in found:
                     raise ShapeError(f"{key} of {self.name} is given twice, as {given[key]} and as {name}")
                 found[key], given[key] = part, name
+        for record in self.records:
+            self._gather(record, found, given)
         rest = [one for one in self.parameters if one.name not in found]
         missing = [one for one in rest if self.is_needed(one)]
         if missing:
             named = ", ".join(f"{one.name} ({one.text[0].lower()}{one.text[1:-1]})" for one in missing)
             raise ShapeError(f"{self.name} lacks {named}; each must be given")
         return found | {one.name: one.otherwise for one in rest if one.otherwise is not None}
+
+    @staticmethod
+    def _gather(record: Parameter, found: dict[str, Any], given: Mapping[str, str]) -> None:
+        """Make one argument of a record's fields, if any of them is given.
+
+        Raises:
+            ShapeError: the record is given, too, or its fields do not go together.
+        """
+        fields = {one.name: found.pop(one.name) for one in record.fields if one.name in found}
+        values = {name: value for name, value in fields.items() if value is not None and value is not False}
+        if not values:
+            return
+        if found.get(record.name) is not None:
+            raise ShapeError(f"{next(iter(values))} is given besides {given[record.name]}, which has it")
+        values |= {name: found.pop(name) for name in record.shared if name in found}
+        assert record.make is not None
+        found[record.name] = record.make(values)
 
     def workload(self, values: Mapping[str, Any]) -> Workload:
         """A workload from values under any names.

@@ -1,7 +1,9 @@
 """Parameters of operators: their names in Python and in sweeps, their spellings on the command line."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 
 class Kind(Enum):
@@ -15,6 +17,14 @@ class Kind(Enum):
     """A number for all sides, (vertical, horizontal), or (top, left, bottom, right)."""
     BOUNDS = "bounds"
     """The lowest and the highest value."""
+    NUMBER = "number"
+    """A real number."""
+    SCALES = "scales"
+    """A positive real number, or one for each channel; on the command line a number or a file of numpy's."""
+    TYPE = "type"
+    """The type of a quantized tensor: int8 or uint8."""
+    RECORD = "record"
+    """Several parameters together; elsewhere than in Python these are given one by one."""
 
     @property
     def is_tuple(self) -> bool:
@@ -45,6 +55,9 @@ class Parameter:
         short: whether a name of one letter is a short option too.
         otherwise: its value where the command line or a sweep leaves it out that Python must be given.
         default: what help says of one that may be left out and whose default is no value of its own.
+        fields: of a record, its parameters.
+        shared: of a record, parameters of the operator that are the record's where it is given.
+        make: of a record, makes the argument from the values of fields, by name.
     """
 
     name: str
@@ -55,10 +68,15 @@ class Parameter:
     short: bool = True
     otherwise: int | None = None
     default: str | None = None
+    fields: tuple["Parameter", ...] = ()
+    shared: tuple[str, ...] = ()
+    make: Callable[[Mapping[str, Any]], Any] | None = None
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Its spellings on the command line."""
+        """Its spellings on the command line; a record has none of its own."""
+        if self.kind is Kind.RECORD:
+            return ()
         names = (self.name, *self.also)
         return tuple(option for name in names for option in _options(name, short=self.short))
 

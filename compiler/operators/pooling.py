@@ -3,7 +3,7 @@
 from accel.compiler.operators.convolutions import HEIGHT, PADDING, SIZE, WIDTH
 from accel.compiler.operators.operator import Family, Operator, Variant
 from accel.compiler.operators.parameter import Kind, Parameter
-from accel.compiler.operators.products import BATCH
+from accel.compiler.operators.products import BATCH, quantized
 from accel.compiler.ops.pool import avg_pool2d, global_avg_pool2d, max_pool2d
 from accel.compiler.plans.conv_default import CONV_PLANNER
 from accel.compiler.plans.pool_default import POOL_PLANNER
@@ -20,7 +20,7 @@ _WINDOW = (
 _SHAPES = "data is int8 (N, C, H, W), out is int8 (N, C, OH, OW)."
 _MEANS = (
     "Means are ((sum + offset) * factor) >> shift, within 1 of the exact mean; offset, factor and shift are "
-    "printed."
+    "printed. With --scale, on machines with post=1, they are sums times the scale."
 )
 
 POOL = Family(
@@ -40,6 +40,7 @@ AVG_POOL2D = Operator(
             kind=Kind.FLAG,
             text="Padding counts as zeros in means; else it does not.",
         ),
+        quantized(),
     ),
     joint=(SIZE,),
     planner=CONV_PLANNER,
@@ -52,7 +53,7 @@ AVG_POOL2D = Operator(
 MAX_POOL2D = Operator(
     name="max_pool2d",
     make=max_pool2d,
-    parameters=(*_SIZES, *_WINDOW),
+    parameters=(*_SIZES, *_WINDOW, Parameter(name="dtype", kind=Kind.TYPE, text="Type of the values.")),
     joint=(SIZE,),
     planner=POOL_PLANNER,
     summary="Maxima over windows of int8 values.",
@@ -64,7 +65,7 @@ MAX_POOL2D = Operator(
 GLOBAL_AVG_POOL2D = Operator(
     name="global_avg_pool2d",
     make=global_avg_pool2d,
-    parameters=_SIZES,
+    parameters=(*_SIZES, quantized()),
     joint=(SIZE,),
     planner=CONV_PLANNER,
     summary="Means over whole inputs of int8 values.",

@@ -2,6 +2,7 @@
 
 from accel.compiler.operators.operator import Operator
 from accel.compiler.operators.parameter import Kind, Parameter
+from accel.compiler.ops.quantized import Quantized
 from accel.compiler.ops.workload import dense, gemm
 from accel.compiler.plans.gemm_default import GEMM_PLANNER
 
@@ -20,12 +21,49 @@ def epilogue(length: str) -> tuple[Parameter, ...]:
         Parameter(name="relu", kind=Kind.FLAG, text="Negative values become zero."),
         Parameter(name="shift", text="Shift sums right by 0..31 bits, then saturate to int8."),
         Parameter(name="clip", kind=Kind.BOUNDS, form="LOW,HIGH", text="Saturate to these bounds."),
+        quantized(shared=("clip",)),
+    )
+
+
+def quantized(*, shared: tuple[str, ...] = ()) -> Parameter:
+    """Scales and zero points; ``shared`` are parameters that the operator has without them, too."""
+    fields = (
+        Parameter(
+            name="scale",
+            kind=Kind.SCALES,
+            form="X | FILE.npy",
+            text="Multiply sums by this float32, or one for each channel; for machines with post=1.",
+        ),
+        Parameter(name="input_zero", text="Zero point of the input.", default="0"),
+        Parameter(name="input_dtype", kind=Kind.TYPE, text="Type of the input.", default="int8"),
+        Parameter(name="output_zero", text="Zero point of the result.", default="0"),
+        Parameter(name="output_dtype", kind=Kind.TYPE, text="Type of the result.", default="int8"),
+        Parameter(name="clip", kind=Kind.BOUNDS, form="LOW,HIGH", text="Saturate to these bounds."),
+        Parameter(name="result_scale", kind=Kind.NUMBER, text="The result's scale, to add a residual."),
+        Parameter(name="residual_scale", kind=Kind.NUMBER, text="Add a residual with this scale."),
+        Parameter(name="residual_zero", text="Its zero point.", default="0"),
+        Parameter(name="residual_dtype", kind=Kind.TYPE, text="Its type.", default="int8"),
+        Parameter(name="sum_scale", kind=Kind.NUMBER, text="Scale of the sum with the residual."),
+        Parameter(name="sum_zero", text="Its zero point.", default="0"),
+        Parameter(name="sum_dtype", kind=Kind.TYPE, text="Its type.", default="int8"),
+        Parameter(name="sum_clip", kind=Kind.BOUNDS, form="LOW,HIGH", text="Saturate it to these bounds."),
+        Parameter(name="approximate", kind=Kind.FLAG, text="Sums may differ from float32 by 1."),
+    )
+    return Parameter(
+        name="quantized",
+        kind=Kind.RECORD,
+        text="Scales and zero points.",
+        fields=tuple(one for one in fields if one.name not in shared),
+        shared=shared,
+        make=Quantized.from_dict,
     )
 
 
 AFTER = (
     "Without --shift, --residual, --relu and --clip, {result} holds the low 8 bits of the sums. With any: "
-    "plus bias, shift right, plus residual, ReLU, saturation, in this order."
+    "plus bias, shift right, plus residual, ReLU, saturation, in this order. With --scale, on machines with "
+    "post=1, instead: plus bias, times the scale in float32, rounded half to even, plus the zero point, "
+    "saturation; then perhaps plus a residual, as ONNX's quantized operators have it."
 )
 """What the command line says of the epilogue."""
 

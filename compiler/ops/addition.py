@@ -8,89 +8,20 @@ in common, it is exact.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import ShapeError
-from accel.base.fma import fma
+from accel.compiler.expr.quantized import Addition, Quantization, float_add
 from accel.core.requantize import ADD_MULTIPLIER_BITS, ADD_OFFSET_BITS, MAX_ADD_SHIFT, add
+
+__all__ = ["Addition", "Quantization", "find_addition", "float_add"]
 
 _NEIGHBOURS = 2
 """How far from the nearest multipliers others are tried."""
 _SHIFTS = 4
 """How many shifts are tried, from the largest on whose multipliers have their bits."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Quantization:
-    """How a tensor's values stand for numbers: ``(value - zero) * scale``.
-
-    Attributes:
-        scale: float32, positive.
-        zero: the zero point, within the type's range.
-        unsigned: uint8, else int8.
-    """
-
-    scale: float
-    zero: int = 0
-    unsigned: bool = False
-
-    def __post_init__(self) -> None:
-        scale = np.float32(self.scale)
-        if not (np.isfinite(scale) and scale > 0):
-            raise ShapeError(f"the scale is {self.scale!r}; it must be a positive finite number")
-        if not self.low <= self.zero <= self.high:
-            raise ShapeError(f"the zero point is {self.zero}; {self.dtype} has {self.low} to {self.high}")
-
-    @property
-    def dtype(self) -> str:
-        return "uint8" if self.unsigned else "int8"
-
-    @property
-    def low(self) -> int:
-        """The least value of the type."""
-        return 0 if self.unsigned else -128
-
-    @property
-    def high(self) -> int:
-        """The largest value of the type."""
-        return 255 if self.unsigned else 127
-
-    def values(self) -> npt.NDArray[np.int64]:
-        """All values of the type, in order."""
-        return np.arange(self.low, self.high + 1, dtype=np.int64)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Addition:
-    """Integers that add two quantized tensors, see :func:`accel.core.requantize.add`.
-
-    Attributes:
-        multipliers: of the operands, 31 bits, unsigned.
-        shift: 0 to 41.
-        offset: 41 bits, signed.
-        differences: pairs of values, of 65,536, whose sum differs from that in floating point.
-    """
-
-    multipliers: tuple[int, int]
-    shift: int
-    offset: int
-    differences: int
-
-
-def float_add(
-    left: Quantization, right: Quantization, out: Quantization, low: int, high: int
-) -> npt.NDArray[np.int64]:
-    """All sums as floating point has them: ``[left value, right value]``, clamped to ``low`` and ``high``."""
-    one, other = (np.float32(q.scale) / np.float32(out.scale) for q in (left, right))
-    zeros = fma(one, np.float32(left.zero), np.float32(other * np.float32(right.zero)))
-    constant = np.float32(out.zero) - zeros
-    inner = fma(right.values().astype(np.float32), other, constant)
-    outer = fma(left.values().astype(np.float32)[:, None], one, inner[None, :])
-    with np.errstate(invalid="ignore"):
-        return np.clip(np.rint(outer.astype(np.float64)), low, high).astype(np.int64)
 
 
 def find_addition(

@@ -4,9 +4,16 @@ from accel.base.errors import ShapeError
 from accel.compiler.expr.linear import simplify
 from accel.compiler.expr.scalar import Expr, IterVar
 from accel.compiler.expr.tensor import placeholder, reduce_axis, sum
-from accel.compiler.ops.epilogue import Epilogue
+from accel.compiler.ops.quantized import Quantized
 from accel.compiler.ops.sliding import sliding, window
-from accel.compiler.ops.workload import Workload, check_sizes, with_epilogue
+from accel.compiler.ops.workload import (
+    Workload,
+    check_sizes,
+    epilogue_of,
+    input_of,
+    parameters_of,
+    with_epilogue,
+)
 
 
 def conv2d(
@@ -26,6 +33,7 @@ def conv2d(
     relu: bool = False,
     shift: int | None = None,
     clip: tuple[int, int] | None = None,
+    quantized: Quantized | None = None,
 ) -> Workload:
     """A two-dimensional convolution (cross-correlation, as networks have it) and an epilogue.
 
@@ -47,6 +55,9 @@ def conv2d(
         bias: add an int32 tensor ``bias`` of shape (OC,).
         residual: add an int8 tensor ``residual`` of the shape of ``out``.
         relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
+        quantized: scales and zero points in place of these and of ``residual``, see
+            :class:`~accel.compiler.ops.quantized.Quantized`; for machines with ``post=1``. ``data`` is of its
+            ``input_dtype`` and ``out`` of its output type.
 
     Raises:
         ShapeError: a size, stride, padding, dilation, flag, shift or clip out of range, channels that the
@@ -58,9 +69,12 @@ def conv2d(
             raise ShapeError(f"{name} is {channels}; {groups} groups do not divide it")
     slide = sliding((H, W), kernel, stride, padding, dilation)
     (KH, KW), (OH, OW) = slide.kernel, slide.outputs
-    epilogue = Epilogue(bias=bias, shift=shift, residual=residual, relu=relu, clip=clip)
+    epilogue = epilogue_of(
+        quantized, bias=bias, shift=shift, residual=residual, relu=relu, clip=clip, channels=OC
+    )
     columns, outputs = IC // groups, OC // groups
-    data, weight = placeholder((N, IC, H, W), name="data"), placeholder((OC, columns, KH, KW), name="weight")
+    data = input_of(epilogue, (N, IC, H, W), "data")
+    weight = placeholder((OC, columns, KH, KW), name="weight")
     c, dy, dx = (reduce_axis((0, n), name=name) for n, name in ((columns, "c"), (KH, "dy"), (KW, "dx")))
     skip = slide.stride[0] if KH == 1 and slide.is_inside else 1
     read = window(data, slide, skip)
@@ -76,7 +90,7 @@ def conv2d(
         "OC": OC,
         **slide.to_dict(),
         "groups": groups,
-        **epilogue.to_dict(),
+        **parameters_of(epilogue, bias),
     }
     return with_epilogue(
         "conv2d",
@@ -87,4 +101,5 @@ def conv2d(
         ),
         epilogue,
         parameters,
+        bias=bias,
     )

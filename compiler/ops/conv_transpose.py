@@ -83,6 +83,7 @@ def conv2d_transpose(
         ),
         epilogue,
         parameters,
+        bias=epilogue.bias,
     )
 
 

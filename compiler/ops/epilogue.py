@@ -9,6 +9,7 @@ from accel.compiler.expr.post import RELU, Bias, Finished, PostOp, Residual, Shi
 from accel.compiler.expr.scalar import Expr
 from accel.compiler.expr.tensor import LARGEST_PRODUCT, placeholder
 from accel.compiler.target.finish import folded, passes, simplified
+from accel.compiler.target.store import store_path
 
 INT8_LOW, INT8_HIGH = -128, 127
 LARGEST_SHIFT = 31
@@ -82,6 +83,14 @@ class Epilogue:
     def apply(self, sums: Expr, bias: Expr | None, residual: Expr | None = None) -> Expr:
         """The result of one element."""
         return Finished(sums, self.operators(bias, residual))
+
+    def stored(self, length: int) -> bool:
+        """Whether the store unit of a machine with ``post=1`` finishes the sums, rather than the ALU.
+
+        Args:
+            length: int8 products in a sum.
+        """
+        return store_path(self._simplified(), length * LARGEST_PRODUCT) is not None
 
     def folds(self, length: int) -> bool:
         """Whether reset and bias become one operation.

@@ -56,6 +56,10 @@ class Mean:
         factors = {str(count): factor for count, factor in self.factors.items()}
         return {"offset": self.offset, "factors": factors, "shift": self.shift}
 
+    def stored(self, length: int) -> bool:
+        """The store unit does not divide so."""
+        return False
+
     def folds(self, length: int) -> bool:
         """Reset and bias are no one operation, for there is no bias."""
         return False

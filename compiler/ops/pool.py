@@ -3,18 +3,27 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
+from typing import Any
 
 import numpy as np
 
 from accel.base.arguments import check_flag
 from accel.base.errors import ShapeError
 from accel.compiler.expr.linear import simplify
+from accel.compiler.expr.quantized import bounds_of
 from accel.compiler.expr.scalar import INT32_MIN, Condition, Const, Expr, Guarded, IterVar, maximum, minimum
 from accel.compiler.expr.tensor import compute, placeholder, reduce_axis, sum
 from accel.compiler.ops.epilogue import Epilogue
 from accel.compiler.ops.mean import Mean, mean_of
+from accel.compiler.ops.quantized import Quantized
 from accel.compiler.ops.sliding import Sliding, sliding, window
-from accel.compiler.ops.workload import Workload, check_sizes, sums_and_result
+from accel.compiler.ops.workload import (
+    Workload,
+    check_sizes,
+    epilogue_of,
+    sums_and_result,
+    with_epilogue,
+)
 
 
 def avg_pool2d(
@@ -28,8 +37,9 @@ def avg_pool2d(
     padding: int | tuple[int, ...] = 0,
     dilation: int | tuple[int, ...] = 1,
     count_padding: bool = False,
+    quantized: Quantized | None = None,
 ) -> Workload:
-    """Means over windows, each within 1 of the exact one.
+    """Means over windows, each within 1 of the exact one, or as ``quantized`` says.
 
     ``data`` is int8 (N, C, H, W), ``out`` int8 (N, C, OH, OW) with
     ``OH = (H + top + bottom - (KH - 1) * dilation - 1) // stride + 1``, and OW alike. How means are taken is
@@ -43,11 +53,14 @@ def avg_pool2d(
         padding: zeros around each input: one number, (vertical, horizontal), or (top, left, bottom, right).
         dilation: distance of a window's elements.
         count_padding: whether they count, so that every mean is over as many values.
+        quantized: scale and zero points, see :class:`~accel.compiler.ops.quantized.Quantized`; for machines
+            with ``post=1``. The scale, one for all, is the input's over the output's and the number of
+            values: ``x_scale / (y_scale * count)``.
 
     Raises:
         ShapeError: a size, stride, padding or dilation out of range, a kernel larger than the padded input,
             a window that sees nothing but padding, one for whose mean there is no such factor, or a flag that
-            is no boolean.
+            is no boolean; with ``quantized`` windows of several sizes.
     """
     N, C, H, W = check_sizes(N=N, C=C, H=H, W=W)
     count_padding = check_flag("count_padding", count_padding)
@@ -55,7 +68,18 @@ def avg_pool2d(
     inside = _inside(slide)
     (KH, KW), (OH, OW) = slide.kernel, slide.outputs
     rows, columns = ([KH] * OH, [KW] * OW) if count_padding else inside
-    mean = mean_of([a * b for a, b in product(set(rows), set(columns))])
+    parameters = {
+        "N": N,
+        "C": C,
+        "H": H,
+        "W": W,
+        **slide.to_dict(),
+        "count_padding": count_padding,
+    }
+    counts = [a * b for a, b in product(set(rows), set(columns))]
+    if quantized is not None:
+        return _quantized_mean((N, C, H, W), slide, counts, quantized, parameters)
+    mean = mean_of(counts)
     data = placeholder((N, C, H, W), name="data")
     dy, dx = reduce_axis((0, KH), name="dy"), reduce_axis((0, KW), name="dx")
     read = window(data, slide)
@@ -69,26 +93,53 @@ def avg_pool2d(
         lambda n, o, y, x: sum(read[n, o, *slide.places((y, x), (dy, dx))], axis=(dy, dx)),
         None if mean.is_empty else after,
     )
-    parameters = {
-        "N": N,
-        "C": C,
-        "H": H,
-        "W": W,
-        **slide.to_dict(),
-        "count_padding": count_padding,
-    }
     return Workload(
         name="avg_pool2d", output=output, sums=sums, bias=None, epilogue=mean, parameters=parameters
     )
 
 
-def global_avg_pool2d(N: int, C: int, H: int, W: int) -> Workload:
+def _quantized_mean(
+    sizes: tuple[int, int, int, int],
+    slide: Sliding,
+    counts: Sequence[int],
+    quantized: object,
+    parameters: dict[str, Any],
+) -> Workload:
+    """Means by a scale, which is the same for all windows."""
+    N, C, _, _ = sizes
+    epilogue = epilogue_of(quantized, bias=False, channels=C)
+    assert isinstance(epilogue, Quantized)
+    if len(set(counts)) > 1 or len(epilogue.scales) > 1:
+        what = (
+            f"means of {len(epilogue.scales)} scales" if len(set(counts)) == 1 else "windows of several sizes"
+        )
+        raise ShapeError(f"{what} are quantized; one scale is for all: count_padding makes windows alike")
+    (KH, KW), (OH, OW) = slide.kernel, slide.outputs
+    read = window(epilogue.input(sizes, "data")[1], slide)
+    dy, dx = reduce_axis((0, KH), name="dy"), reduce_axis((0, KW), name="dx")
+    return with_epilogue(
+        "avg_pool2d",
+        (N, C, OH, OW),
+        lambda n, o, y, x: sum(read[n, o, *slide.places((y, x), (dy, dx))], axis=(dy, dx)),
+        epilogue,
+        parameters | epilogue.to_dict(),
+        bias=False,
+    )
+
+
+def global_avg_pool2d(N: int, C: int, H: int, W: int, *, quantized: Quantized | None = None) -> Workload:
     """Means over whole inputs: :func:`avg_pool2d` with one window; ``out`` is int8 (N, C, 1, 1).
+
+    Args:
+        N: inputs in a batch.
+        C, H, W: channels, height and width of an input.
+        quantized: as in :func:`avg_pool2d`; with the scale ``x_scale / (y_scale * H * W)`` it is ONNX's
+            QLinearGlobalAveragePool.
 
     Raises:
         ShapeError: a size out of range, or too many values for a mean within 1 of the exact one.
     """
-    return avg_pool2d(N, C, H, W, (H, W))
+    return avg_pool2d(N, C, H, W, (H, W), quantized=quantized)
 
 
 def max_pool2d(
@@ -101,10 +152,11 @@ def max_pool2d(
     stride: int | tuple[int, ...] | None = None,
     padding: int | tuple[int, ...] = 0,
     dilation: int | tuple[int, ...] = 1,
+    dtype: str = "int8",
 ) -> Workload:
     """Maxima over windows; padding does not count.
 
-    ``data`` is int8 (N, C, H, W), ``out`` int8 (N, C, OH, OW) with
+    ``data`` is int8 (N, C, H, W), ``out`` int8 (N, C, OH, OW), or both uint8, with
     ``OH = (H + top + bottom - (KH - 1) * dilation - 1) // stride + 1``, and OW alike. First the maxima of
     each row of a window are taken, then those of the rows.
 
@@ -115,16 +167,19 @@ def max_pool2d(
         stride: steps down and to the right; the kernel's size if not given.
         padding: around each input: one number, (vertical, horizontal), or (top, left, bottom, right).
         dilation: distance of a window's elements.
+        dtype: of both, ``int8`` or ``uint8``, which is for machines with ``post=1``. Zero points do not
+            matter.
 
     Raises:
         ShapeError: a size, stride, padding or dilation out of range, a kernel larger than the padded input,
-            or a window that sees nothing but padding.
+            a window that sees nothing but padding, or another type.
     """
     N, C, H, W = check_sizes(N=N, C=C, H=H, W=W)
     slide = sliding((H, W), kernel, kernel if stride is None else stride, padding, dilation)
     _inside(slide)
     OH, OW = slide.outputs
-    data = placeholder((N, C, H, W), name="data")
+    bounds_of(dtype)
+    data = placeholder((N, C, H, W), dtype, name="data")
     across = data
     if slide.kernel[1] > 1 and slide.kernel[0] > 1:
         across = compute(
@@ -138,8 +193,9 @@ def max_pool2d(
             return _largest(lambda i: data[n, o, y * slide.stride[0], i], slide, 1, x)
         return _largest(lambda i: data[n, o, i, x * slide.stride[1]], slide, 0, y)
 
-    output = compute((N, C, OH, OW), largest, name="out", dtype="int8")
+    output = compute((N, C, OH, OW), largest, name="out", dtype=dtype)
     parameters = {"N": N, "C": C, "H": H, "W": W, **slide.to_dict()}
+    parameters |= {} if dtype == "int8" else {"dtype": dtype}
     return Workload(
         name="max_pool2d",
         output=output,

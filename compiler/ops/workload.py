@@ -6,11 +6,13 @@ from functools import wraps
 from typing import Any
 
 from accel.base.arguments import check_flag, check_integer
+from accel.base.errors import ShapeError
 from accel.compiler.expr.data import expression_to_data
 from accel.compiler.expr.scalar import Expr, IterVar, Read, reads
 from accel.compiler.expr.tensor import Compute, Tensor, compute, placeholder, reduce_axis, reduction, sum
 from accel.compiler.ops.epilogue import Epilogue
 from accel.compiler.ops.mean import Mean
+from accel.compiler.ops.quantized import Quantized
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,7 +34,7 @@ class Workload:
     output: Tensor
     sums: Tensor
     bias: Tensor | None
-    epilogue: Epilogue | Mean
+    epilogue: Epilogue | Mean | Quantized
     parameters: dict[str, Any]
     residual: Tensor | None = None
 
@@ -106,6 +108,7 @@ def gemm(
     relu: bool = False,
     shift: int | None = None,
     clip: tuple[int, int] | None = None,
+    quantized: Quantized | None = None,
 ) -> Workload:
     """C = A @ B and an epilogue, int8 operands, int32 sums, int8 result.
 
@@ -119,6 +122,9 @@ def gemm(
         bias: add an int32 tensor ``bias`` of shape (N,).
         residual: add an int8 tensor ``residual`` of the shape of C.
         relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
+        quantized: scales and zero points in place of these and of ``residual``, see
+            :class:`~accel.compiler.ops.quantized.Quantized`; for machines with ``post=1``. A is of its
+            ``input_dtype`` and C of its output type.
 
     Raises:
         ShapeError: a size, flag, shift or clip out of range, or K too long for int32 sums.
@@ -126,12 +132,14 @@ def gemm(
     M, N, K = check_sizes(M=M, N=N, K=K)
     transpose_a = check_flag("transpose_a", transpose_a)
     transpose_b = check_flag("transpose_b", transpose_b)
-    epilogue = Epilogue(bias=bias, shift=shift, residual=residual, relu=relu, clip=clip)
-    A = placeholder((K, M) if transpose_a else (M, K), name="A")
+    epilogue = epilogue_of(
+        quantized, bias=bias, shift=shift, residual=residual, relu=relu, clip=clip, channels=N
+    )
+    A = input_of(epilogue, (K, M) if transpose_a else (M, K), "A")
     B = placeholder((N, K) if transpose_b else (K, N), name="B")
     transposed = {"transpose_a": transpose_a, "transpose_b": transpose_b}
-    parameters = {"M": M, "N": N, "K": K} | transposed | epilogue.to_dict()
-    return _product("gemm", "C", A, B, (transpose_a, transpose_b), epilogue, parameters)
+    parameters = {"M": M, "N": N, "K": K} | transposed | parameters_of(epilogue, bias)
+    return _product("gemm", "C", A, B, (transpose_a, transpose_b), epilogue, bias, parameters)
 
 
 def dense(
@@ -144,6 +152,7 @@ def dense(
     relu: bool = False,
     shift: int | None = None,
     clip: tuple[int, int] | None = None,
+    quantized: Quantized | None = None,
 ) -> Workload:
     """A fully connected layer: ``out = data @ weight.T`` and an epilogue.
 
@@ -155,15 +164,59 @@ def dense(
         bias: add an int32 tensor ``bias`` of shape (OC,).
         residual: add an int8 tensor ``residual`` of the shape of ``out``.
         relu, shift, clip: see :class:`~accel.compiler.ops.epilogue.Epilogue`.
+        quantized: scales and zero points in place of these and of ``residual``, see
+            :class:`~accel.compiler.ops.quantized.Quantized`; for machines with ``post=1``. ``data`` is of its
+            ``input_dtype`` and ``out`` of its output type.
 
     Raises:
         ShapeError: a size, flag, shift or clip out of range, or IC too long for int32 sums.
     """
     N, IC, OC = check_sizes(N=N, IC=IC, OC=OC)
-    epilogue = Epilogue(bias=bias, shift=shift, residual=residual, relu=relu, clip=clip)
-    data, weight = placeholder((N, IC), name="data"), placeholder((OC, IC), name="weight")
-    parameters = {"N": N, "IC": IC, "OC": OC} | epilogue.to_dict()
-    return _product("dense", "out", data, weight, (False, True), epilogue, parameters)
+    epilogue = epilogue_of(
+        quantized, bias=bias, shift=shift, residual=residual, relu=relu, clip=clip, channels=OC
+    )
+    data, weight = input_of(epilogue, (N, IC), "data"), placeholder((OC, IC), name="weight")
+    parameters = {"N": N, "IC": IC, "OC": OC} | parameters_of(epilogue, bias)
+    return _product("dense", "out", data, weight, (False, True), epilogue, bias, parameters)
+
+
+def epilogue_of(quantized: object, *, bias: bool, channels: int, **others: Any) -> Epilogue | Quantized:
+    """What follows sums, from the arguments of an operator.
+
+    Args:
+        quantized: scales and zero points, or None.
+        bias: whether one is added.
+        channels: of the result.
+        others: of :class:`Epilogue`.
+
+    Raises:
+        ShapeError: both are given, scales of another number of channels, or a bad value.
+    """
+    if quantized is None:
+        return Epilogue(bias=bias, **others)
+    check_flag("bias", bias)
+    if not isinstance(quantized, Quantized):
+        raise ShapeError(f"quantized is {quantized!r}; it must be an accel.Quantized")
+    for name, value in others.items():
+        if value is not None and value is not False:
+            raise ShapeError(
+                f"{name} is {value!r} besides quantized; a quantized layer has what it needs in quantized: "
+                f"scale, clip, residual"
+            )
+    quantized.check_channels(channels)
+    return quantized
+
+
+def input_of(epilogue: Epilogue | Quantized, shape: tuple[int, ...], name: str) -> Tensor:
+    """A layer's input, less its zero point where it has one."""
+    return (
+        epilogue.input(shape, name)[1] if isinstance(epilogue, Quantized) else placeholder(shape, name=name)
+    )
+
+
+def parameters_of(epilogue: Epilogue | Quantized, bias: bool) -> dict[str, Any]:
+    """An epilogue's parameters as plain data, the bias among them."""
+    return {"bias": bool(bias)} | epilogue.to_dict()
 
 
 def _product(
@@ -172,7 +225,8 @@ def _product(
     A: Tensor,
     B: Tensor,
     transposed: tuple[bool, bool],
-    epilogue: Epilogue,
+    epilogue: Epilogue | Quantized,
+    bias: bool,
     parameters: dict[str, Any],
 ) -> Workload:
     """A matrix product and its epilogue; ``name`` is the result's."""
@@ -187,6 +241,7 @@ def _product(
         ),
         epilogue,
         parameters,
+        bias=bias,
         result=name,
     )
 
@@ -195,9 +250,10 @@ def with_epilogue(
     name: str,
     shape: tuple[int, ...],
     total: Callable[..., Expr],
-    epilogue: Epilogue,
+    epilogue: Epilogue | Quantized,
     parameters: dict[str, Any],
     *,
+    bias: bool,
     result: str = "out",
 ) -> Workload:
     """A workload of sums and what follows them, with its inputs for that: bias and residual.
@@ -208,22 +264,30 @@ def with_epilogue(
         total: the sum of an element; its parameters name the axes.
         epilogue: what follows.
         parameters: the arguments that made the workload.
+        bias: whether there is one, int32.
         result: name of the result.
     """
-    bias = placeholder((shape[1],), "int32", name="bias") if epilogue.bias else None
-    residual = placeholder(shape, name="residual") if epilogue.residual else None
+    added = placeholder((shape[1],), "int32", name="bias") if bias else None
+    residual, dtype = None, "int8"
+    if isinstance(epilogue, Quantized):
+        dtype = epilogue.dtype
+        if epilogue.residual is not None:
+            residual = placeholder(shape, epilogue.residual.dtype, name="residual")
+    elif epilogue.residual:
+        residual = placeholder(shape, name="residual")
 
     def after(value: Expr, at: tuple[IterVar, ...]) -> Expr:
-        return epilogue.apply(
-            value, None if bias is None else bias[at[1]], None if residual is None else residual[at]
-        )
+        elements = None if added is None else added[at[1]], None if residual is None else residual[at]
+        if isinstance(epilogue, Quantized):
+            return epilogue.apply(value, at[1], *elements)
+        return epilogue.apply(value, *elements)
 
-    sums, output = sums_and_result(shape, total, None if epilogue.is_empty else after, result)
+    sums, output = sums_and_result(shape, total, None if epilogue.is_empty else after, result, dtype)
     return Workload(
         name=name,
         output=output,
         sums=sums,
-        bias=bias,
+        bias=added,
         residual=residual,
         epilogue=epilogue,
         parameters=parameters,
@@ -235,17 +299,19 @@ def sums_and_result(
     total: Callable[..., Expr],
     after: Callable[[Expr, tuple[IterVar, ...]], Expr] | None,
     result: str = "out",
+    dtype: str = "int8",
 ) -> tuple[Tensor, Tensor]:
-    """Sums and the int8 tensor that becomes of them; the same one, of their low bytes, if nothing follows.
+    """Sums and the tensor of bytes that becomes of them; one and the same, of low bytes, if nothing follows.
 
     Args:
         shape: of both.
         total: the sum of an element; its parameters name the axes.
         after: the result of an element, from its sum and its place.
         result: name of the result.
+        dtype: of the result, ``int8`` or ``uint8``.
     """
     if after is None:
-        sums = compute(shape, total, name=result, dtype="int8")
+        sums = compute(shape, total, name=result, dtype=dtype)
         return sums, sums
     named = compute(shape, total, name=result).op  # what is refused bears the result's name
     sums = replace(named, name="S").tensor
@@ -254,4 +320,4 @@ def sums_and_result(
     def element(*at: IterVar) -> Expr:
         return after(sums[at], at)
 
-    return sums, compute(shape, element, name=result, dtype="int8")
+    return sums, compute(shape, element, name=result, dtype=dtype)

@@ -1,10 +1,16 @@
 """What the default schedules of all operators share: blocks of the machine's cores, accumulators, threads."""
 
+from math import prod
+
+from accel.base.errors import ScheduleError
 from accel.compiler.expr.scalar import IterVar
+from accel.compiler.expr.tensor import Tensor
+from accel.compiler.ops.quantized import Quantized
 from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule.loops import thread_axis
 from accel.compiler.schedule.schedule import Schedule, Stage
 from accel.compiler.target.machine import Machine
+from accel.compiler.target.scope import Scope
 from accel.core.config import Config
 
 
@@ -14,7 +20,49 @@ def in_accumulators(s: Schedule, workload: Workload, machine: Machine) -> list[S
         return [s[s.cache_write(workload.output, machine.acc_buffer)]]
     sums = s[workload.sums]
     sums.set_scope(machine.acc_buffer)
+    if stored(workload, machine.config):
+        return [sums]
     return [sums, s[s.cache_write(workload.output, machine.acc_buffer)]]
+
+
+def stored(workload: Workload, config: Config) -> bool:
+    """Whether the store unit finishes the sums of a workload.
+
+    Raises:
+        ScheduleError: the machine's store unit does not, and nothing else does.
+    """
+    if isinstance(workload.epilogue, Quantized) and not config.post:
+        raise ScheduleError(
+            f"{workload.name} is quantized by scales and zero points; configuration {config.name!r} has "
+            f"post=0 and only shifts sums: give shift=N instead of quantized, or take a machine with post=1, "
+            f"as 'vta-int8'"
+        )
+    length = prod(axis.extent for axis in workload.reduce_axes)
+    return bool(config.post) and workload.sums is not workload.output and workload.epilogue.stored(length)
+
+
+def finish_in_store(
+    s: Schedule, workload: Workload, machine: Machine, tile: IterVar, outer: IterVar | None
+) -> None:
+    """Have the store unit finish the tiles of a workload's output.
+
+    Args:
+        s: its schedule, with the output tiled.
+        workload: what :func:`stored` holds of.
+        machine: with ``post=1``.
+        tile: the outermost loop within a tile.
+        outer: inside which loop of the output the parameters are loaded; outside of all if None, or if all
+            fit.
+    """
+    output = s[workload.output]
+    scope = machine.par_buffer
+    packed = output.pack_parameters()
+    parameters = s[s.cache_read(packed, scope)]
+    if outer is None or -(-packed.shape[0] // scope.element[0]) <= scope.depth:
+        parameters.compute_root()
+    else:
+        parameters.compute_at(output, outer)
+    output.tensorize(tile, machine.post)
 
 
 def split_blocks(stage: Stage, config: Config) -> tuple[tuple[IterVar, IterVar], tuple[IterVar, IterVar]]:
@@ -31,6 +79,14 @@ def tensorize_elements(stage: Stage, machine: Machine) -> None:
     blocks, inside = split_blocks(stage, machine.config)
     stage.reorder(*blocks, *others, *inside)
     stage.tensorize(inside[0], machine.alu)
+
+
+def loaded(s: Schedule, data: Tensor, scope: Scope) -> Stage:
+    """The stage that loads an input; its zero point is subtracted on the way, where it has one."""
+    if data in s.inputs:
+        return s[s.cache_read(data, scope)]
+    s[data].set_scope(scope)
+    return s[data]
 
 
 def bind_threads(stage: Stage, axis: IterVar, count: int) -> tuple[IterVar, IterVar]:

@@ -17,7 +17,15 @@ from accel.compiler.expr.scalar import IterVar, reads
 from accel.compiler.expr.tensor import Tensor
 from accel.compiler.expr.window import window_of
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
+from accel.compiler.plans.blocking import (
+    bind_threads,
+    finish_in_store,
+    in_accumulators,
+    loaded,
+    split_blocks,
+    stored,
+    tensorize_elements,
+)
 from accel.compiler.schedule.groups import groups_to_merge
 from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule
 from accel.compiler.target.machine import Machine
@@ -100,14 +108,17 @@ def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Sched
     for stage in stages:
         stage.compute_at(output, innermost)
     bias = None
-    if workload.bias is not None:
+    in_store = stored(workload, machine.config)
+    if in_store:
+        finish_in_store(s, workload, machine, output.leaves[output.leaves.index(innermost) + 1], innermost)
+    if workload.bias is not None and not in_store:
         bias = s[s.cache_read(workload.bias, machine.acc_buffer)]
         if plan.bias_stays:
             bias.compute_root()
         else:
             shared = plan.outer == "channels" and plan.thread_axis != "groups"
             bias.compute_at(output, channels if shared else innermost)
-    if workload.residual is not None:
+    if workload.residual is not None and not in_store:
         s[s.cache_read(workload.residual, machine.acc_buffer)].compute_at(output, innermost)
     data, weights = (s.tensor(read.tensor.name) for read in reads(sums.body))
     inp = _loaded_input(s, data, machine)
@@ -148,14 +159,17 @@ def _tile_phases(stage: Stage, plan: ConvPlan, machine: Machine, up: tuple[int, 
 
 def _loaded_input(s: Schedule, data: Tensor, machine: Machine) -> Stage:
     """The stage that loads the input. Padding is neither loaded nor multiplied; rows may be skipped."""
-    window = None if data in s.inputs else window_of(s[data].axis, s[data].body)
+    if data in s.inputs:
+        return loaded(s, data, machine.inp_buffer)
+    window = window_of(s[data].axis, s[data].body)
+    source = window.read.tensor if window is not None else reads(s[data].body)[0].tensor
+    assert isinstance(source, Tensor)
     if window is not None and not window.padded:
-        s[data].set_scope(machine.inp_buffer)
-        return s[data]
-    if data not in s.inputs:
-        s[data].compute_inline()
-        data = s.tensor("data")
-    return s[s.cache_read(data, machine.inp_buffer)]
+        if source not in s.inputs:
+            s[source].compute_inline()
+        return loaded(s, data, machine.inp_buffer)
+    s[data].compute_inline()
+    return loaded(s, source, machine.inp_buffer)
 
 
 def _tile_output(

@@ -11,7 +11,15 @@ epilogue, copy out
 
 from accel.compiler.expr.scalar import IterVar
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.blocking import bind_threads, in_accumulators, split_blocks, tensorize_elements
+from accel.compiler.plans.blocking import (
+    bind_threads,
+    finish_in_store,
+    in_accumulators,
+    loaded,
+    split_blocks,
+    stored,
+    tensorize_elements,
+)
 from accel.compiler.plans.gemm_plans import GemmPlan
 from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule
 from accel.compiler.target.machine import Machine
@@ -28,16 +36,19 @@ def gemm_schedule(workload: Workload, machine: Machine, plan: GemmPlan) -> Sched
     innermost, outermost = _tile_result(s[C], plan, config)
     for stage in stages:
         stage.compute_at(s[C], innermost)
-    if workload.bias is not None:
+    in_store = stored(workload, config)
+    if in_store:
+        finish_in_store(s, workload, machine, s[C].leaves[s[C].leaves.index(innermost) + 1], innermost)
+    if workload.bias is not None and not in_store:
         bias = s.cache_read(workload.bias, machine.acc_buffer)
         s[bias].compute_at(s[C], outermost)
-    if workload.residual is not None:
+    if workload.residual is not None and not in_store:
         s[s.cache_read(workload.residual, machine.acc_buffer)].compute_at(s[C], innermost)
     a, b = (s.tensor(read.tensor.name) for read in workload.factors)
-    inp, wgt = s.cache_read(a, machine.inp_buffer), s.cache_read(b, machine.wgt_buffer)
+    inp, wgt = loaded(s, a, machine.inp_buffer), loaded(s, b, machine.wgt_buffer)
     step = _tile_sums(sums, plan, machine)
-    s[inp].compute_at(sums, step)
-    s[wgt].compute_at(sums, step)
+    inp.compute_at(sums, step)
+    wgt.compute_at(sums, step)
     for stage in stages[1:]:
         tensorize_elements(stage, machine)
     return s

@@ -12,15 +12,40 @@ from typing import Any, Literal
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError, nearest
-from accel.compiler.expr.scalar import Cast, Expr, IterVar, Read, Sum, reads, rewrite, substitute
-from accel.compiler.expr.tensor import Compute, Placeholder, Tensor, check_name, producers, reduction
+from accel.compiler.expr.linear import bounds
+from accel.compiler.expr.post import Finished, taken_apart
+from accel.compiler.expr.quantized import Parameter
+from accel.compiler.expr.scalar import (
+    INT32_MAX,
+    INT32_MIN,
+    Cast,
+    Expr,
+    IterVar,
+    Read,
+    Sum,
+    format_expr,
+    reads,
+    rewrite,
+    substitute,
+)
+from accel.compiler.expr.tensor import (
+    Compute,
+    Placeholder,
+    Tensor,
+    check_name,
+    producers,
+    reduction,
+    sum_limit,
+)
 from accel.compiler.expr.window import window_of
 from accel.compiler.schedule.groups import find_groups, grouped_weight
 from accel.compiler.schedule.identity import product_body, read_along, unit_element
 from accel.compiler.schedule.loops import Fuse, Loops, Split
+from accel.compiler.target.finish import simplified
 from accel.compiler.target.intrin import Intrinsic, check_intrinsic
 from accel.compiler.target.scope import Scope, check_scope
-from accel.image.layout import BlockDiagonal
+from accel.compiler.target.store import NO_BIAS, store_path
+from accel.image.layout import BlockDiagonal, Interleaved, Preparation
 
 Step = dict[str, Any]
 """One operator call as plain data: ``op`` and its arguments, axes and stages by name."""
@@ -42,6 +67,7 @@ class Stage(Loops):
         rooted: outside of all loops in any case.
         starts_after: the stage whose first copy is asked for before the first one of this stage is.
         host: how the host computes it, when it packs an input or as a constant; None: the machine does.
+        preparation: an input that the host changes before, and how.
     """
 
     schedule: Schedule
@@ -54,7 +80,8 @@ class Stage(Loops):
     attach: tuple[Stage, IterVar] | None = None
     rooted: bool = False
     starts_after: Stage | None = None
-    host: BlockDiagonal | Literal["identity"] | None = None
+    host: BlockDiagonal | Interleaved | Literal["identity"] | None = None
+    preparation: tuple[Tensor, Preparation] | None = None
     tensorized: tuple[IterVar, Intrinsic] | None = None
     unrolled: set[IterVar] = field(default_factory=set)
     threads: set[IterVar] = field(default_factory=set)
@@ -262,6 +289,71 @@ class Stage(Loops):
         schedule._insert(Stage(schedule, unit, axes, element, list(axes), rooted=True, host="identity"), self)
         self._record("multiply_identity", axis=loop.name, block=block, name=unit.name)
         return unit
+
+    def pack_parameters(self, *, name: str | None = None) -> Tensor:
+        """Have the store unit of a machine with ``post=1`` finish the sums that the stage reads, with
+        parameters that the host packs: for each channel a bias and a scale.
+
+            for o in range(64):                     for o in range(64):
+                C[o] = requantized(S[o] + bias[o])      C[o] = requantize(S[o], par[o][0], par[o][1])
+
+        The parameters stay in DRAM and outside of all loops; ``cache_read`` brings them into ``par_buffer``.
+
+        Args:
+            name: of the parameters; ``par`` if not given.
+
+        Raises:
+            ScheduleError: what follows the sums is no operator's epilogue, or the store unit cannot do it
+                exactly; or the bias is no input.
+        """
+        schedule = self.schedule
+        cast = self.body if isinstance(self.body, Cast) else None
+        finished = self.body if cast is None else cast.value
+        apart = taken_apart(finished)
+        if apart is None:
+            raise ScheduleError(
+                f"{self.name} is {format_expr(finished)}; it must be what an operator does to sums"
+            )
+        root, ops = apart
+        tensor = root.tensor
+        sums = schedule[tensor] if isinstance(tensor, Tensor) and tensor not in schedule.inputs else None
+        total = None if sums is None else reduction(sums.body)
+        path = store_path(simplified(ops), sum_limit(total))
+        if total is None or path is None:
+            raise ScheduleError(
+                f"{self.name} is {format_expr(finished)}; the store unit cannot do that exactly: use the alu"
+            )
+        bias = None if path.bias is None else path.bias.tensor
+        if path.bias is not None and (bias not in schedule.inputs or len(path.bias.indices) != 1):
+            raise ScheduleError(f"{path.bias.tensor.name} is no input with one value for each channel")
+        channel = path.channel if path.bias is None else path.bias.indices[0]
+        if channel is None:
+            channel = self.axis[min(1, len(self.axis) - 1)]
+        if path.channel is not None and path.channel != channel:
+            raise ScheduleError(f"{self.name} takes bias and scale of different channels")
+        count = bounds(channel)[1] + 1 if bias is None else bias.shape[0]
+        label = schedule._fresh(name or "par")
+        axes = IterVar(self._fresh("c"), count), IterVar("j", 2)
+        prepared = path.preparation
+        element = Parameter(
+            NO_BIAS if bias is None else Read(bias, (axes[0],)),
+            axes[0],
+            axes[1],
+            (INT32_MIN, INT32_MAX) if prepared is None else prepared.bounds,
+            0 if prepared is None else prepared.offset,
+            path.words,
+        )
+        packed = Compute(label, (count, 2), "int32", axes, element).tensor
+        how = Interleaved(channels=count, words=path.words)
+        stage = Stage(schedule, packed, axes, element, list(axes), rooted=True, host=how)
+        if bias is not None and prepared is not None:
+            assert isinstance(bias, Tensor)
+            stage.preparation = bias, prepared
+        body: Expr = Finished(root, path.ops(packed[channel, 0], packed[channel, 1]))
+        self.body = body if cast is None else Cast(body, cast.to)
+        schedule._insert(stage, self)
+        self._record("pack_parameters", name=packed.name)
+        return packed
 
     def set_scope(self, scope: Scope) -> None:
         """Keep the result in a scratchpad instead of DRAM.

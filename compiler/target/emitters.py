@@ -24,9 +24,11 @@ from accel.core.isa import (
     AluOp,
     Gemm,
     Load,
+    LoadPar,
     Loops,
     Mac,
     Memory,
+    OwnMemory,
     Store,
     UopArray,
     class_slots,
@@ -220,7 +222,7 @@ def dma_copy2d(target: Target, to: AccessPtr, source: AccessPtr) -> list[Emitted
         return []
     if not all(d.extent for d in dims):
         return _zeros(target, sram.base, prod(d.size for d in dims))
-    kind = Store if to.scope == "dram" else Load
+    kind = Store if to.scope == "dram" else LoadPar if target.memory == OwnMemory.PAR else Load
     return list(_transfers(kind, target, dram.base, sram.base, _merged_dims(dims)))
 
 

@@ -214,6 +214,11 @@ class AluIntrin(Intrinsic):
     """Rows and columns of an accumulator."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class StoreIntrin(Intrinsic):
+    """The store unit of machines with ``post=1``: it finishes accumulators on their way to DRAM."""
+
+
 def check_intrinsic(intrin: object) -> Intrinsic:
     """``intrin`` if it is one.
 

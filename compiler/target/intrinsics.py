@@ -1,23 +1,26 @@
 """The machine's intrinsics, declared: what each computes, where its operands live, how it lowers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
-from accel.compiler.expr.scalar import Const
-from accel.compiler.expr.tensor import compute, placeholder, reduce_axis, sum
+from accel.compiler.expr.post import PostOp, StoreAdd, StoreRequantize
+from accel.compiler.expr.scalar import Const, Dtype, Expr, IterVar, cast
+from accel.compiler.expr.tensor import Compute, compute, placeholder, reduce_axis, sum
 from accel.compiler.target import emitters
 from accel.compiler.target.intrin import (
     AluIntrin,
     CopyIntrin,
     HardwareCall,
     IntrinOperand,
+    StoreIntrin,
     TensorIntrin,
     decl_tensor_intrin,
     hardware_intrin,
 )
 from accel.core.config import Config
 
-__all__ = ["alu", "dma_copy2d", "emitters", "fill_zero", "gemm"]
+__all__ = ["alu", "dma_copy2d", "emitters", "fill_zero", "finished", "gemm", "post"]
 
 _Operands = Sequence[IntrinOperand]
 
@@ -79,3 +82,38 @@ def dma_copy2d(config: Config) -> CopyIntrin:
 def alu(config: Config) -> AluIntrin:
     """Chains of in-place operations on accumulators."""
     return AluIntrin(name="alu", block=(config.batch, config.block_out))
+
+
+@lru_cache(maxsize=64)
+def post(config: Config) -> StoreIntrin:
+    """Requantization and addition on the way to DRAM."""
+    return StoreIntrin(name="post")
+
+
+def finished(config: Config, ops: Sequence[PostOp], residual: Dtype = "int8") -> Compute:
+    """What :func:`post` computes of an element of accumulators: ``y[i][j]`` of ``acc[i][j]``, ``par[j][0]``,
+    ``par[j][1]`` and, with an addition, ``res[i][j]``.
+
+    Args:
+        config: the machine.
+        ops: :class:`~accel.compiler.expr.post.StoreRequantize`, perhaps
+            :class:`~accel.compiler.expr.post.StoreAdd`; their operands do not matter.
+        residual: the type of res.
+    """
+    shape = config.batch, config.block_out
+    acc, par = placeholder(shape, "int32", name="acc"), placeholder((shape[1], 2), "int32", name="par")
+    res = placeholder(shape, residual, name="res")
+
+    def body(i: IterVar, j: IterVar) -> Expr:
+        value: Expr = acc[i, j]
+        for op in ops:
+            if isinstance(op, StoreRequantize):
+                value = replace(op, bias=par[j, 0], scale=par[j, 1]).apply(value)
+            else:
+                assert isinstance(op, StoreAdd)
+                value = replace(op, operand=res[i, j]).apply(value)
+        return cast(value, "int8")
+
+    op = compute(shape, body, name="y").op
+    assert isinstance(op, Compute)
+    return op

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from accel.base.errors import ConfigError, ScheduleError, nearest
 from accel.compiler.target import intrinsics
-from accel.compiler.target.intrin import AluIntrin, CopyIntrin, Intrinsic, TensorIntrin
+from accel.compiler.target.intrin import AluIntrin, CopyIntrin, Intrinsic, StoreIntrin, TensorIntrin
 from accel.compiler.target.scope import Scope, scopes
 from accel.core.config import Config, load_config
 from accel.core.isa import check_encodable
@@ -35,6 +35,16 @@ class Machine:
         return scopes(self.config)["acc_buffer"]
 
     @property
+    def par_buffer(self) -> Scope:
+        """Scratchpad of the store unit's parameters, int32[block_out][2] elements: of each channel bias and
+        scale.
+
+        Raises:
+            ScheduleError: the machine has ``post=0``.
+        """
+        return self.scope("par_buffer")
+
+    @property
     def gemm(self) -> TensorIntrin:
         """Matrix product of one block; also known by its size, as ``m.gemm8x8``."""
         return intrinsics.gemm(self.config)
@@ -54,6 +64,20 @@ class Machine:
         """Elementwise operations on accumulators, in place."""
         return intrinsics.alu(self.config)
 
+    @property
+    def post(self) -> StoreIntrin:
+        """What the store unit does to accumulators on their way to DRAM, with ``post=1``.
+
+        Raises:
+            ScheduleError: the machine has ``post=0``.
+        """
+        if not self.config.post:
+            raise ScheduleError(
+                f"machine {self.config.name!r} has post=0, whose store unit only copies; "
+                f"one with post=1, as 'vta-int8', requantizes"
+            )
+        return intrinsics.post(self.config)
+
     def __getattr__(self, name: str) -> TensorIntrin:
         config = self.__dict__.get("config")  # copying and unpickling ask before it is there
         if config is not None and name == f"gemm{config.block_name}":
@@ -66,7 +90,11 @@ class Machine:
         Raises:
             ScheduleError: there is none; it may be the user's own.
         """
-        own = {i.name: i for i in (self.gemm, self.fill_zero, self.dma_copy2d, self.alu)}
+        own: dict[str, Intrinsic] = {
+            i.name: i for i in (self.gemm, self.fill_zero, self.dma_copy2d, self.alu)
+        }
+        if self.config.post:
+            own[self.post.name] = self.post
         if name not in own:
             raise ScheduleError(
                 f"machine {self.config.name!r} has no intrinsic {name!r}; {nearest(name, own)}"

@@ -1,11 +1,15 @@
 """Memory scopes: where a buffer lives."""
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 from accel.base.errors import ScheduleError
 from accel.core.config import Config
-from accel.core.isa import Load, Memory
-from accel.core.memories import UOP, Scratchpad
+from accel.core.isa import Load, routes_of
+from accel.core.memories import Scratchpad
+
+_HIDDEN = ("uop", "res")
+"""Scratchpads that hold no buffers: micro-ops, and a queue of residuals."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,19 +17,19 @@ class Scope:
     """One of a machine's scratchpads, as schedules name it.
 
     Attributes:
-        name: ``inp_buffer``, ``wgt_buffer`` or ``acc_buffer``.
+        name: ``inp_buffer``, ``wgt_buffer`` or ``acc_buffer``; with ``post=1`` also ``par_buffer``.
         memory: the memory id under which LOAD fills it.
         config: the machine it belongs to.
     """
 
     name: str
-    memory: Memory
+    memory: IntEnum
     config: Config
 
     @property
     def scratchpad(self) -> Scratchpad:
         """What is filled under that id."""
-        return Load.ROUTES[self.memory].scratchpad
+        return routes_of(Load, self.config)[self.memory].scratchpad
 
     @property
     def depth(self) -> int:
@@ -48,8 +52,12 @@ class Scope:
 
 def scopes(config: Config) -> dict[str, Scope]:
     """The scopes of a machine, by name."""
-    own = (route for route in Load.ROUTES.values() if route.verbatim and route.scratchpad is not UOP)
-    named = {f"{route.scratchpad}_buffer": Memory(route.memory) for route in own}
+    own = (
+        route
+        for route in routes_of(Load, config).values()
+        if route.verbatim and route.scratchpad.name not in _HIDDEN
+    )
+    named = {f"{route.scratchpad}_buffer": route.memory for route in own}
     return {name: Scope(name=name, memory=memory, config=config) for name, memory in named.items()}
 
 

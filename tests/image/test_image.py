@@ -324,7 +324,10 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
         tensor("A", role="inout"),
         "the role of tensor 'A' is 'inout'; it must be input, output or constant",
     ),
-    "dtype": (tensor("A", dtype="float32"), "the dtype of tensor 'A' is 'float32'; it must be int8 or int32"),
+    "dtype": (
+        tensor("A", dtype="float32"),
+        "the dtype of tensor 'A' is 'float32'; it must be int8, uint8 or int32",
+    ),
     "name": (tensor("A", name="../A"), "the name of a tensor is '../A'; it must be an identifier"),
     "tensor below zero": (tensor("A", offset=-1), "offset is -1 in its manifest; it must not be negative"),
     "tensor beyond the window": (

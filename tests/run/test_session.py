@@ -303,9 +303,9 @@ def test_what_is_refused() -> None:
         session.run(program, {"A": out})
     with refused(ShapeError, "A is a tensor of another session; give its values, by numpy()"):
         Session("tiny").run(program, {"A": out})
-    with refused(ShapeError, "a tensor is made of float64; it must be an int8 or int32 array"):
+    with refused(ShapeError, "a tensor is made of float64; it must be an int8, uint8 or int32 array"):
         session.tensor(np.zeros(3))
-    with refused(ShapeError, "what a tensor is made of is a list; it must be an int8 or int32 array"):
+    with refused(ShapeError, "what a tensor is made of is a list; it must be an int8, uint8 or int32 array"):
         session.tensor([1])  # type: ignore[arg-type]
     other = gemm_program(config="gemm8x8")
     message = (

@@ -144,7 +144,7 @@ def test_the_nest_keeps_what_is_meant() -> None:
     """Machines of both generations have the same nest, in which sums are reset."""
     texts = []
     for name in ("vta", "vta-int8"):
-        workload = accel.conv2d(1, 16, 8, 8, 16, 3, padding=1, shift=3)
+        workload = accel.conv2d(1, 16, 8, 8, 16, 3, padding=1)
         schedule = default_schedule(workload, machine(name))
         texts.append(te.format_nest(te.tensorize(schedule)))
     assert texts[0] == texts[1]

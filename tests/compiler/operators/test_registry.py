@@ -46,7 +46,9 @@ def test_no_two_parameters_share_a_name_or_an_option(operator: Operator) -> None
 def test_what_is_declared_is_everywhere(operator: Operator) -> None:
     """On the command line, in sweeps, and among the default schedules."""
     command = compile_command.commands[operator.command]
-    assert {one.name for one in (*operator.parameters, *operator.joint)} <= {p.name for p in command.params}
+    single = [one for one in operator.parameters if one not in operator.records]
+    fields = [field for record in operator.records for field in record.fields]
+    assert {one.name for one in (*single, *fields, *operator.joint)} <= {p.name for p in command.params}
     assert {side.key for side in operator.planner.sides} <= set(knobs())
     assert all(example.startswith(f"{operator.command} ") for example in operator.examples)
     needed = {one.name: SMALL[one.name] for one in operator.parameters if operator.is_needed(one)}

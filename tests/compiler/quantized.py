@@ -1,0 +1,114 @@
+"""Quantized layers as ONNX Runtime computes them, in numpy, and random ones."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+
+import accel
+from accel.base.errors import ShapeError
+from accel.compiler.expr.quantized import float_add
+
+Array = npt.NDArray[Any]
+
+
+def finished(sums: Array, inputs: Mapping[str, Array], quantized: accel.Quantized) -> Array:
+    """What becomes of exact sums, whose channels are their second dimension."""
+    along = (1, -1, *[1] * (sums.ndim - 2))
+    x = sums + inputs["bias"].astype(np.int64).reshape(along) if "bias" in inputs else sums
+    scale = np.broadcast_to(np.array(quantized.scales, np.float32), sums.shape[1]).reshape(along)
+    with np.errstate(over="ignore"):
+        y = np.rint(x.astype(np.int32).astype(np.float32) * scale).astype(np.float64) + quantized.output_zero
+    y = y.clip(*quantized.bounds)
+    if quantized.sum is None:
+        return y.astype(quantized.dtype)
+    how = quantized.sum
+    table = float_add(how.left, how.right, how.out, how.low, how.high)
+    left, right = y.astype(np.int64) - how.left.low, inputs["residual"].astype(np.int64) - how.right.low
+    return table[left, right].astype(quantized.dtype)
+
+
+def products(a: Array, b: Array, quantized: accel.Quantized) -> Array:
+    """Sums of a matrix product."""
+    found: Array = (a.astype(np.int64) - quantized.input_zero) @ b.astype(np.int64)
+    return found
+
+
+def convolved(workload: accel.Workload, inputs: Mapping[str, Array], quantized: accel.Quantized) -> Array:
+    """Sums of a convolution: padding has the zero point's value."""
+    p = workload.parameters
+    (top, left, bottom, right), (sy, sx), (dy, dx) = p["padding"], p["stride"], p["dilation"]
+    around = ((0, 0), (0, 0), (top, bottom), (left, right))
+    padded = np.pad(inputs["data"], around, constant_values=quantized.input_zero)
+    data = padded.astype(np.int64) - quantized.input_zero
+    weight = inputs["weight"].astype(np.int64)
+    N, OC, OH, OW = workload.output.shape
+    groups = p["groups"]
+    sums = np.zeros((N, OC, OH, OW), np.int64)
+    for ky, kx in np.ndindex(*p["kernel"]):
+        seen = data[:, :, ky * dy :, kx * dx :][:, :, ::sy, ::sx][:, :, :OH, :OW]
+        for g in range(groups):
+            of = slice(g * OC // groups, (g + 1) * OC // groups)
+            read = slice(g * data.shape[1] // groups, (g + 1) * data.shape[1] // groups)
+            sums[:, of] += np.einsum("nchw,oc->nohw", seen[:, read], weight[of, :, ky, kx])
+    return sums
+
+
+def any_inputs(workload: accel.Workload, seed: int) -> dict[str, Array]:
+    """Values of all inputs, all of their types equally likely; a bias is small or as large as can be."""
+    rng = np.random.default_rng(seed)
+    source = accel.te.create_schedule(workload.output).inputs
+    found = {}
+    for tensor in source:
+        info = np.iinfo(tensor.dtype)
+        found[tensor.name] = rng.integers(info.min, info.max, tensor.shape, tensor.dtype, endpoint=True)
+    if "bias" in found and rng.random() < 0.7:
+        found["bias"] = rng.integers(-5000, 5000, found["bias"].shape, np.int32)
+    return found
+
+
+def _zero(draw: st.DrawFn, dtype: str) -> int:
+    low, high = (0, 255) if dtype == "uint8" else (-128, 127)
+    return draw(st.sampled_from([0, low, high]) | st.integers(low, high))
+
+
+@st.composite
+def epilogues(draw: st.DrawFn, channels: int, *, residual: bool = True) -> accel.Quantized:
+    """Any scales, types, zero points and bounds, with a residual or without one."""
+    types = st.sampled_from(["int8", "uint8"])
+    count = draw(st.sampled_from([1, channels]))
+    exponents = st.floats(-4, 1) | st.floats(-11, 3)
+    scales = [float(np.float32(10 ** draw(exponents))) for _ in range(count)]
+    input_dtype, output_dtype = draw(types), draw(types)
+    low, high = (0, 255) if output_dtype == "uint8" else (-128, 127)
+    clip = draw(st.none() | st.tuples(st.integers(low, high), st.integers(low, high)).map(sorted).map(tuple))
+    values: dict[str, Any] = {
+        "scale": scales if count > 1 else scales[0],
+        "input_zero": _zero(draw, input_dtype),
+        "input_dtype": input_dtype,
+        "output_zero": _zero(draw, output_dtype),
+        "output_dtype": output_dtype,
+        "clip": clip,
+    }
+    if not residual or not draw(st.booleans()):
+        return accel.Quantized(**values)
+    dtype, sum_dtype = draw(types), draw(types)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    for _ in range(10):
+        result, other, total = (float(np.float32(10**x)) for x in rng.uniform(-1.5, 0, 3))
+        added = accel.QuantizedResidual(
+            result_scale=result,
+            scale=other,
+            zero=_zero(draw, dtype),
+            dtype=dtype,
+            sum_scale=total,
+            sum_zero=_zero(draw, sum_dtype),
+            sum_dtype=sum_dtype,
+        )
+        try:
+            return accel.Quantized(**values, residual=added)
+        except ShapeError:  # no integers do that exactly
+            continue
+    return accel.Quantized(**values)
