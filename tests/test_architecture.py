@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "views": "base core image assembly run",
     "benchmarks": "base core compiler run",
     "sweeps": "base core compiler hw run",
-    "cli": "base core image proof assembly compiler sim hw run debug views benchmarks sweeps",
+    "cli": "base core formats image proof assembly compiler sim hw run debug views benchmarks sweeps",
     "te": "compiler",
     "": "base core proof compiler run sweeps cli te",
 }

@@ -44,6 +44,7 @@ COMMANDS = {
     "run": Entry("accel.cli.run:run", "Run a program and compare its outputs with numpy."),
     "show": Entry("accel.cli.show:show", "Show a program at one stage of its compilation."),
     "sweep": Entry("accel.cli.sweep:sweep", "Measure a grid of workloads, machines and schedules."),
+    "verify": Entry("accel.cli.verify:verify", "Compare a network with ONNX Runtime, tensor by tensor."),
     "verilog": Entry("accel.cli.verilog:verilog", "Write the core as Verilog, for simulation and synthesis."),
 }
 """All subcommands; the summaries are the first sentences of their helps, and a test says so."""

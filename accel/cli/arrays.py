@@ -1,7 +1,7 @@
 """Arrays in .npy files, as commands take and write them."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +17,31 @@ _FORM = f"NAME=FILE{_SUFFIX}, as A=a{_SUFFIX}"
 _NPY_MAGIC = b"\x93NUMPY"
 
 
-def input_files(texts: tuple[str, ...]) -> dict[str, Path]:
+def input_files(texts: tuple[str, ...], names: Sequence[str] = ()) -> dict[str, Path]:
     """The files of ``--input NAME=FILE.npy`` arguments.
+
+    Args:
+        texts: the arguments.
+        names: of inputs, where they may hold ``=``.
 
     Raises:
         AccelError: an argument is not of that form, or a name is given twice.
     """
-    return {name: Path(path) for name, path in named_values("--input", texts, _FORM).items()}
+    return {name: Path(path) for name, path in named_values("--input", texts, _FORM, names).items()}
 
 
-def output_files(texts: tuple[str, ...]) -> dict[str, Path]:
+def output_files(texts: tuple[str, ...], names: Sequence[str] = ()) -> dict[str, Path]:
     """The files of ``--output NAME=FILE.npy`` arguments.
+
+    Args:
+        texts: the arguments.
+        names: of outputs, where they may hold ``=``.
 
     Raises:
         AccelError: as :func:`input_files`.
         ProgramError: a file's name is not that of an array; devices have any.
     """
-    found = {name: Path(path) for name, path in named_values("--output", texts, _FORM).items()}
+    found = {name: Path(path) for name, path in named_values("--output", texts, _FORM, names).items()}
     for name, path in found.items():
         if path.suffix != _SUFFIX and not is_device(path):
             raise ProgramError(

@@ -153,21 +153,26 @@ def limit_options(command: F) -> F:
     return cycles(uops(command))
 
 
-def named_values(option: str, texts: Iterable[str], form: str) -> dict[str, str]:
+def named_values(option: str, texts: Iterable[str], form: str, names: Sequence[str] = ()) -> dict[str, str]:
     """``NAME=VALUE`` arguments of a repeatable option as a mapping.
 
     Args:
         option: its name.
         texts: what it is given.
         form: what it takes, with an example.
+        names: known ones, which may hold ``=`` themselves; the longest that an argument begins with counts.
 
     Raises:
         AccelError: an argument is not of that form, or a name is given twice.
     """
     values: dict[str, str] = {}
     for text in texts:
-        name, _, value = text.partition("=")
-        name = name.strip()
+        known = max((name for name in names if text.startswith(f"{name}=")), key=len, default=None)
+        if known is not None:
+            name, value = known, text[len(known) + 1 :]
+        else:
+            name, _, value = text.partition("=")
+            name = name.strip()
         if not name or not value:
             raise AccelError(f"{option} is given {text!r}; it takes {form}")
         if name in values:

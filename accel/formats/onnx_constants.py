@@ -32,7 +32,7 @@ def fold(node: FileNode, arrays: Arrays) -> Sequence[Array] | None:
     except GraphError:
         raise
     except (ValueError, IndexError, TypeError, KeyError, OverflowError, ArithmeticError) as error:
-        raise GraphError(f"node {node.name!r}: {node.kind} of constants is not possible: {error}") from None
+        raise GraphError(f"{node.kind} of constants is not possible: {error}") from None
 
 
 def slices(
@@ -176,7 +176,7 @@ def _constant(node: FileNode, arrays: Arrays) -> Sequence[Array]:
     for name, dtype in kinds.items():
         if node.attributes.get(name) is not None:
             return [np.asarray(node.attributes[name], dtype=dtype)]
-    raise GraphError(f"node {node.name!r}: a constant must be numbers")
+    raise GraphError("a constant must be numbers")
 
 
 def _cast(node: FileNode, arrays: Arrays) -> Sequence[Array]:

@@ -108,7 +108,7 @@ def read_file(path: str | os.PathLike[str]) -> File:
         GraphError: there is no such file, it is no ONNX model, it is too large, or what it refers to is not
             there or outside its folder.
     """
-    place = check_path("the model", path)
+    place = check_path("model", path)
     try:
         size = place.stat().st_size
         if size > MAX_FILE_BYTES:

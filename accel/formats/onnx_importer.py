@@ -37,19 +37,22 @@ class Importer:
         Raises:
             GraphError: naming it.
         """
-        known = [None if not name else self.array(name) for name in node.inputs]
-        if all(array is not None for name, array in zip(node.inputs, known, strict=True) if name):
-            results = fold(node, known)
-            if results is not None:
-                for name, array in zip(node.outputs, results, strict=False):
-                    self.arrays[name] = array
-                return
         try:
-            rules[node.domain, node.kind](self, node)
+            if not self._fold(node):
+                rules[node.domain, node.kind](self, node)
         except GraphError as error:
             told = str(error)
             named = told.startswith(f"node {node.name!r}")
             raise GraphError(told if named else f"node {node.name!r}: {error}") from None
+
+    def _fold(self, node: FileNode) -> bool:
+        """Compute what a node makes of constants; whether all its inputs are such, and it is one of those."""
+        known = [None if not name else self.array(name) for name in node.inputs]
+        if any(array is None for name, array in zip(node.inputs, known, strict=True) if name):
+            return False
+        results = fold(node, known)
+        self.arrays.update(zip(node.outputs, results or (), strict=False))
+        return results is not None
 
     def graph(self) -> Graph:
         """What was imported."""

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
-
+from accel.base.arguments import check_array
 from accel.base.errors import ShapeError, nearest
 from accel.graph.graph import Graph, Node
 from accel.graph.tensor import Array, Tensor
@@ -77,13 +76,7 @@ def check_inputs(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
         tensor = graph.tensors[name]
         if name not in inputs:
             raise ShapeError(
-                f"input {name!r} is missing; the network takes {tensor.dtype} of shape {tensor.shape}"
+                f"input {name!r} is missing; the network takes {tensor.dtype}{list(tensor.shape)}"
             )
-        array = np.asarray(inputs[name])
-        if array.shape != tensor.shape or array.dtype != tensor.dtype:
-            raise ShapeError(
-                f"input {name!r} is {array.dtype} of shape {array.shape}; it must be {tensor.dtype} of shape "
-                f"{tensor.shape}"
-            )
-        found[name] = array
+        found[name] = check_array(f"input {name!r}", inputs[name], tensor.shape, tensor.dtype)
     return found

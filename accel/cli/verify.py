@@ -1,0 +1,90 @@
+"""``accel verify``: a network against ONNX Runtime, tensor by tensor."""
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from accel.base.errors import ShapeError, nearest
+from accel.cli.arrays import input_files, read_arrays
+from accel.cli.common import busy, json_option, print_json, seed_option, show
+from accel.formats.comparison import Comparison, compare, random_inputs
+from accel.formats.onnx_import import MAX_BATCH, load_onnx
+from accel.run.result import SCHEMA_VERSION
+
+
+@click.command()
+@click.argument("file", metavar="MODEL.onnx", type=click.Path(path_type=Path))
+@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value for an input tensor.")
+@click.option(
+    "--batch",
+    type=click.IntRange(1, MAX_BATCH),
+    help="Size of the batch, if the model leaves it open.  [default: 1]",
+)
+@seed_option
+@json_option
+def verify(file: Path, inputs: tuple[str, ...], batch: int | None, seed: int, as_json: bool) -> int:
+    """Compare a network with ONNX Runtime, tensor by tensor.
+
+    The network is read as it would be compiled, computed in numpy, written as a model in QOperator format
+    whose outputs are all of its tensors, and run by ONNX Runtime (extra onnx). Each operator is compared on
+    the operands that ONNX Runtime has. What differs by the order of an addition's multiply-adds, which
+    depends on the processor, is counted apart; float32 may differ by rounding, a quantized softmax by 1.
+    Inputs that are not given are random. The exit code is 1 if a tensor differs.
+
+    \b
+    Example:
+      accel verify model.onnx --input image=picture.npy
+    """
+    graph = load_onnx(file, batch=batch)
+    files = input_files(inputs, graph.inputs)
+    for name in files:
+        if name not in graph.inputs:
+            raise ShapeError(f"{name!r} is no input of the network; {nearest(name, graph.inputs)}")
+    values = random_inputs(graph, seed) | read_arrays(files)
+    with busy("comparing"):
+        comparison = compare(graph, values)
+    if as_json:
+        print_json(_as_data(comparison))
+        return 0 if comparison.first is None else 1
+    show(_table(comparison))
+    show(_summary(comparison))
+    comparison.raise_if_bad()
+    return 0
+
+
+def _as_data(comparison: Comparison) -> dict[str, object]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "ok": comparison.first is None,
+        "values": comparison.values,
+        "differing": sum(one.differing for one in comparison.tensors),
+        "reordered": comparison.reordered,
+        "first": None if comparison.first is None else comparison.first.name,
+        "tensors": [
+            asdict(one) | {"largest": one.largest if math.isfinite(one.largest) else None}
+            for one in comparison.tensors
+        ],
+    }
+
+
+def _table(comparison: Comparison) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("tensor", "operator"):
+        table.add_column(heading)
+    for heading in ("values", "differing", "by order", "largest difference"):
+        table.add_column(heading, justify="right")
+    for one in comparison.tensors:
+        numbers = (one.values, one.differing, one.reordered)
+        table.add_row(one.name, one.operator, *(f"{n:,}" for n in numbers), f"{one.largest:g}")
+    return table
+
+
+def _summary(comparison: Comparison) -> str:
+    right = sum(not one.differing for one in comparison.tensors)
+    told = f"{right} of {len(comparison.tensors)} tensors equal, {comparison.values:,} values"
+    if comparison.reordered:
+        told += f"; {comparison.reordered:,} differ by the order of multiply-adds alone"
+    return told

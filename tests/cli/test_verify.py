@@ -1,0 +1,94 @@
+"""``accel verify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.formats.comparison import Comparison, TensorDifference
+from tests.cli.conftest import Shell
+from tests.formats.runtime import model, node
+
+CONSTANTS = {
+    "s": np.float32(0.1),
+    "z": np.uint8(3),
+    "w": np.arange(-30, 30).astype(np.int8).reshape(5, 12),
+    "ws": np.float32(0.05),
+    "wz": np.int8(0),
+}
+
+
+@pytest.fixture
+def path(accel: Shell) -> Path:
+    """A model with two inputs, one of a name with ``=``."""
+    nodes = [
+        node("QLinearMatMul", ["a", "s", "z", "w", "ws", "wz", "s", "z"], "p"),
+        node("QLinearAdd", ["p", "s", "z", "b=1", "s", "z", "s", "z"], "y"),
+    ]
+    inputs = {"a": ("uint8", ("n", 5)), "b=1": ("uint8", ("n", 12))}
+    found = accel.folder / "m.onnx"
+    found.write_bytes(model(nodes, inputs, ["y"], CONSTANTS))
+    return found
+
+
+def test_a_network_that_is_equal(accel: Shell, path: Path) -> None:
+    np.save("b=2.npy", np.zeros((2, 12), np.uint8))
+    lines = accel("verify", path, "--batch", 2, "--input", "b=1=b=2.npy").text.splitlines()
+    assert lines[0] == "tensor  operator  values  differing  by order  largest difference"
+    assert [line.split() for line in lines[1:3]] == [
+        ["p", "MatMul", "24", "0", "0", "0"],
+        ["y", "Add", "24", "0", "0", "0"],
+    ]
+    assert lines[3:] == ["2 of 2 tensors equal, 48 values"]
+    found = accel("verify", path, "--json").json
+    assert list(found) == ["schema_version", "ok", "values", "differing", "reordered", "first", "tensors"]
+    assert (found["ok"], found["values"], found["differing"], found["first"]) == (True, 24, 0, None)
+    assert found["tensors"][0] == {
+        "name": "p",
+        "node": "QLinearMatMul of p",
+        "operator": "MatMul",
+        "values": 12,
+        "differing": 0,
+        "reordered": 0,
+        "largest": 0.0,
+        "place": None,
+    }
+
+
+def test_a_network_that_differs(accel: Shell, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = TensorDifference(
+        name="y", node="n", operator="Add", values=12, differing=2, reordered=3, largest=np.inf, place=(0, 1)
+    )
+    monkeypatch.setattr("accel.cli.verify.compare", lambda *_: Comparison(tensors=(wrong,)))
+    message = (
+        "tensor 'y' (Add of node 'n') differs from ONNX Runtime's in 2 of 12 values, by up to inf, "
+        "first at (0, 1)"
+    )
+    outcome = accel.at_fault("verify", path, message=message)
+    last = "0 of 1 tensors equal, 12 values; 3 differ by the order of multiply-adds alone"
+    assert outcome.text.splitlines()[-1] == last
+    found = accel("verify", path, "--json", code=1).json
+    assert (found["ok"], found["first"], found["tensors"][0]["largest"]) == (False, "y", None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--input", "c=x.npy"], "'c' is no input of the network; valid are a, b=1"),
+        (["--input", "a"], "--input is given 'a'; it takes NAME=FILE.npy, as A=a.npy"),
+        (["--input", "a=x.npy"], "input a from 'x.npy' cannot be read: No such file or directory"),
+        (["--input", "a=a.npy"], "input 'a' has shape [3, 5]; it must be [1, 5]"),
+        (["--input", "a=a.npy", "--input", "a=x.npy"], "--input is given a twice, as 'a.npy' and as 'x.npy'"),
+    ],
+)
+def test_bad_input(options: list[str], message: str, accel: Shell, path: Path) -> None:
+    np.save("a.npy", np.zeros((3, 5), np.uint8))
+    accel.refused("verify", path, *options, message=message)
+
+
+def test_files_that_are_no_models(accel: Shell) -> None:
+    (accel.folder / "m.onnx").write_text("hello")
+    accel.refused("verify", "m.onnx", message="'m.onnx': this is no ONNX model; it does not parse as one")
+    accel.refused("verify", "n.onnx", message="'n.onnx' cannot be read: No such file or directory")
