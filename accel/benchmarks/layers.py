@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accel.base.errors import AccelError, ProgramFault
-from accel.benchmarks.networks import Layer
+from accel.benchmarks.networks import Epilogue, Layer
 from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 from accel.run.program import Program, build
@@ -58,7 +58,7 @@ def measure(task: Task) -> Row:
         "name": layer.name,
         "repeats": layer.repeats,
         "operator": layer.operator,
-        "parameters": dict(layer.parameters),
+        "parameters": layer.all_parameters,
     }
     try:
         chosen = build(layer.workload(), machine)
@@ -97,11 +97,14 @@ def total(rows: Sequence[Row], key: str) -> Any:
     return sum(row["repeats"] * row[key] for row in rows)
 
 
-def report(network: str, config: Config, rows: Sequence[Row]) -> dict[str, Any]:
-    """All of a network as plain data."""
+def report(
+    network: str, config: Config, rows: Sequence[Row], *, epilogue: Epilogue = "shift"
+) -> dict[str, Any]:
+    """All of a network, whose layers end with an epilogue, as plain data."""
     return {
         "network": network,
         "config": config.label,
+        "epilogue": epilogue,
         "total_cycles": total(rows, "cycles"),
         "layers": list(rows),
     }

@@ -1,18 +1,40 @@
 """Layers of well-known networks, and matrix products, to measure a machine by.
 
-Every layer ends with bias, shift and saturation to 0..127, as a quantized network's do.
+Every layer ends with a bias and, by the *epilogue* ``shift``, a shift and saturation to 0..127; by the
+epilogue ``scale``, a scale per channel, a zero point and saturation, as networks that are quantized for int8.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from accel.compiler.operators.registry import make_workload
+import numpy as np
+
+from accel.compiler.operators.registry import make_workload, operator_of
+from accel.compiler.ops.quantized import Quantized
 from accel.compiler.ops.workload import Workload
+from accel.core.config import Config
+
+Epilogue = Literal["scale", "shift"]
+EPILOGUES: tuple[Epilogue, ...] = ("scale", "shift")
 
 SHIFT = 8
 """Bits that sums are shifted right by."""
 _CLIP = (0, 127)
+_SHIFT_PARAMETERS = ("shift", "clip", "relu")
+_ZERO, _HIGHEST = -20, 110
+"""Of what layers read and write: zero, and what stands for the bound of a ReLU that has one."""
+_DEVIATION = 40.0
+"""Of results, in steps of their scale, before they are saturated."""
+_BYTE_DEVIATION = 73.9
+"""Of the values of int8, all of them equally likely."""
+_SPREAD = 0.6
+"""Of the logarithms of a layer's scales."""
+
+
+def default_epilogue(config: Config) -> Epilogue:
+    """What layers end with on a machine unless something else is asked for."""
+    return "scale" if config.post else "shift"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,16 +46,49 @@ class Layer:
         repeats: occurrences.
         operator: the workload's name, see :data:`~accel.compiler.operators.registry.WORKLOADS`.
         parameters: of the workload.
+        quantized: what follows the sums, in place of a shift.
     """
 
     name: str
     repeats: int
     operator: str
     parameters: Mapping[str, Any]
+    quantized: Quantized | None = None
 
     def workload(self) -> Workload:
         """The computation."""
-        return make_workload(self.operator, self.parameters)
+        if self.quantized is None:
+            return make_workload(self.operator, self.parameters)
+        operator = operator_of(self.operator)
+        return operator.make(**operator.arguments(self.parameters), quantized=self.quantized)
+
+    @property
+    def all_parameters(self) -> dict[str, Any]:
+        """Those of the workload, as plain data."""
+        return dict(self.parameters) | ({} if self.quantized is None else self.quantized.to_dict())
+
+    def scaled(self) -> "Layer":
+        """The same layer with the epilogue ``scale``.
+
+        Scales differ from channel to channel, by numbers that only depend on the layer's name, and are such
+        that results of random operands spread over int8. Zero points are those of activations behind a ReLU.
+        """
+        channels, length = self._sums()
+        typical = _DEVIATION / (_BYTE_DEVIATION**2 * np.sqrt(length))
+        rng = np.random.default_rng(list(self.name.encode()))
+        scale = (typical * np.exp(rng.normal(0.0, _SPREAD, channels))).astype(np.float32)
+        quantized = Quantized(scale=scale, input_zero=_ZERO, output_zero=_ZERO, clip=(_ZERO, _HIGHEST))
+        kept = {key: value for key, value in self.parameters.items() if key not in _SHIFT_PARAMETERS}
+        return replace(self, parameters=kept, quantized=quantized)
+
+    def _sums(self) -> tuple[int, int]:
+        """Output channels, and products in a sum."""
+        sizes = self.parameters
+        if self.operator == "gemm":
+            return sizes["N"], sizes["K"]
+        if self.operator == "dense":
+            return sizes["OC"], sizes["IC"]
+        return sizes["OC"], sizes["IC"] // sizes.get("groups", 1) * sizes["kernel"] ** 2
 
 
 def _conv(
@@ -117,3 +172,9 @@ NETWORKS: dict[str, tuple[Layer, ...]] = {
 """ResNet-18's convolutions as VTA's benchmark names them, MobileNet-v1's layers at full width on 224 x 224
 pixels, and products: squares, those of a transformer of width 768 on 128 tokens, one as high as a
 convolution's, and one of a single row."""
+
+
+def layers_of(network: str, epilogue: Epilogue) -> tuple[Layer, ...]:
+    """The layers of a network of :data:`NETWORKS` with an epilogue."""
+    layers = NETWORKS[network]
+    return tuple(one.scaled() for one in layers) if epilogue == "scale" else layers

@@ -7,6 +7,7 @@ from accel.benchmarks.layers import Row, total
 from accel.benchmarks.table import COLUMNS, NAME, REPEATS, Column, lines
 from accel.core.config import Config
 
+_SCALED = "Layers end with a bias, a scale per channel, a zero point and saturation. "
 _FULL = 0.9
 """Blocks are full of which at least this share is real products."""
 
@@ -25,7 +26,7 @@ def page(found: dict[str, Any], config: Config, asked: str) -> str:
         f"Written by `accel bench {asked} -o FILE`; [networks](../networks.md) explains the columns. The "
         f"machine does {config.batch} x {config.block_in} x {config.block_out} multiply-accumulates per "
         f"cycle, has a {config.bus_bits}-bit bus, and its memory answers after {config.read_latency} "
-        f"cycles. All results equal numpy's.",
+        f"cycles. {_SCALED if found['epilogue'] == 'scale' else ''}All results equal numpy's.",
         _markdown(COLUMNS if found["network"] == "gemm" else (NAME, _SHAPE, *COLUMNS[1:]), rows),
         "## What bounds the layers",
         " ".join(_sentences(rows)),
@@ -83,7 +84,7 @@ def _sentences(rows: Sequence[Row]) -> list[str]:
             layers = _listed([row["name"] for row in here]) if len(here) < len(rows) else "every layer"
             found.append(reason.format(layers=layers, busy=busy, them="them" if len(here) > 1 else "it"))
     multiplying = [row for row in rows if row["gemm_uops"]]
-    if multiplying:
+    if any(row["uops"] > row["gemm_uops"] for row in multiplying):
         rest = _range([1 - row["gemm_uops"] / row["uops"] for row in multiplying], multiplying)
         found.append(f"Of the micro-ops, {rest} multiply nothing: they are passes over the output.")
     sparse = [row for row in multiplying if row["ideal_cycles"] < _FULL * row["gemm_uops"]]
@@ -124,14 +125,23 @@ def _listed(names: Sequence[str]) -> str:
 # --- the floor -------------------------------------------------------------------------------------------
 
 
+_PASSES = (
+    "The compute unit's cycles are micro-ops: products of whole blocks, and *passes* over every block of "
+    "the output: reset and bias together, shift, and two bounds; accumulators that are used for the "
+    "first time are also reset."
+)
+_NO_PASSES = (
+    "The compute unit's cycles are micro-ops: products of whole blocks, the first of which overwrites what "
+    "an accumulator held. There are no *passes*: the store unit finishes outputs on their way to memory."
+)
+
+
 def _floor_sentences(rows: Sequence[Row]) -> list[str]:
     uops, cycles = total(rows, "uops") or 0, total(rows, "cycles") or 1
     return [
         "The *MAC limit* counts every product, including those with the zeros around an input; programs "
         "leave these out, and what is left are the *real products*.",
-        "The compute unit's cycles are micro-ops: products of whole blocks, and *passes* over every block of "
-        "the output: reset and bias together, shift, and two bounds; accumulators that are used for the "
-        "first time are also reset.",
+        _PASSES if any(row["uops"] > row["gemm_uops"] for row in rows) else _NO_PASSES,
         f"They make up {uops / cycles:.1%} of all cycles. What remains above them is loads before the first "
         f"micro-op and stores after the last and, in layers that the compute unit does not bound, waiting "
         f"for data.",

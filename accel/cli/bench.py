@@ -7,7 +7,17 @@ import click
 from rich.table import Table
 
 from accel.base.files import check_targets, write_atomically
-from accel.benchmarks import NETWORKS, Row, Task, measure, report
+from accel.benchmarks import (
+    EPILOGUES,
+    NETWORKS,
+    Row,
+    Task,
+    default_epilogue,
+    layers_of,
+    measure,
+    report,
+)
+from accel.benchmarks.networks import Epilogue
 from accel.benchmarks.page import page
 from accel.benchmarks.table import COLUMNS, lines
 from accel.cli.common import (
@@ -34,6 +44,12 @@ from accel.sweeps.executors import here, in_processes
 @config_option("vta")
 @set_option("geometry or timing")
 @click.option(
+    "--epilogue",
+    type=click.Choice(EPILOGUES),
+    help="What follows a layer's sums: a scale per channel and zero points, or a shift.  [default: scale on "
+    "machines with post=1, shift on others]",
+)
+@click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE.md", help="Write a Markdown page."
 )
 @click.option(
@@ -49,6 +65,7 @@ def bench(
     network: str,
     config: str,
     settings: tuple[str, ...],
+    epilogue: Epilogue | None,
     output: Path | None,
     jobs: int,
     seed: int,
@@ -56,10 +73,11 @@ def bench(
 ) -> int:
     """Measure a network's layers against the machine's limit.
 
-    Each layer ends with bias, shift and saturation to 0..127, and is compared with numpy; if any differs, the
-    exit code is 1. The columns serial, V = 1 and chosen V give the GEMM core's utilization, counting real
-    products: with one instruction after another; with units side by side and one set of buffers; and with as
-    many virtual threads (V) as the model chose. docs/networks.md says more.
+    Each layer ends with a bias, a shift and saturation to 0..127, or with a bias, a scale per channel, a zero
+    point and saturation, and is compared with numpy; if any differs, the exit code is 1. The columns serial,
+    V = 1 and chosen V give the GEMM core's utilization, counting real products: with one instruction after
+    another; with units side by side and one set of buffers; and with as many virtual threads (V) as the model
+    chose. docs/networks.md says more.
 
     \b
     Example:
@@ -70,11 +88,14 @@ def bench(
     target = machine(config, **parse_settings(settings))
     if output is not None:
         check_targets({"-o": output}, config_file(config))
-    rows = _measured([Task(layer=one, config=target.config, seed=seed) for one in NETWORKS[network]], jobs)
-    found = report(network, target.config, rows)
+    chosen = epilogue or default_epilogue(target.config)
+    layers = layers_of(network, chosen)
+    rows = _measured([Task(layer=one, config=target.config, seed=seed) for one in layers], jobs)
+    found = report(network, target.config, rows, epilogue=chosen)
     faults = [row for row in rows if row["error"] is not None]
     if output is not None and not faults:
-        asked = " ".join([network, f"--config {config}", *(f"--set {one}" for one in settings)])
+        given = [] if epilogue is None else [f"--epilogue {epilogue}"]
+        asked = " ".join([network, f"--config {config}", *(f"--set {one}" for one in settings), *given])
         write_atomically(output, page(found, target.config, asked).encode())
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, **found})

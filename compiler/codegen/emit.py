@@ -16,13 +16,16 @@ import numpy as np
 
 from accel.base.errors import TensorizeError
 from accel.compiler.codegen.addresses import Addresses, Dimension, Env
+from accel.compiler.codegen.ending import stored_early
 from accel.compiler.codegen.memory import (
     DramMap,
     DramTensor,
     block_count,
     transfer_memory,
 )
+from accel.compiler.codegen.residuals import residuals_ahead
 from accel.compiler.codegen.starting import Elements, Unstarted, boxes_of, first_step
+from accel.compiler.codegen.startup import parameters_last
 from accel.compiler.expr.guards import Ranges, alike, boxes, first_steps
 from accel.compiler.expr.linear import Linear, evaluate, margins_of, variables
 from accel.compiler.expr.post import StoreAdd, StoreRequantize
@@ -115,6 +118,9 @@ class Emission:
         self._keep: list[object] = []
         """What the caches above know by its id."""
         self._run(nest.body, {})
+        if self._unstarted is not None:
+            self.emitted = parameters_last(stored_early(self.emitted))
+            self.emitted = residuals_ahead(self.emitted, config)
         for node in copies:  # what no iteration has loaded is an input nevertheless
             if node.source.buffer.scope is None:
                 self._placed(node.source.buffer, node.target.buffer, store=False)

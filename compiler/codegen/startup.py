@@ -7,12 +7,29 @@ its way.
 
     compute  LOAD.UOP   GEMM reset ------------> LOAD.ACC   ALU   GEMM
     load     LOAD.INP                    token \-> LOAD.WGT  LOAD.INP  LOAD.WGT
+
+The store unit's parameters are not needed before the first outputs are finished. So they are asked for behind
+what the first products need.
 """
 
 from collections.abc import Mapping, Sequence
 
 from accel.compiler.nest.nest import Buffer
-from accel.core.isa import Instruction, Unit
+from accel.compiler.target.registry import Emitted
+from accel.core.isa import Instruction, Load, Store, Unit
+
+
+def parameters_last(emitted: Sequence[Emitted]) -> list[Emitted]:
+    """The same program with the store unit's first LOADs right in front of its first STORE."""
+    own = (n for n, one in enumerate(emitted) if one.instruction.unit is Unit.STORE)
+    first = next((n for n in own if isinstance(emitted[n].instruction, Store)), 0)
+    loads = [one for one in emitted[:first] if _loads_for_stores(one.instruction)]
+    others = [one for one in emitted[:first] if not _loads_for_stores(one.instruction)]
+    return [*others, *loads, *emitted[first:]]
+
+
+def _loads_for_stores(instruction: Instruction) -> bool:
+    return isinstance(instruction, Load) and instruction.unit is Unit.STORE
 
 
 def held_back(

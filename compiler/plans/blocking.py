@@ -1,5 +1,6 @@
 """What the default schedules of all operators share: blocks of the machine's cores, accumulators, threads."""
 
+from dataclasses import dataclass
 from math import prod
 
 from accel.base.errors import ScheduleError
@@ -9,6 +10,7 @@ from accel.compiler.ops.quantized import Quantized
 from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule.loops import thread_axis
 from accel.compiler.schedule.schedule import Schedule, Stage
+from accel.compiler.target.emitters import overwrites
 from accel.compiler.target.machine import Machine
 from accel.compiler.target.scope import Scope
 from accel.core.config import Config
@@ -39,6 +41,42 @@ def stored(workload: Workload, config: Config) -> bool:
         )
     length = prod(axis.extent for axis in workload.reduce_axes)
     return bool(config.post) and workload.sums is not workload.output and workload.epilogue.stored(length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passes:
+    """What a model has to know of how sums start and are finished.
+
+    Attributes:
+        passes: operations on each accumulator besides products.
+        resets: those of them in front of the products, 0 or 1.
+        folded: whether the one in front adds the bias, too.
+        stored: whether the store unit finishes the sums, with parameters that it loads.
+    """
+
+    passes: int
+    resets: int
+    folded: bool
+    stored: bool
+
+
+def passes_of(workload: Workload, config: Config, length: int) -> Passes:
+    """The passes of a workload on a machine.
+
+    Args:
+        workload: whose sums are of products.
+        config: the machine.
+        length: products in a sum, as the machine makes them.
+
+    Raises:
+        ScheduleError: see :func:`stored`.
+    """
+    folded, passes = workload.epilogue.folds(length), workload.epilogue.passes(length)
+    if stored(workload, config):
+        return Passes(passes=0, resets=0, folded=False, stored=True)
+    if overwrites(config):
+        return Passes(passes=passes - 1 + folded, resets=0, folded=False, stored=False)
+    return Passes(passes=passes, resets=1, folded=folded, stored=False)
 
 
 def finish_in_store(

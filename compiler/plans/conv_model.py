@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from accel.compiler.ops.workload import Workload
+from accel.compiler.plans.blocking import passes_of
 from accel.compiler.plans.candidate import Prediction
 from accel.compiler.plans.conv_schedule import ConvPlan, merged_groups
 from accel.compiler.plans.gemm_plans import IntArray
@@ -64,6 +65,8 @@ class ConvShape:
         residual: whether another tensor is added to each tile.
         folded: whether reset and bias are one operation.
         passes: operations on each accumulator besides GEMM.
+        resets: those of them in front of the sums, 0 or 1.
+        stored: whether the store unit finishes the sums, with parameters that it loads.
     """
 
     groups: int
@@ -87,6 +90,8 @@ class ConvShape:
     residual: bool
     folded: bool
     passes: int
+    resets: int
+    stored: bool
 
     @property
     def taps(self) -> int:
@@ -192,6 +197,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
     top, left, _, _ = sizes["padding"]
     merged = merged_groups(workload, config)
     length = merged.inputs * kernel[0] * kernel[1]
+    cost = passes_of(workload, config, length)
     return ConvShape(
         groups=merged.count,
         weighted=workload.is_product,
@@ -212,8 +218,10 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
         left=left,
         bias=workload.bias is not None,
         residual=workload.residual is not None,
-        folded=workload.epilogue.folds(length),
-        passes=workload.epilogue.passes(length),
+        folded=cost.folded,
+        passes=cost.passes,
+        resets=cost.resets,
+        stored=cost.stored,
     )
 
 
@@ -314,6 +322,10 @@ class ConvModel:
     def bias(self, channels: int) -> Moved:
         """The bias of some blocks of channels."""
         return self._boxes(self.config.acc_element_bytes, (1, 1), (1, 1), channels)
+
+    def parameters(self, channels: int) -> Moved:
+        """The store unit's parameters of some blocks of channels."""
+        return self._boxes(self.config.par_element_bytes, (1, 1), (1, 1), channels)
 
     def _boxes(self, element: int, boxes: tuple[int, int], rows: tuple[int, int], row: int) -> Moved:
         return moved(self.config, element, boxes, rows, row)
@@ -437,7 +449,7 @@ class _Walk:
                 self.held.update(self._held_after(group))
                 continue
             start = self.clocks
-            self._group(group)
+            self._group(group, ends=last and number == len(tiles) - 1 and not self.shape.resets)
             pace.take(kind, start, self.clocks)
 
     @property
@@ -491,7 +503,7 @@ class _Walk:
 
     def _bias_of(self, slot: int, tile: _Tile) -> Iterator[tuple[tuple[str, int], object]]:
         """What a bias that does not stay is to hold for a tile."""
-        if self.shape.bias and not self.plan.bias_stays:
+        if self.shape.bias and not self.shape.stored and not self.plan.bias_stays:
             shared = self.plan.outer == "channels" and self.plan.thread_axis == "channels"
             yield (
                 ("bias", 0 if shared or self.plan.thread_axis == "depth" else slot),
@@ -525,7 +537,8 @@ class _Walk:
         self.used = {key: end + pace.cycles for key, end in self.used.items()}
         self.stored = {key: end + pace.cycles for key, end in self.stored.items()}
 
-    def _group(self, group: list[_Tile]) -> None:
+    def _group(self, group: list[_Tile], *, ends: bool = False) -> None:
+        """Tiles that are interleaved; ``ends``: products of the last ones are cut up for the store unit."""
         pace = _Pace()
         for number, (depth, kernel) in enumerate(self.steps):
             if pace.seen >= _STEADY and number < len(self.steps) - 1 and pace.of == (depth.size, kernel):
@@ -534,7 +547,9 @@ class _Walk:
             start = self.clocks
             last = number == len(self.steps) - 1
             early: dict[int, float] = {}
-            if last and self.shape.residual:  # operands are on their way before the first tile's residual
+            if (
+                last and self.shape.residual and not self.shape.stored
+            ):  # operands are on their way before the first tile's residual
                 early = {slot: self._load(slot, tile, number) for slot, tile in enumerate(group)}
             for slot, tile in enumerate(group):
                 elements = self._elements(tile)
@@ -542,16 +557,16 @@ class _Walk:
                     self._bias_of_tile(slot, tile)
                 ready = early[slot] if early else self._load(slot, tile, number)
                 if not number:
-                    self._compute(elements, self.stored.get(slot, 0.0))
+                    self._compute(elements * self.shape.resets, self.stored.get(slot, 0.0))
                 self.used[self._buffers(slot, number)] = self._compute(
                     self._gemms(tile, depth, kernel), ready + _TOKEN
                 )
                 self._fetch(self.gemm_instructions)
                 if last:
-                    if self.shape.residual:
+                    if self.shape.residual and not self.shape.stored:
                         self._accumulators(self._outputs(tile), self.compute_free + self.model.drain)
-                    done = self._compute(elements * (self.shape.passes - 1), 0.0)
-                    self._store(slot, tile, done)
+                    done = self._compute(elements * (self.shape.passes - self.shape.resets), 0.0)
+                    self._store(slot, tile, done, self._gemms(tile, depth, kernel) if ends else 0)
                     self._fetch(self.shape.passes)
             pace.take((depth.size, kernel), start, self.clocks)
 
@@ -575,7 +590,9 @@ class _Walk:
         if shape.folded:
             sets = 1 if self.along_depth else plan.threads
             self.compute_free += sets * plan.channels * plan.rows * plan.columns + self.model.drain
-        self.waiting = shape.bias and plan.bias_stays
+        self.waiting = shape.bias and plan.bias_stays and not shape.stored
+        if shape.stored and plan.bias_stays:
+            self.port_free += self.model.parameters(shape.biases).beats
 
     def _bias_of_tile(self, slot: int, tile: _Tile) -> None:
         """LOAD of a bias that does not stay."""
@@ -696,13 +713,29 @@ class _Walk:
             excess -= number
         return self.port_free
 
-    def _store(self, slot: int, tile: _Tile, ready: float) -> None:
-        config = self.config
+    def _store(self, slot: int, tile: _Tile, ready: float, beside: int) -> None:
+        """STOREs of a tile, block of channels by block of channels.
+
+        Args:
+            slot: the accumulators.
+            tile: which one.
+            ready: when its sums are there.
+            beside: the last of its products, beside which earlier blocks are stored.
+        """
+        config, blocks = self.config, self.channels[tile.channel].size
         moved = self._outputs(tile)
-        first = max(ready + _TOKEN + REQUEST_STARTUP + store_depth(config), self.write_free)
-        self.write_free = first + max(moved.beats, moved.bursts * config.write_latency / config.outstanding)
+        slow = config.bus_bytes / config.lanes if self.shape.stored else 1.0
+        data = max(moved.beats * slow, moved.bursts * config.write_latency / config.outstanding)
+        early = beside * (1 - 1 / blocks)
+        first = max(ready - early + _TOKEN + REQUEST_STARTUP + store_depth(config), self.write_free)
+        self.write_free = max(first + data, first + early + data / blocks)
         self.busy[2] += moved.beats
         self.stored[slot] = self.write_free + config.write_latency
+        if self.shape.stored:
+            if self.shape.residual:
+                self.port_free += moved.beats
+            if not self.plan.bias_stays:
+                self.port_free += self.model.parameters(blocks).beats
 
 
 @dataclass

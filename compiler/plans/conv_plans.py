@@ -107,23 +107,29 @@ class Sizes:
     @property
     def bias_stays(self) -> BoolArray:
         """Whether the bias of all channels fits beside the tiles."""
+        if self.shape.stored:
+            return np.full(len(self.tiled), self.shape.biases <= self.config.par_depth)
         stays: BoolArray = self.tiled + self.shape.biases <= self.config.acc_depth
         return stays
 
     @property
     def tiled(self) -> IntArray:
         """Elements of acc_buffer that tiles take."""
-        tiled: IntArray = self.accumulators * (1 + self.shape.residual)
+        tiled: IntArray = self.accumulators * (1 + (self.shape.residual and not self.shape.stored))
         return tiled
 
     def fits(self) -> BoolArray:
         """Which plans' buffers fit the scratchpads, and their tokens the counters."""
         config, table = self.config, self.table
-        bias = np.where(self.bias_stays, self.shape.biases, self._bias_of_tiles()) * self.shape.bias
+        room: BoolArray = self.bias_stays | (table.threads * table.channels <= config.par_depth)
+        if not self.shape.stored:
+            bias = np.where(self.bias_stays, self.shape.biases, self._bias_of_tiles()) * self.shape.bias
+            room = self.tiled + bias <= config.acc_depth
         fitting: BoolArray = (
             (table.threads * self.inputs <= config.inp_depth)
             & (table.threads * self.weights <= config.wgt_depth)
-            & (self.tiled + bias <= config.acc_depth)
+            & (self.tiled <= config.acc_depth)
+            & room
             & (table.threads <= config.token_limit)
         )
         return fitting
@@ -193,16 +199,19 @@ class Sizes:
         if not shape.weighted:
             weight_fills = apart
         load = inputs * input_fills + weights * weight_fills
+        if shape.stored:
+            load = load + shape.residual * shape.outputs * (config.out_element_bytes / config.bus_bytes)
         store = self.elements * (config.out_element_bytes / config.bus_bytes)
-        sums = shape.slots + shape.residual * self.tiles * (latency + store)
+        sums = shape.slots + (shape.residual and not shape.stored) * self.tiles * (latency + store)
         alone = table.threads == 1
         waits = latency * np.maximum(input_fills, weight_fills)
         stored = np.where(alone | self.along_depth, self.tiles * (store + config.write_latency), 0)
         chained = (sums + load + waits) / table.threads
         busy = np.maximum(np.maximum(sums, load), np.maximum(chained, self.tiles * store)) + stored
-        cleared = self.accumulators + self.elements if shape.folded else self.elements
-        bias = shape.bias * shape.biases * config.acc_element_bytes / config.bus_bytes
-        biases = np.where(self.bias_stays, 0, self.tiles * latency) * shape.bias
+        cleared = self.elements * shape.resets + self.accumulators * shape.folded
+        element = config.par_element_bytes if shape.stored else config.acc_element_bytes * shape.bias
+        bias = shape.biases * element / config.bus_bytes
+        biases = np.where(self.bias_stays, 0, self.tiles * latency) * (shape.bias and not shape.stored)
         start = np.maximum(inputs + weights + bias, cleared)
         quick: FloatArray = busy + start + store + biases + 2.0 * latency
         return quick

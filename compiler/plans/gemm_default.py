@@ -11,6 +11,7 @@ from typing import get_args
 import numpy as np
 
 from accel.compiler.ops.workload import Workload
+from accel.compiler.plans.blocking import passes_of
 from accel.compiler.plans.candidate import Candidate, check_threads_fit
 from accel.compiler.plans.gemm_model import GemmModel
 from accel.compiler.plans.gemm_plans import (
@@ -44,6 +45,7 @@ def shape_of(workload: Workload, config: Config) -> GemmShape:
     rows, columns = workload.output.shape
     (k,) = workload.reduce_axes
     a, b = workload.factors
+    cost = passes_of(workload, config, k.extent)
     return GemmShape(
         rows=-(-rows // config.batch),
         columns=-(-columns // config.block_out),
@@ -52,7 +54,9 @@ def shape_of(workload: Workload, config: Config) -> GemmShape:
         transpose_b=b.indices[1] is k,
         bias=workload.bias is not None,
         residual=workload.residual is not None,
-        passes=workload.epilogue.passes(k.extent),
+        passes=cost.passes,
+        resets=cost.resets,
+        stored=cost.stored,
     )
 
 

@@ -42,16 +42,23 @@ class GemmModel:
         self.config = config
         self.drain = compute_depth(config)
 
+    @property
+    def parameters_stay(self) -> bool:
+        """Whether the store unit's parameters of all columns fit their scratchpad."""
+        return self.shape.stored and self.shape.columns <= self.config.par_depth
+
     def fits(self, plans: PlanTable) -> BoolArray:
         """Which plans' buffers fit the scratchpads, and their tokens the counters: a unit may be ahead by as
         many steps as there are threads."""
         config = self.config
         inner = np.where(plans.along_depth, 1, plans.threads)
-        acc = inner * plans.rows * plans.columns * (1 + self.shape.residual)
-        if self.shape.bias:
+        acc = inner * plans.rows * plans.columns * (1 + (self.shape.residual and not self.shape.stored))
+        if self.shape.bias and not self.shape.stored:
             acc = acc + np.where(plans.rows_outer, self.shape.columns, plans.columns)
+        parameters = plans.threads * plans.columns * (self.shape.stored and not self.parameters_stay)
         fitting: BoolArray = (
-            (plans.threads * plans.rows * plans.depth <= config.inp_depth)
+            (parameters <= (config.par_depth if self.shape.stored else 0))
+            & (plans.threads * plans.rows * plans.depth <= config.inp_depth)
             & (plans.threads * plans.columns * plans.depth <= config.wgt_depth)
             & (acc <= config.acc_depth)
             & (plans.threads <= config.token_limit)
@@ -74,6 +81,9 @@ class GemmModel:
         exposed = np.where(alone, tile_rows * tile_columns, 1) * (
             tail / config.bus_bytes + config.write_latency + self.drain
         )
+        if shape.stored:
+            data = shape.columns * config.par_element_bytes / config.bus_bytes
+            return np.asarray(together + config.read_latency + step / config.bus_bytes + exposed + data)
         if shape.bias:
             biases = np.where(plans.rows_outer, 1, tile_columns)
             data = shape.columns * config.acc_element_bytes / config.bus_bytes
@@ -168,6 +178,8 @@ class _Walk:
         per_group = steps * self.plan.threads
         most = max(4, _MOST_STEPS // max(1, per_group))
         self.compute_free = self._startup()
+        if self.model.parameters_stay:
+            self._parameters(self.shape.columns)
         following = [*groups[1:], []]
         if len(groups) <= 2 * most:
             for group, after in zip(groups, following, strict=True):
@@ -229,24 +241,24 @@ class _Walk:
                 if (number, slot) not in ready:
                     ready[number, slot] = self._load(number, slot, group[slot], depths[number])
         for number, slot in turns:
-            if shape.residual and not slot and number == len(depths) - 1:
+            if shape.residual and not shape.stored and not slot and number == len(depths) - 1:
                 early = [turn for turn in turns if turn[0] == number and turn not in ready]
                 ready |= {turn: self._load(*turn, group[turn[1]], depths[number]) for turn in early}
             _, _, height, width = group[slot]
             if not number:
                 self._bias(group[slot])
-                self._compute(height * width, self.stored.get(slot, 0.0))
+                self._compute(height * width * shape.resets, self.stored.get(slot, 0.0))
             if (number, slot) not in ready:
                 ready[number, slot] = self._load(number, slot, group[slot], depths[number])
             done = self._compute(height * width * depths[number], ready[number, slot] + _TOKEN)
             self.step_done[self._buffers(number, slot)] = done
             self._fetch(3)
             if number == len(depths) - 1:
-                if shape.residual:
+                if shape.residual and not shape.stored:
                     self._accumulators(self._outputs(height, width))
                     if slot < len(following) and len(depths) > 1:
                         self.ready[0, slot] = self._load(0, slot, following[slot], depths[0])
-                done = self._compute(height * width * (shape.passes - 1), 0.0)
+                done = self._compute(height * width * (shape.passes - shape.resets), 0.0)
                 self._store(slot, height, width, done)
                 self._fetch(shape.passes + 1)
 
@@ -271,7 +283,7 @@ class _Walk:
         return (0, self.shape.columns, 0, 0) if self.plan.outer == "rows" else (column, width, 0, 0)
 
     def _wants_bias(self, tile: _Tile) -> bool:
-        return self.shape.bias and self.held.get(("bias", 0)) != self._biased(tile)
+        return self.shape.bias and not self.shape.stored and self.held.get(("bias", 0)) != self._biased(tile)
 
     def _bias(self, tile: _Tile) -> None:
         """LOAD of the bias."""
@@ -330,6 +342,10 @@ class _Walk:
             done = self.port_free + WRITE_DELAY
         return done
 
+    def _parameters(self, columns: int) -> None:
+        """LOAD of the store unit's parameters, beside which others wait for the port."""
+        self.port_free += columns * self.config.par_element_bytes / self.config.bus_bytes
+
     def _outputs(self, height: int, width: int) -> _Transfer:
         """A tile of the result, or of the residual."""
         return self.model.transfer(height, width, self.shape.columns, self.config.out_element_bytes)
@@ -338,6 +354,12 @@ class _Walk:
         transfer = self._outputs(height, width)
         start = max(self.store_free, ready + _TOKEN)
         data = self.model.data_cycles(transfer, self.config.write_latency)
+        if self.shape.stored:
+            data *= self.config.bus_bytes / self.config.lanes
+            if not self.model.parameters_stay:
+                self._parameters(width)
+            if self.shape.residual:
+                self.port_free += transfer.beats
         end = start + REQUEST_STARTUP + store_depth(self.config) + data
         self.store_busy += transfer.beats
         self.store_free = end

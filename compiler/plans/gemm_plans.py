@@ -27,6 +27,8 @@ class GemmShape:
         bias: whether accumulators take a bias per column.
         residual: whether another tensor is added to each tile.
         passes: operations on each accumulator besides GEMM: reset, bias and epilogue.
+        resets: those of them in front of the sums, 0 or 1.
+        stored: whether the store unit finishes the sums, with parameters that it loads.
     """
 
     rows: int
@@ -37,6 +39,8 @@ class GemmShape:
     bias: bool
     residual: bool
     passes: int
+    resets: int = 1
+    stored: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,10 @@
 """The lists of layers, against what is known of the networks."""
 
+import numpy as np
 import pytest
 
-from accel.benchmarks import NETWORKS, Layer
+from accel.benchmarks import NETWORKS, Layer, Task, default_epilogue, layers_of, measure
+from accel.compiler.target.machine import machine
 
 BLOCK = 16 * 16
 
@@ -46,3 +48,61 @@ def test_layers_have_an_epilogue_and_bias(network: str) -> None:
         assert workload.bias is not None
         assert workload.epilogue.shift == 8
         assert workload.epilogue.clip == (0, 127) or workload.epilogue.relu
+
+
+# --- scales per channel --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("network", sorted(NETWORKS))
+def test_scaled_layers_compute_the_same_sums(network: str) -> None:
+    for one, plain in zip(layers_of(network, "scale"), layers_of(network, "shift"), strict=True):
+        workload = one.workload()
+        assert plain == next(layer for layer in NETWORKS[network] if layer.name == one.name)
+        assert (one.name, one.repeats, one.operator) == (plain.name, plain.repeats, plain.operator)
+        assert workload.output.shape == plain.workload().output.shape
+        assert workload.bias is not None
+        assert one.quantized is not None
+        assert one.quantized.output_zero == one.quantized.input_zero == -20
+        assert one.quantized.clip == (-20, 110)
+
+
+def test_scales_are_those_of_a_layer_and_spread() -> None:
+    """By a factor of e or so to either side, for every channel; the same each time."""
+    (first, again), second = (
+        (layers_of("resnet18", "scale")[0] for _ in range(2)),
+        layers_of("resnet18", "scale")[4],
+    )
+    assert first.quantized is not None
+    assert second.quantized is not None
+    assert first.quantized == again.quantized
+    scales = np.log(first.quantized.scales)
+    assert len(scales) == 64
+    assert 0.4 < scales.std() < 0.8
+    assert len(set(second.quantized.scales)) == 256
+    assert first.all_parameters["scale"] == list(first.quantized.scales)
+    assert "shift" not in first.all_parameters
+
+
+def test_scales_are_the_default_where_there_are_any() -> None:
+    assert default_epilogue(machine("vta").config) == "shift"
+    assert default_epilogue(machine("vta-int8").config) == "scale"
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [
+        ("C3", 0.985, None),
+        ("C9", 0.985, None),
+        ("C4", None, 27_500),
+        ("C7", None, 27_500),
+        ("C10", None, 27_500),
+    ],
+)
+def test_layers_are_close_to_the_limit(name: str, least: float | None, most: int | None) -> None:
+    """Those of ResNet-18 that are bound by more than products: operands take up to 95 % of the bus."""
+    layer = next(one for one in layers_of("resnet18", "scale") if one.name == name)
+    row = measure(Task(layer=layer, config=machine("vta-int8").config))
+    assert row["error"] is None
+    assert row["modes"]["chosen"]["mismatches"] == 0
+    assert least is None or row["roofline_cycles"] >= least * row["cycles"]
+    assert most is None or row["cycles"] <= most

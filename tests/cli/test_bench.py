@@ -54,6 +54,33 @@ def test_json(accel: Shell) -> None:
     assert a["moved_bytes"] == sum(a["bytes_by_kind"].values()) > a["compulsory_bytes"]
 
 
+def test_epilogues(accel: Shell) -> None:
+    """Scales per channel where the machine has them, unless a shift is asked for; not where it has not."""
+    assert accel("bench", "small", "--config", "tiny", "--json").json["epilogue"] == "shift"
+    scaled = accel("bench", "small", "--config", "tiny-int8", "--json").json
+    shifted = accel("bench", "small", "--config", "tiny-int8", "--epilogue", "shift", "--json").json
+    assert (scaled["epilogue"], shifted["epilogue"]) == ("scale", "shift")
+    assert list(scaled) == list(shifted)
+    for found in (scaled, shifted):
+        assert [one["error"] for one in found["layers"]] == [None] * 3
+        assert tuple(found["layers"][0]) == ROW_KEYS
+    assert len(scaled["layers"][0]["parameters"]["scale"]) == 16
+    assert shifted["layers"][0]["parameters"]["shift"] == 8
+    refusal = accel("bench", "small", "--config", "tiny", "--epilogue", "scale", code=2)
+    assert "configuration 'tiny' has post=0 and only shifts sums" in refusal.err
+
+
+def test_the_page_says_what_layers_end_with(accel: Shell) -> None:
+    accel("bench", "small", "--config", "tiny-int8", "-o", "page.md")
+    page = Path("page.md").read_text()
+    assert "end with a bias, a scale per channel" in page
+    assert "There are no *passes*" in page
+    accel("bench", "small", "--config", "tiny", "-o", "page.md")
+    page = Path("page.md").read_text()
+    assert "a scale per channel" not in page
+    assert "reset and bias together" in page
+
+
 def test_every_mode_is_what_run_gives(accel: Shell) -> None:
     """Serial takes the program with one thread."""
     accel("compile", "conv2d", "--ic", 8, "--oc", 16, "--size", 6, "--kernel", 3, "--padding", 1, "--bias",

@@ -9,7 +9,7 @@ from accel.compiler.codegen.emit import Emission
 from accel.compiler.codegen.uops import place_uops
 from accel.compiler.target.registry import Emitted
 from accel.core.config import UOP_BYTES, Config
-from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Memory
+from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Mac, Memory
 from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
@@ -40,11 +40,11 @@ def _placed(instruction: Instruction) -> Instruction:
 
 
 def steps(emitted: Sequence[Emitted]) -> Iterator[Indices]:
-    """The micro-ops that GEMM and ALU instructions run, loops included."""
+    """The micro-ops that GEMM, MAC and ALU instructions run, loops included."""
     for item in emitted:
         loops = item.instruction
-        assert isinstance(loops, Gemm | Alu)
-        wgt_out, wgt_in = (loops.wgt_factor_out, loops.wgt_factor_in) if isinstance(loops, Gemm) else (0, 0)
+        assert isinstance(loops, Gemm | Mac | Alu)
+        wgt_out, wgt_in = (0, 0) if isinstance(loops, Alu) else (loops.wgt_factor_out, loops.wgt_factor_in)
         for i, j in np.ndindex(loops.iter_out, loops.iter_in):
             for dst, src, wgt in item.uops[loops.uop_begin : loops.uop_end].tolist():
                 yield (

@@ -13,6 +13,8 @@ from accel import te
 from accel.compiler.codegen.starting import Unstarted, boxes_of, rows_of
 from accel.compiler.expr.scalar import IterVar
 from accel.compiler.operators.default import default_schedule
+from accel.compiler.plans.gemm_plans import GemmPlan
+from accel.compiler.plans.gemm_schedule import gemm_schedule
 from accel.compiler.target.machine import machine
 from accel.core.isa import Alu, Gemm, Mac
 from tests.compiler.convs import any_inputs, convolutions, expected, transposed
@@ -142,11 +144,12 @@ def test_any_transposed_convolution(data: st.DataObject) -> None:
 
 def test_the_nest_keeps_what_is_meant() -> None:
     """Machines of both generations have the same nest, in which sums are reset."""
-    texts = []
-    for name in ("vta", "vta-int8"):
-        workload = accel.conv2d(1, 16, 8, 8, 16, 3, padding=1)
-        schedule = default_schedule(workload, machine(name))
-        texts.append(te.format_nest(te.tensorize(schedule)))
+    plan = GemmPlan(rows=2, columns=2, depth=1, threads=1, thread_axis="inner", outer="rows")
+    workload = accel.gemm(8, 48, 48)
+    texts = [
+        te.format_nest(te.tensorize(gemm_schedule(workload, machine(name), plan)))
+        for name in ("vta", "vta-int8")
+    ]
     assert texts[0] == texts[1]
     assert "fill_zero" in texts[1]
 

@@ -69,3 +69,14 @@ def test_what_cannot_be_held_back() -> None:
         s["weightL"].start_after(s["S"])
     with pytest.raises(ScheduleError, match="is no stage"):
         s["weightL"].start_after("bias")  # type: ignore[arg-type]
+
+
+def test_parameters_are_asked_for_right_before_the_first_store() -> None:
+    """All of them fit here; the store unit has nothing else to do before."""
+    workload = accel.conv2d(1, 64, 14, 14, 64, 3, padding=1, bias=True, relu=True, shift=8)
+    program = accel.build(workload, accel.machine("vta-int8"))
+    names = [i.mnemonic for i in program.instructions]
+    store = next(n for n, name in enumerate(names) if name.startswith("STORE"))
+    assert names.count("LOAD.PAR") == 1
+    assert names.index("LOAD.PAR") == store - 1
+    assert program.run(seed=1).mismatches == 0

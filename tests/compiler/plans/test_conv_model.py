@@ -50,10 +50,11 @@ def cycles(image: Image) -> int:
 # --- work --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["vta", "vta-int8"])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_micro_ops_are_known_exactly(options: dict[str, Any]) -> None:
+def test_micro_ops_are_known_exactly(options: dict[str, Any], name: str) -> None:
     """One pass more or less over the output would be seen."""
-    machine = accel.machine("vta")
+    machine = accel.machine(name)
     for workload in layers(**options):
         shape = conv_shape(workload, machine.config)
         for candidate in candidates(workload, machine.config)[::30]:
@@ -85,15 +86,18 @@ def test_bytes_are_known_closely(options: dict[str, Any]) -> None:
 # --- time --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["vta", "vta-int8"])
 @pytest.mark.parametrize("options", [one for one in OPTIONS if one != {"bias": True}], ids=str)
-def test_chosen_plans_take_about_as_long_as_predicted(options: dict[str, Any]) -> None:
-    """All but those that have a bias to load and no pass to hide it behind."""
-    machine = accel.machine("vta")
+def test_chosen_plans_take_about_as_long_as_predicted(options: dict[str, Any], name: str) -> None:
+    """All but those that have a bias to load and no pass to hide it behind. Residuals that the store unit
+    loads share the port with operands; how they meet there is not modelled."""
+    machine = accel.machine(name)
+    shared = bool(machine.config.post) and options.get("residual", False)
     for workload in layers(**options):
         best = candidates(workload, machine.config)[0]
         taken = cycles(compiled(workload, machine, best.plan))
         assert best.prediction.cycles == pytest.approx(
-            taken, rel=0.06, abs=700 if options == {"bias": True} else 120
+            taken, rel=0.06, abs=700 if options == {"bias": True} else 400 if shared else 120
         )
 
 

@@ -1,0 +1,139 @@
+"""The end of a program: its last products come in the order in which their sums are stored.
+
+    MAC   16 channels               MAC    channel 0
+    STORE channel 0                 MAC    channel 1    STORE channel 0
+    STORE channel 1                 MAC    channel 2    STORE channel 1
+    ...                             ...
+
+Only the products behind which each set of accumulators is not used any more are cut up: before that, the
+store unit has other products to work beside.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from accel.compiler.target.registry import Emitted
+from accel.core.access import COLUMNS
+from accel.core.isa import Gemm, Loops, Mac, Store, StoreAdd, StoreReq, Unit
+
+_PIECES = 16
+"""Of a STORE, at most."""
+
+_Range = tuple[int, int]
+"""Accumulators that a STORE reads: the first one, and the one behind the last."""
+
+
+def stored_early(emitted: Sequence[Emitted]) -> list[Emitted]:
+    """The same program with products moved in front of others that have other sums."""
+    pieces: list[Sequence[Emitted]] = []
+    seen: list[_Range] = []
+    end = len(emitted)
+    while end:
+        stores = _begin(emitted, end, lambda one: one.instruction.unit is Unit.STORE)
+        products = _begin(emitted, stores, _multiplies)
+        rows = [piece for one in emitted[stores:end] for piece in _by_rows(one)]
+        ranges = [
+            (one.instruction.sram_base, one.instruction.sram_base + one.instruction.sram_elements)
+            for one in rows
+            if isinstance(one.instruction, Store)
+        ]
+        again = any(a[0] < b[1] and b[0] < a[1] for a in ranges for b in seen)
+        if not ranges or products == stores or again:
+            break
+        seen += ranges
+        loads = _begin(emitted, products, lambda one: one.instruction.unit is Unit.LOAD)
+        ordered = _in_order(emitted[products:stores], ranges)
+        if ordered is None:
+            pieces += [emitted[stores:end], emitted[products:stores]]
+        else:
+            pieces += [rows, ordered]
+        pieces.append(emitted[loads:products])
+        end = loads
+    return [*emitted[:end], *(one for piece in reversed(pieces) for one in piece)]
+
+
+def _begin(emitted: Sequence[Emitted], end: int, belongs: Callable[[Emitted], bool]) -> int:
+    """Where those begin that belong together, one after the other up to ``end``."""
+    while end and belongs(emitted[end - 1]):
+        end -= 1
+    return end
+
+
+def _multiplies(one: Emitted) -> bool:
+    return isinstance(one.instruction, Gemm | Mac) and one.instruction.multiplies
+
+
+def _by_rows(one: Emitted) -> list[Emitted]:
+    """A STORE of several rows as several STOREs."""
+    store = one.instruction
+    if not isinstance(store, Store) or store.y_size < 2 or not store.x_size:
+        return [one]
+    height = -(-store.y_size // _PIECES)
+    pieces = []
+    for row in range(0, store.y_size, height):
+        values = {
+            "sram_base": store.sram_base + row * store.x_size,
+            "dram_base": store.dram_base + row * store.x_stride,
+            "y_size": min(height, store.y_size - row),
+        }
+        if isinstance(store, StoreReq | StoreAdd) and store.par_y:
+            values["par"] = store.par + row
+        cut = replace(store, **values)  # type: ignore[arg-type]  # they are numbers, not flags
+        pieces.append(replace(one, instruction=cut))
+    return pieces
+
+
+def _in_order(products: Sequence[Emitted], ranges: Sequence[_Range]) -> list[Emitted] | None:
+    """Products by the range that their sums are in; None if one cannot be cut that way."""
+    found: list[tuple[int, Emitted]] = []
+    for one in products:
+        cut = _cut(one, ranges)
+        if not cut:
+            return None
+        found += cut
+    return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+
+
+def _cut(one: Emitted, ranges: Sequence[_Range]) -> list[tuple[int, Emitted]]:
+    """A product in parts, each with the number of the range that all its sums are in; none if it cannot be
+    cut along its micro-ops or along one of its loops."""
+    loops = one.instruction
+    assert isinstance(loops, Loops)
+    dst, steps = one.uops[:, COLUMNS["dst"]], (loops.dst_factor_out, loops.dst_factor_in)
+    starts = np.array([first for first, _ in ranges])
+    order = np.argsort(starts)
+
+    def range_of(sums: np.ndarray) -> np.ndarray:
+        """The number of each sum's range."""
+        places = np.searchsorted(starts[order], sums, side="right") - 1
+        numbers: np.ndarray = order[np.maximum(places, 0)]
+        return numbers
+
+    counts = (loops.iter_out, loops.iter_in)
+    out, inner = (np.arange(count) * step for count, step in zip(counts, steps, strict=True))
+    every = range_of(dst[:, None, None] + out[:, None] + inner)
+    for along in range(3):
+        flat = np.moveaxis(every, along, 0).reshape(every.shape[along], -1)
+        if not (flat == flat[:, :1]).all():
+            continue
+        numbers = flat[:, 0]
+        parts = [(int(n), np.flatnonzero(numbers == n)) for n in dict.fromkeys(numbers.tolist())]
+        if along and any(int(where[-1] - where[0]) >= len(where) for _, where in parts):
+            continue
+        return [(n, _part(one, loops, along, where)) for n, where in parts]
+    return []
+
+
+def _part(one: Emitted, loops: Loops, along: int, where: np.ndarray) -> Emitted:
+    """What of a product runs for some micro-ops, or neighbouring iterations of the outer or inner loop."""
+    if not along:
+        uops = one.uops[where]
+        return replace(one, instruction=replace(loops, uop_end=len(uops)), uops=uops)
+    uops = one.uops.copy()
+    for operand in loops.OPERANDS:
+        uops[:, COLUMNS[operand.name]] += int(where[0]) * getattr(loops, operand.factors[along - 1])
+    name = ("iter_out", "iter_in")[along - 1]
+    cut = replace(loops, **{name: len(where)})  # type: ignore[arg-type]  # it is a number, not a flag
+    return replace(one, instruction=cut, uops=uops)
