@@ -94,6 +94,12 @@ def test_the_hardware_is_seen_to_do_the_same(timing: dict[str, int]) -> None:
     assert scene(hardware).seen == scene(simulator).seen
 
 
+def test_the_hardware_is_seen_to_finish_outputs_in_the_same_way() -> None:
+    program = as_program(assemble(FINISHED))
+    hardware = program.run(backend="rtl", engine="pysim", record=True, check=False)
+    assert scene(hardware).seen == from_text(FINISHED).seen
+
+
 def test_hardware_that_was_not_recorded_cannot_be_looked_at() -> None:
     unseen = gemm_program(3, 9, 5).run(backend="rtl", engine="pysim")
     message = "the run on the backend 'rtl' was not recorded; pictures need 'sim', or 'rtl' with record=True"

@@ -13,7 +13,7 @@ from accel.core.isa import Unit
 from accel.core.token_rules import Counter
 from accel.views.scene import Scene
 from accel.views.trace import trace_bytes
-from tests.views.runs import look
+from tests.views.runs import FINISHED, from_text, look
 
 Entries = dict[str, list[dict[str, Any]]]
 
@@ -27,10 +27,15 @@ def case(request: pytest.FixtureRequest) -> tuple[Scene, Entries]:
         "many in flight": {"timing": (("read_latency", 500), ("loads_in_flight", 20))},
     }[request.param]
     scene = look(**options)
+    return scene, by_phase(scene)
+
+
+def by_phase(scene: Scene) -> Entries:
+    """The entries of a run's trace."""
     found: Entries = defaultdict(list)
     for entry in json.loads(trace_bytes(scene))["traceEvents"]:
         found[entry["ph"]].append(entry)
-    return scene, found
+    return found
 
 
 def tracks(entries: Entries) -> dict[int, str]:
@@ -151,6 +156,19 @@ def test_bandwidth_adds_up_to_what_was_moved(case: tuple[Scene, Entries]) -> Non
             e.value for e in scene.result.events if e.kind is EventKind.BURST_LAST and e.unit in units
         )
         assert moved == pytest.approx(beats * scene.result.config.bus_bytes, rel=1e-3)
+
+
+def test_bandwidth_of_a_store_unit_that_reads() -> None:
+    """Reads of the store unit are apart from its writes, and a beat that takes two cycles is one."""
+    scene = from_text(FINISHED)
+    entries = by_phase(scene)
+    size = scene.result.config.bus_bytes
+    found = {}
+    for name in ("read", "write"):
+        changes = [e for e in entries["C"] if e["name"].startswith(name)]
+        found[name] = sum((b["ts"] - a["ts"]) * a["args"]["store"] for a, b in pairwise(changes)) / size
+    assert found["read"] == pytest.approx((3 * 32 + 24 * 4) / size, rel=1e-3)
+    assert found["write"] == pytest.approx(28 * 4 / size, rel=1e-3)
 
 
 def test_compressed_it_is_the_same() -> None:
