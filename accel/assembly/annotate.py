@@ -6,7 +6,14 @@ import numpy as np
 
 from accel.assembly.names import stage_label
 from accel.core.access import AccessSets, Elements, LoopAccess, Touch, loop_shape
-from accel.core.faults import Fault, fetch_fault, instruction_fault
+from accel.core.faults import (
+    Fault,
+    fetch_fault,
+    instruction_fault,
+    instruction_faults,
+    residual_change,
+    sram_ranges,
+)
 from accel.core.isa import (
     Alu,
     AluOp,
@@ -24,6 +31,7 @@ from accel.core.isa import (
     Transfer,
     decode_uops,
 )
+from accel.core.memories import RES
 from accel.image.image import Image
 from accel.proof.shared_dram import SharedDram
 from accel.proof.uop_memory import UopMemory
@@ -40,7 +48,7 @@ class Annotator:
         self._count = len(image.instructions)
         self._sets = AccessSets(image.config)
         self._uops = UopMemory(image.config, image.dram(), image.start.contents)
-        faults = [instruction_fault(one, self._config) for one in image.instructions]
+        self._faults = faults = instruction_faults(image.instructions, self._config)
         self._shared = SharedDram(
             [Finish() if fault else one for one, fault in zip(image.instructions, faults, strict=True)],
             self._config,
@@ -65,7 +73,7 @@ class Annotator:
 
     def _fault(self, index: int, instruction: Instruction) -> Fault | None:
         found = fetch_fault(instruction, index, self._count, self._config)
-        return found or instruction_fault(instruction, self._config)
+        return found or self._faults[index]
 
     def touches(self, index: int, instruction: Instruction) -> tuple[Touch, ...]:
         """Scratchpad elements that the instruction reads and writes; to be called instead of :meth:`comment`.
@@ -112,11 +120,14 @@ class Annotator:
     def _transfer(self, instruction: Transfer) -> str:
         if not instruction.sram_elements:
             return "tokens only" if not instruction.x_size else "moves nothing"
-        assert instruction.route is not None  # otherwise it is at fault
-        first, last = instruction.sram_base, instruction.sram_base + instruction.sram_elements - 1
+        found = [f"{pad} {_range(begin, begin + n - 1)}" for pad, begin, n in sram_ranges(instruction)]
         pads = instruction.sram_elements - instruction.x_size * instruction.y_size
-        zeros = f", {pads} of them zero" if isinstance(instruction, Load) and pads else ""
-        return f"{instruction.route.scratchpad} {_range(first, last)}{zeros}"
+        if isinstance(instruction, Load) and pads:
+            found.append(f"{pads} of them zero")
+        change = residual_change(instruction)
+        if change:
+            found.append(f"{abs(change)} {'into' if change > 0 else 'out of'} {RES}")
+        return ", ".join(found)
 
     def _loops(self, instruction: Loops) -> str:
         if not instruction.uop_count:

@@ -180,7 +180,7 @@ def instruction_faults(instructions: Sequence[Instruction], config: Config) -> l
         if key not in known:
             known[key] = instruction_fault(instruction, config)
         fault = known[key]
-        if fault is None and isinstance(instruction, LoadRes | StoreAdd):
+        if config.post and fault is None and isinstance(instruction, LoadRes | StoreAdd):
             fault = residual_fault(instruction, held, config)
             held += 0 if fault is not None else residual_change(instruction)
         found.append(fault)

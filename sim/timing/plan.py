@@ -142,7 +142,7 @@ def _shape(instruction: Instruction, config: Config, start_fault: Fault | None) 
         pipelined=isinstance(instruction, Loops),
         alone=isinstance(instruction, Set),
         fills=isinstance(instruction, Load),
-        shared=_shared(instruction, config) if start_fault is None else None,
+        shared=_shared(instruction, config) if config.post and start_fault is None else None,
     )
 
 

@@ -250,3 +250,23 @@ def test_long_zeros_are_read_back() -> None:
     program = handmade(segments=((1 << 20, bytes((1 << 24) + 100)),))
     assert disassemble(program).count(".zero") == 2
     assert_same(program, disassemble(program))
+
+
+def test_listings_say_what_the_store_unit_moves_besides_accumulators() -> None:
+    text = """
+        .config tiny-int8
+        LOAD.PAR y_size=1 x_size=2
+        LOAD.RES y_size=2 x_size=5
+        STORE.REQ sram_base=3 y_size=1 x_size=4 par=1
+        STORE.ADD y_size=1 x_size=2 par_x=1
+        LOAD.RES y_size=1 x_size=9
+        FINISH
+        """
+    lines = disassemble(assemble(text)).splitlines()
+    assert [line.partition("# ")[2] for line in lines if "# " in line] == [
+        "par 0..1",
+        "10 into res",
+        "acc 3..6, par 1",
+        "acc 0..1, par 0..1, 2 out of res",
+        "residual-full: LOAD.RES loads 9 elements; res holds 8 of at most 16",
+    ]

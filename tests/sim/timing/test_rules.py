@@ -418,6 +418,10 @@ def test_what_is_at_fault_does_not_wait_for_what_it_shares(bad: Instruction, cau
     assert stop_of(program, POST) == (start, Unit.STORE, 2, cause)
 
 
+def test_equal_instructions_may_be_at_fault_in_one_place_and_not_in_another() -> None:
+    assert stop_of([RES_4, ADD_4, ADD_4, Finish()], POST) == (16, Unit.STORE, 2, Cause.RESIDUAL_EMPTY)
+
+
 def test_the_store_unit_reads_before_the_load_unit_and_behind_the_compute_unit() -> None:
     """They start one after the other, and all want bursts when the first one has been granted all of its."""
     rows = Load(memory=Memory.ACC, x_size=1, y_size=5, x_stride=64)
