@@ -228,7 +228,7 @@ class Add(_Sides):
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
         if out.dtype == "float32":
             return np.asarray(arrays[0] + arrays[1])
-        return self.ordered(operands, arrays, out, swapped=_inner_is_scalar(operands, out))
+        return self.ordered(operands, arrays, out, swapped=inner_is_scalar(operands, out))
 
     @staticmethod
     def ordered(operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor, *, swapped: bool) -> Array:
@@ -249,7 +249,7 @@ class Add(_Sides):
             return saturate(fma(arrays[order[0]].astype(np.float32), a, inner), 0, out.dtype)
 
 
-def _inner_is_scalar(operands: Sequence[Tensor], out: Tensor) -> bool:
+def inner_is_scalar(operands: Sequence[Tensor], out: Tensor) -> bool:
     """Whether the first operand stands still along the innermost axis that the result has; ONNX Runtime
     exchanges the operands there."""
     shapes = [(1,) * (len(out.shape) - len(one.shape)) + one.shape for one in operands]

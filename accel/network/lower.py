@@ -1,0 +1,348 @@
+"""Stages as workloads of the compiler: which operator, with which parameters, on which tensors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from accel.base.errors import ShapeError
+from accel.compiler.operators.registry import WORKLOADS
+from accel.compiler.ops.quantized import Quantized, QuantizedResidual
+from accel.compiler.ops.workload import Workload
+from accel.core.requantize import add
+from accel.graph.elementwise import Add, inner_is_scalar
+from accel.graph.graph import Graph
+from accel.graph.movement import Pad
+from accel.graph.pools import GlobalAveragePool, MaxPool
+from accel.graph.products import Conv, MatMul, Product
+from accel.graph.tensor import QUANTIZED, Array, Shape, Tensor
+from accel.graph.windows import Windows
+from accel.network.stage import Stage, bounds
+
+
+class NotOnMachine(Exception):
+    """A stage has no program; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operand:
+    """What a layer takes as one of its inputs.
+
+    Attributes:
+        name: of the layer's input.
+        tensor: of the graph.
+        shape: in which the layer takes its values; their order is the same.
+    """
+
+    name: str
+    tensor: str
+    shape: Shape
+
+    def values(self, graph: Graph, array: Array) -> Array:
+        """A tensor's values as the layer takes them: weights without their zero points."""
+        tensor = graph.tensors[self.tensor]
+        if self.tensor in graph.constants and tensor.dtype in QUANTIZED and self.name in WEIGHTS:
+            array = _centered(tensor, array).astype(np.int8)
+        return array.reshape(self.shape)
+
+
+WEIGHTS = ("weight", "B")
+"""Inputs of layers that hold weights."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """A stage as the compiler sees it.
+
+    Attributes:
+        operator: its name in the compiler's registry.
+        parameters: of the operator.
+        operands: the layer's inputs.
+        output: name of the layer's output.
+        differences: of 65,536 pairs of values, those whose sum differs; 0 unless that was allowed.
+    """
+
+    operator: str
+    parameters: Mapping[str, Any]
+    operands: tuple[Operand, ...]
+    output: str
+    differences: int = 0
+
+    def workload(self) -> Workload:
+        """What is compiled."""
+        return WORKLOADS[self.operator](**self.parameters)
+
+
+def lower(graph: Graph, stage: Stage, *, approximate: bool = False) -> Layer:
+    """A stage as a layer.
+
+    Args:
+        graph: the stage's.
+        stage: one of the graph's.
+        approximate: whether additions may differ from floating point.
+
+    Raises:
+        NotOnMachine: it is none.
+    """
+    main = stage.main.operator
+    try:
+        if isinstance(main, Conv):
+            return _conv(graph, stage, main, approximate)
+        if isinstance(main, MatMul):
+            return _matmul(graph, stage, main, approximate)
+        if isinstance(main, GlobalAveragePool):
+            return _global_mean(graph, stage, main)
+        if isinstance(main, MaxPool):
+            return _max_pool(graph, stage, main)
+    except ShapeError as error:
+        raise NotOnMachine(str(error)) from None
+    raise NotOnMachine(f"the machine has no {main.kind}")
+
+
+def _conv(graph: Graph, stage: Stage, conv: Conv, approximate: bool) -> Layer:
+    operands = graph.operands(stage.main)
+    data = operands[0]
+    weights = _weights(graph, stage, operands[1])
+    windows, sizes = _padded(stage, conv.windows), data.shape
+    if stage.pad is not None:
+        sizes = graph.tensors[stage.pad.inputs[0]].shape
+    if windows.rank > 2:
+        raise NotOnMachine(f"the machine's convolutions have two axes; this one has {windows.rank}")
+    parameters = {
+        "N": sizes[0],
+        "IC": sizes[1],
+        **_sizes(sizes, windows),
+        "OC": weights.shape[0],
+        **_windows(windows),
+        "groups": conv.groups,
+    }
+    out = _two(graph.tensors[stage.output].shape, windows.rank)
+    source = stage.main.inputs[0] if stage.pad is None else stage.pad.inputs[0]
+    taken = [
+        Operand(name="data", tensor=source, shape=_two(sizes, windows.rank)),
+        Operand(name="weight", tensor=weights.name, shape=_two(weights.shape, windows.rank)),
+    ]
+    return _product(graph, stage, "conv2d", parameters, taken, out, approximate)
+
+
+def _matmul(graph: Graph, stage: Stage, _: MatMul, approximate: bool) -> Layer:
+    operands = graph.operands(stage.main)
+    weights = _weights(graph, stage, operands[1])
+    if len(weights.shape) > 2:
+        raise NotOnMachine("weights are several matrices; the machine's products have one")
+    rows, (depth, columns) = prod(operands[0].shape[:-1]), weights.shape
+    taken = [
+        Operand(name="A", tensor=operands[0].name, shape=(rows, depth)),
+        Operand(name="B", tensor=weights.name, shape=(depth, columns)),
+    ]
+    parameters = {"M": rows, "N": columns, "K": depth}
+    return _product(graph, stage, "gemm", parameters, taken, (rows, columns), approximate)
+
+
+def _product(
+    graph: Graph,
+    stage: Stage,
+    operator: str,
+    parameters: dict[str, Any],
+    taken: list[Operand],
+    shape: Shape,
+    approximate: bool,
+) -> Layer:
+    """A convolution or a product with all that is fused."""
+    operands, own = graph.operands(stage.main), graph.tensors[stage.main.output]
+    assert isinstance(stage.main.operator, Product)
+    if own.dtype not in QUANTIZED:
+        raise NotOnMachine(f"its result is {own.dtype}; the machine's products are int8 or uint8")
+    scales = stage.main.operator.scales(operands, own)
+    if len(operands) > 2:
+        if operands[2].name not in graph.constants:
+            raise NotOnMachine("its bias is no constant")
+        taken.append(Operand(name="bias", tensor=operands[2].name, shape=operands[2].shape))
+    residual, differences = None, 0
+    if stage.addition is not None:
+        other = graph.tensors[stage.residual]
+        if other.name in graph.constants:
+            raise NotOnMachine("what it adds is a constant")
+        taken.append(Operand(name="residual", tensor=other.name, shape=shape))
+        residual = _residual(graph, stage, other, approximate)
+    quantized = _quantized(operands[0], own, scales, stage, residual)
+    if quantized.sum is not None and stage.addition is not None:
+        differences = _differences(graph, stage, quantized)
+        if differences and not approximate:
+            raise NotOnMachine(
+                f"integers would change the sum of {differences} of 65,536 pairs of values"
+            )
+    return Layer(
+        operator=operator,
+        parameters=parameters | {"bias": len(operands) > 2, "quantized": quantized},
+        operands=tuple(taken),
+        output="C" if operator == "gemm" else "out",
+        differences=differences,
+    )
+
+
+def _global_mean(graph: Graph, stage: Stage, pool: GlobalAveragePool) -> Layer:
+    operands, own = graph.operands(stage.main), graph.tensors[stage.main.output]
+    if own.dtype not in QUANTIZED:
+        raise NotOnMachine(f"its result is {own.dtype}; the machine's means are int8 or uint8")
+    batch, channels, height, *rest = operands[0].shape
+    width = prod(rest)
+    quantized = _quantized(operands[0], own, pool.scale(operands, own), stage, None)
+    shape = (batch, channels, height, width)
+    return Layer(
+        operator="global_avg_pool2d",
+        parameters={"N": batch, "C": channels, "H": height, "W": width, "quantized": quantized},
+        operands=(Operand(name="data", tensor=operands[0].name, shape=shape),),
+        output="out",
+    )
+
+
+def _max_pool(graph: Graph, stage: Stage, pool: MaxPool) -> Layer:
+    data = graph.operands(stage.main)[0]
+    if data.dtype not in QUANTIZED:
+        raise NotOnMachine(f"its values are {data.dtype}; the machine's maxima are of int8 or uint8")
+    windows = pool.windows
+    if windows.rank > 2:
+        raise NotOnMachine(f"the machine's windows have two axes; these have {windows.rank}")
+    return Layer(
+        operator="max_pool2d",
+        parameters={
+            "N": data.shape[0],
+            "C": data.shape[1],
+            **_sizes(data.shape, windows),
+            **_windows(windows),
+            "dtype": data.dtype,
+        },
+        operands=(Operand(name="data", tensor=data.name, shape=_two(data.shape, windows.rank)),),
+        output="out",
+    )
+
+
+# --- quantization ----------------------------------------------------------------------------------
+
+
+def _quantized(
+    data: Tensor, own: Tensor, scales: Array, stage: Stage, residual: QuantizedResidual | None
+) -> Quantized:
+    found = np.atleast_1d(scales)
+    return Quantized(
+        scale=float(found[0]) if found.size == 1 else found.tolist(),
+        input_zero=int(data.per_tensor[1]),
+        input_dtype=data.dtype,
+        output_zero=int(own.per_tensor[1]),
+        output_dtype=own.dtype,
+        clip=bounds(stage.clips, own.dtype),
+        residual=residual,
+    )
+
+
+def _residual(graph: Graph, stage: Stage, other: Tensor, approximate: bool) -> QuantizedResidual:
+    assert stage.addition is not None
+    own, total = graph.tensors[stage.result], graph.tensors[stage.addition.output]
+    (scale, zero), (sum_scale, sum_zero) = other.per_tensor, total.per_tensor
+    return QuantizedResidual(
+        result_scale=float(own.per_tensor[0]),
+        scale=float(scale),
+        zero=int(zero),
+        dtype=other.dtype,
+        sum_scale=float(sum_scale),
+        sum_zero=int(sum_zero),
+        sum_dtype=total.dtype,
+        sum_clip=bounds(stage.sum_clips, total.dtype),
+        approximate=approximate,
+    )
+
+
+def _differences(graph: Graph, stage: Stage, quantized: Quantized) -> int:
+    """For how many of all pairs of values the machine's sum is not the graph's.
+
+    The graph's depends on the order of its operands, which a layer's own result need not be the first of.
+    """
+    assert stage.addition is not None and quantized.sum is not None
+    operator = stage.addition.operator
+    assert isinstance(operator, Add)
+    own, other = (graph.tensors[name] for name in (stage.result, stage.residual))
+    total = graph.tensors[stage.addition.output]
+    mine, others = (
+        np.arange(np.iinfo(one.dtype).min, np.iinfo(one.dtype).max + 1).astype(one.dtype) for one in (own, other)
+    )
+    low, high = bounds(stage.sum_clips, total.dtype)
+    found = add(mine[:, None], others[None, :], **quantized.sum.integers())
+    first = stage.addition.inputs[0] == stage.result
+    tensors = (own, other) if first else (other, own)
+    pairs = np.broadcast_arrays(mine[:, None], others[None, :])
+    arrays = pairs if first else pairs[::-1]
+    swapped = inner_is_scalar(graph.operands(stage.addition), total)
+    wanted = np.clip(operator.ordered(tensors, list(arrays), total, swapped=swapped).astype(np.int64), low, high)
+    return int((found != wanted).sum())
+
+
+def _weights(graph: Graph, stage: Stage, weights: Tensor) -> Tensor:
+    """The weights, if the machine can take them."""
+    if weights.name not in graph.constants:
+        raise NotOnMachine("its weights are no constant")
+    if weights.dtype not in QUANTIZED:
+        raise NotOnMachine(f"its weights are {weights.dtype}; the machine's are int8")
+    centered = _centered(weights, graph.constants[weights.name])
+    if centered.min() < -128 or centered.max() > 127:
+        raise NotOnMachine(
+            f"its weights go from {centered.min()} to {centered.max()} without their zero points; "
+            "the machine's are int8"
+        )
+    return weights
+
+
+def _centered(weights: Tensor, values: Array) -> Array:
+    """Weights less their zero points, int32."""
+    return np.asarray(values.astype(np.int32) - weights.quantized.zeros_along(values.ndim))
+
+
+# --- windows ---------------------------------------------------------------------------------------
+
+
+def _padded(stage: Stage, windows: Windows) -> Windows:
+    """Windows with the padding before them."""
+    if stage.pad is None:
+        return windows
+    pad = stage.pad.operator
+    assert isinstance(pad, Pad)
+    begin, end = (
+        tuple(a + b for a, b in zip(mine, theirs[2:], strict=True))
+        for mine, theirs in ((windows.begin, pad.begin), (windows.end, pad.end))
+    )
+    return Windows(
+        kernel=windows.kernel, strides=windows.strides, dilations=windows.dilations, begin=begin, end=end
+    )
+
+
+def _two(shape: Shape, rank: int) -> Shape:
+    """A shape of two spatial axes."""
+    return shape if rank == 2 else (*shape[:2], 1, *shape[2:])
+
+
+def _sizes(shape: Shape, windows: Windows) -> dict[str, int]:
+    height, width = _two(shape, windows.rank)[2:]
+    return {"H": height, "W": width}
+
+
+def _windows(windows: Windows) -> dict[str, Any]:
+    """Parameters of the compiler's operators; of a single axis, that from left to right."""
+    one = windows.rank == 1
+    kernel, strides, dilations, begin, end = (
+        (filler, *given) if one else given
+        for filler, given in (
+            (1, windows.kernel),
+            (1, windows.strides),
+            (1, windows.dilations),
+            (0, windows.begin),
+            (0, windows.end),
+        )
+    )
+    return {
+        "kernel": kernel,
+        "stride": strides,
+        "padding": (*begin, *end),
+        "dilation": dilations,
+    }

@@ -1,0 +1,106 @@
+"""Placement: what the machine does and what the host does, and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accel.base.errors import AccelError, GraphError, ScheduleError
+from accel.compiler.target.machine import Machine
+from accel.graph.graph import Graph
+from accel.graph.movement import Identity, Reshape
+from accel.network.lower import Layer, NotOnMachine, lower
+from accel.network.stage import Stage
+from accel.run.program import Program, build
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A stage where it was placed.
+
+    Attributes:
+        stage: of the graph.
+        reason: why it is on the host; empty on the machine.
+        layer, program: what the machine runs; None on the host.
+    """
+
+    stage: Stage
+    reason: str = ""
+    layer: Layer | None = None
+    program: Program | None = None
+
+    @property
+    def where(self) -> str:
+        """``machine`` or ``host``."""
+        return "host" if self.program is None else "machine"
+
+    @property
+    def moves_nothing(self) -> bool:
+        """Whether the values stay as they are, under another name or in another shape."""
+        return isinstance(self.stage.main.operator, Identity | Reshape)
+
+
+def place(
+    graph: Graph, stages: Sequence[Stage], machine: Machine, *, approximate: bool = False
+) -> tuple[Part, ...]:
+    """Compile what the machine can do; leave the rest to the host.
+
+    A stage that the machine cannot do as a whole is taken apart.
+
+    Args:
+        graph: the stages'.
+        stages: from a pass before.
+        machine: that programs are for.
+        approximate: whether additions may differ from floating point.
+    """
+    if not machine.config.post:
+        raise GraphError(
+            f"{machine.config.label} has post=0; networks are compiled for machines with post=1, as vta-int8"
+        )
+    compiled: list[tuple[Layer, Program]] = []
+    waiting, parts = list(stages[::-1]), []
+    while waiting:
+        stage = waiting.pop()
+        try:
+            layer = lower(graph, stage, approximate=approximate)
+            parts.append(Part(stage=stage, layer=layer, program=_compiled(layer, machine, compiled)))
+        except NotOnMachine as error:
+            if stage.addition is not None:
+                waiting += stage.without_addition()[::-1]
+            elif stage.pad is not None:
+                waiting += stage.without_pad()[::-1]
+            elif stage.clips:
+                waiting += [Stage(main=node) for node in stage.nodes[::-1]]
+            else:
+                parts.append(Part(stage=stage, reason=str(error)))
+    return tuple(parts)
+
+
+def _compiled(layer: Layer, machine: Machine, known: list[tuple[Layer, Program]]) -> Program:
+    """A layer's program; layers that are alike share one.
+
+    Raises:
+        NotOnMachine: the compiler finds no schedule.
+    """
+    for other, program in known:
+        if (other.operator, other.parameters) == (layer.operator, layer.parameters):
+            return program
+    try:
+        program = build(layer.workload(), machine)
+    except (ScheduleError, AccelError) as error:
+        raise NotOnMachine(str(error)) from None
+    known.append((layer, program))
+    return program
+
+
+def check_strict(graph: Graph, parts: Sequence[Part]) -> None:
+    """Refuse multiplications on the host.
+
+    Raises:
+        GraphError: naming each node, and why it is there.
+    """
+    wrong = [
+        f"{part.stage.name!r} ({part.stage.main.operator.kind}): {part.reason}"
+        for part in parts
+        if part.program is None and part.stage.macs(graph)
+    ]
+    if wrong:
+        raise GraphError(f"nodes with multiplications are left to the host: {'; '.join(wrong)}")

@@ -1,0 +1,213 @@
+"""Compiled networks: run them, layer by layer, on every backend."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from accel.base.errors import GraphError
+from accel.core.config import Config
+from accel.graph.evaluate import check_inputs, evaluate, evaluate_node
+from accel.graph.graph import Graph
+from accel.graph.tensor import Array
+from accel.network.place import Part
+from accel.network.result import LayerResult, NetworkResult
+from accel.run.session import Session, SessionTensor
+from accel.sim.functional.executor import DEFAULT_MAX_UOPS
+from accel.sim.timing.model import DEFAULT_MAX_CYCLES
+
+_MACHINE_DTYPES = ("int8", "uint8", "int32")
+"""Of tensors in the machine's DRAM."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkProgram:
+    """A network for one machine.
+
+    Attributes:
+        graph: what it computes.
+        config: the machine.
+        parts: in the order in which they run.
+        compile_seconds: that compiling took; None if it is not known.
+    """
+
+    graph: Graph
+    config: Config
+    parts: tuple[Part, ...]
+    compile_seconds: float | None = None
+
+    def __repr__(self) -> str:
+        count = sum(part.program is not None for part in self.parts)
+        return (
+            f"NetworkProgram({self.graph.name!r} for {self.config.label}, {count} of {len(self.parts)} stages "
+            f"and {self.machine_share:.2%} of MACs on the machine)"
+        )
+
+    @cached_property
+    def macs(self) -> int:
+        """Nominal MACs of convolutions and products."""
+        return sum(map(self.graph.macs, self.graph.nodes))
+
+    @cached_property
+    def host_macs(self) -> int:
+        """Those of them that the host does."""
+        return sum(part.stage.macs(self.graph) for part in self.parts if part.program is None)
+
+    @property
+    def machine_share(self) -> float:
+        """Of the MACs, those on the machine; 1 if there are none."""
+        return 1 - self.host_macs / self.macs if self.macs else 1.0
+
+    def random_inputs(self, seed: int = 0) -> dict[str, Array]:
+        """A value for every input: any integers, and float32 from -1 to 1.
+
+        Args:
+            seed: of the random numbers.
+        """
+        rng = np.random.default_rng(seed)
+        found: dict[str, Array] = {}
+        for name in self.graph.inputs:
+            tensor = self.graph.tensors[name]
+            if tensor.dtype == "float32":
+                found[name] = rng.uniform(-1, 1, tensor.shape).astype(np.float32)
+            else:
+                bounds = np.iinfo(tensor.dtype)
+                found[name] = rng.integers(bounds.min, bounds.max, tensor.shape, tensor.dtype, endpoint=True)
+        return found
+
+    def run(
+        self,
+        inputs: Mapping[str, Array] | None = None,
+        *,
+        backend: str = "sim",
+        seed: int = 0,
+        check: bool = True,
+        engine: str | None = None,
+        max_cycles: int = DEFAULT_MAX_CYCLES,
+        max_uops: int = DEFAULT_MAX_UOPS,
+        progress: Callable[[str], None] | None = None,
+    ) -> NetworkResult:
+        """Run the network.
+
+        Tensors that one layer leaves in DRAM and the next takes in the same packing stay there.
+
+        Args:
+            inputs: arrays by name, in the graph's shapes and dtypes; all random if None.
+            backend: ``sim`` (function and cycles), ``functional`` (function only) or ``rtl`` (the hardware).
+            seed: of random inputs, and of what is in the scratchpads at the start.
+            check: compare every tensor that is there with the graph's evaluation in numpy.
+            engine: what simulates the hardware.
+            max_cycles, max_uops: limits of each layer.
+            progress: called with the name of each stage before it runs.
+
+        Raises:
+            AccelError: an unknown backend, or options of another backend.
+            ShapeError: an input is missing, unknown, or has another shape or dtype.
+            MachineError, DeadlockError, LimitExceeded: the machine stopped early.
+            EngineError: the engine does not exist or cannot be built.
+            HardwareError: the hardware breaks a rule.
+        """
+        given = check_inputs(self.graph, self.random_inputs(seed) if inputs is None else inputs)
+        wanted = evaluate(self.graph, given) if check else {}
+        begin = time.perf_counter()
+        with Session(self.config, backend=backend, seed=seed, engine=engine) as session:
+            run = _Run(self, session, given, max_cycles=max_cycles, max_uops=max_uops)
+            for part in self.parts:
+                if progress is not None:
+                    progress(part.stage.name)
+                run.carry_out(part)
+            made = [*self.graph.inputs, *(part.stage.output for part in self.parts)]
+            tensors = {name: run.array(name) for name in made}
+            layers, packing = tuple(run.layers), session.packing
+        wrong = {
+            name: int((array != wanted[name]).sum())
+            for name, array in tensors.items()
+            if name in wanted and not np.array_equal(array, wanted[name])
+        }
+        return NetworkResult(
+            program=self,
+            backend=backend,
+            tensors=tensors,
+            layers=layers,
+            mismatches=wrong if check else None,
+            packing=packing,
+            simulate_seconds=time.perf_counter() - begin,
+        )
+
+
+class _Run:
+    """A run in progress: what is known of each tensor, with the host or in DRAM."""
+
+    def __init__(
+        self,
+        program: NetworkProgram,
+        session: Session,
+        given: Mapping[str, Array],
+        *,
+        max_cycles: int,
+        max_uops: int,
+    ) -> None:
+        self.layers: list[LayerResult] = []
+        self._graph = program.graph
+        self._session = session
+        self._limits = {"max_cycles": max_cycles, "max_uops": max_uops}
+        self._arrays: dict[str, Array] = {**program.graph.constants, **given}
+        self._resident: dict[str, SessionTensor] = {}
+
+    def array(self, name: str) -> Array:
+        """A tensor's values, in the graph's shape."""
+        if name not in self._arrays:
+            self._arrays[name] = self._resident[name].numpy().reshape(self._graph.tensors[name].shape)
+        return self._arrays[name]
+
+    def carry_out(self, part: Part) -> None:
+        """Run a stage where it was placed."""
+        if part.program is not None:
+            self._on_machine(part)
+        else:
+            self._on_host(part)
+        self.layers.append(self._result(part))
+
+    def _on_host(self, part: Part) -> None:
+        node = part.stage.main
+        if part.moves_nothing and node.inputs[0] in self._resident:
+            self._resident[node.output] = self._resident[node.inputs[0]]
+            return
+        for one in part.stage.nodes:
+            arrays = [self.array(name) for name in one.inputs]
+            self._arrays[one.output] = np.ascontiguousarray(evaluate_node(self._graph, one, arrays)).reshape(
+                self._graph.tensors[one.output].shape
+            )
+
+    def _on_machine(self, part: Part) -> None:
+        assert part.layer is not None and part.program is not None
+        inputs: dict[str, Any] = {}
+        for operand in part.layer.operands:
+            name = operand.tensor
+            if name in self._graph.constants:
+                inputs[operand.name] = operand.values(self._graph, self._graph.constants[name])
+                continue
+            if name not in self._resident:
+                if self._graph.tensors[name].dtype not in _MACHINE_DTYPES:
+                    raise GraphError(f"tensor {name!r} is {self._graph.tensors[name].dtype} on the machine")
+                self._resident[name] = self._session.tensor(self.array(name))
+            inputs[operand.name] = self._resident[name].reshape(*operand.shape)
+        done = self._session.run(part.program, inputs, check=False, **self._limits)
+        self._resident[part.stage.output] = done[part.layer.output]
+
+    def _result(self, part: Part) -> LayerResult:
+        result = None if part.program is None else self._session.results[-1]
+        return LayerResult(
+            name=part.stage.name,
+            operator=part.stage.operators(),
+            where=part.where,
+            reason=part.reason,
+            macs=part.stage.macs(self._graph),
+            cycles=None if result is None else result.cycles,
+            bound_by=None if result is None else result.bound_by,
+            bytes_by_kind={} if result is None else result.bytes_by_kind,
+            macs_per_cycle=self._session.config.macs_per_cycle,
+        )

@@ -1,0 +1,158 @@
+"""What a run of a network gave: tensors, and figures of every layer and of the whole."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from accel.base.errors import MismatchError
+from accel.graph.tensor import Array
+from accel.run.tensors import Packing
+
+if TYPE_CHECKING:
+    from accel.network.program import NetworkProgram
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerResult:
+    """What a stage took.
+
+    Attributes:
+        name: of its main node.
+        operator: its nodes' kinds.
+        where: ``machine`` or ``host``.
+        reason: why it is on the host.
+        macs: nominal ones.
+        cycles: None on the host, or where time was not simulated.
+        bound_by: what held it back, see :func:`~accel.compiler.expr.metrics.bound_by`.
+        bytes_by_kind: that its instructions moved.
+        macs_per_cycle: of the machine.
+    """
+
+    name: str
+    operator: str
+    where: str
+    reason: str
+    macs: int
+    cycles: int | None
+    bound_by: str | None
+    bytes_by_kind: Mapping[str, int]
+    macs_per_cycle: int
+
+    @property
+    def utilization(self) -> float | None:
+        """Nominal MACs over those that the machine could have done meanwhile."""
+        return None if not self.cycles else self.macs / (self.cycles * self.macs_per_cycle)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "name": self.name,
+            "operator": self.operator,
+            "where": self.where,
+            "reason": self.reason,
+            "macs": self.macs,
+            "cycles": self.cycles,
+            "utilization": self.utilization,
+            "bound_by": self.bound_by,
+            "bytes_by_kind": dict(self.bytes_by_kind),
+        }
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NetworkResult:
+    """A finished run of a network.
+
+    Attributes:
+        program: what ran.
+        backend: on which.
+        tensors: inputs and what the stages made, by name, in the graph's shapes and dtypes.
+        layers: the stages, in order.
+        mismatches: of tensors that are not the graph's, how many values differ; None if nothing was compared.
+        packing: what the host did around the layers.
+        simulate_seconds: that the run took, host and machine together.
+    """
+
+    program: "NetworkProgram"
+    backend: str
+    tensors: dict[str, Array]
+    layers: tuple[LayerResult, ...]
+    mismatches: dict[str, int] | None
+    packing: Packing
+    simulate_seconds: float
+
+    def __repr__(self) -> str:
+        """The main figures in a line."""
+        parts = [f"{self.backend} on {self.program.config.label}"]
+        if self.cycles is not None:
+            parts.append(f"{self.cycles} cycles")
+        if self.utilization is not None:
+            parts.append(f"utilization {self.utilization:.1%}")
+        parts.append("not compared" if self.mismatches is None else f"{self.wrong} mismatches")
+        return f"NetworkResult({', '.join(parts)})"
+
+    @property
+    def outputs(self) -> dict[str, Array]:
+        """The graph's outputs by name."""
+        constants = self.program.graph.constants
+        return {
+            name: self.tensors[name] if name in self.tensors else constants[name]
+            for name in self.program.graph.outputs
+        }
+
+    @property
+    def wrong(self) -> int | None:
+        """Values that differ, of all tensors; None if nothing was compared."""
+        return None if self.mismatches is None else sum(self.mismatches.values())
+
+    @property
+    def cycles(self) -> int | None:
+        """Of all layers; None if time was not simulated."""
+        cycles = [layer.cycles for layer in self.layers if layer.where == "machine"]
+        return None if None in cycles else sum(n for n in cycles if n is not None)
+
+    @property
+    def utilization(self) -> float | None:
+        """Nominal MACs on the machine over those that it could have done in all cycles."""
+        if not self.cycles:
+            return None
+        done = self.program.macs - self.program.host_macs
+        return done / (self.cycles * self.program.config.macs_per_cycle)
+
+    @property
+    def bytes_by_kind(self) -> dict[str, int]:
+        """Bytes that instructions moved, by memory."""
+        total: Counter[str] = Counter()
+        for layer in self.layers:
+            total.update(layer.bytes_by_kind)
+        return dict(total)
+
+    def raise_if_wrong(self) -> None:
+        """Raise if a tensor differs from the graph's.
+
+        Raises:
+            MismatchError: naming the first one.
+        """
+        if self.mismatches:
+            name, count = next(iter(self.mismatches.items()))
+            raise MismatchError(
+                f"{count} of {self.tensors[name].size} values of tensor {name!r} differ from the graph's "
+                f"evaluation, the first of {len(self.mismatches)} such tensors"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data."""
+        return {
+            "backend": self.backend,
+            "config": self.program.config.label,
+            "cycles": self.cycles,
+            "utilization": self.utilization,
+            "macs": self.program.macs,
+            "host_macs": self.program.host_macs,
+            "mismatches": self.wrong,
+            "bytes_by_kind": self.bytes_by_kind,
+            "packing": self.packing.to_dict(),
+            "compile_seconds": self.program.compile_seconds,
+            "simulate_seconds": self.simulate_seconds,
+            "layers": [layer.to_dict() for layer in self.layers],
+        }
