@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from accel.compiler.target.machine import Machine, machine
     from accel.core.config import Config
     from accel.core.events import Event, EventKind, UnitCycles
+    from accel.network.network import Network, load_onnx
+    from accel.network.program import NetworkProgram
+    from accel.network.result import NetworkResult
     from accel.proof.check import TokenReport
     from accel.run.program import Program, build
     from accel.run.result import Result
@@ -53,6 +56,9 @@ __all__ = [
     "Machine",
     "MachineError",
     "MismatchError",
+    "Network",
+    "NetworkProgram",
+    "NetworkResult",
     "Program",
     "ProgramError",
     "ProgramFault",
@@ -77,6 +83,7 @@ __all__ = [
     "dense",
     "gemm",
     "global_avg_pool2d",
+    "load_onnx",
     "machine",
     "max_pool2d",
     "sweep",
@@ -107,6 +114,9 @@ _NAMES = {
     "accel.compiler.target.machine": ("Machine", "machine"),
     "accel.core.config": ("Config",),
     "accel.core.events": ("Event", "EventKind", "UnitCycles"),
+    "accel.network.network": ("Network", "load_onnx"),
+    "accel.network.program": ("NetworkProgram",),
+    "accel.network.result": ("NetworkResult",),
     "accel.proof.check": ("TokenReport",),
     "accel.run.program": ("Program", "build"),
     "accel.run.result": ("Result",),

@@ -43,13 +43,14 @@ MAY_IMPORT = {
     "hw.engines": "base core image hw.datapath hw hw.export",
     "assembly": "base core image proof",
     "run": "base core image proof assembly compiler sim hw",
+    "network": "base core graph formats compiler run sim",
     "debug": "base core image assembly sim run",
     "views": "base core image assembly run",
     "benchmarks": "base core compiler run",
     "sweeps": "base core compiler hw run",
     "cli": "base core formats image proof assembly compiler sim hw run debug views benchmarks sweeps",
     "te": "compiler",
-    "": "base core proof compiler run sweeps cli te",
+    "": "base core proof compiler run sweeps cli te network",
 }
 """What the modules of each folder may import besides one another; a folder stands for all that is in it.
 Folders inside ``compiler``, ``sim`` and ``hw`` have lines of their own; ``""`` is what stands in ``accel``

@@ -35,9 +35,7 @@ def fuse(graph: Graph) -> tuple[Stage, ...]:
         if isinstance(node.operator, Conv | MatMul):
             addition = _addition(graph, end, consumers, places, taken)
         behind = [] if addition is None else _clips(graph, addition.output, consumers)
-        stage = Stage(
-            main=node, pad=pad, clips=tuple(clips), addition=addition, sum_clips=tuple(behind)
-        )
+        stage = Stage(main=node, pad=pad, clips=tuple(clips), addition=addition, sum_clips=tuple(behind))
         taken.update(one.output for one in stage.nodes)
         stages[stage.output] = stage
     for node in graph.nodes:

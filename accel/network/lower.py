@@ -14,7 +14,7 @@ from accel.compiler.ops.workload import Workload
 from accel.core.requantize import add
 from accel.graph.elementwise import Add, inner_is_scalar
 from accel.graph.graph import Graph
-from accel.graph.movement import Pad
+from accel.graph.movement import Identity, Movement, Pad, Reshape
 from accel.graph.pools import GlobalAveragePool, MaxPool
 from accel.graph.products import Conv, MatMul, Product
 from accel.graph.tensor import QUANTIZED, Array, Shape, Tensor
@@ -98,7 +98,19 @@ def lower(graph: Graph, stage: Stage, *, approximate: bool = False) -> Layer:
             return _max_pool(graph, stage, main)
     except ShapeError as error:
         raise NotOnMachine(str(error)) from None
-    raise NotOnMachine(f"the machine has no {main.kind}")
+    raise NotOnMachine(_absence(graph, stage))
+
+
+def _absence(graph: Graph, stage: Stage) -> str:
+    """Why the machine does not have an operator."""
+    main, tensors = stage.main.operator, [*graph.operands(stage.main), graph.tensors[stage.main.output]]
+    if isinstance(main, Identity | Reshape):
+        return "values stay as they are"
+    if isinstance(main, Movement):
+        return "the machine moves no values"
+    if any(tensor.dtype == "float32" for tensor in tensors):
+        return "the machine has no float32"
+    return f"the machine has no {main.kind}"
 
 
 def _conv(graph: Graph, stage: Stage, conv: Conv, approximate: bool) -> Layer:
@@ -171,9 +183,7 @@ def _product(
     if quantized.sum is not None and stage.addition is not None:
         differences = _differences(graph, stage, quantized)
         if differences and not approximate:
-            raise NotOnMachine(
-                f"integers would change the sum of {differences} of 65,536 pairs of values"
-            )
+            raise NotOnMachine(f"integers would change the sum of {differences} of 65,536 pairs of values")
     return Layer(
         operator=operator,
         parameters=parameters | {"bias": len(operands) > 2, "quantized": quantized},
@@ -189,7 +199,7 @@ def _global_mean(graph: Graph, stage: Stage, pool: GlobalAveragePool) -> Layer:
         raise NotOnMachine(f"its result is {own.dtype}; the machine's means are int8 or uint8")
     batch, channels, height, *rest = operands[0].shape
     width = prod(rest)
-    quantized = _quantized(operands[0], own, pool.scale(operands, own), stage, None)
+    quantized = _quantized(operands[0], own, np.asarray(pool.scale(operands, own)), stage, None)
     shape = (batch, channels, height, width)
     return Layer(
         operator="global_avg_pool2d",
@@ -260,13 +270,15 @@ def _differences(graph: Graph, stage: Stage, quantized: Quantized) -> int:
 
     The graph's depends on the order of its operands, which a layer's own result need not be the first of.
     """
-    assert stage.addition is not None and quantized.sum is not None
+    assert stage.addition is not None
+    assert quantized.sum is not None
     operator = stage.addition.operator
     assert isinstance(operator, Add)
     own, other = (graph.tensors[name] for name in (stage.result, stage.residual))
     total = graph.tensors[stage.addition.output]
     mine, others = (
-        np.arange(np.iinfo(one.dtype).min, np.iinfo(one.dtype).max + 1).astype(one.dtype) for one in (own, other)
+        np.arange(np.iinfo(one.dtype).min, np.iinfo(one.dtype).max + 1).astype(one.dtype)
+        for one in (own, other)
     )
     low, high = bounds(stage.sum_clips, total.dtype)
     found = add(mine[:, None], others[None, :], **quantized.sum.integers())
@@ -275,7 +287,9 @@ def _differences(graph: Graph, stage: Stage, quantized: Quantized) -> int:
     pairs = np.broadcast_arrays(mine[:, None], others[None, :])
     arrays = pairs if first else pairs[::-1]
     swapped = inner_is_scalar(graph.operands(stage.addition), total)
-    wanted = np.clip(operator.ordered(tensors, list(arrays), total, swapped=swapped).astype(np.int64), low, high)
+    wanted = np.clip(
+        operator.ordered(tensors, list(arrays), total, swapped=swapped).astype(np.int64), low, high
+    )
     return int((found != wanted).sum())
 
 

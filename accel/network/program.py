@@ -42,8 +42,8 @@ class NetworkProgram:
     def __repr__(self) -> str:
         count = sum(part.program is not None for part in self.parts)
         return (
-            f"NetworkProgram({self.graph.name!r} for {self.config.label}, {count} of {len(self.parts)} stages "
-            f"and {self.machine_share:.2%} of MACs on the machine)"
+            f"NetworkProgram({self.graph.name!r} for {self.config.label}, {count} of {len(self.parts)} "
+            f"stages and {self.machine_share:.2%} of MACs on the machine)"
         )
 
     @cached_property
@@ -153,7 +153,8 @@ class _Run:
         self.layers: list[LayerResult] = []
         self._graph = program.graph
         self._session = session
-        self._limits = {"max_cycles": max_cycles, "max_uops": max_uops}
+        self._max_cycles = max_cycles
+        self._max_uops = max_uops
         self._arrays: dict[str, Array] = {**program.graph.constants, **given}
         self._resident: dict[str, SessionTensor] = {}
 
@@ -183,7 +184,8 @@ class _Run:
             )
 
     def _on_machine(self, part: Part) -> None:
-        assert part.layer is not None and part.program is not None
+        assert part.layer is not None
+        assert part.program is not None
         inputs: dict[str, Any] = {}
         for operand in part.layer.operands:
             name = operand.tensor
@@ -195,7 +197,9 @@ class _Run:
                     raise GraphError(f"tensor {name!r} is {self._graph.tensors[name].dtype} on the machine")
                 self._resident[name] = self._session.tensor(self.array(name))
             inputs[operand.name] = self._resident[name].reshape(*operand.shape)
-        done = self._session.run(part.program, inputs, check=False, **self._limits)
+        done = self._session.run(
+            part.program, inputs, check=False, max_cycles=self._max_cycles, max_uops=self._max_uops
+        )
         self._resident[part.stage.output] = done[part.layer.output]
 
     def _result(self, part: Part) -> LayerResult:

@@ -54,9 +54,7 @@ class Stage:
     def inputs(self) -> tuple[str, ...]:
         """The tensors that it takes, each once."""
         inside = {node.output for node in self.nodes}
-        return tuple(
-            dict.fromkeys(name for node in self.nodes for name in node.inputs if name not in inside)
-        )
+        return tuple(dict.fromkeys(name for node in self.nodes for name in node.inputs if name not in inside))
 
     @property
     def residual(self) -> str:
@@ -82,9 +80,7 @@ class Stage:
     def without_pad(self) -> "list[Stage]":
         """The same as two stages, the padding by itself."""
         assert self.pad is not None
-        rest = Stage(
-            main=self.main, clips=self.clips, addition=self.addition, sum_clips=self.sum_clips
-        )
+        rest = Stage(main=self.main, clips=self.clips, addition=self.addition, sum_clips=self.sum_clips)
         return [Stage(main=self.pad), rest]
 
 

@@ -1,0 +1,106 @@
+"""Small graphs, and where to run them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from accel.graph.builder import Builder
+from accel.graph.elementwise import Add, Clip
+from accel.graph.graph import Graph
+from accel.graph.movement import Reshape
+from accel.graph.pools import GlobalAveragePool, MaxPool
+from accel.graph.products import Conv, MatMul
+from accel.graph.tensor import Quantization, Tensor
+from accel.graph.windows import Windows
+
+MACHINE = "vta-int8"
+
+
+def windows(kernel: int, *, stride: int = 1, pad: int = 0, rank: int = 2) -> Windows:
+    """The same along all axes."""
+    return Windows(
+        kernel=(kernel,) * rank,
+        strides=(stride,) * rank,
+        dilations=(1,) * rank,
+        begin=(pad,) * rank,
+        end=(pad,) * rank,
+    )
+
+
+class Small:
+    """A graph under construction, of one input ``x``."""
+
+    def __init__(self, shape: Sequence[int], *, dtype: str = "int8", seed: int = 0) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.builder = Builder()
+        self.zero = 117 if dtype == "uint8" else -11
+        quantization = Quantization.of(0.05, self.zero)
+        self.builder.input(Tensor(name="x", shape=tuple(shape), dtype=dtype, quantization=quantization))
+
+    def weights(self, name: str, shape: Sequence[int], *, dtype: str = "int8", zero: int = 0) -> str:
+        bounds = np.iinfo(dtype)
+        values = self.rng.integers(bounds.min, bounds.max, tuple(shape), dtype, endpoint=True)
+        return self.builder.constant(name, values, Quantization.of(0.01, zero))
+
+    def conv(
+        self,
+        source: str,
+        output: str,
+        channels: int,
+        kernel: int = 3,
+        *,
+        stride: int = 1,
+        pad: int = 0,
+        groups: int = 1,
+        dtype: str | None = None,
+        weights: tuple[str, int] = ("int8", 0),
+    ) -> str:
+        data = self.builder.tensors[source]
+        rank = len(data.shape) - 2
+        shape = (channels, data.shape[1] // groups, *[kernel] * rank)
+        names = [source, self.weights(f"{output}_w", shape, dtype=weights[0], zero=weights[1])]
+        bias = self.rng.integers(-5000, 5000, channels, np.int32)
+        names.append(self.builder.constant(f"{output}_b", bias))
+        operator = Conv(windows=windows(kernel, stride=stride, pad=pad, rank=rank), groups=groups)
+        return self._emit(operator, names, output, 0.3, dtype)
+
+    def matmul(self, source: str, output: str, columns: int) -> str:
+        depth = self.builder.tensors[source].shape[-1]
+        names = [source, self.weights(f"{output}_w", (depth, columns))]
+        return self._emit(MatMul(), names, output, 0.2, None)
+
+    def add(self, left: str, right: str, output: str) -> str:
+        return self._emit(Add(), [left, right], output, 0.35, None)
+
+    def clip(self, source: str, output: str, low: int | None, high: int | None) -> str:
+        return self.builder.emit(Clip(low=low, high=high), [source], output)
+
+    def mean(self, source: str, output: str) -> str:
+        return self._emit(GlobalAveragePool(), [source], output, 0.1, None)
+
+    def largest(self, source: str, output: str) -> str:
+        return self.builder.emit(MaxPool(windows=windows(3, stride=2, pad=1)), [source], output)
+
+    def graph(self, *outputs: str) -> Graph:
+        return self.builder.graph("small", outputs)
+
+    def _emit(self, operator, names, output, scale, dtype) -> str:  # type: ignore[no-untyped-def]
+        kind = dtype or self.builder.tensors[names[0]].dtype
+        zero = 100 if kind == "uint8" else 3
+        return self.builder.emit(
+            operator, names, output, dtype=kind, quantization=Quantization.of(scale, zero)
+        )
+
+
+def residual_network(dtype: str = "int8") -> Graph:
+    """Two convolutions with a sum around the second, bounds, a mean and a product."""
+    small = Small((1, 20, 9, 7), dtype=dtype)
+    small.conv("x", "a", 24, pad=1, stride=2)
+    small.clip("a", "a_relu", 120 if dtype == "uint8" else 10, None)
+    small.conv("a_relu", "b", 24, pad=1)
+    small.add("a_relu", "b", "c")
+    small.clip("c", "c_relu", None, 200 if dtype == "uint8" else 100)
+    small.mean("c_relu", "m")
+    small.builder.emit(Reshape(sizes=(1, 24)), ["m"], "f")
+    small.matmul("f", "y", 10)
+    return small.graph("y")

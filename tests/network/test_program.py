@@ -1,0 +1,115 @@
+"""Networks on machines: every tensor equal to the graph's evaluation."""
+
+import numpy as np
+import pytest
+
+import accel
+from accel.base.errors import GraphError, ShapeError
+from accel.graph.graph import Graph
+from accel.graph.movement import Pad
+from accel.network.network import Network
+from accel.network.program import NetworkProgram
+from tests.network.networks import MACHINE, Small, residual_network
+
+
+def built(graph: Graph, machine: str = MACHINE) -> NetworkProgram:
+    return Network(graph=graph).build(machine)
+
+
+def where(program: NetworkProgram) -> list[tuple[str, str]]:
+    return [(part.stage.operators(), part.where) for part in program.parts]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("machine", ["vta-int8", "gemm8x8-int8"])
+def test_a_residual_network(dtype: str, machine: str) -> None:
+    program = built(residual_network(dtype), machine)
+    assert where(program) == [
+        ("Conv + Clip", "machine"),
+        ("Conv + Add + Clip", "machine"),
+        ("GlobalAveragePool", "machine"),
+        ("Reshape", "host"),
+        ("MatMul", "machine"),
+    ]
+    assert program.host_macs == 0
+    for backend in ("functional", "sim"):
+        result = program.run(backend=backend, seed=3)
+        assert result.mismatches == {}
+        result.raise_if_wrong()
+    assert result.cycles == sum(layer.cycles or 0 for layer in result.layers)
+    data = result.to_dict()
+    assert (data["macs"], data["host_macs"], data["mismatches"]) == (program.macs, 0, 0)
+    assert data["utilization"] == pytest.approx(
+        program.macs / (data["cycles"] * program.config.macs_per_cycle)
+    )
+
+
+@pytest.mark.parametrize("groups", [1, 4, 16])
+def test_groups(groups: int) -> None:
+    small = Small((2, 16, 7, 5))
+    small.conv("x", "y", 16, pad=1, groups=groups)
+    program = built(small.graph("y"))
+    assert where(program) == [("Conv", "machine")]
+    program.run().raise_if_wrong()
+
+
+def test_one_axis() -> None:
+    small = Small((1, 6, 31))
+    small.conv("x", "y", 9, kernel=5, stride=2, pad=2)
+    program = built(small.graph("y"))
+    assert where(program) == [("Conv", "machine")]
+    assert program.run().outputs["y"].shape == (1, 9, 16)
+    program.run().raise_if_wrong()
+
+
+def test_maxima() -> None:
+    small = Small((1, 16, 9, 9), dtype="uint8")
+    small.largest("x", "y")
+    program = built(small.graph("y"))
+    assert where(program) == [("MaxPool", "machine")]
+    program.run().raise_if_wrong()
+
+
+def test_padding_before_a_convolution() -> None:
+    small = Small((1, 8, 6, 6))
+    small.builder.emit(Pad(begin=(0, 0, 1, 1), end=(0, 0, 1, 2), value=-11), ["x"], "p")
+    small.conv("p", "y", 8, pad=1)
+    program = built(small.graph("y"))
+    assert where(program) == [("Pad + Conv", "machine")]
+    program.run().raise_if_wrong()
+
+
+@pytest.mark.parametrize(("weights", "placed"), [(("uint8", 128), "machine"), (("uint8", 90), "host")])
+def test_weights_with_zero_points(weights: tuple[str, int], placed: str) -> None:
+    small = Small((1, 8, 6, 6))
+    small.conv("x", "y", 8, weights=weights)
+    network = Network(graph=small.graph("y"))
+    program = network.build(MACHINE)
+    assert where(program) == [("Conv", placed)]
+    program.run().raise_if_wrong()
+    if placed == "host":
+        assert program.host_macs == program.macs
+        with pytest.raises(GraphError, match=r"'y' \(Conv\): its weights go from -90 to 165"):
+            network.build(MACHINE, strict=True)
+
+
+def test_a_machine_without_scales_is_refused() -> None:
+    with pytest.raises(GraphError, match="vta has post=0"):
+        built(residual_network(), "vta")
+
+
+def test_bad_inputs() -> None:
+    program = built(residual_network())
+    with pytest.raises(ShapeError, match="'X' is no input of the network"):
+        program.run({"X": np.zeros((1, 20, 9, 7), dtype=np.int8)})
+    with pytest.raises(ShapeError, match="input 'x' is missing"):
+        program.run({})
+
+
+def test_what_is_wrong_is_named() -> None:
+    result = built(residual_network()).run()
+    assert result.mismatches == {}
+    wrong = accel.NetworkResult(**{**vars(result), "mismatches": {"b": 3, "y": 1}})
+    with pytest.raises(accel.MismatchError, match="3 of 480 values of tensor 'c_relu' differ"):
+        accel.NetworkResult(**{**vars(result), "mismatches": {"c_relu": 3, "y": 1}}).raise_if_wrong()
+    assert wrong.wrong == 4
