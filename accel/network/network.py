@@ -2,15 +2,18 @@
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.formats import onnx_import
 from accel.graph.graph import Graph
+from accel.network.chain import Chain, chain, divide
 from accel.network.fuse import fuse
-from accel.network.place import check_strict, place
+from accel.network.place import Part, check_strict, place
 from accel.network.program import NetworkProgram
+from accel.network.schedule import schedule
 
 DEFAULT_MACHINE = "vta-int8"
 """What networks are compiled for if nothing else is said."""
@@ -32,6 +35,7 @@ class Network:
         *,
         strict: bool = False,
         approximate: bool = False,
+        keep: bool = False,
     ) -> NetworkProgram:
         """Compile the network for a machine with ``post=1``.
 
@@ -39,6 +43,7 @@ class Network:
             on: the machine, its configuration or the configuration's name.
             strict: refuse multiplications on the host.
             approximate: let additions whose integers are not exact stay on the machine.
+            keep: keep the result of every stage, so that a run compares all of them.
 
         Raises:
             ConfigError: there is no such machine.
@@ -52,9 +57,38 @@ class Network:
         return NetworkProgram(
             graph=self.graph,
             config=target.config,
-            parts=parts,
+            steps=link(self.graph, parts, target.config, keep=keep),
             compile_seconds=time.perf_counter() - begin,
         )
+
+
+def link(
+    graph: Graph, parts: Sequence[Part], config: Config, *, keep: bool = False
+) -> tuple[Chain | Part, ...]:
+    """Chains of the machine and nodes of the host, in the order in which they run.
+
+    Args:
+        graph: the parts'.
+        parts: placed and compiled.
+        config: the machine.
+        keep: whether the result of every stage is kept.
+    """
+    groups: list[tuple[Part, ...]] = []
+    for group in schedule(graph, parts):
+        groups += divide(graph, group) if any(part.program is not None for part in group) else [group]
+    steps: list[Chain | Part] = []
+    for at, group in enumerate(groups):
+        if all(part.program is None for part in group):
+            steps += group
+            continue
+        needed = {
+            *graph.outputs,
+            *(name for other in groups[at + 1 :] for part in other for name in part.stage.inputs),
+        }
+        if keep:
+            needed.update(part.stage.output for part in group)
+        steps.append(chain(graph, group, needed, config))
+    return tuple(steps)
 
 
 def load_onnx(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:

@@ -8,19 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from accel.base.errors import GraphError
 from accel.core.config import Config
 from accel.graph.evaluate import check_inputs, evaluate, evaluate_node
 from accel.graph.graph import Graph
 from accel.graph.tensor import Array
+from accel.network.chain import Chain
 from accel.network.place import Part
-from accel.network.result import LayerResult, NetworkResult
+from accel.network.result import LayerResult, NetworkResult, host_layer, machine_layers
 from accel.run.session import Session, SessionTensor
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
-
-_MACHINE_DTYPES = ("int8", "uint8", "int32")
-"""Of tensors in the machine's DRAM."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +27,13 @@ class NetworkProgram:
     Attributes:
         graph: what it computes.
         config: the machine.
-        parts: in the order in which they run.
+        steps: chains of the machine and nodes of the host, in the order in which they run.
         compile_seconds: that compiling took; None if it is not known.
     """
 
     graph: Graph
     config: Config
-    parts: tuple[Part, ...]
+    steps: tuple[Chain | Part, ...]
     compile_seconds: float | None = None
 
     def __repr__(self) -> str:
@@ -45,6 +42,18 @@ class NetworkProgram:
             f"NetworkProgram({self.graph.name!r} for {self.config.label}, {count} of {len(self.parts)} "
             f"stages and {self.machine_share:.2%} of MACs on the machine)"
         )
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The stages, in the order in which they run."""
+        return tuple(
+            part for step in self.steps for part in (step.parts if isinstance(step, Chain) else (step,))
+        )
+
+    @property
+    def chains(self) -> tuple[Chain, ...]:
+        """What the machine runs."""
+        return tuple(step for step in self.steps if isinstance(step, Chain))
 
     @cached_property
     def macs(self) -> int:
@@ -115,12 +124,12 @@ class NetworkProgram:
         begin = time.perf_counter()
         with Session(self.config, backend=backend, seed=seed, engine=engine) as session:
             run = _Run(self, session, given, max_cycles=max_cycles, max_uops=max_uops)
-            for part in self.parts:
+            for step in self.steps:
                 if progress is not None:
-                    progress(part.stage.name)
-                run.carry_out(part)
+                    progress(step.parts[0].stage.name if isinstance(step, Chain) else step.stage.name)
+                run.carry_out(step)
             made = [*self.graph.inputs, *(part.stage.output for part in self.parts)]
-            tensors = {name: run.array(name) for name in made}
+            tensors = {name: run.array(name) for name in made if run.has(name)}
             layers, packing = tuple(run.layers), session.packing
         wrong = {
             name: int((array != wanted[name]).sum())
@@ -158,19 +167,23 @@ class _Run:
         self._arrays: dict[str, Array] = {**program.graph.constants, **given}
         self._resident: dict[str, SessionTensor] = {}
 
+    def has(self, name: str) -> bool:
+        """Whether a tensor is there; one that only layers of a chain need is not."""
+        return name in self._arrays or name in self._resident
+
     def array(self, name: str) -> Array:
         """A tensor's values, in the graph's shape."""
         if name not in self._arrays:
             self._arrays[name] = self._resident[name].numpy().reshape(self._graph.tensors[name].shape)
         return self._arrays[name]
 
-    def carry_out(self, part: Part) -> None:
-        """Run a stage where it was placed."""
-        if part.program is not None:
-            self._on_machine(part)
+    def carry_out(self, step: Chain | Part) -> None:
+        """Run a step where it was placed."""
+        if isinstance(step, Chain):
+            self._on_machine(step)
         else:
-            self._on_host(part)
-        self.layers.append(self._result(part))
+            self._on_host(step)
+            self.layers.append(host_layer(self._graph, step))
 
     def _on_host(self, part: Part) -> None:
         node = part.stage.main
@@ -183,35 +196,23 @@ class _Run:
                 self._graph.tensors[one.output].shape
             )
 
-    def _on_machine(self, part: Part) -> None:
-        assert part.layer is not None
-        assert part.program is not None
+    def _on_machine(self, chain: Chain) -> None:
         inputs: dict[str, Any] = {}
-        for operand in part.layer.operands:
+        for called, operand in chain.operands.items():
             name = operand.tensor
             if name in self._graph.constants:
-                inputs[operand.name] = operand.values(self._graph, self._graph.constants[name])
+                inputs[called] = operand.values(self._graph, self._graph.constants[name])
                 continue
             if name not in self._resident:
-                if self._graph.tensors[name].dtype not in _MACHINE_DTYPES:
-                    raise GraphError(f"tensor {name!r} is {self._graph.tensors[name].dtype} on the machine")
                 self._resident[name] = self._session.tensor(self.array(name))
-            inputs[operand.name] = self._resident[name].reshape(*operand.shape)
+            inputs[called] = self._resident[name].reshape(*operand.shape)
         done = self._session.run(
-            part.program, inputs, check=False, max_cycles=self._max_cycles, max_uops=self._max_uops
+            chain.program, inputs, check=False, max_cycles=self._max_cycles, max_uops=self._max_uops
         )
-        self._resident[part.stage.output] = done[part.layer.output]
-
-    def _result(self, part: Part) -> LayerResult:
-        result = None if part.program is None else self._session.results[-1]
-        return LayerResult(
-            name=part.stage.name,
-            operator=part.stage.operators(),
-            where=part.where,
-            reason=part.reason,
-            macs=part.stage.macs(self._graph),
-            cycles=None if result is None else result.cycles,
-            bound_by=None if result is None else result.bound_by,
-            bytes_by_kind={} if result is None else result.bytes_by_kind,
-            macs_per_cycle=self._session.config.macs_per_cycle,
-        )
+        for called, name in chain.outputs.items():
+            self._resident[name] = done[called]
+        for part in chain.parts:
+            source = part.stage.main.inputs[0]
+            if part.program is None and source in self._resident:
+                self._resident[part.stage.output] = self._resident[source]
+        self.layers += machine_layers(self._graph, chain, self._session.results[-1])

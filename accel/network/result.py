@@ -1,12 +1,19 @@
 """What a run of a network gave: tensors, and figures of every layer and of the whole."""
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from accel.base.errors import MismatchError
+from accel.core.events import EventKind
+from accel.graph.graph import Graph
 from accel.graph.tensor import Array
+from accel.network.chain import Chain
+from accel.network.place import Part
+from accel.run.result import Result, bytes_moved
 from accel.run.tensors import Packing
 
 if TYPE_CHECKING:
@@ -57,6 +64,76 @@ class LayerResult:
             "bound_by": self.bound_by,
             "bytes_by_kind": dict(self.bytes_by_kind),
         }
+
+
+def host_layer(graph: Graph, part: Part) -> LayerResult:
+    """Of a stage on the host."""
+    return LayerResult(
+        name=part.stage.name,
+        operator=part.stage.operators(),
+        where=part.where,
+        reason=part.reason,
+        macs=part.stage.macs(graph),
+        cycles=None,
+        bound_by=None,
+        bytes_by_kind={},
+        macs_per_cycle=0,
+    )
+
+
+def machine_layers(graph: Graph, chain: Chain, result: Result) -> list[LayerResult]:
+    """Of the stages of a chain.
+
+    A layer's cycles go from the last retirement of the layer before to its own, so that they sum up to those
+    of the run; the last layer's go to its end.
+
+    Args:
+        graph: the stages'.
+        chain: that ran.
+        result: of the run.
+    """
+    begins = [0, *chain.ends[:-1]]
+    cycles = _cycles(chain, result)
+    found, at = [], 0
+    for part in chain.parts:
+        if part.program is None:
+            found.append(host_layer(graph, part))
+            continue
+        inside = result.instructions[begins[at] : chain.ends[at]]
+        found.append(
+            LayerResult(
+                name=part.stage.name,
+                operator=part.stage.operators(),
+                where=part.where,
+                reason="",
+                macs=part.stage.macs(graph),
+                cycles=cycles[at],
+                bound_by=result.bound_by if len(cycles) == 1 else None,
+                bytes_by_kind=bytes_moved(inside, result.config),
+                macs_per_cycle=result.config.macs_per_cycle,
+            )
+        )
+        at += 1
+    return found
+
+
+def _cycles(chain: Chain, result: Result) -> list[int] | list[None]:
+    """Of each layer."""
+    count = len(chain.ends)
+    if result.cycles is None:
+        return [None] * count
+    if count == 1:
+        return [result.cycles]
+    if result.events is None:
+        return [None] * count
+    last = [0] * count
+    for event in result.events:
+        if event.kind is EventKind.RETIRE:
+            layer = bisect_right(chain.ends, event.instruction)
+            last[layer] = max(last[layer], event.cycle)
+    last = list(accumulate(last, max))
+    last[-1] = result.cycles
+    return [now - before for before, now in zip([0, *last], last, strict=False)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

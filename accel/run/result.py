@@ -155,20 +155,7 @@ class Result:
     def bytes_by_kind(self) -> dict[str, int]:
         """Bytes that the instructions move, by memory, all that STOREs write as ``out``, and those of the
         instructions themselves; instructions that are wrong move nothing."""
-        moved: Counter[str] = Counter()
-        for instruction in self.instructions:
-            if (
-                not isinstance(instruction, Transfer)
-                or instruction_fault(instruction, self.config) is not None
-            ):
-                continue
-            rows = dram_rows(instruction, self.config)
-            if rows is not None:
-                moved[_kind(instruction)] += rows.rows * rows.row_bytes
-        own = [pad.name for pad in scratchpads_of(self.config).values() if pad.post]
-        return {kind: moved[kind] for kind in (*_KINDS, *own)} | {
-            "instructions": len(self.instructions) * INSTRUCTION_BYTES
-        }
+        return bytes_moved(self.instructions, self.config)
 
     @property
     def load_bytes(self) -> int:
@@ -272,3 +259,23 @@ class TimedResult(Result):
 def stalls_of(timing: Timing) -> dict[str, UnitCycles]:
     """Where each unit's cycles went, by the unit's name."""
     return {unit.label: cycles for unit, cycles in timing.unit_cycles.items()}
+
+
+def bytes_moved(instructions: Sequence[Instruction], config: Config) -> dict[str, int]:
+    """Bytes by kind as :attr:`Result.bytes_by_kind` has them, of any instructions.
+
+    Args:
+        instructions: all or some of a program's.
+        config: the machine.
+    """
+    moved: Counter[str] = Counter()
+    for instruction in instructions:
+        if not isinstance(instruction, Transfer) or instruction_fault(instruction, config) is not None:
+            continue
+        rows = dram_rows(instruction, config)
+        if rows is not None:
+            moved[_kind(instruction)] += rows.rows * rows.row_bytes
+    own = [pad.name for pad in scratchpads_of(config).values() if pad.post]
+    return {kind: moved[kind] for kind in (*_KINDS, *own)} | {
+        "instructions": len(instructions) * INSTRUCTION_BYTES
+    }

@@ -164,7 +164,7 @@ class TensorStore:
         if theirs != mine or (copy.offset - tensor.offset) % self._step:
             return False
         if copy.layout != tensor.layout and (
-            tensor.widening is not None or not _same_packing(copy.layout, tensor.layout)
+            tensor.widening is not None or not same_packing(copy.layout, tensor.layout)
         ):
             return False
         if copy.offset not in values.clean:
@@ -206,7 +206,7 @@ def _read_only(array: Array) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _same_packing(a: PackedLayout, b: PackedLayout) -> bool:
+def same_packing(a: PackedLayout, b: PackedLayout) -> bool:
     """Whether two layouts bring the same values, in row-major order, to the same places."""
     return np.array_equal(_origins(a), _origins(b))
 

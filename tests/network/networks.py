@@ -34,6 +34,7 @@ class Small:
         self.rng = np.random.default_rng(seed)
         self.builder = Builder()
         self.zero = 117 if dtype == "uint8" else -11
+        self.zero_out: int | None = None
         quantization = Quantization.of(0.05, self.zero)
         self.builder.input(Tensor(name="x", shape=tuple(shape), dtype=dtype, quantization=quantization))
 
@@ -87,6 +88,7 @@ class Small:
     def _emit(self, operator, names, output, scale, dtype) -> str:  # type: ignore[no-untyped-def]
         kind = dtype or self.builder.tensors[names[0]].dtype
         zero = 100 if kind == "uint8" else 3
+        zero = zero if self.zero_out is None else self.zero_out
         return self.builder.emit(
             operator, names, output, dtype=kind, quantization=Quantization.of(scale, zero)
         )

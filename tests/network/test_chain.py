@@ -1,0 +1,73 @@
+"""Layers as one program: the same values, no step in between, and a proof of all of it."""
+
+import numpy as np
+import pytest
+
+from accel.core.isa import Finish
+from accel.network.memory import Lifetime, plan
+from accel.network.network import Network
+from tests.network.networks import MACHINE, Small, residual_network
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_one_program_for_all_layers(dtype: str) -> None:
+    program = Network(graph=residual_network(dtype)).build(MACHINE)
+    (chain,) = program.chains
+    assert [part.stage.name for part in chain.layers] == ["a", "b", "m", "y"]
+    assert program.steps == (chain,)
+    code = chain.program.instructions
+    assert [index for index, one in enumerate(code) if isinstance(one, Finish)] == [len(code) - 1]
+    assert chain.ends[-1] == len(code)
+    assert chain.program.check().proven
+    result = program.run(seed=5)
+    assert result.mismatches == {}
+    assert result.tensors.keys() == {"x", "y"}
+    assert result.cycles is not None
+    layers = [layer.cycles for layer in result.layers if layer.where == "machine"]
+    assert min(cycles for cycles in layers if cycles is not None) > 0
+    assert sum(cycles for cycles in layers if cycles is not None) == result.cycles
+    moved = program.run().bytes_by_kind
+    assert moved["out"] == sum(layer.bytes_by_kind.get("out", 0) for layer in result.layers)
+
+
+def test_what_is_kept_changes_no_value() -> None:
+    network = Network(graph=residual_network())
+    inputs = network.build(MACHINE).random_inputs(7)
+    kept, planned = (network.build(MACHINE, keep=keep).run(inputs) for keep in (True, False))
+    assert np.array_equal(kept.outputs["y"], planned.outputs["y"])
+    assert kept.tensors.keys() > planned.tensors.keys()
+
+
+def test_a_layer_without_zero_points_behind_one_with() -> None:
+    """What a SET has left behind must not reach the next layer."""
+    small = Small((1, 16, 8, 8))
+    small.zero_out = 0
+    small.conv("x", "a", 16)
+    small.conv("a", "b", 16)
+    small.zero_out = 5
+    small.conv("b", "c", 16)
+    program = Network(graph=small.graph("c")).build(MACHINE, keep=True)
+    assert len(program.chains) == 1
+    assert program.run().mismatches == {}
+
+
+def test_tensors_that_live_apart_share_their_room() -> None:
+    lives = [
+        Lifetime(name="a", nbytes=100, first=0, last=1),
+        Lifetime(name="b", nbytes=300, first=1, last=2),
+        Lifetime(name="c", nbytes=90, first=2, last=3),
+        Lifetime(name="d", nbytes=310, first=3, last=3),
+    ]
+    found = plan(lives, 64)
+    assert found.bound == 128 + 320
+    assert found.nbytes == found.bound
+    for one in lives:
+        for other in lives:
+            if one is not other and one.meets(other):
+                begin, end = (max(found.offsets[x.name] for x in (one, other)), 0)
+                end = min(found.offsets[x.name] + x.nbytes for x in (one, other))
+                assert begin >= end
+
+
+def test_a_plan_of_nothing() -> None:
+    assert (plan([], 64).nbytes, plan([], 64).bound) == (0, 0)
