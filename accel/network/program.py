@@ -137,12 +137,16 @@ class NetworkProgram:
             if name in wanted and not np.array_equal(array, wanted[name])
         }
         return NetworkResult(
-            program=self,
+            graph=self.graph,
+            config=self.config,
             backend=backend,
+            macs=self.macs,
+            host_macs=self.host_macs,
             tensors=tensors,
             layers=layers,
             mismatches=wrong if check else None,
             packing=packing,
+            compile_seconds=self.compile_seconds,
             simulate_seconds=time.perf_counter() - begin,
         )
 

@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from accel.base.errors import MismatchError
+from accel.core.config import Config
 from accel.core.events import EventKind
 from accel.graph.graph import Graph
 from accel.graph.tensor import Array
@@ -15,9 +16,6 @@ from accel.network.chain import Chain
 from accel.network.place import Part
 from accel.run.result import Result, bytes_moved
 from accel.run.tensors import Packing
-
-if TYPE_CHECKING:
-    from accel.network.program import NetworkProgram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,26 +139,34 @@ class NetworkResult:
     """A finished run of a network.
 
     Attributes:
-        program: what ran.
-        backend: on which.
+        graph: what ran.
+        config: the machine.
+        backend: what ran it.
+        macs: nominal MACs of convolutions and products.
+        host_macs: those of them that the host did.
         tensors: inputs and what the stages made, by name, in the graph's shapes and dtypes.
         layers: the stages, in order.
         mismatches: of tensors that are not the graph's, how many values differ; None if nothing was compared.
         packing: what the host did around the layers.
+        compile_seconds: that compiling took; None if it is not known.
         simulate_seconds: that the run took, host and machine together.
     """
 
-    program: "NetworkProgram"
+    graph: Graph
+    config: Config
     backend: str
+    macs: int
+    host_macs: int
     tensors: dict[str, Array]
     layers: tuple[LayerResult, ...]
     mismatches: dict[str, int] | None
     packing: Packing
+    compile_seconds: float | None
     simulate_seconds: float
 
     def __repr__(self) -> str:
         """The main figures in a line."""
-        parts = [f"{self.backend} on {self.program.config.label}"]
+        parts = [f"{self.backend} on {self.config.label}"]
         if self.cycles is not None:
             parts.append(f"{self.cycles} cycles")
         if self.utilization is not None:
@@ -171,10 +177,10 @@ class NetworkResult:
     @property
     def outputs(self) -> dict[str, Array]:
         """The graph's outputs by name."""
-        constants = self.program.graph.constants
+        constants = self.graph.constants
         return {
             name: self.tensors[name] if name in self.tensors else constants[name]
-            for name in self.program.graph.outputs
+            for name in self.graph.outputs
         }
 
     @property
@@ -193,8 +199,8 @@ class NetworkResult:
         """Nominal MACs on the machine over those that it could have done in all cycles."""
         if not self.cycles:
             return None
-        done = self.program.macs - self.program.host_macs
-        return done / (self.cycles * self.program.config.macs_per_cycle)
+        done = self.macs - self.host_macs
+        return done / (self.cycles * self.config.macs_per_cycle)
 
     @property
     def bytes_by_kind(self) -> dict[str, int]:
@@ -221,15 +227,15 @@ class NetworkResult:
         """The figures as plain data."""
         return {
             "backend": self.backend,
-            "config": self.program.config.label,
+            "config": self.config.label,
             "cycles": self.cycles,
             "utilization": self.utilization,
-            "macs": self.program.macs,
-            "host_macs": self.program.host_macs,
+            "macs": self.macs,
+            "host_macs": self.host_macs,
             "mismatches": self.wrong,
             "bytes_by_kind": self.bytes_by_kind,
             "packing": self.packing.to_dict(),
-            "compile_seconds": self.program.compile_seconds,
+            "compile_seconds": self.compile_seconds,
             "simulate_seconds": self.simulate_seconds,
             "layers": [layer.to_dict() for layer in self.layers],
         }
