@@ -103,6 +103,7 @@ PROVOKED: list[Callable[[Path], object]] = [
     lambda _: accel.build(accel.gemm(8, 8, 8), MACHINE).run(max_cycles=10),
     lambda _: run("fault_sram_inp"),
     lambda _: run("fault_dram_store"),
+    lambda _: run("fault_residual_empty"),
     lambda _: mismatch(),
     lambda _: no_matplotlib(),
     damaged,
