@@ -47,9 +47,16 @@ def slices(
     Raises:
         GraphError: a step of zero, or an axis that is not there.
     """
-    starts, ends = list(map(int, starts)), list(map(int, ends))
-    chosen = list(range(len(starts))) if axes is None else [axis_of(axis, len(sizes)) for axis in axes]
-    strides = [1] * len(starts) if steps is None else list(map(int, steps))
+    starts, ends = integers(starts), integers(ends)
+    chosen = (
+        list(range(len(starts))) if axes is None else [axis_of(one, len(sizes)) for one in integers(axes)]
+    )
+    strides = [1] * len(starts) if steps is None else integers(steps)
+    if len({len(one) for one in (starts, ends, chosen, strides)}) > 1 or len(starts) > len(sizes):
+        raise GraphError(
+            f"a slice has the starts {starts}, ends {ends}, axes {chosen} and steps {strides}; there must "
+            "be as many of each, for axes that are there"
+        )
     found = [(0, size, 1) for size in sizes]
     for axis, start, end, step in zip(chosen, starts, ends, strides, strict=True):
         if step == 0:
@@ -57,6 +64,20 @@ def slices(
         part = range(*slice(start, _end(end, step, sizes[axis]), step).indices(sizes[axis]))
         found[axis] = (part.start, len(part), step)
     return found
+
+
+def integers(values: Any) -> list[int]:
+    """Integers along one axis, or a single one.
+
+    Raises:
+        GraphError: they are something else.
+    """
+    array = np.asarray(values)
+    if array.ndim > 1 or (array.dtype.kind not in "iu" and array.size):
+        raise GraphError(
+            f"numbers are {array.dtype.name} of shape {array.shape}; they must be integers in a row"
+        )
+    return [int(one) for one in array.reshape(-1)]
 
 
 def _end(end: int, step: int, size: int) -> int | None:
@@ -82,7 +103,7 @@ def reshaped(sizes: Sequence[int], wanted: Any, *, zero_is_zero: bool = False) -
     Raises:
         GraphError: the values do not fit into it.
     """
-    shape = [int(one) for one in np.asarray(wanted).reshape(-1)]
+    shape = integers(wanted)
     if not zero_is_zero:
         for place, size in enumerate(shape):
             if size == 0:
@@ -110,7 +131,7 @@ def squeezed(sizes: Sequence[int], axes: Any = None) -> tuple[int, ...]:
     """
     gone = {place for place, size in enumerate(sizes) if size == 1}
     if axes is not None:
-        chosen = {axis_of(axis, len(sizes)) for axis in axes}
+        chosen = {axis_of(axis, len(sizes)) for axis in integers(axes)}
         if not chosen <= gone:
             raise GraphError(f"axes {sorted(chosen)} of {tuple(sizes)} are to go; they must have a size of 1")
         gone = chosen
@@ -123,7 +144,7 @@ def unsqueezed(sizes: Sequence[int], axes: Any) -> tuple[int, ...]:
     Raises:
         GraphError: an axis that is not there, or one twice.
     """
-    new = [int(axis) for axis in np.asarray(axes).reshape(-1)]
+    new = integers(axes)
     rank = len(sizes) + len(new)
     places = {axis_of(axis, rank) for axis in new}
     if len(places) != len(new):
@@ -201,7 +222,7 @@ def _slice(node: FileNode, arrays: Arrays) -> Sequence[Array]:
 
 def _filled(node: FileNode, arrays: Arrays) -> Sequence[Array]:
     value = np.asarray(node.attributes.get("value", np.zeros(1, np.float32)))
-    return [np.full(_bounded(np.asarray(arrays[0]).tolist()), value.reshape(-1)[0])]
+    return [np.full(_bounded(integers(arrays[0])), value.reshape(-1)[0])]
 
 
 def _range(node: FileNode, arrays: Arrays) -> Sequence[Array]:
@@ -212,7 +233,7 @@ def _range(node: FileNode, arrays: Arrays) -> Sequence[Array]:
 
 def _expand(node: FileNode, arrays: Arrays) -> Sequence[Array]:
     data = np.asarray(arrays[0])
-    shape = _bounded(np.broadcast_shapes(data.shape, tuple(np.asarray(arrays[1]).tolist())))
+    shape = _bounded(np.broadcast_shapes(data.shape, tuple(integers(arrays[1]))))
     return [np.broadcast_to(data, shape)]
 
 
@@ -223,7 +244,7 @@ def _concat(node: FileNode, arrays: Arrays) -> Sequence[Array]:
 
 def _product(node: FileNode, arrays: Arrays) -> Sequence[Array]:
     data, axes = np.asarray(arrays[0]), _axes(node, arrays)
-    chosen = None if axes is None else tuple(axis_of(axis, data.ndim) for axis in axes)
+    chosen = None if axes is None else tuple(axis_of(axis, data.ndim) for axis in integers(axes))
     return [np.prod(data, axis=chosen, keepdims=bool(node.attributes.get("keepdims", 1)), dtype=data.dtype)]
 
 

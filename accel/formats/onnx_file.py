@@ -47,7 +47,8 @@ class FileNode:
     @property
     def title(self) -> str:
         """The operator's name with its domain."""
-        return f"{self.domain}.{self.kind}" if self.domain else self.kind
+        found = f"{self.domain}.{self.kind}" if self.domain else self.kind
+        return found if found.isprintable() else repr(found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +148,7 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
         raise GraphError(f"the model has {len(graph.node)} nodes; it may have {MAX_NODES}")
     if len(graph.sparse_initializer):
         raise GraphError("the model has sparse initializers; they must be dense")
-    opsets = {_domain(one.domain): one.version for one in model.opset_import}
+    opsets = {_domain(_text(one.domain)): one.version for one in model.opset_import}
     newest = package.defs.onnx_opset_version()
     if not OLDEST_OPSET <= opsets.get("", OLDEST_OPSET) <= newest:
         raise GraphError(f"the model's opset is {opsets['']}; it must be in {OLDEST_OPSET}..{newest}")
@@ -156,14 +157,25 @@ def read_model(content: bytes, folder: Path | None = None) -> File:
     for one in graph.initializer:
         if one.name in constants:
             raise GraphError(f"initializer {one.name!r} is there twice; names must be unique")
-        constants[one.name] = reader.array(one, f"initializer {one.name!r}")
+        constants[_text(one.name)] = reader.array(one, f"initializer {one.name!r}")
     return File(
-        name=graph.name,
+        name=_text(graph.name),
         inputs=tuple(_input(package, one) for one in graph.input if one.name not in constants),
-        outputs=tuple(one.name for one in graph.output),
+        outputs=tuple(_text(one.name) for one in graph.output),
         nodes=tuple(reader.nodes(graph.node, opsets)),
         constants=constants,
     )
+
+
+def _text(value: str | bytes) -> str:
+    """A string of a model.
+
+    Raises:
+        GraphError: it is none, but bytes that UTF-8 does not have.
+    """
+    if isinstance(value, bytes):
+        raise GraphError(f"a name is {value!r}; it must be UTF-8")
+    return value
 
 
 def _domain(name: str) -> str:
@@ -191,14 +203,14 @@ def _input(package: Any, value: Any) -> FileInput:
     sizes: list[int | str | None] = []
     for one in declared.shape.dim:
         which = one.WhichOneof("value")
-        sizes.append(one.dim_value if which == "dim_value" else (one.dim_param or None))
+        sizes.append(one.dim_value if which == "dim_value" else (_text(one.dim_param) or None))
     try:
         dtype = package.helper.tensor_dtype_to_np_dtype(declared.elem_type).name
     except (KeyError, ValueError, TypeError):
         raise GraphError(
             f"input {value.name!r} has the type {declared.elem_type}, which ONNX does not have"
         ) from None
-    return FileInput(name=value.name, dtype=dtype, sizes=tuple(sizes))
+    return FileInput(name=_text(value.name), dtype=dtype, sizes=tuple(sizes))
 
 
 class _Reader:
@@ -211,21 +223,21 @@ class _Reader:
 
     def nodes(self, protos: Iterable[Any], opsets: Mapping[str, int]) -> Iterable[FileNode]:
         for place, one in enumerate(protos):
-            domain = _domain(one.domain)
-            name = one.name or next(filter(None, one.output), f"{one.op_type} {place}")
-            attributes = {a.name: self._attribute(a, name) for a in one.attribute}
+            domain, kind = _domain(_text(one.domain)), _text(one.op_type)
+            inputs, outputs = (tuple(map(_text, names)) for names in (one.input, one.output))
+            name = _text(one.name) or next(filter(None, outputs), f"{kind} {place}")
+            attributes = {_text(a.name): self._attribute(a, name) for a in one.attribute}
             if domain not in opsets:
                 raise GraphError(
-                    f"node {name!r} is a {domain or 'ONNX'} operator; the model imports no opset of that "
-                    "domain"
+                    f"node {name!r} is of domain {domain or 'ai.onnx'!r}; the model imports no opset of it"
                 )
             yield FileNode(
                 name=name,
-                kind=one.op_type,
+                kind=kind,
                 domain=domain,
                 opset=opsets[domain],
-                inputs=tuple(one.input),
-                outputs=tuple(one.output),
+                inputs=inputs,
+                outputs=outputs,
                 attributes=attributes,
             )
 
@@ -294,7 +306,7 @@ class _Reader:
 
     def _external(self, proto: Any, size: int, what: str) -> bytes:
         """From a file beside the model."""
-        entries = {one.key: one.value for one in proto.external_data}
+        entries = {_text(one.key): _text(one.value) for one in proto.external_data}
         location = entries.get("location", "")
         if self._folder is None:
             raise GraphError(f"{what} lies in {location!r}; a model without a folder has no external data")

@@ -8,6 +8,7 @@ import numpy as np
 from accel.base.errors import GraphError
 from accel.formats.onnx_constants import fold
 from accel.formats.onnx_file import File, FileNode
+from accel.formats.onnx_schemas import check_node
 from accel.graph.builder import Builder
 from accel.graph.elementwise import Dequantize
 from accel.graph.graph import Graph
@@ -38,11 +39,12 @@ class Importer:
             GraphError: naming it.
         """
         try:
+            check_node(node)
             if not self._fold(node):
                 rules[node.domain, node.kind](self, node)
         except GraphError as error:
             told = str(error)
-            named = told.startswith(f"node {node.name!r}")
+            named = told.startswith("node ")
             raise GraphError(told if named else f"node {node.name!r}: {error}") from None
 
     def _fold(self, node: FileNode) -> bool:
@@ -226,8 +228,4 @@ class Importer:
 
 def _flat(values: Array) -> Array:
     """Of one number as (), of several along one axis as (C,)."""
-    return (
-        values.reshape(())
-        if values.size == 1
-        else values.reshape([size for size in values.shape if size > 1])
-    )
+    return values.reshape(()) if values.size == 1 else values.reshape([n for n in values.shape if n != 1])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from accel.base.errors import GraphError
-from accel.formats.onnx_constants import FOLDED, axis_of, reshaped, slices, squeezed, unsqueezed
+from accel.formats.onnx_constants import FOLDED, axis_of, integers, reshaped, slices, squeezed, unsqueezed
 from accel.formats.onnx_file import MICROSOFT, FileNode, onnx
 from accel.formats.onnx_importer import Importer
 from accel.graph.elementwise import (
@@ -317,7 +317,9 @@ def _clip(importer: Importer, node: FileNode) -> None:
         bounds = [node.attributes.get("min"), node.attributes.get("max")]
     else:
         arrays = [importer.constant(node, place, "a bound") for place in (1, 2)]
-        bounds = [None if one is None else one.reshape(-1)[0].item() for one in arrays]
+        if any(one is not None and one.size != 1 for one in arrays):
+            raise GraphError("a bound has several values or none; it must have one")
+        bounds = [None if one is None else one.item() for one in arrays]
     if any(bound is not None and math.isnan(bound) for bound in bounds):
         raise GraphError(f"its bounds are {bounds}; they must be numbers")
     finite = [None if bound is None or math.isinf(bound) else bound for bound in bounds]
@@ -490,12 +492,13 @@ def _reduce_mean(importer: Importer, node: FileNode) -> None:
     tensor = importer.tensor(node.inputs[0])
     rank = len(tensor.shape)
     axes = node.attributes.get("axes") if node.opset < 18 else importer.constant(node, 1, "the axes")
-    if axes is None or len(axes) == 0:
+    wanted = [] if axes is None else integers(axes)
+    if not wanted:
         if node.attributes.get("noop_with_empty_axes", 0):
             importer.alias(node, tensor.name)
             return
-        axes = range(rank)
-    chosen = tuple(sorted({axis_of(axis, rank) for axis in axes}))
+        wanted = list(range(rank))
+    chosen = tuple(sorted({axis_of(axis, rank) for axis in wanted}))
     spatial = rank > 2 and chosen == tuple(range(2, rank))
     operator = GlobalAveragePool() if spatial else Mean(axes=chosen)
     if node.attributes.get("keepdims", 1):
@@ -608,8 +611,8 @@ def _split(importer: Importer, node: FileNode) -> None:
     if sizes is None:
         share = -(-size // count)
         sizes = [share] * (count - 1) + [size - share * (count - 1)]
-    parts = [int(one) for one in sizes]
-    if len(parts) != count or sum(parts) != size or min(parts) < 1:
+    parts = integers(sizes)
+    if len(parts) != count or sum(parts) != size or min(parts, default=0) < 1:
         raise GraphError(f"it makes {parts} of {size} for {count} outputs; they must add up, one for each")
     start = 0
     for name, part in zip(node.outputs, parts, strict=True):
@@ -643,11 +646,11 @@ def _pad(importer: Importer, node: FileNode) -> None:
         pads, value = list(node.attributes["pads"]), float(node.attributes.get("value", 0.0))
         axes = list(range(rank))
     else:
-        pads = importer.needed(node, 1, "the pads").tolist()
+        pads = integers(importer.needed(node, 1, "the pads"))
         held = importer.constant(node, 2, "the value")
         value = 0.0 if held is None or not held.size else float(held.reshape(-1)[0])
         chosen = importer.constant(node, 3, "the axes")
-        axes = list(range(rank)) if chosen is None else [axis_of(axis, rank) for axis in chosen]
+        axes = list(range(rank)) if chosen is None else [axis_of(axis, rank) for axis in integers(chosen)]
     if len(pads) != 2 * len(axes):
         raise GraphError(f"its pads are {pads}; there must be two for each of {len(axes)} axes")
     begin, end = [0] * rank, [0] * rank

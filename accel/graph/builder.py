@@ -82,6 +82,8 @@ class Builder:
             GraphError: operands do not fit.
         """
         operands = [self.tensors[one] for one in inputs]
+        if not operands:
+            raise GraphError(f"node {name or output!r} has no operands")
         if keeps(operator) and operands[0].dtype != "float32":
             for place, one in enumerate(operands):
                 if one.quantization is None and operands[0].quantization is not None:
@@ -91,10 +93,11 @@ class Builder:
         try:
             out = Tensor(
                 name=output,
-                shape=operator.shape(operands),
+                shape=operator.result_shape(operands),
                 dtype=dtype or operands[0].dtype,
                 quantization=quantization,
             )
+            operator.check(operands, out)
         except GraphError as error:
             raise GraphError(f"node {label!r}: {error}") from None
         self._add(out)

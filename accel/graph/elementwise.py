@@ -209,9 +209,9 @@ def look_up(table: Array, values: Array) -> Array:
 class _Sides(Operator):
     """Of two operands that broadcast."""
 
+    COUNT: ClassVar[tuple[int, int]] = (2, 2)
+
     def shape(self, operands: Sequence[Tensor]) -> Shape:
-        if len(operands) != 2:
-            raise refuse(self, f"it has {len(operands)} operands; it must have 2")
         return broadcast(self, [one.shape for one in operands])
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:

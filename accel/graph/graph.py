@@ -176,7 +176,7 @@ def check(graph: Graph) -> None:
     for node in graph.nodes:
         operands, out = graph.operands(node), graph.tensors[node.output]
         try:
-            shape = node.operator.shape(operands)
+            shape = node.operator.result_shape(operands)
             if shape != out.shape:
                 raise GraphError(f"its result is {shape}; tensor {out.name!r} is {out.shape}")
             node.operator.check(operands, out)

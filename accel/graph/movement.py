@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from accel.graph.operator import Operator, refuse, same_quantization
+from accel.graph.operator import MANY, Operator, refuse, same_quantization
 from accel.graph.tensor import Array, Shape, Tensor
 
 
@@ -112,9 +112,11 @@ class Concat(Movement):
 
     axis: int
 
+    COUNT: ClassVar[tuple[int, int]] = (1, MANY)
+
     def shape(self, operands: Sequence[Tensor]) -> Shape:
         shapes = [one.shape for one in operands]
-        if not shapes or not 0 <= self.axis < len(shapes[0]):
+        if not 0 <= self.axis < len(shapes[0]):
             raise refuse(self, f"the axis is {self.axis}; operands are {shapes}")
         others = {(*one[: self.axis], *one[self.axis + 1 :]) for one in shapes}
         if len(others) > 1 or len({len(one) for one in shapes}) > 1:

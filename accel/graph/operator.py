@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,15 +11,35 @@ import numpy.typing as npt
 from accel.base.errors import GraphError
 from accel.graph.tensor import QUANTIZED, Array, Shape, Tensor
 
+MANY = 1 << 16
+"""Operands of one node."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Operator(ABC):
     """An operator with its attributes; operands and result are tensors of the graph."""
 
+    COUNT: ClassVar[tuple[int, int]] = (1, 1)
+    """How many operands it has, at least and at most."""
+
     @property
     def kind(self) -> str:
         """What it is called: the class's name."""
         return type(self).__name__
+
+    def result_shape(self, operands: Sequence[Tensor]) -> Shape:
+        """The result's shape, of the right number of operands.
+
+        Raises:
+            GraphError: their number or their shapes do not fit.
+        """
+        least, most = self.COUNT
+        if not least <= len(operands) <= most:
+            right = (
+                str(least) if least == most else f"{least} or more" if most == MANY else f"{least} or {most}"
+            )
+            raise refuse(self, f"it has {len(operands)} operands; it must have {right}")
+        return self.shape(operands)
 
     @abstractmethod
     def shape(self, operands: Sequence[Tensor]) -> Shape:

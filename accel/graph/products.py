@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,8 @@ class Product(Operator):
     - float32: of float32 operands.
     """
 
+    COUNT: ClassVar[tuple[int, int]] = (2, 3)
+
     def channel_axis(self, weights: Tensor) -> int:
         """The weights' axis of output channels."""
         raise NotImplementedError
@@ -40,8 +42,6 @@ class Product(Operator):
         return np.float32(1)
 
     def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
-        if len(operands) not in {2, 3}:
-            raise refuse(self, f"it has {len(operands)} operands; it must have 2 or 3")
         data, weights = operands[:2]
         integers = out.dtype != "float32"
         for one in (data, weights):

@@ -1,0 +1,136 @@
+"""What operators take, ONNX's own and com.microsoft's: inputs, outputs, and attributes of which types."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from accel.base.errors import GraphError, nearest
+from accel.formats.onnx_file import MICROSOFT, FileNode, onnx
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """What an operator takes.
+
+    Attributes:
+        needed: places of inputs that must be there.
+        inputs: how many there may be.
+        outputs: how many there may be, at least one.
+        attributes: types by name.
+        required: names of attributes that must be there.
+    """
+
+    needed: tuple[int, ...]
+    inputs: int
+    outputs: int = 1
+    attributes: Mapping[str, type]
+    required: frozenset[str] = frozenset()
+
+
+_POOL = {
+    "auto_pad": str,
+    "ceil_mode": int,
+    "channels_last": int,
+    "count_include_pad": int,
+    "kernel_shape": list,
+    "pads": list,
+    "strides": list,
+}
+
+
+def _microsoft(needed: Iterable[int], inputs: int, **attributes: type) -> Schema:
+    return Schema(needed=tuple(needed), inputs=inputs, attributes=attributes)
+
+
+MICROSOFT_SCHEMAS: Mapping[str, Schema] = {
+    "DequantizeLinear": _microsoft((0, 1), 3, axis=int),
+    "Gelu": _microsoft((0,), 1),
+    "QGemm": _microsoft((0, 1, 3, 4), 9, transA=int, transB=int, alpha=float),
+    "QLinearAdd": _microsoft((0, 1, 3, 4, 6), 8),
+    "QLinearAveragePool": _microsoft((0, 1, 3), 5, **_POOL),
+    "QLinearConcat": _microsoft((0, 1, 2, 3, 4), 1 << 16, axis=int),
+    "QLinearGlobalAveragePool": _microsoft((0, 1, 3), 5, channels_last=int),
+    "QLinearLeakyRelu": _microsoft((0, 1, 3), 5, alpha=float),
+    "QLinearMul": _microsoft((0, 1, 3, 4, 6), 8),
+    "QLinearSigmoid": _microsoft((0, 1, 3), 5),
+    "QLinearSoftmax": _microsoft((0, 1, 3), 5, axis=int, opset=int),
+    "QuantizeLinear": _microsoft((0, 1), 3, axis=int),
+}
+"""The package onnx does not have them."""
+
+
+def check_node(node: FileNode) -> None:
+    """Refuse a node that its operator does not fit.
+
+    Args:
+        node: of a known operator.
+
+    Raises:
+        GraphError: an input is missing or there are too many, an attribute is missing or of another type, or
+            the operator is not in its opset.
+    """
+    schema = MICROSOFT_SCHEMAS[node.kind] if node.domain == MICROSOFT else _schema(node.kind, node.opset)
+    if schema is None:
+        raise GraphError(f"{node.kind} is not in opset {node.opset}")
+    if len(node.inputs) > schema.inputs or not 1 <= len(node.outputs) <= schema.outputs:
+        raise GraphError(
+            f"it has {len(node.inputs)} inputs and {len(node.outputs)} outputs; {node.kind} may have "
+            f"{schema.inputs} and {schema.outputs}"
+        )
+    for place in schema.needed:
+        if place >= len(node.inputs) or not node.inputs[place]:
+            raise GraphError(f"its input {place} is missing; {node.kind} needs it")
+    if not node.outputs[0]:
+        raise GraphError("its first output has no name")
+    for name in sorted(schema.required - node.attributes.keys()):
+        raise GraphError(f"its {name} is missing")
+    for name, value in node.attributes.items():
+        wanted = schema.attributes.get(name)
+        if wanted is None:
+            raise GraphError(f"its {name} is no attribute of {node.kind}; {nearest(name, schema.attributes)}")
+        if not isinstance(value, wanted):
+            raise GraphError(f"its {name} is {value!r}; it must be {_TOLD[wanted]}")
+
+
+_TOLD = {
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+    np.ndarray: "a tensor",
+    object: "anything",
+}
+
+
+def _schema(kind: str, opset: int) -> Schema | None:
+    """From the package onnx."""
+    package = onnx()
+    try:
+        found = package.defs.get_schema(kind, opset, "")
+    except package.defs.SchemaError:
+        return None
+    options = package.defs.OpSchema
+    types = {
+        options.AttrType.INT: int,
+        options.AttrType.FLOAT: float,
+        options.AttrType.STRING: str,
+        options.AttrType.INTS: list,
+        options.AttrType.FLOATS: list,
+        options.AttrType.TENSOR: np.ndarray,
+    }
+    attributes: dict[str, Any] = {one.name: types.get(one.type, object) for one in found.attributes.values()}
+    needed = [
+        place
+        for place, one in enumerate(found.inputs)
+        if one.option == options.FormalParameterOption.Single
+        or (one.option == options.FormalParameterOption.Variadic and place < found.min_input)
+    ]
+    return Schema(
+        needed=tuple(needed),
+        inputs=found.max_input,
+        outputs=found.max_output,
+        attributes=attributes,
+        required=frozenset(one.name for one in found.attributes.values() if one.required),
+    )
