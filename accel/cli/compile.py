@@ -31,6 +31,7 @@ from accel.compiler.operators.default import candidates
 from accel.compiler.operators.operator import Family, Operator
 from accel.compiler.operators.registry import OPERATORS
 from accel.compiler.ops.mean import Mean
+from accel.compiler.ops.quantized import Quantized
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.candidate import Candidate
 from accel.compiler.schedule.files import load_steps, save_steps
@@ -166,7 +167,7 @@ def _told(compiled: Compiled, asked: Request) -> list[RenderableType]:
     """What to say of a program that has been compiled."""
     program, planner = compiled.program, compiled.operator.planner
     figures = program_figures(compiled, asked)
-    mean = compiled.workload.epilogue
+    mean, differences = compiled.workload.epilogue, figures["differences"]
     plan = (
         [("threads", str(figures["vthreads"]))]
         if figures["plan"] is None
@@ -175,6 +176,11 @@ def _told(compiled: Compiled, asked: Request) -> list[RenderableType]:
     table = figures_table(
         [
             *([("mean", str(mean))] if isinstance(mean, Mean) else []),
+            *(
+                []
+                if differences is None
+                else [("addition", f"{differences} of 65,536 pairs differ from float32")]
+            ),
             ("machine", str(program.config)),
             *plan,
             ("instructions", f"{figures['instructions']:,}"),
@@ -203,6 +209,7 @@ FIGURES = (
     "dram_bytes",
     "compile_seconds",
     "mean",
+    "differences",
     "schedule",
     "candidates",
     "error",
@@ -227,6 +234,7 @@ def program_figures(compiled: Compiled, asked: Request) -> dict[str, Any]:
         "dram_bytes": program.size,
         "compile_seconds": program.compile_seconds,
         "mean": mean.to_dict() if isinstance(mean, Mean) else None,
+        "differences": mean.sum.addition.differences if isinstance(mean, Quantized) and mean.sum else None,
         "output": None if asked.output is None else str(asked.output),
         "schedule": None if asked.save_schedule is None else str(asked.save_schedule),
         "candidates": plans if asked.explain else None,

@@ -8,6 +8,8 @@ from token to token, no instruction needs more than one of each kind, and the k-
 Load and store unit are no neighbours, but meet in DRAM where a program reads what it has stored. Their order
 goes through an instruction of the compute unit between the two that comes after the first one anyway, or else
 takes a token from it. Where there is none, or it takes one already, an empty instruction carries the tokens.
+The store unit's own LOADs overlap its STOREs: one that reads what a STORE before it writes is ordered in the
+same way, unless a SET, which waits for all before it, is between the two.
 """
 
 from bisect import bisect_left
@@ -19,7 +21,7 @@ import numpy as np
 
 from accel.core.access import AccessSets, Elements, Touch
 from accel.core.config import Config
-from accel.core.isa import Gemm, Instruction, Loops, Transfer, Unit
+from accel.core.isa import Gemm, Instruction, Loops, Set, Transfer, Unit
 from accel.core.memories import UOP, scratchpads_of
 from accel.proof.shared_dram import SharedDram
 
@@ -80,9 +82,9 @@ class _Program:
         unit = instruction.unit
         after = dict(needed)
         if unit is not Unit.COMPUTE:
-            far = Unit.STORE if unit is Unit.LOAD else Unit.LOAD
-            if after.get(far, -1) >= 0:
-                after[Unit.COMPUTE] = max(after.get(Unit.COMPUTE, -1), self._after(far, after[far]))
+            for end in (Unit.LOAD, Unit.STORE):
+                if after.get(end, -1) >= 0:
+                    after[Unit.COMPUTE] = max(after.get(Unit.COMPUTE, -1), self._after(end, after[end]))
         index = len(self.instructions)
         self.instructions.append(instruction)
         self.sources.append(source)
@@ -157,6 +159,8 @@ def insert_tokens(
     program = _Program()
     uops = np.zeros(config.uop_depth, dtype=np.uint32)
     places: list[tuple[Unit, int]] = []
+    drained = 0
+    """The store unit's position before which all has retired when what comes next starts."""
     for index, instruction in enumerate(instructions):
         unit = instruction.unit
         touches: tuple[Touch, ...] = ()
@@ -167,7 +171,7 @@ def insert_tokens(
                 uops[touches[0].elements] = uop_words[begin : begin + instruction.x_size]
                 touches = ()
             elif shared is not None and (segments := shared.elements(index)) is not None:
-                touches = (*touches, Touch("dram", unit is Unit.STORE, segments))
+                touches = (*touches, Touch("dram", not instruction.FILLS, segments))
         elif isinstance(instruction, Loops) and instruction.uop_count:
             words = uops[instruction.uop_begin : instruction.uop_end]
             touches = tuple(t for t in sets.loops(instruction, words).touches if t.memory != UOP.name)
@@ -175,12 +179,24 @@ def insert_tokens(
         if after is not None and index in after:
             other, least = places[after[index]]
             needed[other] = max(needed[other], least)
+        if unit is Unit.STORE:
+            own = _own_needed(touches, memories["dram"])
+            if own >= drained:
+                needed[unit] = own
         program.append(instruction, index, needed)
         position = len(program.members[unit]) - 1
+        if unit is Unit.STORE and isinstance(instruction, Set):
+            drained = position
         places.append((unit, position))
         for memory, write, elements in touches:
             memories[memory].record(unit, write, elements, position)
     return program.finished()
+
+
+def _own_needed(touches: Sequence[Touch], dram: _Last) -> int:
+    """Of the store unit, the position of the last STORE that writes what a LOAD of its own reads; or -1."""
+    reads = (elements for memory, write, elements in touches if memory == "dram" and not write)
+    return max((dram.latest(Unit.STORE, True, elements) for elements in reads), default=-1)
 
 
 def _needed(unit: Unit, touches: Sequence[Touch], memories: Mapping[str, _Last]) -> dict[Unit, int]:

@@ -87,7 +87,11 @@ class Emission:
         self.dram = DramMap(config)
         copies = [node for node in walk_nodes(nest.body) if isinstance(node, Copy)]
         self._loaded = {node.target.buffer for node in copies}
-        self.rereads = not self._loaded.isdisjoint(node.source.buffer for node in copies)
+        finished = [node for node in walk_nodes(nest.body) if isinstance(node, Store)]
+        stored = {node.target.buffer for node in copies} | {node.target.buffer for node in finished}
+        read = {node.source.buffer for node in copies}
+        read |= {one.operand.buffer for node in finished for one in node.ops if one.operand is not None}
+        self.rereads = any(buffer.scope is None for buffer in stored & read)
         """Whether something is loaded from DRAM that was stored there."""
         self.emitted: list[Emitted] = []
         self.statements: list[tuple[Node, tuple[str, ...]]] = []

@@ -63,6 +63,7 @@ def test_json(accel: Shell) -> None:
         "dram_bytes": program.size,
         "compile_seconds": program.compile_seconds,
         "mean": None,
+        "differences": None,
         "schedule": None,
         "candidates": None,
         "error": None,
