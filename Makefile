@@ -64,6 +64,7 @@ bench: $(VENV)/installed
 networks: $(VENV)/installed
 	for name in resnet18 mobilenet gemm; do \
 	    $(BIN)/accel bench $$name -o docs/networks/$$name.md || exit 1; \
+	    $(BIN)/accel bench $$name --config vta-int8 -o docs/networks/$$name-int8.md || exit 1; \
 	done
 
 experiments: $(VENV)/test

@@ -201,7 +201,9 @@ class Sizes:
         load = inputs * input_fills + weights * weight_fills
         if shape.stored:
             load = load + shape.residual * shape.outputs * (config.out_element_bytes / config.bus_bytes)
-        store = self.elements * (config.out_element_bytes / config.bus_bytes)
+        store = self.elements * (
+            config.out_element_bytes / (config.lanes if shape.stored else config.bus_bytes)
+        )
         sums = shape.slots + (shape.residual and not shape.stored) * self.tiles * (latency + store)
         alone = table.threads == 1
         waits = latency * np.maximum(input_fills, weight_fills)

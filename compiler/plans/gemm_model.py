@@ -70,7 +70,8 @@ class GemmModel:
         shape, config = self.shape, self.config
         compute = shape.rows * shape.columns * (shape.depth + shape.passes)
         load = (self.traffic(plans) + INSTRUCTION_BYTES * self.instructions(plans)) / config.bus_bytes
-        store = shape.rows * shape.columns * config.out_element_bytes / config.bus_bytes
+        stored_at_once = config.lanes if shape.stored else config.bus_bytes
+        store = shape.rows * shape.columns * config.out_element_bytes / stored_at_once
         step = plans.depth * (
             plans.rows * config.inp_element_bytes + plans.columns * config.wgt_element_bytes
         )
@@ -79,7 +80,7 @@ class GemmModel:
         tile_rows, tile_columns = -(-shape.rows // plans.rows), -(-shape.columns // plans.columns)
         alone = (plans.threads == 1) | plans.along_depth  # one set of accumulators: its store is waited for
         exposed = np.where(alone, tile_rows * tile_columns, 1) * (
-            tail / config.bus_bytes + config.write_latency + self.drain
+            tail / stored_at_once + config.write_latency + self.drain
         )
         if shape.stored:
             data = shape.columns * config.par_element_bytes / config.bus_bytes

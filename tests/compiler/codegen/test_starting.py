@@ -13,6 +13,8 @@ from accel import te
 from accel.compiler.codegen.starting import Unstarted, boxes_of, rows_of
 from accel.compiler.expr.scalar import IterVar
 from accel.compiler.operators.default import default_schedule
+from accel.compiler.plans.conv_model import conv_shape
+from accel.compiler.plans.conv_plans import fitting
 from accel.compiler.plans.gemm_plans import GemmPlan
 from accel.compiler.plans.gemm_schedule import gemm_schedule
 from accel.compiler.target.machine import machine
@@ -131,6 +133,24 @@ def test_products(name: str, sizes: tuple[int, int, int]) -> None:
 def test_any_convolution(data: st.DataObject) -> None:
     m = machine(data.draw(st.sampled_from(SECOND)))
     workload = data.draw(convolutions(m.config))
+    right(accel.build(workload, m), workload)
+
+
+@examples(30)
+@given(st.data())
+def test_any_convolution_with_little_memory(data: st.DataObject) -> None:
+    """Kernels row by row, parameters that do not stay, residuals in small pieces."""
+    m = machine(
+        "tiny-int8",
+        uop_bytes=128,
+        inp_bytes=data.draw(st.sampled_from([128, 256])),
+        wgt_bytes=512,
+        acc_bytes=512,
+        par_bytes=data.draw(st.sampled_from([64, 128])),
+        res_bytes=data.draw(st.sampled_from([16, 32])),
+    )
+    workload = data.draw(convolutions(m.config, 6))
+    assert len(fitting(conv_shape(workload, m.config), m.config, (1,)).rows)
     right(accel.build(workload, m), workload)
 
 
