@@ -141,6 +141,9 @@ class _Shared:
         if not isinstance(one, Transfer) or self._faults[index] is not None:
             return found
         for other, begin, end in reversed(self._par):
+            retired = self._times.retire[other]
+            if retired is not None and retired < free:
+                break  # and so have all before
             if not any(a < end and begin < b for a, b in _par_ranges(one)):
                 continue
             fills = isinstance(self._instructions[other], Load)
