@@ -8,7 +8,8 @@ extreme values, tokens added or lost, micro-ops and data changed. Each is checke
 from the same scratchpad contents. The run must end within its limits, by itself or with an error of the
 machine; nothing else may be raised. Where the check has found no race, all backends must tell the same, and
 what it says must come true; simulator and hardware (``--backends sim,rtl``) also of errors, to the cycle, and
-they must be equal in lockstep. A program that fails this is left in ``campaign-failure.s``.
+they must be equal in lockstep. Where micro-ops are not known before the run, it cannot see what they race
+with, and memory may differ. A program that fails this is left in ``campaign-failure.s``.
 """
 
 import argparse
@@ -78,6 +79,17 @@ def sources(vectors: str | None = None) -> dict[str, Program]:
     conv = accel.conv2d(1, 9, 6, 5, 10, (3, 2), padding=(1, 0, 2, 1), bias=True, residual=True, shift=4)
     pools = accel.max_pool2d(1, 9, 7, 7, 3, stride=2, padding=1), accel.avg_pool2d(1, 9, 6, 6, 3, padding=1)
     found |= {f"tiny-{one.name}": accel.build(one, "tiny") for one in (conv, *pools)}
+    residual = accel.QuantizedResidual(
+        result_scale=0.027183, scale=0.045914, zero=3, sum_scale=0.033391, sum_zero=-5
+    )
+    scales = [0.001 + 0.0003 * n for n in range(10)]
+    added = accel.Quantized(scale=scales, input_zero=-7, output_zero=5, residual=residual)
+    product = accel.Quantized(scale=0.003, input_zero=120, input_dtype="uint8", output_dtype="uint8")
+    quantized = (
+        accel.conv2d(1, 9, 6, 5, 10, (3, 2), padding=(1, 0, 2, 1), bias=True, quantized=added),
+        accel.gemm(9, 17, 10, bias=True, quantized=product),
+    )
+    found |= {f"tiny-int8-quantized-{one.name}": accel.build(one, "tiny-int8") for one in quantized}
     finishing = [NAMED[name] for name in ("tiny-int8", "tiny-int8", "ecp5-int8", "gemm8x8-int8")]
     found |= {f"{one.name}-store-{n}": finishing_program(one, n) for n, one in enumerate(finishing)}
     paths = [Path(__file__).parent / "programs", *([Path(vectors)] if vectors else [])]
@@ -287,7 +299,7 @@ def trial(program: Program, seed: int = 0, backends: Sequence[str] = BACKENDS_TR
         assert (
             Cause.NONE not in ends or report.race_count or report.faults[0][1].cause is Cause.TOKEN_OVERFLOW
         )
-    if not report.race_count and ends == {Cause.NONE}:
+    if not (report.race_count or report.unknown_uops) and ends == {Cause.NONE}:
         first, *others = found.values()
         assert all(first.same_memory(other) for other in others)
     if not report.race_count and not report.faults and Cause.LIMIT not in ends:
