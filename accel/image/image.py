@@ -37,6 +37,8 @@ from accel.image.tensor import ImageTensor, Region, read_region, read_tensor
 __all__ = ["FORMAT", "FORMAT_VERSION", "Image", "ImageTensor", "Region", "check_image"]
 
 FORMAT = "accel-program"
+NETWORK_FORMAT = "accel-network"
+"""Of files that hold several programs and a graph."""
 FORMAT_VERSION = 2
 """Older files load, newer ones are refused. A program is written in the oldest version that can hold it."""
 
@@ -164,14 +166,19 @@ class Image:
         """
         target = check_path("program", path)
         buffer = io.BytesIO()
+        manifest, members = self.contents()
+        write_archive(buffer, json.dumps(manifest, indent=1).encode(), members)
+        write_atomically(target, buffer.getvalue())
+
+    def contents(self) -> tuple[dict[str, Any], list[tuple[str, bytes]]]:
+        """What a file holds of the program: a manifest, and members by name."""
         members = [(_INSTRUCTIONS, self.code)]
         members += [(_segment_name(number), content) for number, (_, content) in enumerate(self.segments)]
         if self.references is not None:
             members.append((_REFERENCES, numbers_to_bytes(self.references.of)))
         if self.provenance is not None:
             members.append((_PROVENANCE, numbers_to_bytes(self.provenance.of)))
-        write_archive(buffer, json.dumps(self._manifest(), indent=1).encode(), members)
-        write_atomically(target, buffer.getvalue())
+        return self._manifest(), members
 
     def _manifest(self) -> dict[str, Any]:
         tables = {"references": self.references, "provenance": self.provenance}
@@ -221,7 +228,20 @@ class Image:
     @classmethod
     def _parse(cls, file: IO[bytes]) -> Self:
         archive = Archive(file)
-        manifest = archive.manifest()
+        return cls.from_contents(archive.manifest(), archive)
+
+    @classmethod
+    def from_contents(cls, manifest: Any, archive: Archive, prefix: str = "") -> Self:
+        """The inverse of :meth:`contents`.
+
+        Args:
+            manifest: the program's.
+            archive: that holds the members.
+            prefix: before each member's name.
+
+        Raises:
+            ProgramError: a part is missing, damaged or from a newer version.
+        """
         version = _checked_version(manifest)
         config = _config(read_entry(manifest, "config", dict))
         if version < format_version(config):
@@ -229,22 +249,24 @@ class Image:
                 f"its format version is {version}; a program for post={config.post} has "
                 f"version {format_version(config)}"
             )
-        code = archive.member(_INSTRUCTIONS, read_entry(manifest, "code_bytes", int), config.mem_size)
+        code = archive.member(
+            prefix + _INSTRUCTIONS, read_entry(manifest, "code_bytes", int), config.mem_size
+        )
         segments = tuple(
             (
                 read_offset(entry),
-                archive.member(_segment_name(n), read_entry(entry, "bytes", int), config.mem_size),
+                archive.member(prefix + _segment_name(n), read_entry(entry, "bytes", int), config.mem_size),
             )
             for n, entry in enumerate(read_entry(manifest, "segments", list))
         )
         numbers = len(code) // INSTRUCTION_BYTES * NUMBER_BYTES
         references = None
         if "references" in manifest:
-            table = archive.member(_REFERENCES, numbers, numbers)
+            table = archive.member(prefix + _REFERENCES, numbers, numbers)
             references = References.from_data(manifest["references"], table)
         provenance = None
         if "provenance" in manifest:
-            table = archive.member(_PROVENANCE, numbers, numbers)
+            table = archive.member(prefix + _PROVENANCE, numbers, numbers)
             provenance = Provenance.from_data(manifest["provenance"], table)
         image = cls(
             config=config,
@@ -269,6 +291,8 @@ class Image:
 
 
 def _checked_version(manifest: Any) -> int:
+    if isinstance(manifest, dict) and manifest.get("format") == NETWORK_FORMAT:
+        raise ProgramError("it holds a network of several programs; 'accel run' and 'accel show' take it")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ProgramError("it is an archive, but no program file")
     version = read_entry(manifest, "version", int)

@@ -50,7 +50,7 @@ class Chain:
     @property
     def layers(self) -> tuple[Part, ...]:
         """The parts that the machine runs."""
-        return tuple(part for part in self.parts if part.program is not None)
+        return tuple(part for part in self.parts if part.on_machine)
 
 
 def divide(graph: Graph, parts: Sequence[Part]) -> list[tuple[Part, ...]]:
@@ -67,7 +67,7 @@ def divide(graph: Graph, parts: Sequence[Part]) -> list[tuple[Part, ...]]:
             groups.append([])
             made = {}
         groups[-1].append(part)
-        out = _output(part) if part.program is not None else made.get(part.stage.main.inputs[0])
+        out = _output(part) if part.on_machine else made.get(part.stage.main.inputs[0])
         if out is not None:
             made[part.stage.output] = out
     return [tuple(group) for group in groups if group]
@@ -146,7 +146,7 @@ class _Chaining:
     def __init__(self, graph: Graph, parts: Sequence[Part], needed: set[str], config: Config) -> None:
         self._graph = graph
         self._parts = tuple(parts)
-        self._layers = [part for part in parts if part.program is not None]
+        self._layers = [part for part in parts if part.on_machine]
         self._config = config
         self._names = _Names()
         self._room = _Room(config)
@@ -163,7 +163,7 @@ class _Chaining:
 
     def _find_aliases(self) -> dict[str, str]:
         """Tensors that are others under another name."""
-        return {part.stage.output: part.stage.main.inputs[0] for part in self._parts if part.program is None}
+        return {part.stage.output: part.stage.main.inputs[0] for part in self._parts if not part.on_machine}
 
     def _root(self, name: str) -> str:
         while name in self._aliases:

@@ -75,10 +75,10 @@ def link(
     """
     groups: list[tuple[Part, ...]] = []
     for group in schedule(graph, parts):
-        groups += divide(graph, group) if any(part.program is not None for part in group) else [group]
+        groups += divide(graph, group) if any(part.on_machine for part in group) else [group]
     steps: list[Chain | Part] = []
     for at, group in enumerate(groups):
-        if all(part.program is None for part in group):
+        if all(not part.on_machine for part in group):
             steps += group
             continue
         needed = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from accel.base.errors import AccelError, GraphError, ScheduleError
 from accel.compiler.target.machine import Machine
@@ -11,6 +12,8 @@ from accel.network.lower import Layer, NotOnMachine, lower
 from accel.network.stage import Stage
 from accel.run.program import Program, build
 
+Where = Literal["machine", "host"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
@@ -18,19 +21,21 @@ class Part:
 
     Attributes:
         stage: of the graph.
+        where: ``machine`` or ``host``.
         reason: why it is on the host; empty on the machine.
-        layer, program: what the machine runs; None on the host.
+        layer, program: what the machine runs, by itself; None on the host, and in a network from a file.
     """
 
     stage: Stage
+    where: Where
     reason: str = ""
     layer: Layer | None = None
     program: Program | None = None
 
     @property
-    def where(self) -> str:
-        """``machine`` or ``host``."""
-        return "host" if self.program is None else "machine"
+    def on_machine(self) -> bool:
+        """Whether the machine runs it."""
+        return self.where == "machine"
 
     @property
     def moves_nothing(self) -> bool:
@@ -61,7 +66,8 @@ def place(
         stage = waiting.pop()
         try:
             layer = lower(graph, stage, approximate=approximate)
-            parts.append(Part(stage=stage, layer=layer, program=_compiled(layer, machine, compiled)))
+            program = _compiled(layer, machine, compiled)
+            parts.append(Part(stage=stage, where="machine", layer=layer, program=program))
         except NotOnMachine as error:
             if stage.addition is not None:
                 waiting += stage.without_addition()[::-1]
@@ -70,7 +76,7 @@ def place(
             elif stage.clips:
                 waiting += [Stage(main=node) for node in stage.nodes[::-1]]
             else:
-                parts.append(Part(stage=stage, reason=str(error)))
+                parts.append(Part(stage=stage, where="host", reason=str(error)))
     return tuple(parts)
 
 
@@ -100,7 +106,7 @@ def check_strict(graph: Graph, parts: Sequence[Part]) -> None:
     wrong = [
         f"{part.stage.name!r} ({part.stage.main.operator.kind}): {part.reason}"
         for part in parts
-        if part.program is None and part.stage.macs(graph)
+        if not part.on_machine and part.stage.macs(graph)
     ]
     if wrong:
         raise GraphError(f"nodes with multiplications are left to the host: {'; '.join(wrong)}")

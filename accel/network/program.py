@@ -37,7 +37,7 @@ class NetworkProgram:
     compile_seconds: float | None = None
 
     def __repr__(self) -> str:
-        count = sum(part.program is not None for part in self.parts)
+        count = sum(part.on_machine for part in self.parts)
         return (
             f"NetworkProgram({self.graph.name!r} for {self.config.label}, {count} of {len(self.parts)} "
             f"stages and {self.machine_share:.2%} of MACs on the machine)"
@@ -63,7 +63,7 @@ class NetworkProgram:
     @cached_property
     def host_macs(self) -> int:
         """Those of them that the host does."""
-        return sum(part.stage.macs(self.graph) for part in self.parts if part.program is None)
+        return sum(part.stage.macs(self.graph) for part in self.parts if not part.on_machine)
 
     @property
     def machine_share(self) -> float:
@@ -217,6 +217,6 @@ class _Run:
             self._resident[name] = done[called]
         for part in chain.parts:
             source = part.stage.main.inputs[0]
-            if part.program is None and source in self._resident:
+            if not part.on_machine and source in self._resident:
                 self._resident[part.stage.output] = self._resident[source]
         self.layers += machine_layers(self._graph, chain, self._session.results[-1])

@@ -94,7 +94,7 @@ def machine_layers(graph: Graph, chain: Chain, result: Result) -> list[LayerResu
     cycles = _cycles(chain, result)
     found, at = [], 0
     for part in chain.parts:
-        if part.program is None:
+        if not part.on_machine:
             found.append(host_layer(graph, part))
             continue
         inside = result.instructions[begins[at] : chain.ends[at]]

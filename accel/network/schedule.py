@@ -21,7 +21,7 @@ def schedule(graph: Graph, parts: Sequence[Part]) -> tuple[tuple[Part, ...], ...
     while rest:
         group: list[Part] = []
         for part in rest:
-            wanted = part.moves_nothing or (part.program is None) == host
+            wanted = part.moves_nothing or part.on_machine != host
             if wanted and known.issuperset(part.stage.inputs):
                 group.append(part)
                 known.add(part.stage.output)
