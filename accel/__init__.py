@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from accel.compiler.target.machine import Machine, machine
     from accel.core.config import Config
     from accel.core.events import Event, EventKind, UnitCycles
+    from accel.network.file import load_network, save_network
     from accel.network.network import Network, load_onnx
     from accel.network.program import NetworkProgram
     from accel.network.result import NetworkResult
@@ -83,9 +84,11 @@ __all__ = [
     "dense",
     "gemm",
     "global_avg_pool2d",
+    "load_network",
     "load_onnx",
     "machine",
     "max_pool2d",
+    "save_network",
     "sweep",
     "te",
 ]
@@ -114,6 +117,7 @@ _NAMES = {
     "accel.compiler.target.machine": ("Machine", "machine"),
     "accel.core.config": ("Config",),
     "accel.core.events": ("Event", "EventKind", "UnitCycles"),
+    "accel.network.file": ("load_network", "save_network"),
     "accel.network.network": ("Network", "load_onnx"),
     "accel.network.program": ("NetworkProgram",),
     "accel.network.result": ("NetworkResult",),

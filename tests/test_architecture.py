@@ -48,7 +48,8 @@ MAY_IMPORT = {
     "views": "base core image assembly run",
     "benchmarks": "base core compiler run",
     "sweeps": "base core compiler hw run",
-    "cli": "base core formats image proof assembly compiler sim hw run debug views benchmarks sweeps",
+    "cli": "base core formats image proof assembly compiler sim hw run debug views benchmarks sweeps "
+    "network",
     "te": "compiler",
     "": "base core proof compiler run sweeps cli te network",
 }

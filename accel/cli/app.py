@@ -25,7 +25,7 @@ COMMANDS = {
     "asm": Entry("accel.cli.asm:asm", "Assemble a text into a program file."),
     "bench": Entry("accel.cli.bench:bench", "Measure a network's layers against the machine's limit."),
     "check": Entry("accel.cli.check:check", "Prove that a program neither deadlocks nor races."),
-    "compile": Entry("accel.cli.compile:compile_command", "Compile a workload to a program file."),
+    "compile": Entry("accel.cli.compile:compile_command", "Compile a workload or a network to a file."),
     "completion": Entry(
         "accel.cli.completion:completion", "Print a script that makes your shell complete commands."
     ),
@@ -41,7 +41,7 @@ COMMANDS = {
         "accel.cli.registers:registers", "Print the reference of the hardware's control registers."
     ),
     "replay": Entry("accel.cli.replay:replay", "Run programs that state their expected results."),
-    "run": Entry("accel.cli.run:run", "Run a program and compare its outputs with numpy."),
+    "run": Entry("accel.cli.run:run", "Run a program or a network, and compare its outputs with numpy."),
     "show": Entry("accel.cli.show:show", "Show a program at one stage of its compilation."),
     "sweep": Entry("accel.cli.sweep:sweep", "Measure a grid of workloads, machines and schedules."),
     "verify": Entry("accel.cli.verify:verify", "Compare a network with ONNX Runtime, tensor by tensor."),

@@ -27,6 +27,7 @@ from accel.cli.output import write
 from accel.core.config import NAMED, SPECS
 from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES
 from accel.image import vectors
+from accel.network.file import is_network, load_network, single_program
 from accel.run.program import BACKENDS, Program
 from accel.run.replay import load_any
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
@@ -192,14 +193,14 @@ def parse_settings(settings: Sequence[str]) -> dict[str, str]:
 
 
 def load_program(path: Path, settings: Sequence[str] = (), *, serial: bool = False) -> Program:
-    """A program file, a text in assembly or a vector, with the timing of this run.
+    """A program file, a text in assembly, a vector or the program of a network, with the timing of this run.
 
     Raises:
         AccelError: a setting is not of the form FIELD=VALUE, or given twice.
         ProgramError: the file cannot be read.
         ConfigError: a setting is unknown or not a timing field.
     """
-    program = load_any(path)
+    program = single_program(load_network(path), str(path)) if is_network(path) else load_any(path)
     values = parse_settings(settings)
     if serial:
         if "serial" in values:

@@ -1,4 +1,4 @@
-"""``accel compile``: a workload to a program file."""
+"""``accel compile``: a workload or a network to a file."""
 
 import time
 from dataclasses import dataclass, replace
@@ -25,6 +25,7 @@ from accel.cli.common import (
 )
 from accel.cli.explain import candidate_dict, candidates_table, chosen_rows
 from accel.cli.group import Group
+from accel.cli.network import compile_onnx
 from accel.cli.operators import family_command, operator_command, tile_sides
 from accel.cli.output import wrote
 from accel.compiler.operators.default import candidates
@@ -46,11 +47,12 @@ from accel.run.result import SCHEMA_VERSION, error_dict
 
 @click.group(cls=Group, name="compile")
 def compile_command() -> None:
-    """Compile a workload to a program file.
+    """Compile a workload or a network to a file.
 
     \b
     Example:
       accel compile gemm -m 1024 -n 1024 -k 1024 --shift 12 -o gemm.accel
+      accel compile onnx model.onnx -o net.accel
     """
 
 
@@ -263,3 +265,4 @@ def _add_commands() -> None:
 
 
 _add_commands()
+compile_command.add_command(compile_onnx)

@@ -1,4 +1,4 @@
-"""``accel run``: execute a program on a simulator or on the hardware."""
+"""``accel run``: execute a program or a network on a simulator or on the hardware."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,16 +20,19 @@ from accel.cli.common import (
     limit_options,
     load_program,
     order_option,
+    parse_settings,
     print_json,
     program_files,
     seed_option,
     set_option,
     show,
 )
+from accel.cli.network import run_network
 from accel.cli.output import wrote
 from accel.cli.pictures import Pictures, picture_options
 from accel.core.states import State
 from accel.hw.engines.waves import save_path
+from accel.network.file import is_network
 from accel.proof.check import TokenReport
 from accel.run.figures import ErrorFigures, RunFigures
 from accel.run.program import Program
@@ -76,7 +79,7 @@ def run(
     max_uops: int,
     as_json: bool,
 ) -> int:
-    """Run a program and compare its outputs with numpy.
+    """Run a program or a network, and compare its outputs with numpy.
 
     Inputs that are not given are random, drawn so that few outputs saturate. A race that the tokens allow is
     reported, but unlike in 'accel check' it is not an error. The backend rtl runs the hardware itself; its
@@ -89,6 +92,24 @@ def run(
     """
     if serial and backend == "functional":
         raise AccelError("--serial is given with the backend 'functional', which has no time; sim and rtl do")
+    if is_network(file):
+        timing = parse_settings(settings) | ({"serial": "1"} if serial else {})
+        files = {"--wave": wave, "--report": report, "--timeline": timeline, "--trace": trace}
+        unknown = [name for name, value in files.items() if value is not None]
+        return run_network(
+            file,
+            inputs=inputs,
+            outputs=outputs,
+            settings=timing,
+            unknown=[*unknown, *(["--order random"] if order == "random" else [])],
+            as_json=as_json,
+            seed=seed,
+            check=not no_check,
+            backend=backend,
+            engine=engine,
+            max_cycles=max_cycles,
+            max_uops=max_uops,
+        )
     program = load_program(file, settings, serial=serial)
     sources = input_files(inputs)
     arrays = read_arrays(sources)

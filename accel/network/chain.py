@@ -52,6 +52,17 @@ class Chain:
         """The parts that the machine runs."""
         return tuple(part for part in self.parts if part.on_machine)
 
+    def whole(self, graph: Graph) -> Program:
+        """The program with the graph's constants in it, for those who know programs only."""
+        segments, tensors = list(self.program.segments), list(self.program.tensors)
+        for at, tensor in enumerate(tensors):
+            operand = self.operands.get(tensor.name)
+            if operand is not None and operand.tensor in graph.constants:
+                values = operand.values(graph, graph.constants[operand.tensor])
+                segments.append((tensor.offset, tensor.pack(values).tobytes()))
+                tensors[at] = replace(tensor, role="constant")
+        return replace(self.program, tensors=tuple(tensors), segments=tuple(segments))
+
 
 def divide(graph: Graph, parts: Sequence[Part]) -> list[tuple[Part, ...]]:
     """Parts of the machine in groups within which tensors need not be packed anew.

@@ -108,6 +108,24 @@ def load_network(path: str | Path) -> NetworkProgram:
         raise ProgramError(f"{name} cannot be read: {error.strerror}") from None
 
 
+def single_program(network: NetworkProgram, path: str) -> Program:
+    """The one program of a network, its constants in it.
+
+    Args:
+        network: from a file.
+        path: of the file, for errors.
+
+    Raises:
+        ProgramError: it has several, or none.
+    """
+    if len(network.chains) != 1:
+        raise ProgramError(
+            f"network {path!r} has {len(network.chains)} programs, with the host in between; 'accel run' and "
+            "'accel show' take it"
+        )
+    return network.chains[0].whole(network.graph)
+
+
 def _read(name: str, file: IO[bytes]) -> NetworkProgram:
     try:
         return _parse(Archive(file))

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -69,6 +69,24 @@ class NetworkProgram:
     def machine_share(self) -> float:
         """Of the MACs, those on the machine; 1 if there are none."""
         return 1 - self.host_macs / self.macs if self.macs else 1.0
+
+    def with_timing(self, settings: Mapping[str, int | str]) -> "NetworkProgram":
+        """The same network for runs with another timing.
+
+        Args:
+            settings: timing fields to replace, as ``{"read_latency": 100}``.
+
+        Raises:
+            ConfigError: a setting that is no timing field, or a bad value.
+        """
+        if not settings:
+            return self
+        config = self.config.override(settings, kinds=("timing",))
+        steps = (
+            replace(step, program=step.program.with_timing(config)) if isinstance(step, Chain) else step
+            for step in self.steps
+        )
+        return replace(self, config=config, steps=tuple(steps))
 
     def random_inputs(self, seed: int = 0) -> dict[str, Array]:
         """A value for every input: any integers, and float32 from -1 to 1.

@@ -1,0 +1,247 @@
+"""Networks on the command line: compile, run, show."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from accel.base.errors import AccelError, ProgramFault, ShapeError, nearest
+from accel.base.files import check_targets, write_atomically
+from accel.cli.arrays import array_file, input_files, output_files, read_arrays
+from accel.cli.common import (
+    busy,
+    config_file,
+    config_option,
+    figures_table,
+    json_option,
+    parse_settings,
+    print_json,
+    set_option,
+    show,
+)
+from accel.cli.output import wrote
+from accel.compiler.target.machine import machine
+from accel.formats.onnx_import import MAX_BATCH
+from accel.network.file import load_network, save_network
+from accel.network.network import DEFAULT_MACHINE, load_onnx
+from accel.network.program import NetworkProgram
+from accel.network.result import NetworkResult
+from accel.network.text import STAGES, network_text
+from accel.run.result import SCHEMA_VERSION, error_dict
+
+
+@click.command("onnx")
+@click.argument("model", metavar="MODEL.onnx", type=click.Path(path_type=Path))
+@config_option(DEFAULT_MACHINE)
+@set_option("geometry or timing")
+@click.option(
+    "--batch",
+    type=click.IntRange(1, MAX_BATCH),
+    help="Size of the batch, if the model leaves it open.  [default: 1]",
+)
+@click.option("--strict", is_flag=True, help="Refuse multiplications that the machine cannot do.")
+@click.option(
+    "--approximate", is_flag=True, help="Let additions whose integers are not exact stay on the machine."
+)
+@click.option("--explain", is_flag=True, help="Show where each node runs, and why.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The network's file.")
+@json_option
+def compile_onnx(
+    model: Path,
+    config: str,
+    settings: tuple[str, ...],
+    batch: int | None,
+    strict: bool,
+    approximate: bool,
+    explain: bool,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """A network from an ONNX model, in QOperator or in QDQ format.
+
+    Convolutions and products run on the machine, one behind the other; what it does not have runs on the
+    host, in numpy. Every quantized tensor is ONNX Runtime's, bit for bit. With --explain, -o may be left out.
+
+    \b
+    Example:
+      accel compile onnx model.onnx -o net.accel
+      accel run net.accel --input image=picture.npy --output scores=scores.npy
+    """
+    if output is None and not explain:
+        raise click.UsageError("Missing option '-o' / '--output'.", click.get_current_context())
+    target = machine(config, **parse_settings(settings))
+    if output is not None:
+        check_targets({"-o": output}, {"MODEL.onnx": model} | config_file(config))
+    with busy("compiling"):
+        network = load_onnx(model, batch=batch)
+        program = network.build(target, strict=strict, approximate=approximate)
+    if output is not None:
+        save_network(program, output)
+    if as_json:
+        print_json(_compiled(program, output))
+        return 0
+    if explain:
+        click.echo(network_text(program, "placed"), nl=False)
+    show(figures_table(_compiled_rows(program)))
+    wrote(*([] if output is None else [output]))
+    return 0
+
+
+def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "output": None if output is None else str(output),
+        "config": program.config.label,
+        "macs": program.macs,
+        "host_macs": program.host_macs,
+        "programs": len(program.chains),
+        "instructions": sum(len(chain.program.instructions) for chain in program.chains),
+        "dram_bytes": [chain.program.size for chain in program.chains],
+        "activation_bytes": [chain.memory.nbytes for chain in program.chains],
+        "activation_bound": [chain.memory.bound for chain in program.chains],
+        "compile_seconds": program.compile_seconds,
+        "layers": [
+            {
+                "name": part.stage.name,
+                "operator": part.stage.operators(),
+                "where": part.where,
+                "reason": part.reason,
+                "macs": part.stage.macs(program.graph),
+            }
+            for part in program.parts
+        ],
+    }
+
+
+def _compiled_rows(program: NetworkProgram) -> list[tuple[str, str]]:
+    figures = _compiled(program, None)
+    on_host = sum(not part.on_machine for part in program.parts)
+    return [
+        ("machine", str(program.config)),
+        ("layers", f"{len(program.parts) - on_host} on the machine, {on_host} on the host"),
+        ("MACs", f"{program.macs:,}, {program.machine_share:.2%} of them on the machine"),
+        ("programs", f"{figures['programs']} of {figures['instructions']:,} instructions"),
+        (
+            "activations",
+            f"{sum(figures['activation_bytes']):,} bytes; none below {sum(figures['activation_bound']):,}",
+        ),
+        ("compiled in", f"{program.compile_seconds or 0:.2f} s"),
+    ]
+
+
+def run_network(
+    file: Path,
+    *,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    settings: Mapping[str, str],
+    unknown: Sequence[str],
+    as_json: bool,
+    seed: int,
+    check: bool,
+    **options: Any,
+) -> int:
+    """Run a compiled network; returns the exit code.
+
+    Args:
+        file: the network's.
+        inputs, outputs: arguments of ``--input`` and ``--output``.
+        settings: of ``--set``.
+        unknown: options that are given and that networks do not take.
+        as_json: print a JSON object.
+        seed: of what is random.
+        check: compare with the graph's evaluation.
+        options: of :meth:`~accel.network.program.NetworkProgram.run`.
+
+    Raises:
+        AccelError: whatever is wrong with the file, the options or the run.
+    """
+    if unknown:
+        raise AccelError(
+            f"{unknown[0]} is given, and {str(file)!r} holds a network; it is for single programs"
+        )
+    program = load_network(file).with_timing(settings)
+    graph = program.graph
+    sources, targets = input_files(inputs, graph.inputs), output_files(outputs, graph.outputs)
+    for name in sources:
+        if name not in graph.inputs:
+            raise ShapeError(f"{name!r} is no input of the network; {nearest(name, graph.inputs)}")
+    for name in targets:
+        if name not in graph.outputs:
+            raise ShapeError(f"{name!r} is no output of the network; {nearest(name, graph.outputs)}")
+    check_targets(
+        {f"--output {name}": path for name, path in targets.items()},
+        {"FILE": file} | {f"--input {name}": path for name, path in sources.items()},
+    )
+    arrays = program.random_inputs(seed) | read_arrays(sources)
+    try:
+        with busy("running") as note:
+            result = program.run(arrays, seed=seed, check=check, progress=note, **options)
+    except ProgramFault as error:
+        if not as_json:
+            raise
+        print_json(
+            {"schema_version": SCHEMA_VERSION, "config": program.config.label, "error": error_dict(error)}
+        )
+        return error.exit_code
+    for name, path in targets.items():
+        write_atomically(path, array_file(result.outputs[name]))
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION} | result.to_dict())
+        return 1 if result.mismatches else 0
+    show(_layers_table(result))
+    show(figures_table(_result_rows(result)))
+    wrote(*targets.values())
+    result.raise_if_wrong()
+    return 0
+
+
+def _layers_table(result: NetworkResult) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("layer", "operator", "where"):
+        table.add_column(heading)
+    for heading in ("MACs", "cycles", "utilization"):
+        table.add_column(heading, justify="right")
+    for layer in result.layers:
+        table.add_row(
+            layer.name,
+            layer.operator,
+            f"{layer.where}: {layer.reason}" if layer.reason else layer.where,
+            f"{layer.macs:,}" if layer.macs else "",
+            "" if layer.cycles is None else f"{layer.cycles:,}",
+            "" if layer.utilization is None else f"{layer.utilization:.1%}",
+        )
+    return table
+
+
+def _result_rows(result: NetworkResult) -> list[tuple[str, str]]:
+    rows = [("machine", str(result.config))]
+    if result.cycles is not None:
+        rows.append(("cycles", f"{result.cycles:,}"))
+    if result.utilization is not None:
+        rows.append(("utilization", f"{result.utilization:.1%} of the GEMM core, by nominal MACs"))
+    rows.append(("MACs", f"{result.macs:,}, {result.host_macs:,} of them on the host"))
+    moved = ", ".join(f"{kind} {n:,}" for kind, n in result.bytes_by_kind.items() if n)
+    rows.append(("bytes moved", moved))
+    rows.append(("host", str(result.packing)))
+    if result.wrong is not None:
+        wrong = f"{result.wrong:,} MISMATCHES" if result.wrong else f"all {len(result.tensors)} tensors equal"
+        rows.append(("compared to numpy", wrong))
+    rows.append(("run in", f"{result.simulate_seconds:.3f} s"))
+    return rows
+
+
+def show_network(file: Path, stage: str) -> str:
+    """A compiled network at one stage, as text.
+
+    Raises:
+        AccelError: the stage is one of single programs.
+        ProgramError: the file cannot be read.
+    """
+    if stage not in STAGES:
+        raise AccelError(
+            f"stage {stage!r} is one of programs, and {str(file)!r} holds a network; {nearest(stage, STAGES)}"
+        )
+    return network_text(load_network(file), stage)

@@ -1,0 +1,121 @@
+"""``accel compile onnx``, and commands that take its file."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.formats.onnx_export import export_onnx
+from accel.graph.evaluate import evaluate
+from accel.network.file import load_network, save_network
+from accel.network.network import Network
+from tests.cli.conftest import Shell
+from tests.network.networks import MACHINE, residual_network
+
+GRAPH = residual_network("uint8")
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network's file."""
+    path = tmp_path_factory.mktemp("networks") / "net.accel"
+    save_network(Network(graph=GRAPH).build(MACHINE), path)
+    return path
+
+
+def test_from_a_model_to_outputs(accel: Shell) -> None:
+    (accel.folder / "m.onnx").write_bytes(export_onnx(GRAPH))
+    found = accel("compile", "onnx", "m.onnx", "-o", "net.accel", "--strict", "--json").json
+    assert (found["output"], found["config"], found["host_macs"]) == ("net.accel", MACHINE, 0)
+    assert found["programs"] >= 1
+    assert {layer["where"] for layer in found["layers"]} <= {"machine", "host"}
+    data = np.arange(1260, dtype=np.uint8).reshape(1, 20, 9, 7)
+    np.save("x.npy", data)
+    ran = accel("run", "net.accel", "--input", "x=x.npy", "--output", "y=y.npy", "--json").json
+    assert np.array_equal(np.load("y.npy"), evaluate(GRAPH, {"x": data})["y"])
+    assert ran["mismatches"] == 0
+    assert ran["macs"] == found["macs"]
+    layers = [layer for layer in ran["layers"] if layer["where"] == "machine"]
+    assert sum(layer["cycles"] for layer in layers) == ran["cycles"]
+
+
+def test_a_file_holds_constants_once(compiled: Path) -> None:
+    with zipfile.ZipFile(compiled) as archive:
+        sizes = {one.filename: one.file_size for one in archive.infolist()}
+    plain = sum(array.nbytes for array in GRAPH.constants.values())
+    assert sum(size for name, size in sizes.items() if name.startswith("constants/")) == plain
+    loaded = load_network(compiled)
+    assert loaded.graph.nodes == GRAPH.nodes
+    assert loaded.graph.tensors == GRAPH.tensors
+    assert loaded.run(backend="functional").mismatches == {}
+
+
+def test_text(accel: Shell, compiled: Path) -> None:
+    lines = accel("run", compiled).text.splitlines()
+    assert lines[0].split() == ["layer", "operator", "where", "MACs", "cycles", "utilization"]
+    assert lines[1].split()[:4] == ["a", "Conv", "+", "Clip"]
+    assert any(line.startswith("compared to numpy  all 2 tensors equal") for line in lines)
+    assert "on the machine (vta-int8): 100.00% of" in accel("show", compiled).text
+    assert accel("show", compiled, "--stage", "graph").text.startswith("input   'x' uint8[1, 20, 9, 7]")
+    assert "Conv + Add + Clip" in accel("show", compiled, "--stage", "fused").text
+    assert "none below" in accel("show", compiled, "--stage", "memory").text
+
+
+def test_the_only_program_of_a_network(accel: Shell, compiled: Path) -> None:
+    assert "races" in accel("check", compiled).text
+    assert accel("disasm", compiled).text.count("FINISH") == 1
+
+
+def test_timing(accel: Shell, compiled: Path) -> None:
+    base, slow = (
+        accel("run", compiled, "--json", *more).json for more in ((), ("--set", "read_latency=300"))
+    )
+    assert slow["cycles"] > base["cycles"]
+    functional = accel("run", compiled, "--backend", "functional", "--json").json
+    assert (functional["cycles"], functional["mismatches"]) == (None, 0)
+
+
+def test_refused(accel: Shell, compiled: Path) -> None:
+    (accel.folder / "m.onnx").write_bytes(export_onnx(GRAPH))
+    (accel.folder / "bad.onnx").write_bytes(b"no model")
+    name = str(compiled)
+    accel.refused(
+        "compile",
+        "onnx",
+        "m.onnx",
+        message="Missing option '-o' / '--output'. (see 'accel compile onnx --help')",
+    )
+    assert accel("compile", "onnx", "bad.onnx", "-o", "n.accel", code=2).err.count("\n") == 1
+    accel.refused(
+        "compile", "onnx", "m.onnx", "-o", "n.accel", "--config", "vta",
+        message="vta has post=0; networks are compiled for machines with post=1, as vta-int8",
+    )  # fmt: skip
+    accel.refused(
+        "run", compiled, "--report", "r.html",
+        message=f"--report is given, and {name!r} holds a network; it is for single programs",
+    )  # fmt: skip
+    np.save("f.npy", np.zeros((1, 20, 9, 7), np.float32))
+    accel.refused(
+        "run", compiled, "--input", "x=f.npy",
+        message="input 'x' has dtype float32; it must be uint8",
+    )  # fmt: skip
+    assert "is no output of the network" in accel("run", compiled, "--output", "z=z.npy", code=2).err
+    assert "is one of programs" in accel("show", compiled, "--stage", "nest", code=2).err
+
+
+@pytest.mark.parametrize("key", ["graph", "steps", "config"])
+def test_damage(accel: Shell, compiled: Path, key: str) -> None:
+    with zipfile.ZipFile(compiled) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    data = json.loads(members["program.json"])
+    for wrong in (None, [], {}, 3):
+        data[key] = wrong
+        members["program.json"] = json.dumps(data).encode()
+        with zipfile.ZipFile("bad.accel", "w") as archive:
+            for name, content in members.items():
+                archive.writestr(name, content)
+        assert accel("run", "bad.accel", code=2).err.startswith("accel: network 'bad.accel'")
