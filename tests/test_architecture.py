@@ -48,8 +48,7 @@ MAY_IMPORT = {
     "views": "base core image assembly run",
     "benchmarks": "base core compiler run",
     "sweeps": "base core compiler hw run",
-    "cli": "base core formats image proof assembly compiler sim hw run debug views benchmarks sweeps "
-    "network",
+    "cli": "base core formats image proof assembly compiler sim hw run debug views benchmarks sweeps network",
     "te": "compiler",
     "": "base core proof compiler run sweeps cli te network",
 }
