@@ -1,6 +1,7 @@
 """Loop nests as text, at every stage of the compiler."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from accel.compiler.expr.linear import simplify
 from accel.compiler.expr.scalar import Binary, Const, Expr, Function, format_conditions, format_expr
@@ -98,8 +99,14 @@ def _format_leaf(node: Node) -> str:
 def _format_store(node: Store) -> str:
     regions = [node.target, node.source, *(one.operand for one in node.ops if one.operand is not None)]
     functions = [one.op.apply(Const(0)) for one in node.ops]
-    settings = [f.settings() for f in functions if isinstance(f, Function)]
-    named = [f"{name}={value}".replace(" ", "") for one in settings for name, value in one.items()]
+    settings: dict[str, Any] = {}
+    for function in functions:
+        assert isinstance(function, Function)
+        again = "sum_" if settings else ""
+        own = {name: value for name, value in function.settings().items() if name not in settings}
+        both = {again + name: value for name, value in function.settings().items() if name in settings}
+        settings |= own | both
+    named = [f"{name}={value}".replace(" ", "") for name, value in settings.items()]
     name = functions[-1].NAME if isinstance(functions[-1], Function) else ""
     return f"{name}({', '.join([*map(format_region, regions), *named])})"
 

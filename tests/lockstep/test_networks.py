@@ -21,6 +21,35 @@ LAYERS = {
     "dense": accel.dense(2, 50, 20, **EPILOGUE),
 }
 
+RESIDUAL = accel.QuantizedResidual(
+    result_scale=0.0513477, scale=0.0312297, zero=3, dtype="uint8", sum_scale=0.0613371, sum_zero=-9
+)
+SCALES = np.exp(np.random.default_rng(0).normal(-5, 0.7, 12)).astype(np.float32)
+QUANTIZED = {
+    "3x3 with a residual": accel.conv2d(
+        1, 8, 9, 7, 12, 3, padding=1, bias=True,
+        quantized=accel.Quantized(
+            scale=SCALES, input_zero=200, input_dtype="uint8", output_zero=-5, residual=RESIDUAL
+        ),
+    ),
+    "dense": accel.dense(
+        2, 50, 12, bias=True, quantized=accel.Quantized(scale=SCALES, output_zero=7, output_dtype="uint8")
+    ),
+    "mean": accel.global_avg_pool2d(1, 9, 5, 5, quantized=accel.Quantized(scale=0.04, input_zero=-9)),
+    "shift and residual": accel.gemm(3, 12, 9, bias=True, shift=6, residual=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUANTIZED)
+@pytest.mark.parametrize("build", [name for name, config in BUILDS.items() if config.post])
+def test_quantized_layers(name: str, build: str) -> None:
+    config = BUILDS[build].override({"read_latency": 9, "mem_size": 1 << 20})
+    program = accel.build(QUANTIZED[name], config)
+    assert program.run(backend="functional").mismatches == 0
+    found = lockstep(program, built(config), seed=1)
+    assert found.difference is None, found.difference
+    assert found.cycles > 100
+
 
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("build", ["tiny", "4x4x16"])
