@@ -251,9 +251,9 @@ def test_the_cost_grows_with_the_program() -> None:
                 StoreAdd(dram_base=at, y_size=2, x_size=4, x_stride=4, par=n % 128),
             ]
         program.append(Finish())
-        begin = time.perf_counter()
+        begin = time.process_time()
         assert check(program, config).ok
-        return time.perf_counter() - begin
+        return time.process_time() - begin
 
     seconds(100)
     few = min(seconds(500) for _ in range(3))
