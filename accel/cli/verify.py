@@ -9,9 +9,12 @@ from rich.table import Table
 
 from accel.base.errors import ShapeError, nearest
 from accel.cli.arrays import input_files, read_arrays
-from accel.cli.common import busy, json_option, print_json, seed_option, show
+from accel.cli.common import busy, config_option, json_option, print_json, seed_option, show
 from accel.formats.comparison import Comparison, compare, random_inputs
-from accel.formats.onnx_import import MAX_BATCH, load_onnx
+from accel.formats.onnx_import import MAX_BATCH
+from accel.network.network import DEFAULT_MACHINE, load_onnx
+from accel.network.result import NetworkResult
+from accel.run.program import BACKENDS
 from accel.run.result import SCHEMA_VERSION
 
 
@@ -23,22 +26,38 @@ from accel.run.result import SCHEMA_VERSION
     type=click.IntRange(1, MAX_BATCH),
     help="Size of the batch, if the model leaves it open.  [default: 1]",
 )
+@click.option(
+    "--backend",
+    type=click.Choice(BACKENDS),
+    help="Compile and run the network, too, and compare what it leaves with numpy.",
+)
+@config_option(DEFAULT_MACHINE)
 @seed_option
 @json_option
-def verify(file: Path, inputs: tuple[str, ...], batch: int | None, seed: int, as_json: bool) -> int:
+def verify(
+    file: Path,
+    inputs: tuple[str, ...],
+    batch: int | None,
+    backend: str | None,
+    config: str,
+    seed: int,
+    as_json: bool,
+) -> int:
     """Compare a network with ONNX Runtime, tensor by tensor.
 
     The network is read as it would be compiled, computed in numpy, written as a model in QOperator format
     whose outputs are all of its tensors, and run by ONNX Runtime (extra onnx). Each operator is compared on
     the operands that ONNX Runtime has. What differs by the order of an addition's multiply-adds, which
     depends on the processor, is counted apart; float32 may differ by rounding, a quantized softmax by 1.
-    Inputs that are not given are random. The exit code is 1 if a tensor differs.
+    Inputs that are not given are random. With --backend the network is also compiled and run. The exit code
+    is 1 if a tensor differs.
 
     \b
     Example:
       accel verify model.onnx --input image=picture.npy
     """
-    graph = load_onnx(file, batch=batch)
+    network = load_onnx(file, batch=batch)
+    graph = network.graph
     files = input_files(inputs, graph.inputs)
     for name in files:
         if name not in graph.inputs:
@@ -46,23 +65,34 @@ def verify(file: Path, inputs: tuple[str, ...], batch: int | None, seed: int, as
     values = random_inputs(graph, seed) | read_arrays(files)
     with busy("comparing"):
         comparison = compare(graph, values)
+    result = None
+    if backend is not None:
+        with busy("running"):
+            result = network.build(config, keep=True).run(values, backend=backend)
     if as_json:
-        print_json(_as_data(comparison))
-        return 0 if comparison.first is None else 1
+        print_json(_as_data(comparison, result))
+        return 0 if comparison.first is None and not (result and result.wrong) else 1
     show(_table(comparison))
     show(_summary(comparison))
+    if result is not None:
+        where = f"{result.config.label} ({backend})"
+        show(f"{len(result.tensors)} tensors on {where}: {result.wrong} mismatches with numpy")
     comparison.raise_if_bad()
+    if result is not None:
+        result.raise_if_wrong()
     return 0
 
 
-def _as_data(comparison: Comparison) -> dict[str, object]:
+def _as_data(comparison: Comparison, result: NetworkResult | None) -> dict[str, object]:
+    ran = {"backend": result.backend, "mismatches": result.wrong} if result is not None else {}
     return {
         "schema_version": SCHEMA_VERSION,
-        "ok": comparison.first is None,
+        "ok": comparison.first is None and not (result and result.wrong),
         "values": comparison.values,
         "differing": sum(one.differing for one in comparison.tensors),
         "reordered": comparison.reordered,
         "first": None if comparison.first is None else comparison.first.name,
+        **ran,
         "tensors": [
             asdict(one) | {"largest": one.largest if math.isfinite(one.largest) else None}
             for one in comparison.tensors

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from accel.formats.comparison import Comparison, TensorDifference
+from accel.graph.evaluate import evaluate_node
+from accel.graph.graph import Graph, Node
+from accel.graph.tensor import Array
 from tests.cli.conftest import Shell
 from tests.formats.runtime import model, node
 
@@ -55,6 +58,24 @@ def test_a_network_that_is_equal(accel: Shell, path: Path) -> None:
         "largest": 0.0,
         "place": None,
     }
+
+
+def test_a_network_that_is_run(accel: Shell, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = accel("verify", path, "--backend", "functional", "--config", "tiny-int8").text.splitlines()
+    assert lines[-2] == "2 of 2 tensors equal, 24 values"
+    assert lines[-1] == "3 tensors on tiny-int8 (functional): 0 mismatches with numpy"
+    found = accel("verify", path, "--json", "--backend", "sim").json
+    assert (found["ok"], found["backend"], found["mismatches"]) == (True, "sim", 0)
+    changed = evaluate_node
+
+    def wrong(graph: Graph, node: Node, arrays: list[Array]) -> Array:
+        return changed(graph, node, arrays) + (node.output == "y")
+
+    monkeypatch.setattr("accel.graph.evaluate.evaluate_node", wrong)
+    message = "12 of 12 values of tensor 'y' differ from the graph's evaluation, the first of 1 such tensors"
+    accel.at_fault("verify", path, "--backend", "sim", message=message)
+    found = accel("verify", path, "--json", "--backend", "sim", code=1).json
+    assert (found["ok"], found["first"], found["mismatches"]) == (False, None, 12)
 
 
 def test_a_network_that_differs(accel: Shell, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
