@@ -256,7 +256,9 @@ class QuantizedSum:
         if self.addition.differences:
             return integer_sum(left, right, **self.integers())
         table = float_add(self.left, self.right, self.out, self.low, self.high)
-        sums: Array = table[left - self.left.low, right - self.right.low]
+        one = np.clip(left, self.left.low, self.left.high) - self.left.low
+        other = np.clip(right, self.right.low, self.right.high) - self.right.low
+        sums: Array = table[one, other]
         return sums
 
     def integers(self) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from math import prod
 
 from accel.base.arguments import plain_integers
 from accel.base.errors import ShapeError
-from accel.compiler.expr.linear import guarded_bounds
+from accel.compiler.expr.linear import bounds, guarded_bounds
+from accel.compiler.expr.quantized import Requantized
 from accel.compiler.expr.scalar import (
     BYTES,
     Binary,
@@ -333,6 +334,13 @@ def check_compute(op: Compute) -> None:
             raise ShapeError(
                 f"{op.name} uses the axis {node.name!r}, which neither its shape nor a sum binds"
             )
+        if isinstance(node, Requantized) and len(node.scales) > 1:
+            low, high = bounds(node.channel)
+            if low < 0 or high >= len(node.scales):
+                raise ShapeError(
+                    f"{op.name} has {len(node.scales)} scales; the channel {format_expr(node.channel)} "
+                    f"runs over {low}..{high}"
+                )
     for read, conditions in guarded_reads(op.body):
         decisive = [*read.indices, *(side for condition in conditions for side in condition)]
         if any(reads(index) for index in decisive):

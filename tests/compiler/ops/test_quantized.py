@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
-from accel.base.errors import AccelError, ScheduleError, ShapeError, TensorizeError
+from accel.base.errors import AccelError, ProgramError, ScheduleError, ShapeError, TensorizeError
 from accel.compiler.expr.data import expression_from_data, expression_to_data
 from accel.compiler.expr.reference import evaluate
 from accel.compiler.operators.registry import make_workload
@@ -211,6 +211,28 @@ def test_expressions_as_data() -> None:
     data = json.loads(json.dumps(expression_to_data([workload.output])))
     again = evaluate(expression_from_data(data), inputs)
     np.testing.assert_array_equal(again["out"], evaluate([workload.output], inputs)["out"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"scales": [0.1, 0.2]}, "out has 2 scales; the channel x runs over 0..23"),
+        ({"scales": [0.0]}, "the scale is 0.0; it must be a positive float32"),
+        ({"scales": [[0.1]]}, "the scale is [[0.1]]; it must be a number, or one for each channel"),
+        ({"zero": 256}, "zero is 256; it must be in -256..255"),
+        ({"low": None}, "low is None; it must be in -256..255"),
+    ],
+)
+def test_damaged_expressions(change: dict[str, Any], message: str) -> None:
+    workload = accel.dense(2, 30, 24, quantized=accel.Quantized(scale=scales(24)))
+    data = json.loads(json.dumps(expression_to_data([workload.output])))
+    (entry,) = (one for one in data["tensors"] if one["name"] == "out")
+    entry["body"][2][1] |= change
+    with refused(ProgramError, f"the tensor expression is damaged: {message}"):
+        expression_from_data(data)
+    del entry["body"][2][1]["zero"]
+    with pytest.raises(ProgramError, match="the tensor expression is damaged"):
+        expression_from_data(data)
 
 
 def test_a_session_keeps_bytes_of_both_kinds() -> None:
