@@ -49,6 +49,17 @@ def test_latency() -> None:
     assert kept["serial"] < 0.5
 
 
+def test_generations() -> None:
+    at: dict[str, list[float]] = {}
+    for row in measured("generations").rows:
+        at.setdefault(row["grid"], []).append(row["utilization"])
+    for mode in ("serial", "V = 1", "chosen V"):
+        first, second = at[f"gemm8x8, {mode}"], at[f"gemm8x8-int8, {mode}"]
+        assert all(b > a for a, b in zip(first, second, strict=True))
+    assert at["gemm8x8, chosen V"][0] < 0.85
+    assert at["gemm8x8-int8, chosen V"][0] > 0.96
+
+
 def test_roofline() -> None:
     for row in measured("roofline", N=256, K=256).rows:
         assert row["macs_per_cycle"] <= row["roof_macs_per_cycle"]
