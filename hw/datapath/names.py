@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In
 from accel.core.config import Config
 from accel.core.isa import (
     CLASSES,
+    VARIANTS,
     Alu,
     AluOp,
     Instruction,
@@ -20,7 +21,9 @@ from accel.core.isa import (
     Unit,
     classes_of,
     memory_names,
+    variants_of,
 )
+from accel.core.isa.instructions import PART_AT
 from accel.core.token_rules import WORKERS
 from accel.hw.datapath.layouts import view
 
@@ -29,8 +32,14 @@ STATES = ("idle", "busy", "memory", "token")
 NOTHING = "-"
 
 
-def mnemonics(classes: Mapping[int, type[Instruction]]) -> Iterator[tuple[int, int | None, str]]:
-    """Opcode, memory or ALU operation where it has one, and name of every instruction."""
+def mnemonics(
+    classes: Mapping[int, type[Instruction]], variants: Mapping[tuple[int, int, int], type[Instruction]]
+) -> Iterator[tuple[int, int | None, str]]:
+    """Opcode, memory or ALU operation where it has one, and name of every instruction; of those that a memory
+    id stands for the first alone. Of several with the same numbers the one that comes first is right."""
+    for (opcode, memory, part), cls in variants.items():
+        if not part:
+            yield opcode, memory, cls().mnemonic
     for opcode, cls in classes.items():
         if issubclass(cls, Transfer | Set):
             for memory in memory_names(cls):
@@ -42,7 +51,7 @@ def mnemonics(classes: Mapping[int, type[Instruction]]) -> Iterator[tuple[int, i
             yield opcode, None, Opcode(opcode).name
 
 
-LENGTH = max(len(name) for _, _, name in mnemonics(CLASSES))
+LENGTH = max(len(name) for _, _, name in mnemonics(CLASSES, VARIANTS))
 """Characters of the longest name, on any machine."""
 
 
@@ -108,7 +117,12 @@ class Names(wiring.Component):
         m.d.comb += name.eq(ascii_code("UNKNOWN", LENGTH))
         with m.If(~getattr(self, f"{unit.label}_valid")):
             m.d.comb += name.eq(ascii_code(NOTHING, LENGTH))
-        for opcode, detail, text in mnemonics(classes_of(self._config)):
+        for (opcode, memory, part), cls in variants_of(self._config).items():
+            if part:
+                same = (alu.opcode == opcode) & (transfer.memory == memory) & word[PART_AT]
+                with m.Elif(same):
+                    m.d.comb += name.eq(ascii_code(cls().mnemonic, LENGTH))
+        for opcode, detail, text in mnemonics(classes_of(self._config), variants_of(self._config)):
             same = alu.opcode == opcode
             if detail is not None:
                 same &= (alu.alu_op if opcode == Opcode.ALU else transfer.memory) == detail

@@ -4,21 +4,37 @@ The unit is put into a box that passes all its signals through but one.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import Flow
 
 import accel
-from accel.core.config import NAMED, Config
-from accel.core.isa import Instruction, Load, Mac, SetAcc, SetInp, Store, Unit, class_slots
+from accel.core.config import NAMED
+from accel.core.isa import (
+    Instruction,
+    Load,
+    Mac,
+    SetAcc,
+    SetInp,
+    SetOut,
+    Store,
+    StoreReq,
+    Unit,
+    class_slots,
+)
+from accel.core.requantize import MULTIPLIER_BITS
 from accel.core.token_rules import Counter, pushes
 from accel.hw import core
+from accel.hw.bus import port
+from accel.hw.datapath.finishing import ParLayout, SettingLayout
 from accel.hw.engines.pysim import PysimEngine
+from accel.hw.units import store
 from accel.hw.units.flight import RetireLayout
 from accel.run.lockstep import Difference, lockstep
 from accel.run.program import Program
@@ -107,6 +123,15 @@ def only(cls: type[Instruction], bit: int) -> Change:
     return change
 
 
+def always(bit: int) -> Change:
+    """All bits zero, or all one."""
+
+    def change(m: Module, value: Value) -> Value:
+        return Const(-bit, len(value))
+
+    return change
+
+
 def as_load(m: Module, value: Value) -> Value:
     """A LOAD that moves nothing in place of a SET."""
     return Cat(Mux(value[:3] == int(SetInp.OPCODE), int(Load.OPCODE), value[:3]), value[3:])
@@ -132,9 +157,25 @@ WHERE = {"latency": {"events"}, "token": {"events"}, "data": {"memory", "events"
 """What shows each kind of fault."""
 
 
-MAC, SET_INP, SET_ACC = (
-    {slot.name: slot.offset for slot in class_slots(cls, NAMED["tiny-int8"])} for cls in (Mac, SetInp, SetAcc)
+INT8 = NAMED["tiny-int8"]
+MAC, SET_INP, SET_ACC, SET_OUT, STORE_REQ = (
+    {slot.name: slot.offset for slot in class_slots(cls, INT8)}
+    for cls in (Mac, SetInp, SetAcc, SetOut, StoreReq)
 )
+
+
+def bit_of(layout: data.Layout, *path: str) -> int:
+    """The lowest bit of a part of what has a layout."""
+    offset = 0
+    for name in path:
+        offset += layout[name].offset
+        shape = layout[name].shape
+        if isinstance(shape, data.Layout):
+            layout = shape
+    return offset
+
+
+EXPONENT = 32 + MULTIPLIER_BITS
 SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
     "a MAC that never overwrites": (
         "mac_in_order",
@@ -192,9 +233,119 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
         {"head": only(Mac, MAC["depthwise"])},
         "events",
     ),
+    "a LOAD of par a cycle late": (
+        "load_par_waits",
+        "Store",
+        {"beat_valid": late, "beat_data": late},
+        "events",
+    ),
+    "a SET.OUT without its zero point": (
+        "store_requantize_unsigned",
+        "Store",
+        {"head": only(SetOut, SET_OUT["zero"] + 7)},
+        "memory",
+    ),
+    "a STORE.REQ with another element of par": (
+        "store_requantize_par",
+        "Store",
+        {"head": only(Store, STORE_REQ["par"])},
+        "memory",
+    ),
+    "both flags of par that are not looked at": (
+        "fault_reserved_par_flags",
+        "Store",
+        {"head": only(Store, STORE_REQ["par_x"])},
+        "events",
+    ),
+    "sums that come a slot late": ("store_requantize", "Lanes", {"sums": late}, "memory"),
+    "an exponent that is off by one": ("store_requantize", "Lanes", {"par": flipped(EXPONENT)}, "memory"),
+    "a bias that is off by one": ("store_requantize", "Lanes", {"par": flipped(0)}, "memory"),
+    "a residual that is off by one": ("store_add", "Lanes", {"res": flipped(0)}, "memory"),
+    "residuals that are always int8": (
+        "store_add_unsigned",
+        "Lanes",
+        {"setting": without(bit_of(SettingLayout(), "unsigned"))},
+        "memory",
+    ),
+    "an addition without its offset": (
+        "store_add",
+        "Lanes",
+        {"setting": without(bit_of(SettingLayout(), "addition", "offset"))},
+        "memory",
+    ),
+    "a residual that is not added": ("store_add", "Lanes", {"adds": always(0)}, "memory"),
+    "a result of the slot before": ("store_requantize", "Lanes", {"result": late}, "memory"),
+    "rows that do not go on in par": (
+        "store_requantize_par",
+        "SlotWalker",
+        {"row_last": always(0)},
+        "memory",
+    ),
+    "elements that do not go on in par": (
+        "store_requantize_par",
+        "SlotWalker",
+        {"par": without(bit_of(ParLayout(), "par_x"))},
+        "memory",
+    ),
+    "residuals out of order": ("store_add_in_order", "SlotWalker", {"res_index": flipped(0)}, "memory"),
+    "beats of one slot": ("store_requantize", "SlotWalker", {"last": always(1)}, "rules"),
+    "lanes that write beside an element": (
+        "store_requantize",
+        "SlotWalker",
+        {"slot": always(1)},
+        "memory",
+    ),
+    "a LOAD of res that needs no room": (
+        "store_add_waits_for_room",
+        "Residuals",
+        {"room": always(1)},
+        "events",
+    ),
+    "a STORE.ADD that does not wait": (
+        "store_add_waits_for_room",
+        "Residuals",
+        {"there": always(1)},
+        "events",
+    ),
+    "a res that is never too full": (
+        "fault_residual_full",
+        "Residuals",
+        {"full": always(0), "room": always(1)},
+        "events",
+    ),
+    "a res that is never too empty": (
+        "fault_residual_empty",
+        "Residuals",
+        {"empty": always(0), "there": always(1)},
+        "events",
+    ),
+    "residuals that all go to one place": ("store_add_in_order", "Residuals", {"begin": always(0)}, "memory"),
+    "a STORE that does not wait for par": ("load_par_waits", "Loader", {"unwritten": always(0)}, "events"),
+    "a LOAD of par that does not wait for a LOAD": (
+        "load_par_over_load",
+        "Loader",
+        {"conflict": always(0)},
+        "events",
+    ),
+    "a LOAD of par that does not wait for a STORE": (
+        "load_par_waits",
+        "Flight",
+        {"conflict": always(0)},
+        "events",
+    ),
+    "a LOAD that does not retire in order": (
+        "load_par_beside_store",
+        "Loader",
+        {"hold": late},
+        "events",
+    ),
 }
 """Of what only the second generation has: the directed program that finds it, the unit, its signals, and what
 shows it."""
+FINISHING = ("store_requantize", "store_add", "load_par", "fault_residual", "fault_reserved_par")
+"""How programs begin that need hardly anything of the other units."""
+FEW = {"uop_bytes": 16, "inp_bytes": 16, "wgt_bytes": 64, "acc_bytes": 512}
+"""For those programs scratchpads that are quick to fill."""
 
 
 @cache
@@ -208,14 +359,15 @@ def difference(
 ) -> Difference | None:
     """The first difference with a unit in a box."""
     one = program() if found_by is None else found_by
-    original = getattr(core, unit)
+    owner, name = (core, unit) if hasattr(core, unit) else (store, unit)
+    original = getattr(owner, name)
     boxes = []
 
-    def boxed(config: Config) -> Box:
-        boxes.append(Box(original(config), changes))
+    def boxed(*arguments: Any, **options: Any) -> Box:
+        boxes.append(Box(original(*arguments, **options), changes))
         return boxes[-1]
 
-    monkeypatch.setattr(core, unit, boxed)
+    monkeypatch.setattr(owner, name, boxed)
     with PysimEngine(one.config.hardware) as engine:
         found = lockstep(one, engine)
     assert len(boxes) == 1
@@ -241,11 +393,26 @@ def test_a_fault_planted_into_the_second_generation_is_found(
 ) -> None:
     name, unit, changes, what = SECOND_FAULTS[fault]
     by = load_test(Path(__file__).parents[1] / "programs" / f"{name}.s")
+    if name.startswith(FINISHING):
+        by = replace(by, config=by.config.override(FEW))
     assert difference(monkeypatch, unit, {}, by) is None
     monkeypatch.undo()
     found = difference(monkeypatch, unit, changes, by)
     assert found is not None
     assert found.what == what
+
+
+def test_another_order_of_read_requests_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    by = load_test(Path(__file__).parents[1] / "programs" / "order_of_reads.s")
+    right = port.readers_of(by.config)
+    for first in range(len(right) - 1):
+        wrong = list(right)
+        wrong[first : first + 2] = reversed(wrong[first : first + 2])
+        monkeypatch.setattr(port, "readers_of", lambda config, wrong=tuple(wrong): wrong)
+        with PysimEngine(by.config.hardware) as engine:
+            found = lockstep(by, engine).difference
+        assert found is not None
+        assert found.what == "events"
 
 
 def test_every_unit_has_a_fault_of_every_kind() -> None:
