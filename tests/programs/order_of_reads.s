@@ -1,4 +1,4 @@
-# Where several units ask for bursts in one cycle, compute goes first, then store, load and fetch.
+# Where several units ask for bursts in one cycle, compute goes first, then store, then load.
 .config tiny-int8 read_latency=20
 .dram
 p:      .int32 1 0x17800000  1 0x17800000  1 0x17800000  1 0x17800000
