@@ -148,7 +148,7 @@ class NetworkProgram:
                 run.carry_out(step)
             made = [*self.graph.inputs, *(part.stage.output for part in self.parts)]
             tensors = {name: run.array(name) for name in made if run.has(name)}
-            layers, packing = tuple(run.layers), session.packing
+            layers, packing, cycles = tuple(run.layers), session.packing, session.cycles
         wrong = {
             name: int((array != wanted[name]).sum())
             for name, array in tensors.items()
@@ -162,6 +162,7 @@ class NetworkProgram:
             host_macs=self.host_macs,
             tensors=tensors,
             layers=layers,
+            cycles=cycles,
             mismatches=wrong if check else None,
             packing=packing,
             compile_seconds=self.compile_seconds,
@@ -234,7 +235,6 @@ class _Run:
         for called, name in chain.outputs.items():
             self._resident[name] = done[called]
         for part in chain.parts:
-            source = part.stage.main.inputs[0]
-            if not part.on_machine and source in self._resident:
-                self._resident[part.stage.output] = self._resident[source]
+            if not part.on_machine and self.has(part.stage.main.inputs[0]):
+                self._on_host(part)
         self.layers += machine_layers(self._graph, chain, self._session.results[-1])

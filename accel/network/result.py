@@ -146,6 +146,7 @@ class NetworkResult:
         host_macs: those of them that the host did.
         tensors: inputs and what the stages made, by name, in the graph's shapes and dtypes.
         layers: the stages, in order.
+        cycles: of all programs; None if time was not simulated.
         mismatches: of tensors that are not the graph's, how many values differ; None if nothing was compared.
         packing: what the host did around the layers.
         compile_seconds: that compiling took; None if it is not known.
@@ -159,6 +160,7 @@ class NetworkResult:
     host_macs: int
     tensors: dict[str, Array]
     layers: tuple[LayerResult, ...]
+    cycles: int | None
     mismatches: dict[str, int] | None
     packing: Packing
     compile_seconds: float | None
@@ -187,12 +189,6 @@ class NetworkResult:
     def wrong(self) -> int | None:
         """Values that differ, of all tensors; None if nothing was compared."""
         return None if self.mismatches is None else sum(self.mismatches.values())
-
-    @property
-    def cycles(self) -> int | None:
-        """Of all layers; None if time was not simulated."""
-        cycles = [layer.cycles for layer in self.layers if layer.where == "machine"]
-        return None if None in cycles else sum(n for n in cycles if n is not None)
 
     @property
     def utilization(self) -> float | None:
