@@ -1,19 +1,36 @@
 """Chains: the programs of several layers as one, which runs from the first to the last without the host.
 
-Layers follow one another in one instruction stream. Where one ends, the store unit tells the compute unit
-that everything is written, and the compute unit tells the other two that they may go on: so what a layer
-reads is there, and what it overwrites nobody needs. Tensors between layers lie in a pool that is planned.
+Layers follow one another in one instruction stream, whose tokens come from an analysis of all of it: LOADs of
+tensors wait for the STOREs that write what they read, each for itself or once for the layer, whichever takes
+fewer cycles; weights, micro-ops and parameters of a layer are loaded as soon as there is room for them.
+Tensors between layers lie in a pool that is planned.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from accel.core.config import INSTRUCTION_BYTES, Config
-from accel.core.isa import Gemm, Instruction, SetAcc, SetInp, Store, encode
+from accel.compiler.codegen.dependence import CARRIER, Ordered, insert_tokens
+from accel.core.config import Config
+from accel.core.isa import (
+    Finish,
+    Instruction,
+    Load,
+    Loops,
+    Memory,
+    OwnMemory,
+    Set,
+    SetAcc,
+    SetInp,
+    Store,
+    Unit,
+    encode,
+    without_tokens,
+)
 from accel.graph.graph import Graph
 from accel.image.image import Image
 from accel.image.link import Linker, alignment
@@ -23,8 +40,19 @@ from accel.image.tensor import ImageTensor, Region
 from accel.network.lower import Operand
 from accel.network.memory import Lifetime, MemoryPlan, plan
 from accel.network.place import Part
+from accel.proof.shared_dram import SharedDram
 from accel.run.program import Program, as_program
 from accel.run.tensors import same_packing
+from accel.sim.timing.model import simulate_timing
+
+UOP_BYTES = 4
+"""Of a micro-op in DRAM."""
+_TENSORS = (Memory.INP, Memory.ACC, Memory.ACC_8BIT, OwnMemory.RES)
+"""Memories that LOADs fill with tensors, not with constants."""
+
+
+WAITS = ("once for each layer", "for what each transfer reads", "each layer as is better for it")
+"""How LOADs of a layer wait for the STOREs of those before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +66,7 @@ class Chain:
         outputs: tensors of the graph by the names of the program's outputs.
         ends: the instruction behind the last one of each layer.
         memory: where tensors lie that stay within the chain.
+        compared: cycles by how layers wait for one another, of which the least was taken; see :data:`WAITS`.
     """
 
     parts: tuple[Part, ...]
@@ -46,6 +75,7 @@ class Chain:
     outputs: dict[str, str]
     ends: tuple[int, ...]
     memory: MemoryPlan
+    compared: Mapping[str, int]
 
     @property
     def layers(self) -> tuple[Part, ...]:
@@ -209,32 +239,30 @@ class _Chaining:
         code = self._room.take(self._names.fresh("code"), 0)
         numbers = {place.offset: number for number, place in enumerate(self._room.places) if place.nbytes}
         starts = np.array(sorted(numbers), dtype=np.int64)
-        words: list[bytes] = []
+        instructions: list[Instruction] = []
         of: list[int] = []
-        ends: list[int] = []
+        layers: list[int] = []
         for at, image in enumerate(linked):
-            if at:
-                between = self._between(linked[:at])
-                words.append(encode(between, self._config))
-                of += [NO_PART] * len(between)
             assert image.references is not None
-            last = at == len(linked) - 1
-            count = len(image.code) // INSTRUCTION_BYTES - (not last)  # FINISH ends the whole
-            words.append(image.code[: count * INSTRUCTION_BYTES])
-            meant = [
-                NO_PART
-                if number == NO_PART
-                else numbers[_floor(starts, image.references.parts[number].offset)]
-                for number in image.references.of[:count].tolist()
-            ]
-            of += meant
-            ends.append(len(of))
-        content = b"".join(words)
-        places = [replace(one, nbytes=len(content)) if one is code else one for one in self._room.places]
+            body = [*self._settled(at, linked), *image.instructions[:-1]]  # FINISH ends the whole
+            meant = [NO_PART] * (len(body) - len(image.instructions) + 1)
+            for number in image.references.of[:-1].tolist():
+                start = NO_PART if number == NO_PART else image.references.parts[number].offset
+                meant.append(NO_PART if number == NO_PART else numbers[_floor(starts, start)])
+            for n in _constants_first(body) if at else range(len(body)):
+                instructions.append(without_tokens(body[n]))
+                of.append(meant[n])
+            layers += [at] * len(body)
+        ordered, compared = self._fastest(instructions, layers, code.offset)
+        sources = ordered.sources
+        words = encode([*ordered.instructions, Finish()], self._config)
+        of = [*(NO_PART if n == CARRIER else of[n] for n in sources), NO_PART]
+        ends = _ends([None if n == CARRIER else layers[n] for n in sources], len(linked))
+        places = [replace(one, nbytes=len(words)) if one is code else one for one in self._room.places]
         regions = [Region(name=pool.name, offset=pool.offset, nbytes=pool.nbytes)] if pool.nbytes else []
         image = Image(
             config=self._config,
-            code=content,
+            code=words,
             code_offset=code.offset,
             segments=tuple(self._segments),
             tensors=tuple(self._tensors),
@@ -250,6 +278,7 @@ class _Chaining:
             outputs=self._outputs,
             ends=tuple(ends),
             memory=self._memory,
+            compared=compared,
         )
 
     def _output_place(self, name: str) -> Place:
@@ -308,17 +337,115 @@ class _Chaining:
             self._known[key] = place
         return self._known[key]
 
-    def _between(self, before: Sequence[Image]) -> list[Instruction]:
-        """What stands between two layers: everything is over when the second begins, and no SET is left."""
-        found: list[Instruction] = [
-            Store(push_prev=True),
-            Gemm(pop_next=True, push_prev=True, push_next=True),
-            SetInp(pop_next=True),
-            Store(pop_prev=True),
+    def _settled(self, at: int, linked: Sequence[Image]) -> list[Instruction]:
+        """What comes before a layer's instructions: it finds SETs as at the start of a run."""
+        before = {type(one) for image in linked[:at] for one in image.instructions if isinstance(one, Set)}
+        own = {type(one) for one in linked[at].instructions if isinstance(one, Set)}
+        return [kind() for kind in (SetInp, SetAcc) if kind in before - own]
+
+    def _fastest(
+        self, instructions: Sequence[Instruction], layers: Sequence[int], offset: int
+    ) -> tuple[Ordered, dict[str, int]]:
+        """The instructions with tokens, and the cycles of all ways in which layers can wait.
+
+        Args:
+            instructions: without tokens.
+            layers: the number of the layer of each.
+            offset: where the program will be.
+        """
+        once = self._gathered(instructions, layers)
+        if not once:
+            return self._ordered(instructions, {}), {}
+        found: dict[str, tuple[int, Ordered]] = {}
+        cycles: list[list[int]] = []
+
+        def attempt(name: str, after: Mapping[int, int]) -> None:
+            ordered = self._ordered(instructions, after)
+            program = [*ordered.instructions, Finish()]
+            run = simulate_timing(program, self._config, address=self._config.mem_base + offset)
+            last = [0] * len(self._layers)
+            for step, source in zip(run.steps, ordered.sources, strict=False):
+                if source != CARRIER and step.retire is not None:
+                    last[layers[source]] = max(last[layers[source]], step.retire)
+            cycles.append([now - before for before, now in pairwise([0, *accumulate(last, max)])])
+            found[name] = run.cycles, ordered
+
+        attempt(WAITS[0], once)
+        attempt(WAITS[1], {})
+        better = [one <= other for one, other in zip(*cycles, strict=True)]
+        if not all(better) and any(better):
+            attempt(WAITS[2], {late: early for late, early in once.items() if better[layers[late]]})
+        best = min(found, key=lambda name: found[name][0])
+        return found[best][1], {name: taken for name, (taken, _) in found.items()}
+
+    def _gathered(self, instructions: Sequence[Instruction], layers: Sequence[int]) -> dict[int, int]:
+        """For each layer's first LOAD of a tensor that another layer has made, the last STORE of that layer.
+
+        Waiting once leaves the LOADs behind it free to run ahead; each wait takes the way through compute.
+        """
+        makers = {self._root(part.stage.output): at for at, part in enumerate(self._layers)}
+        sources = [
+            max((makers[name] for name in map(self._root, part.stage.inputs) if name in makers), default=None)
+            for part in self._layers
         ]
-        if any(isinstance(one, SetAcc) for image in before for one in image.instructions):
-            found.append(SetAcc())
+        stores: dict[int, int] = {}
+        found: dict[int, int] = {}
+        seen: set[int] = set()
+        for index, (one, layer) in enumerate(zip(instructions, layers, strict=True)):
+            source = sources[layer]
+            if isinstance(one, Store):
+                stores[layer] = index
+            elif isinstance(one, Load) and one.memory in _TENSORS and layer not in seen:
+                seen.add(layer)
+                if source is not None and one.unit is not Unit.STORE:
+                    found[index] = stores[source]
         return found
+
+    def _ordered(self, instructions: Sequence[Instruction], after: Mapping[int, int]) -> Ordered:
+        """The instructions with tokens, as if one program had been emitted."""
+        size = max((at + len(data) for at, data in self._segments), default=0)
+        memory = np.zeros(-(-size // UOP_BYTES) * UOP_BYTES, dtype=np.uint8)
+        for at, data in self._segments:
+            memory[at : at + len(data)] = np.frombuffer(data, dtype=np.uint8)
+        base = self._config.mem_base // UOP_BYTES
+        moved = [
+            replace(one, dram_base=one.dram_base - base)
+            if base and isinstance(one, Load) and one.memory == Memory.UOP
+            else one
+            for one in instructions
+        ]
+        shared = SharedDram(instructions, self._config)
+        found = insert_tokens(moved, self._config, memory.view("<u4"), shared, after)
+        if not base:
+            return found
+        back = (
+            replace(one, dram_base=one.dram_base + base)
+            if isinstance(one, Load) and one.memory == Memory.UOP
+            else one
+            for one in found.instructions
+        )
+        return Ordered(list(back), found.sources)
+
+
+def _constants_first(body: Sequence[Instruction]) -> list[int]:
+    """A layer's instructions, by number, with its first weights, micro-ops and parameters in front.
+
+    Nobody has to wait for these but for room. What moves is before the first product and the first STORE.
+    """
+    own = next((n for n, one in enumerate(body) if isinstance(one, Loops | Store)), 0)
+    first = [n for n, one in enumerate(body[:own]) if isinstance(one, Load) and one.memory not in _TENSORS]
+    moved = set(first)
+    return [*first, *(n for n in range(len(body)) if n not in moved)]
+
+
+def _ends(layers: Sequence[int | None], count: int) -> list[int]:
+    """The instruction behind each layer's last; what has no layer goes with what follows."""
+    ends = [0] * count
+    for index, layer in enumerate(layers):
+        if layer is not None:
+            ends[layer] = index + 1
+    ends[-1] = len(layers) + 1
+    return ends
 
 
 def _floor(starts: npt.NDArray[np.int64], offset: int) -> int:

@@ -75,6 +75,7 @@ def save_network(program: NetworkProgram, path: str | Path) -> None:
                     "outputs": step.outputs,
                     "ends": list(step.ends),
                     "memory": _memory_to_data(step.memory),
+                    "compared": dict(step.compared),
                 },
             }
         )
@@ -262,6 +263,7 @@ def _chain(graph: Graph, data: Any, parts: tuple[Part, ...], archive: Archive, p
         outputs=outputs,
         ends=tuple(ends),
         memory=_memory(read_entry(data, "memory", dict)),
+        compared={name: read_entry(data["compared"], name, int) for name in data.get("compared", {})},
     )
 
 

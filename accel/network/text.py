@@ -72,6 +72,9 @@ def _placed(program: NetworkProgram) -> Iterator[str]:
         number += 1
         count = len(step.program.instructions)
         yield f"program {number}: {len(step.layers)} layers, {count:,} instructions"
+        for way, cycles in step.compared.items():
+            taken = " (taken)" if cycles == min(step.compared.values()) else ""
+            yield f"  LOADs wait {way}: {cycles:,} cycles{taken}"
         for part in step.parts:
             yield f"  {_part(program, part)}"
     share = f"{program.machine_share:.2%} of {program.macs:,} MACs"

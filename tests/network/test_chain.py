@@ -18,6 +18,10 @@ def test_one_program_for_all_layers(dtype: str) -> None:
     code = chain.program.instructions
     assert [index for index, one in enumerate(code) if isinstance(one, Finish)] == [len(code) - 1]
     assert chain.ends[-1] == len(code)
+    assert len(chain.compared) >= 2
+    assert program.run().cycles == min(chain.compared.values())
+    apart = sum(part.program.run().cycles for part in chain.layers if part.program is not None)
+    assert min(chain.compared.values()) < apart
     chain.program.check().raise_if_bad()
     result = program.run(seed=5)
     assert result.mismatches == {}
