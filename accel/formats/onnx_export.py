@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from accel.base.errors import GraphError
+from accel.base.names import Names
 from accel.formats.onnx_file import MICROSOFT, onnx
 from accel.graph.elementwise import (
     Add,
@@ -64,7 +65,7 @@ class _Exporter:
         self._graph = graph
         self._nodes: list[Any] = []
         self._constants: dict[str, Array] = dict(graph.constants)
-        self._names = set(graph.tensors)
+        self._names = Names(graph.tensors)
 
     def model(self) -> bytes:
         """The model's bytes."""
@@ -105,12 +106,7 @@ class _Exporter:
 
     def fresh(self, name: str) -> str:
         """A name that nothing has."""
-        found, number = name, 1
-        while found in self._names:
-            number += 1
-            found = f"{name}_{number}"
-        self._names.add(found)
-        return found
+        return self._names.fresh(name)
 
     def constant(self, values: Any, dtype: str, name: str = "constant") -> str:
         """An initializer."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from accel.base.errors import GraphError
+from accel.base.names import Names
 from accel.formats.onnx_constants import fold
 from accel.formats.onnx_file import File, FileNode
 from accel.formats.onnx_schemas import check_node
@@ -30,7 +31,7 @@ class Importer:
         names = {*file.constants, *file.outputs, *(one.name for one in file.inputs)}
         self.builder.reserve(names | {one for node in file.nodes for one in node.outputs if one})
         self.outputs = set(file.outputs)
-        self._labels: set[str] = set()
+        self._labels = Names()
 
     def take(self, node: FileNode, rules: Any) -> None:
         """Import a node.
@@ -198,20 +199,11 @@ class Importer:
         name = node.outputs[0] if output is None else output
         label = node.name if output is None else f"{node.name}/{output}"
         made = self.builder.emit(
-            operator, inputs, name, dtype=dtype, quantization=quantization, name=self._label(label)
+            operator, inputs, name, dtype=dtype, quantization=quantization, name=self._labels.fresh(label)
         )
         if not isinstance(operator, Dequantize) and self.builder.fold(made):
             self.arrays[made] = self.builder.constants[made]
         return made
-
-    def _label(self, name: str) -> str:
-        """A name that no other node has."""
-        found, number = name, 1
-        while found in self._labels:
-            number += 1
-            found = f"{name}_{number}"
-        self._labels.add(found)
-        return found
 
     def between(self, node: FileNode, what: str) -> str:
         """A name for a tensor that the file does not have."""

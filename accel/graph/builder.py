@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from accel.base.errors import GraphError
+from accel.base.names import Names
 from accel.graph.elementwise import Clip, Reinterpret
 from accel.graph.evaluate import carry_out
 from accel.graph.graph import Graph, Node, build_graph
@@ -25,20 +26,15 @@ class Builder:
         self.nodes: dict[str, Node] = {}
         """By the tensors that they make."""
         self.inputs: list[str] = []
-        self._names: set[str] = set()
+        self._names = Names()
 
     def reserve(self, names: Iterable[str]) -> None:
         """Names that :meth:`fresh` is not to make up."""
-        self._names.update(names)
+        self._names.reserve(names)
 
     def fresh(self, name: str) -> str:
         """A name like the one given that no tensor has."""
-        found, number = name, 1
-        while found in self._names:
-            number += 1
-            found = f"{name}_{number}"
-        self._names.add(found)
-        return found
+        return self._names.fresh(name)
 
     def input(self, tensor: Tensor) -> None:
         """Declare an input."""
@@ -177,7 +173,7 @@ class Builder:
     def _add(self, tensor: Tensor) -> None:
         if tensor.name in self.tensors:
             raise GraphError(f"tensor {tensor.name!r} is there twice; names must be unique")
-        self._names.add(tensor.name)
+        self._names.reserve([tensor.name])
         self.tensors[tensor.name] = tensor
 
 

@@ -14,6 +14,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.names import Names
 from accel.compiler.codegen.dependence import CARRIER, Ordered, insert_tokens
 from accel.core.config import Config
 from accel.core.isa import (
@@ -139,17 +140,11 @@ class _Names:
     """Names that programs can have, for tensors of the graph."""
 
     def __init__(self) -> None:
-        self._used: set[str] = set()
+        self._names = Names()
 
     def fresh(self, name: str) -> str:
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)
-        plain = plain if plain.isidentifier() else f"t{plain}"
-        found, number = plain, 1
-        while found in self._used:
-            number += 1
-            found = f"{plain}_{number}"
-        self._used.add(found)
-        return found
+        return self._names.fresh(plain if plain.isidentifier() else f"t{plain}")
 
 
 class _Room:
