@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "hw.engines": "base core image hw.datapath hw hw.export",
     "assembly": "base core image proof",
     "run": "base core image proof assembly compiler sim hw",
-    "network": "base core image proof graph formats compiler run sim",
+    "network": "base core image proof graph formats compiler run sim views",
     "debug": "base core image assembly sim run",
     "views": "base core image assembly run",
     "benchmarks": "base core compiler run",

@@ -15,6 +15,7 @@ from accel.cli.common import (
     config_file,
     config_option,
     figures_table,
+    given,
     json_option,
     parse_settings,
     print_json,
@@ -27,6 +28,7 @@ from accel.formats.onnx_import import MAX_BATCH
 from accel.network.file import load_network, save_network
 from accel.network.network import DEFAULT_MACHINE, load_onnx
 from accel.network.program import NetworkProgram
+from accel.network.report import NetworkReport
 from accel.network.result import NetworkResult
 from accel.network.text import STAGES, network_text
 from accel.run.result import SCHEMA_VERSION, error_dict
@@ -137,6 +139,7 @@ def run_network(
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
     settings: Mapping[str, str],
+    report: str | None,
     unknown: Sequence[str],
     as_json: bool,
     seed: int,
@@ -149,6 +152,7 @@ def run_network(
         file: the network's.
         inputs, outputs: arguments of ``--input`` and ``--output``.
         settings: of ``--set``.
+        report: of ``--report``.
         unknown: options that are given and that networks do not take.
         as_json: print a JSON object.
         seed: of what is random.
@@ -162,6 +166,9 @@ def run_network(
         raise AccelError(
             f"{unknown[0]} is given, and {str(file)!r} holds a network; it is for single programs"
         )
+    if report is not None:
+        NetworkReport.check_backend(options["backend"])
+        NetworkReport.check_path(report)
     program = load_network(file).with_timing(settings)
     graph = program.graph
     sources, targets = input_files(inputs, graph.inputs), output_files(outputs, graph.outputs)
@@ -171,8 +178,9 @@ def run_network(
     for name in targets:
         if name not in graph.outputs:
             raise ShapeError(f"{name!r} is no output of the network; {nearest(name, graph.outputs)}")
+    page = given({"--report": None if report is None else Path(report)})
     check_targets(
-        {f"--output {name}": path for name, path in targets.items()},
+        {f"--output {name}": path for name, path in targets.items()} | page,
         {"FILE": file} | {f"--input {name}": path for name, path in sources.items()},
     )
     arrays = program.random_inputs(seed) | read_arrays(sources)
@@ -188,12 +196,14 @@ def run_network(
         return error.exit_code
     for name, path in targets.items():
         write_atomically(path, array_file(result.outputs[name]))
+    for path in page.values():
+        NetworkReport(program, result).save(path)
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION} | result.to_dict())
         return 1 if result.mismatches else 0
     show(_layers_table(result))
     show(figures_table(_result_rows(result)))
-    wrote(*targets.values())
+    wrote(*targets.values(), *page.values())
     result.raise_if_wrong()
     return 0
 

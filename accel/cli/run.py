@@ -89,18 +89,20 @@ def run(
     Example:
       accel run gemm.accel --input A=a.npy --output C=c.npy --set read_latency=100
       accel run gemm.accel --report report.html --timeline gemm.svg --trace gemm.json
+      accel run net.accel --input image=picture.npy --output scores=scores.npy --report net.html
     """
     if serial and backend == "functional":
         raise AccelError("--serial is given with the backend 'functional', which has no time; sim and rtl do")
     if is_network(file):
         timing = parse_settings(settings) | ({"serial": "1"} if serial else {})
-        files = {"--wave": wave, "--report": report, "--timeline": timeline, "--trace": trace}
+        files = {"--wave": wave, "--timeline": timeline, "--trace": trace}
         unknown = [name for name, value in files.items() if value is not None]
         return run_network(
             file,
             inputs=inputs,
             outputs=outputs,
             settings=timing,
+            report=report,
             unknown=[*unknown, *(["--order random"] if order == "random" else [])],
             as_json=as_json,
             seed=seed,

@@ -2,14 +2,18 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 from accel.base.errors import MismatchError
+from accel.compiler.expr.metrics import bound_by
+from accel.core.access import dram_rows
 from accel.core.config import Config
 from accel.core.events import EventKind
+from accel.core.isa import Instruction, Loops, Transfer, Unit
+from accel.core.timing_rules import beat_cycles
 from accel.graph.graph import Graph
 from accel.graph.tensor import Array
 from accel.network.chain import Chain
@@ -29,7 +33,8 @@ class LayerResult:
         reason: why it is on the host.
         macs: nominal ones.
         cycles: None on the host, or where time was not simulated.
-        bound_by: what held it back, see :func:`~accel.compiler.expr.metrics.bound_by`.
+        bound_by: what held it back, see :func:`~accel.compiler.expr.metrics.bound_by`; by what its
+            instructions have to do.
         bytes_by_kind: that its instructions moved.
         macs_per_cycle: of the machine.
     """
@@ -48,6 +53,11 @@ class LayerResult:
     def utilization(self) -> float | None:
         """Nominal MACs over those that the machine could have done meanwhile."""
         return None if not self.cycles else self.macs / (self.cycles * self.macs_per_cycle)
+
+    @property
+    def bytes_read(self) -> int:
+        """By its LOADs, and its instructions."""
+        return sum(count for kind, count in self.bytes_by_kind.items() if kind != "out")
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -106,13 +116,28 @@ def machine_layers(graph: Graph, chain: Chain, result: Result) -> list[LayerResu
                 reason="",
                 macs=part.stage.macs(graph),
                 cycles=cycles[at],
-                bound_by=result.bound_by if len(cycles) == 1 else None,
+                bound_by=_bound_by(inside, cycles[at], result.config),
                 bytes_by_kind=bytes_moved(inside, result.config),
                 macs_per_cycle=result.config.macs_per_cycle,
             )
         )
         at += 1
     return found
+
+
+def _bound_by(instructions: Sequence[Instruction], cycles: int | None, config: Config) -> str | None:
+    """What holds a layer back: the unit whose micro-ops, or bytes at the bus's speed, fill its cycles."""
+    if not cycles:
+        return None
+    busy = dict.fromkeys(Unit, 0.0)
+    for one in instructions:
+        if isinstance(one, Loops):
+            busy[one.unit] += one.uop_count
+        elif isinstance(one, Transfer):
+            rows = dram_rows(one, config)
+            moved = 0 if rows is None else rows.rows * rows.row_bytes
+            busy[one.unit] += moved / config.bus_bytes * beat_cycles(one, config)
+    return bound_by(cycles, compute=busy[Unit.COMPUTE], load=busy[Unit.LOAD], store=busy[Unit.STORE])
 
 
 def _cycles(chain: Chain, result: Result) -> list[int] | list[None]:

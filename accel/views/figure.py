@@ -91,6 +91,13 @@ class Figure:
         self._parts.append(f'<circle class="{style}" cx="{self._x(x):.1f}" cy="{self._y(y):.1f}" r="6"/>')
         self.text(x, y, text, dx={"start": -5, "end": 5}[anchor], dy=21, anchor=anchor)
 
+    def point(self, x: float, y: float, style: str, name: str) -> None:
+        """A point that tells its name when it is pointed at."""
+        self._parts.append(
+            f'<circle class="{style}" cx="{self._x(x):.1f}" cy="{self._y(y):.1f}" r="5">'
+            f"<title>{escape(name)}</title></circle>"
+        )
+
     def text(self, x: float, y: float, text: str, *, dx: float, dy: float, anchor: str) -> None:
         """Words near a point."""
         self._parts.append(

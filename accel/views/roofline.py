@@ -88,10 +88,10 @@ def draw(line: Roofline) -> str:
         margins=(_LEFT, _RIGHT, _TOP, _BOTTOM),
         logarithmic=True,
     )
-    for value in _powers(left, right):
-        figure.x_tick(value, _short(value))
-    for value in _powers(low, line.peak * 2.2):
-        figure.y_tick(value, _short(value))
+    for value in powers(left, right):
+        figure.x_tick(value, short(value))
+    for value in powers(low, line.peak * 2.2):
+        figure.y_tick(value, short(value))
     figure.x_title("multiply-accumulates per byte on the busier direction of the bus")
     figure.y_title("multiply-accumulates per cycle")
     figure.line([(left, line.roof(left)), (ridge, line.peak), (right, line.peak)], "roof")
@@ -107,11 +107,12 @@ def draw(line: Roofline) -> str:
     return figure.svg("The roofline with this run on it")
 
 
-def _powers(low: float, high: float) -> list[float]:
+def powers(low: float, high: float) -> list[float]:
     """Powers of two, or of more where those would be too many."""
     step = next(n for n in count(1) if sum(1 for k in range(-40, 60, n) if low <= 2.0**k <= high) <= 8)
     return [2.0**k for k in range(-40, 60, step) if low <= 2.0**k <= high]
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """A tick's number, below one as a fraction."""
     return f"{value:,.0f}" if value >= 1 else f"1/{1 / value:.0f}"

@@ -79,6 +79,19 @@ def test_timing(accel: Shell, compiled: Path) -> None:
     assert (functional["cycles"], functional["mismatches"]) == (None, 0)
 
 
+def test_a_report(accel: Shell, compiled: Path) -> None:
+    accel("run", compiled, "--report", "r.html")
+    page = (accel.folder / "r.html").read_text(encoding="utf-8")
+    for heading in ("Layers over time", "Roofline of each layer", "Memory between layers", "DRAM traffic"):
+        assert f"<h2>{heading}</h2>" in page
+    assert "right: all tensors equal" in page
+    assert page.count("<rect") >= 2 * 4 + 3
+    message = "a report is wanted of the backend 'functional', which does not know the time of each layer; "
+    accel.refused(
+        "run", compiled, "--backend", "functional", "--report", "f.html", message=f"{message}take 'sim'"
+    )
+
+
 def test_refused(accel: Shell, compiled: Path) -> None:
     (accel.folder / "m.onnx").write_bytes(export_onnx(GRAPH))
     (accel.folder / "bad.onnx").write_bytes(b"no model")
@@ -95,8 +108,8 @@ def test_refused(accel: Shell, compiled: Path) -> None:
         message="vta has post=0; networks are compiled for machines with post=1, as vta-int8",
     )  # fmt: skip
     accel.refused(
-        "run", compiled, "--report", "r.html",
-        message=f"--report is given, and {name!r} holds a network; it is for single programs",
+        "run", compiled, "--trace", "r.json",
+        message=f"--trace is given, and {name!r} holds a network; it is for single programs",
     )  # fmt: skip
     np.save("f.npy", np.zeros((1, 20, 9, 7), np.float32))
     accel.refused(

@@ -1,0 +1,297 @@
+"""A page about a network's run: layers over time, the roofline of each, memory and traffic."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+
+from accel.base.errors import AccelError
+from accel.base.files import write_atomically
+from accel.network.memory import MemoryPlan
+from accel.network.program import NetworkProgram
+from accel.network.result import LayerResult, NetworkResult
+from accel.views.assets import asset
+from accel.views.figure import Figure
+from accel.views.report import size_text
+from accel.views.roofline import powers, short
+from accel.views.still import tick_step
+from accel.views.timeline import PAGE_HEAD
+
+_SUFFIX = ".html"
+_WIDTH = 1240
+_ROW = 22
+_LABEL = 250
+_COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8a8a", "#b2a300")
+_PAGE = Template(
+    PAGE_HEAD
+    + """<header>
+<h1>$title</h1>
+<p>$facts</p>
+<nav>$links</nav>
+</header>
+$sections
+</body>
+</html>
+"""
+)
+
+
+class NetworkReport:
+    """The page of a run.
+
+    Args:
+        program: what ran.
+        result: of the run, in which time was simulated.
+
+    Raises:
+        AccelError: it was not.
+    """
+
+    def __init__(self, program: NetworkProgram, result: NetworkResult) -> None:
+        self.check_backend(result.backend)
+        self._program = program
+        self._result = result
+
+    @staticmethod
+    def check_backend(backend: str) -> None:
+        """Refuse a backend that simulates no layer's time.
+
+        Raises:
+            AccelError: it does not.
+        """
+        if backend != "sim":
+            raise AccelError(
+                f"a report is wanted of the backend {backend!r}, which does not know the time of each layer; "
+                "take 'sim'"
+            )
+
+    @staticmethod
+    def check_path(path: str | Path) -> None:
+        """Refuse a file whose name does not say what to write.
+
+        Raises:
+            AccelError: it ends otherwise.
+        """
+        if Path(path).suffix.lower() != _SUFFIX:
+            raise AccelError(f"the report is to be written to {str(path)!r}; the name must end in {_SUFFIX}")
+
+    def save(self, path: str | Path) -> None:
+        """Write the page.
+
+        Raises:
+            AccelError: the name ends otherwise.
+            ProgramError: it cannot be written.
+        """
+        self.check_path(path)
+        write_atomically(Path(path), self.html().encode())
+
+    def html(self) -> str:
+        """The page; it needs nothing but itself."""
+        result = self._result
+        sections = [
+            ("verdict", "Verdict", _verdict(self._program, result)),
+            ("figures", "Figures", _figures(result)),
+            ("layers", "Layers over time", _over_time(result)),
+            ("roofline", "Roofline of each layer", _roofline(result)),
+            ("table", "Layers", _table_of_layers(result)),
+            ("memory", "Memory between layers", _memory(self._program)),
+            ("traffic", "DRAM traffic", _traffic(result)),
+        ]
+        return _PAGE.substitute(
+            title=escape(f"{result.graph.name} on {result.config.label}"),
+            facts=escape(str(result.config)),
+            style=asset("page.css") + asset("report.css") + asset("chart.css"),
+            links=" ".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in sections),
+            sections="\n".join(
+                f'<section id="{name}"><h2>{escape(heading)}</h2>\n{content}\n</section>'
+                for name, heading, content in sections
+            ),
+        )
+
+
+def _on_machine(result: NetworkResult) -> list[tuple[LayerResult, int]]:
+    """The layers of the machine, each with the cycle in which it begins."""
+    found, begin = [], 0
+    for layer in result.layers:
+        if layer.cycles is not None:
+            found.append((layer, begin))
+            begin += layer.cycles
+    return found
+
+
+def _verdict(program: NetworkProgram, result: NetworkResult) -> str:
+    rows = []
+    if result.wrong is not None:
+        text = f"WRONG: {result.wrong:,} values differ" if result.wrong else "right: all tensors equal"
+        rows.append(("compared to numpy", text, not result.wrong))
+    share = f"{program.machine_share:.2%} of {result.macs:,} MACs on the machine"
+    rows.append(("placement", share, not result.host_macs))
+    for chain in program.chains:
+        if chain.memory.bound:
+            over = chain.memory.nbytes - chain.memory.bound
+            text = f"{chain.memory.nbytes:,} bytes between layers, {over:,} above the least possible"
+            rows.append(("memory", text, not over))
+    body = "".join(
+        f'<tr><th>{escape(name)}</th><td class="{"good" if good else "bad"}">{escape(text)}</td></tr>'
+        for name, text, good in rows
+    )
+    return f"<table><tbody>{body}</tbody></table>"
+
+
+def _figures(result: NetworkResult) -> str:
+    cycles = result.cycles or 0
+    moved = result.bytes_by_kind
+    tiles = [
+        ("cycles", f"{cycles:,}", f"{100e6 / cycles:,.0f} runs a second at 100 MHz" if cycles else ""),
+        ("GEMM core used", f"{result.utilization or 0:.1%}", "by nominal MACs"),
+        ("MACs", f"{result.macs:,}", f"{result.host_macs:,} of them on the host"),
+        ("read", size_text(sum(n for kind, n in moved.items() if kind != "out")), "with instructions"),
+        ("written", size_text(moved.get("out", 0)), ""),
+    ]
+    return '<div class="tiles">' + "".join(
+        f'<div class="tile"><div class="name">{escape(name)}</div><div class="value">{escape(value)}</div>'
+        f'<div class="faint">{escape(note)}</div></div>'
+        for name, value, note in tiles
+    ) + "</div>"  # fmt: skip
+
+
+def _over_time(result: NetworkResult) -> str:
+    """A bar for each layer, from the retirement of the one before to its own; the dark part is its MACs."""
+    layers, cycles = _on_machine(result), max(1, result.cycles or 0)
+    height = _ROW * len(layers) + 28
+    scale = (_WIDTH - _LABEL - 20) / cycles
+    parts = []
+    for cycle in range(0, cycles + 1, tick_step(cycles, 8)):
+        x = _LABEL + cycle * scale
+        parts.append(f'<path class="rule" d="M{x:.1f} 4V{height - 22}"/>')
+        parts.append(
+            f'<text class="faint" x="{x:.1f}" y="{height - 8}" text-anchor="middle">{cycle:,}</text>'
+        )
+    for row, (layer, begin) in enumerate(layers):
+        taken = layer.cycles or 0
+        x, y, width = _LABEL + begin * scale, 6 + row * _ROW, max(1.0, taken * scale)
+        used = min(1.0, layer.utilization or 0)
+        share = "" if layer.utilization is None else f", {layer.utilization:.1%} of the GEMM core"
+        told = escape(f"{layer.name} ({layer.operator}): {taken:,} cycles{share}")
+        parts.append(
+            f"<g><title>{told}</title>"
+            f'<text x="{_LABEL - 8}" y="{y + 12}" text-anchor="end">{escape(_clipped(layer.name))}</text>'
+            f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="14" fill="#0072b2" opacity="0.35"/>'
+            f'<rect x="{x:.1f}" y="{y}" width="{width * used:.1f}" height="14" fill="#0072b2"/></g>'
+        )
+    note = "The dark part of a bar is what its nominal MACs need at least."
+    return f'<p class="faint">{note}</p>' + _svg(height, parts, "Layers over time")
+
+
+def _roofline(result: NetworkResult) -> str:
+    """Each layer with MACs below what GEMM core and bus allow."""
+    config = result.config
+    points = []
+    for layer, _ in _on_machine(result):
+        busier = max(layer.bytes_read, layer.bytes_by_kind.get("out", 0))
+        if layer.macs and layer.cycles and busier:
+            points.append((layer.macs / busier, layer.macs / layer.cycles, layer.name))
+    if not points:
+        return "<p>No layer multiplies; the bus alone is their limit.</p>"
+    peak, bus = config.macs_per_cycle, config.bus_bytes
+    left, right = min(x for x, _, _ in points) / 2, max(*(x for x, _, _ in points), peak / bus) * 3
+    low, high = min(*(y for _, y, _ in points), left * bus) / 2, peak * 2.2
+    figure = Figure(760, 400, x=(left, right), y=(low, high), margins=(64, 20, 18, 46), logarithmic=True)
+    for value in powers(left, right):
+        figure.x_tick(value, short(value))
+    for value in powers(low, high):
+        figure.y_tick(value, short(value))
+    figure.x_title("nominal MACs per byte on the busier direction of the bus")
+    figure.y_title("nominal MACs per cycle")
+    figure.line([(left, left * bus), (peak / bus, peak), (right, peak)], "roof")
+    for x, y, name in points:
+        figure.point(x, y, "here", name)
+    note = (
+        "Nominal MACs count those on padding, which the machine leaves out: a layer may lie above the line."
+    )
+    return f'<p class="faint">{note} Point at a layer to see its name.</p>' + figure.svg(
+        "Layers below the roofline"
+    )
+
+
+def _table_of_layers(result: NetworkResult) -> str:
+    rows = []
+    for layer in result.layers:
+        rows.append(
+            (
+                escape(layer.name),
+                escape(layer.operator),
+                escape(f"{layer.where}: {layer.reason}" if layer.reason else layer.where),
+                f"{layer.macs:,}" if layer.macs else "",
+                "" if layer.cycles is None else f"{layer.cycles:,}",
+                "" if layer.utilization is None else f"{layer.utilization:.1%}",
+                layer.bound_by or "",
+                f"{layer.bytes_read:,}" if layer.bytes_by_kind else "",
+                f"{layer.bytes_by_kind['out']:,}" if layer.bytes_by_kind else "",
+            )
+        )
+    headings = ("layer", "operator", "where", "MACs", "cycles", "utilization", "bound by", "read", "written")
+    return _table(headings, rows)
+
+
+def _memory(program: NetworkProgram) -> str:
+    """While each layer runs, which tensor holds which bytes of the pool."""
+    parts = []
+    for chain in program.chains:
+        if chain.memory.nbytes:
+            parts.append(_pool(chain.memory, [part.stage.name for part in chain.layers]))
+    return "".join(parts) or "<p>No tensor lies between layers of one program.</p>"
+
+
+def _pool(plan: MemoryPlan, names: Sequence[str]) -> str:
+    height = _ROW * len(names) + 28
+    scale = (_WIDTH - _LABEL - 20) / plan.nbytes
+    parts = [
+        f'<text x="{_LABEL - 8}" y="{row * _ROW + 18}" text-anchor="end">{escape(_clipped(name))}</text>'
+        for row, name in enumerate(names)
+    ]
+    for byte in range(0, plan.nbytes + 1, tick_step(plan.nbytes, 8)):
+        x = _LABEL + byte * scale
+        parts.append(f'<path class="rule" d="M{x:.1f} 4V{height - 22}"/>')
+        parts.append(_number(x, height, byte))
+    for number, one in enumerate(plan.lifetimes):
+        x, width = _LABEL + plan.offsets[one.name] * scale, max(1.0, one.nbytes * scale)
+        y, tall = 4 + one.first * _ROW, (one.last - one.first + 1) * _ROW - 4
+        told = escape(f"{one.name}: {one.nbytes:,} bytes at {plan.offsets[one.name]:,}")
+        parts.append(
+            f'<g><title>{told}</title><rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{tall}" '
+            f'fill="{_COLORS[number % len(_COLORS)]}" opacity="0.8"/></g>'
+        )
+    note = f"{plan.nbytes:,} bytes in all; no plan needs less than {plan.bound:,}."
+    return f'<p class="faint">{note}</p>' + _svg(height, parts, "Memory between layers")
+
+
+def _traffic(result: NetworkResult) -> str:
+    rows = [(escape(kind), f"{count:,}") for kind, count in result.bytes_by_kind.items() if count]
+    host = f'<p class="faint">The host: {escape(str(result.packing))}.</p>'
+    return _table(("what", "bytes"), rows) + host
+
+
+def _table(headings: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; cells are HTML."""
+    head = "".join(f"<th>{escape(text)}</th>" for text in headings)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>\n" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
+
+
+def _svg(height: int, parts: Iterable[str], title: str) -> str:
+    return (
+        f'<svg class="chart" viewBox="0 0 {_WIDTH} {height}" style="width:100%;max-width:{_WIDTH}px" '
+        f'role="img"><title>{escape(title)}</title>{"".join(parts)}</svg>'
+    )
+
+
+def _number(x: float, height: int, value: int) -> str:
+    """The number of a tick, below a chart."""
+    return f'<text class="faint" x="{x:.1f}" y="{height - 8}" text-anchor="middle">{value:,}</text>'
+
+
+def _clipped(name: str) -> str:
+    """A name as long as there is room for."""
+    most = 36
+    return name if len(name) <= most else f"...{name[3 - most :]}"
