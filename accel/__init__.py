@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from accel.core.config import Config
     from accel.core.events import Event, EventKind, UnitCycles
     from accel.network.file import load_network, save_network
-    from accel.network.network import Network, load_onnx
+    from accel.network.network import Network, load_onnx, load_tflite
     from accel.network.program import NetworkProgram
     from accel.network.result import NetworkResult
     from accel.proof.check import TokenReport
@@ -88,6 +88,7 @@ __all__ = [
     "global_avg_pool2d",
     "load_network",
     "load_onnx",
+    "load_tflite",
     "machine",
     "max_pool2d",
     "save_network",
@@ -121,7 +122,7 @@ _NAMES = {
     "accel.core.config": ("Config",),
     "accel.core.events": ("Event", "EventKind", "UnitCycles"),
     "accel.network.file": ("load_network", "save_network"),
-    "accel.network.network": ("Network", "load_onnx"),
+    "accel.network.network": ("Network", "load_onnx", "load_tflite"),
     "accel.network.program": ("NetworkProgram",),
     "accel.network.result": ("NetworkResult",),
     "accel.proof.check": ("TokenReport",),

@@ -225,6 +225,7 @@ def test_using_accel_pulls_in_nothing_heavy() -> None:
         "distributed",
         "onnx",
         "onnxruntime",
+        "tflite",
         "pyarrow",
         "accel.cli",
         "accel.hw",

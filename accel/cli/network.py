@@ -26,7 +26,7 @@ from accel.cli.output import wrote
 from accel.compiler.target.machine import machine
 from accel.formats.onnx_import import MAX_BATCH
 from accel.network.file import load_network, save_network
-from accel.network.network import DEFAULT_MACHINE, load_onnx
+from accel.network.network import DEFAULT_MACHINE, read_network
 from accel.network.program import NetworkProgram
 from accel.network.report import NetworkReport
 from accel.network.result import NetworkResult
@@ -61,7 +61,7 @@ def compile_onnx(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """A network from an ONNX model, in QOperator or in QDQ format.
+    """A network from an ONNX model, in QOperator or in QDQ format, or from a TensorFlow Lite model (.tflite).
 
     Convolutions and products run on the machine, one behind the other; what it does not have runs on the
     host, in numpy. Every quantized tensor is ONNX Runtime's, bit for bit. With --explain, -o may be left out.
@@ -77,7 +77,7 @@ def compile_onnx(
     if output is not None:
         check_targets({"-o": output}, {"MODEL.onnx": model} | config_file(config))
     with busy("compiling"):
-        network = load_onnx(model, batch=batch)
+        network = read_network(model, batch=batch)
         program = network.build(target, strict=strict, approximate=approximate)
     if output is not None:
         save_network(program, output)

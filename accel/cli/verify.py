@@ -12,14 +12,14 @@ from accel.cli.arrays import input_files, read_arrays
 from accel.cli.common import busy, config_option, json_option, print_json, seed_option, show
 from accel.formats.comparison import Comparison, compare, random_inputs
 from accel.formats.onnx_import import MAX_BATCH
-from accel.network.network import DEFAULT_MACHINE, load_onnx
+from accel.network.network import DEFAULT_MACHINE, read_network
 from accel.network.result import NetworkResult
 from accel.run.program import BACKENDS
 from accel.run.result import SCHEMA_VERSION
 
 
 @click.command()
-@click.argument("file", metavar="MODEL.onnx", type=click.Path(path_type=Path))
+@click.argument("file", metavar="MODEL", type=click.Path(path_type=Path))
 @click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="Value for an input tensor.")
 @click.option(
     "--batch",
@@ -45,18 +45,18 @@ def verify(
 ) -> int:
     """Compare a network with ONNX Runtime, tensor by tensor.
 
-    The network is read as it would be compiled, computed in numpy, written as a model in QOperator format
-    whose outputs are all of its tensors, and run by ONNX Runtime (extra onnx). Each operator is compared on
-    the operands that ONNX Runtime has. What differs by the order of an addition's multiply-adds, which
-    depends on the processor, is counted apart; float32 may differ by rounding, a quantized softmax by 1.
-    Inputs that are not given are random. With --backend the network is also compiled and run. The exit code
-    is 1 if a tensor differs.
+    A MODEL is an ONNX file, or one of TensorFlow Lite (.tflite). The network is read as it would be
+    compiled, computed in numpy, written as a model in QOperator format whose outputs are all of its
+    tensors, and run by ONNX Runtime (extra onnx). Each operator is compared on the operands that ONNX
+    Runtime has. What differs by the order of an addition's multiply-adds, which depends on the processor,
+    is counted apart; float32 may differ by rounding, a quantized softmax by 1. Inputs that are not given
+    are random. With --backend the network is also compiled and run. The exit code is 1 if a tensor differs.
 
     \b
     Example:
       accel verify model.onnx --input image=picture.npy
     """
-    network = load_onnx(file, batch=batch)
+    network = read_network(file, batch=batch)
     graph = network.graph
     files = input_files(inputs, graph.inputs)
     for name in files:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
-from accel.formats import onnx_import
+from accel.formats import onnx_import, tflite_import
 from accel.graph.graph import Graph
 from accel.network.chain import Chain, chain, divide
 from accel.network.fuse import fuse
@@ -104,3 +104,32 @@ def load_onnx(path: str | os.PathLike[str], *, batch: int | None = None) -> Netw
         ShapeError: the batch is no positive integer.
     """
     return Network(graph=onnx_import.load_onnx(path, batch=batch))
+
+
+def load_tflite(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
+    """A network from a quantized TensorFlow Lite model; its inputs and outputs keep the file's layout.
+
+    Args:
+        path: of the model.
+        batch: the size of a first axis that the model leaves open, 1 if not given.
+
+    Raises:
+        GraphError: the file cannot be read, an operator is unknown, the batch disagrees with one that the
+            model fixes, or tensors do not fit.
+        ShapeError: the batch is no positive integer.
+    """
+    return Network(graph=tflite_import.load_tflite(path, batch=batch))
+
+
+def read_network(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:
+    """A network from a file: TensorFlow Lite's if its name ends in ``.tflite``, else ONNX.
+
+    Args:
+        path: of the model.
+        batch: the size of a first axis that the model leaves open, 1 if not given.
+
+    Raises:
+        GraphError, ShapeError: as :func:`load_onnx` and :func:`load_tflite`.
+    """
+    lite = os.fspath(path).endswith(".tflite")
+    return load_tflite(path, batch=batch) if lite else load_onnx(path, batch=batch)

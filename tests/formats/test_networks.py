@@ -7,6 +7,7 @@ import pytest
 
 from accel.formats.comparison import compare, random_inputs
 from accel.formats.onnx_import import load_onnx
+from accel.formats.tflite_import import load_tflite
 from accel.graph.evaluate import evaluate
 from accel.graph.graph import Graph
 from accel.graph.tensor import QUANTIZED
@@ -46,6 +47,26 @@ def test_both_formats_are_one_graph(model: Path) -> None:
         same == {name for name in two.tensors if two.tensors[name].dtype in QUANTIZED} - two.constants.keys()
     )
     assert {one.tensors[name] == two.tensors[name] for name in same} == {True}
+
+
+def test_tensorflow_lite_files_are_the_same_network(model: Path) -> None:
+    """Those that a graph was converted from: pictures have their channels last."""
+    path = model / "model.tflite"
+    if not path.exists():
+        pytest.skip("there is no TensorFlow Lite file of it")
+    graph, other = load_tflite(path), load_onnx(model / "model.onnx")
+    expected = runs(model, "expected.npz")
+    for run, inputs in runs(model, "inputs.npz").items():
+        (image,) = inputs.values()
+        turned = image.transpose(0, 2, 3, 1) if image.ndim == 4 else image
+        values = evaluate(graph, dict.fromkeys(graph.inputs, np.ascontiguousarray(turned)))
+        (last,) = graph.outputs
+        for name, wanted in expected[run].items():
+            soft = from_softmax(other, name)
+            node = graph.producers[last]
+            found = values[last if soft or node.operator.kind != "Softmax" else node.inputs[0]]
+            assert np.abs(found.astype(np.int64) - wanted).max() <= (SOFTMAX if soft else 0)
+    assert sum(one.operator.kind == "Transpose" for one in graph.nodes) <= 1
 
 
 def test_every_tensor_is_that_of_onnx_runtime(model: Path) -> None:

@@ -1,0 +1,326 @@
+"""TensorFlow Lite files as plain data, every size checked before memory is taken."""
+
+import math
+import os
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from accel.base.arguments import check_path
+from accel.base.errors import GraphError
+from accel.base.extras import not_installed
+from accel.graph.graph import MAX_NODES
+from accel.graph.tensor import MAX_RANK, MAX_TENSOR_BYTES, Array, Shape
+
+MAX_FILE_BYTES = (1 << 31) - 1
+"""Of a model; offsets in it have 31 bits."""
+MAX_OPERANDS = 1 << 12
+"""Of one operator."""
+_OFFSET_BYTES = 4
+"""What an item of a list takes in a file, at least."""
+_IDENTIFIER = b"TFL3"
+_BROKEN = (struct.error, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+"""What the package raises at offsets that lead nowhere."""
+_OPTIONS: dict[str, tuple[str, dict[str, str | tuple[str, str]]]] = {
+    "ADD": ("AddOptions", {"activation": "FusedActivationFunction"}),
+    "AVERAGE_POOL_2D": (
+        "Pool2DOptions",
+        {
+            "activation": "FusedActivationFunction",
+            "padding": "Padding",
+            "strides": ("StrideH", "StrideW"),
+            "kernel": ("FilterHeight", "FilterWidth"),
+        },
+    ),
+    "CONCATENATION": ("ConcatenationOptions", {"activation": "FusedActivationFunction", "axis": "Axis"}),
+    "CONV_2D": (
+        "Conv2DOptions",
+        {
+            "activation": "FusedActivationFunction",
+            "padding": "Padding",
+            "strides": ("StrideH", "StrideW"),
+            "dilations": ("DilationHFactor", "DilationWFactor"),
+        },
+    ),
+    "DEPTHWISE_CONV_2D": (
+        "DepthwiseConv2DOptions",
+        {
+            "activation": "FusedActivationFunction",
+            "padding": "Padding",
+            "strides": ("StrideH", "StrideW"),
+            "dilations": ("DilationHFactor", "DilationWFactor"),
+        },
+    ),
+    "FULLY_CONNECTED": (
+        "FullyConnectedOptions",
+        {"activation": "FusedActivationFunction", "format": "WeightsFormat"},
+    ),
+    "LEAKY_RELU": ("LeakyReluOptions", {"alpha": "Alpha"}),
+    "MEAN": ("ReducerOptions", {"keep": "KeepDims"}),
+    "MUL": ("MulOptions", {"activation": "FusedActivationFunction"}),
+    "SOFTMAX": ("SoftmaxOptions", {"beta": "Beta"}),
+}
+_OPTIONS["MAX_POOL_2D"] = _OPTIONS["AVERAGE_POOL_2D"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileTensor:
+    """A tensor as the file has it.
+
+    Attributes:
+        name: unique; numbered where the file's is not.
+        shape: its sizes.
+        open_batch: whether the first one is open.
+        dtype: numpy's name of its type.
+        scale, zero: of its quantization, as many; none if it has none.
+        axis: what several of them go along.
+        values: of a constant.
+    """
+
+    name: str
+    shape: Shape
+    open_batch: bool
+    dtype: str
+    scale: tuple[float, ...]
+    zero: tuple[int, ...]
+    axis: int
+    values: Array | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileOperator:
+    """An operator as the file has it.
+
+    Attributes:
+        kind: its name in the schema.
+        inputs, outputs: places of tensors; -1 for those that are left out.
+        options: those that are known, by names of ours.
+    """
+
+    kind: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TfliteFile:
+    """A model.
+
+    Attributes:
+        name: of its graph.
+        tensors: by place.
+        operators: each behind those whose results it takes.
+        inputs, outputs: places of tensors.
+    """
+
+    name: str
+    tensors: tuple[FileTensor, ...]
+    operators: tuple[FileOperator, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def tflite() -> Any:
+    """The package of that name.
+
+    Raises:
+        GraphError: it is not installed.
+    """
+    try:
+        import tflite as package  # noqa: PLC0415
+    except ImportError:
+        raise GraphError(not_installed("TensorFlow Lite files need tflite", "tflite")) from None
+    return package
+
+
+def read_tflite(path: str | os.PathLike[str]) -> TfliteFile:
+    """Read a model.
+
+    Args:
+        path: of the model.
+
+    Raises:
+        GraphError: there is no such file, it is no such model, or too large.
+    """
+    place = check_path("model", path)
+    try:
+        size = place.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise GraphError(f"{str(place)!r} has {size} bytes; a model has up to {MAX_FILE_BYTES}")
+        content = place.read_bytes()
+    except OSError as error:
+        raise GraphError(f"{str(place)!r} cannot be read: {error.strerror}") from None
+    try:
+        return read_tflite_model(content)
+    except GraphError as error:
+        raise GraphError(f"{str(place)!r}: {error}") from None
+
+
+def read_tflite_model(content: bytes) -> TfliteFile:
+    """Read a model from bytes.
+
+    Args:
+        content: a flat buffer.
+
+    Raises:
+        GraphError: as :func:`read_tflite`.
+    """
+    package = tflite()
+    if content[4:8] != _IDENTIFIER:
+        raise GraphError("this is no TensorFlow Lite model; its identifier is not TFL3")
+    try:
+        model = package.Model.GetRootAs(content, 0)
+        if model.SubgraphsLength() != 1:
+            raise GraphError(f"the model has {model.SubgraphsLength()} graphs; it must have one")
+        graph = model.Subgraphs(0)
+        counts = (graph.TensorsLength(), graph.OperatorsLength(), model.OperatorCodesLength())
+        room = len(content) // _OFFSET_BYTES
+        if max(counts) > min(MAX_NODES, room):
+            raise GraphError(
+                f"the model has {max(counts)} tensors or operators; it has room for {room}, and may have "
+                f"{MAX_NODES}"
+            )
+        return _Reader(package, model, graph, room).file()
+    except _BROKEN:
+        raise GraphError("this is no TensorFlow Lite model; it is damaged") from None
+
+
+class _Reader:
+    """One graph; whatever leads nowhere raises one of ``_BROKEN``."""
+
+    def __init__(self, package: Any, model: Any, graph: Any, room: int) -> None:
+        self._room = room
+        """How many offsets or numbers the file could hold."""
+        self._package = package
+        self._model = model
+        self._graph = graph
+        self._types = {
+            package.TensorType.FLOAT32: "float32",
+            package.TensorType.FLOAT16: "float16",
+            package.TensorType.INT8: "int8",
+            package.TensorType.UINT8: "uint8",
+            package.TensorType.INT16: "int16",
+            package.TensorType.INT32: "int32",
+            package.TensorType.INT64: "int64",
+            package.TensorType.BOOL: "bool",
+        }
+
+    def file(self) -> TfliteFile:
+        """All of it."""
+        graph = self._graph
+        names: set[str] = set()
+        tensors = []
+        for place in range(graph.TensorsLength()):
+            tensors.append(self._tensor(graph.Tensors(place), place, names))
+        operators = [self._operator(graph.Operators(place)) for place in range(graph.OperatorsLength())]
+        name = graph.Name()
+        return TfliteFile(
+            name="" if name is None else name.decode("utf-8"),
+            tensors=tuple(tensors),
+            operators=tuple(operators),
+            inputs=self._places(graph.InputsLength(), graph.Inputs, least=0),
+            outputs=self._places(graph.OutputsLength(), graph.Outputs, least=0),
+        )
+
+    def _places(self, count: int, get: Any, *, least: int = -1) -> Shape:
+        """Places of tensors."""
+        most = min(MAX_OPERANDS, self._room)
+        if count > most:
+            raise GraphError(f"an operator has {count} tensors; it may have {most}")
+        found = tuple(int(get(place)) for place in range(count))
+        most = self._graph.TensorsLength()
+        if any(not least <= place < most for place in found):
+            raise GraphError(f"an operator takes the tensors {found}; there are {most}")
+        return found
+
+    def _tensor(self, tensor: Any, place: int, names: set[str]) -> FileTensor:
+        raw = tensor.Name()
+        name = f"tensor {place}" if raw is None else raw.decode("utf-8")
+        if name in names:
+            name = f"{name}:{place}"
+        names.add(name)
+        if tensor.ShapeLength() > MAX_RANK or tensor.ShapeSignatureLength() > MAX_RANK:
+            raise GraphError(
+                f"tensor {name!r} has {tensor.ShapeLength()} dimensions; there may be {MAX_RANK}"
+            )
+        shape = tuple(int(tensor.Shape(axis)) for axis in range(tensor.ShapeLength()))
+        signature = [int(tensor.ShapeSignature(axis)) for axis in range(tensor.ShapeSignatureLength())]
+        if tensor.Type() not in self._types:
+            raise GraphError(f"tensor {name!r} has the type {tensor.Type()}, which is not known here")
+        if tensor.Sparsity() is not None:
+            raise GraphError(f"tensor {name!r} is sparse; it must be dense")
+        dtype = self._types[tensor.Type()]
+        scale, zero, axis = self._quantization(tensor.Quantization(), name)
+        return FileTensor(
+            name=name,
+            shape=shape,
+            open_batch=signature[:1] == [-1] and -1 not in signature[1:],
+            dtype=dtype,
+            scale=scale,
+            zero=zero,
+            axis=axis,
+            values=self._values(tensor, name, shape, dtype),
+        )
+
+    def _quantization(self, found: Any, name: str) -> tuple[tuple[float, ...], tuple[int, ...], int]:
+        if found is None or not found.ScaleLength():
+            return (), (), 0
+        count = found.ScaleLength()
+        if found.DetailsType() or count > self._room or found.ZeroPointLength() not in {0, 1, count}:
+            raise GraphError(
+                f"tensor {name!r} has {count} scales and {found.ZeroPointLength()} zero points; there must "
+                "be as many, and nothing else"
+            )
+        zeros = [int(found.ZeroPoint(place)) for place in range(found.ZeroPointLength())] or [0]
+        scales = tuple(float(found.Scale(place)) for place in range(count))
+        return scales, tuple(zeros * count if len(zeros) == 1 else zeros), int(found.QuantizedDimension())
+
+    def _values(self, tensor: Any, name: str, shape: Shape, dtype: str) -> Array | None:
+        buffer = self._model.Buffers(tensor.Buffer())
+        count = buffer.DataLength()
+        if not count:
+            return None
+        if any(size < 0 for size in shape):
+            raise GraphError(f"tensor {name!r} has the shape {shape}; sizes must not be negative")
+        size = math.prod(shape) * np.dtype(dtype).itemsize
+        if size > MAX_TENSOR_BYTES or size != count:
+            raise GraphError(
+                f"tensor {name!r} of shape {shape} has {count} bytes; it must have {size}, and may have "
+                f"{MAX_TENSOR_BYTES}"
+            )
+        raw = buffer.DataAsNumpy().tobytes()
+        return np.frombuffer(raw, dtype=np.dtype(dtype).newbyteorder("<")).astype(dtype).reshape(shape)
+
+    def _operator(self, operator: Any) -> FileOperator:
+        code = self._model.OperatorCodes(operator.OpcodeIndex())
+        number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
+        names = vars(self._package.BuiltinOperator)
+        kind = next((name for name, value in names.items() if value == number), f"operator {number}")
+        if kind == "CUSTOM":
+            custom = code.CustomCode()
+            kind = f"CUSTOM {'' if custom is None else custom.decode('utf-8', 'replace')!r}"
+        return FileOperator(
+            kind=kind,
+            inputs=self._places(operator.InputsLength(), operator.Inputs),
+            outputs=self._places(operator.OutputsLength(), operator.Outputs, least=0),
+            options=self._options(kind, operator.BuiltinOptions()),
+        )
+
+    def _options(self, kind: str, table: Any) -> dict[str, Any]:
+        if kind not in _OPTIONS:
+            return {}
+        name, fields = _OPTIONS[kind]
+        options = getattr(self._package, name)()
+        if table is None:
+            raise GraphError(f"{kind} has no options; it needs them")
+        options.Init(table.Bytes, table.Pos)
+        return {
+            mine: getattr(options, theirs)()
+            if isinstance(theirs, str)
+            else tuple(int(getattr(options, one)()) for one in theirs)
+            for mine, theirs in fields.items()
+        }

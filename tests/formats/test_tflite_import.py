@@ -1,0 +1,362 @@
+"""TensorFlow Lite models as graphs: layouts, rules, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from accel.base.errors import AccelError, GraphError
+from accel.formats.comparison import compare, random_inputs
+from accel.formats.tflite_file import FileOperator, FileTensor, TfliteFile, read_tflite_model
+from accel.formats.tflite_import import import_tflite_file, import_tflite_model, load_tflite
+from accel.graph.evaluate import evaluate
+from accel.graph.graph import Graph
+from accel.graph.tensor import Array
+from tests.expect import refused
+
+RNG = np.random.default_rng(0)
+WORK = 10**6
+"""Values up to which a damaged model that was read is computed, too."""
+WINDOW = {"activation": 0, "padding": 0, "strides": (1, 1)}
+
+
+class Model:
+    """A model as its reader gives it."""
+
+    def __init__(self) -> None:
+        self.tensors: list[FileTensor] = []
+        self.operators: list[FileOperator] = []
+
+    def tensor(
+        self,
+        shape: Sequence[int],
+        *,
+        scale: Sequence[float] = (0.05,),
+        zero: int = -3,
+        dtype: str = "int8",
+        values: Array | None = None,
+        axis: int = 0,
+    ) -> int:
+        """A tensor's place."""
+        made = FileTensor(
+            name=f"t{len(self.tensors)}",
+            shape=tuple(shape),
+            open_batch=not self.tensors,
+            dtype=dtype if values is None else values.dtype.name,
+            scale=tuple(scale),
+            zero=(zero,) * len(scale),
+            axis=axis,
+            values=values,
+        )
+        self.tensors.append(made)
+        return len(self.tensors) - 1
+
+    def known(self, values: Array, *, scale: Sequence[float] = (0.02,), zero: int = 0, axis: int = 0) -> int:
+        return self.tensor(values.shape, scale=scale, zero=zero, values=values, axis=axis)
+
+    def add(self, kind: str, inputs: Sequence[int], output: int, **options: Any) -> int:
+        self.operators.append(
+            FileOperator(kind=kind, inputs=tuple(inputs), outputs=(output,), options=options)
+        )
+        return output
+
+    def graph(self, *outputs: int, batch: int | None = None) -> Graph:
+        file = TfliteFile(
+            name="made",
+            tensors=tuple(self.tensors),
+            operators=tuple(self.operators),
+            inputs=(0,),
+            outputs=outputs,
+        )
+        return import_tflite_file(file, batch=batch)
+
+
+def weights(*shape: int) -> Array:
+    return RNG.integers(-127, 128, shape).astype(np.int8)
+
+
+def computed(graph: Graph) -> tuple[Array, list[Array]]:
+    """A random input and the outputs, each operator held against ONNX Runtime."""
+    tensor = graph.tensors[graph.inputs[0]]
+    feeds = {tensor.name: RNG.integers(-128, 128, tensor.shape).astype(tensor.dtype)}
+    compare(graph, feeds).raise_if_bad()
+    values = evaluate(graph, feeds)
+    return feeds[tensor.name], [values[name] for name in graph.outputs]
+
+
+def padded(image: Array, kernel: Sequence[int], strides: Sequence[int]) -> Array:
+    """SAME, channels last."""
+    around = [(0, 0)]
+    for size, k, s in zip(image.shape[1:3], kernel, strides, strict=True):
+        need = max(0, (-(-size // s) - 1) * s + k - size)
+        around.append((need // 2, need - need // 2))
+    return np.pad(image, [*around, (0, 0)])
+
+
+def quantized(numbers: Array, model: Model, place: int) -> Array:
+    tensor = model.tensors[place]
+    return (np.rint(numbers / tensor.scale[0]) + tensor.zero[0]).clip(-128, 127)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("activation", [0, 1, 3])
+def test_convolutions(deep: bool, strides: tuple[int, int], activation: int) -> None:
+    """Of pictures with channels last, in numbers, within one of the integers."""
+    model = Model()
+    x = model.tensor((1, 7, 8, 3))
+    scales = [0.01, 0.02, 0.03, 0.015, 0.01, 0.02]
+    kernel = weights(1, 3, 2, 6) if deep else weights(6, 3, 2, 3)
+    w = model.known(kernel, scale=scales, axis=3 if deep else 0)
+    b = model.known(RNG.integers(-900, 900, 6).astype(np.int32), scale=())
+    out = [1, -(-7 // strides[0]), -(-8 // strides[1]), 6]
+    y = model.tensor(out, scale=(0.2,), zero=-100)
+    kind = "DEPTHWISE_CONV_2D" if deep else "CONV_2D"
+    model.add(kind, [x, w, b], y, **(WINDOW | {"strides": strides, "activation": activation}))
+    image, (found,) = computed(model.graph(y))
+    numbers = padded((image.astype(float) + 3) * 0.05, (3, 2), strides)
+    wanted = np.zeros(out)
+    bias = model.tensors[b].values
+    assert bias is not None
+    for o in range(6):
+        total = bias[o] * 0.05 * scales[o]
+        for ky in range(3):
+            for kx in range(2):
+                under = numbers[:, ky : ky + strides[0] * (out[1] - 1) + 1 : strides[0]]
+                under = under[:, :, kx : kx + strides[1] * (out[2] - 1) + 1 : strides[1]]
+                tap = kernel[0, ky, kx, o] if deep else kernel[o, ky, kx]
+                total = total + (under[..., o // 2] * tap if deep else under @ tap) * scales[o]
+        wanted[..., o] = total
+    low, high = {0: (None, None), 1: (0, None), 3: (0, 6)}[activation]
+    bounded = wanted if low is None else wanted.clip(low, high)
+    assert found.shape == tuple(out)
+    assert np.abs(found - quantized(bounded, model, y)).max() <= 1
+
+
+def test_layouts_change_at_the_edges_only() -> None:
+    model = Model()
+    x = model.tensor((1, 6, 6, 4))
+    first = model.add("CONV_2D", [x, model.known(weights(4, 3, 3, 4))], model.tensor((1, 6, 6, 4)), **WINDOW)
+    total = model.add("ADD", [first, first], model.tensor((1, 6, 6, 4), scale=(0.1,)), activation=1)
+    options = WINDOW | {"strides": (2, 2), "kernel": (2, 2)}
+    pool = model.add("MAX_POOL_2D", [total], model.tensor((1, 3, 3, 4), scale=(0.1,)), **options)
+    mean = model.add("AVERAGE_POOL_2D", [pool], model.tensor((1, 2, 2, 4), scale=(0.1,)), **options)
+    joined = model.tensor((1, 2, 2, 8), scale=(0.1,))
+    model.add("CONCATENATION", [mean, mean], joined, axis=-1, activation=0)
+    flat = model.add("RESHAPE", [joined], model.tensor((1, 32), scale=(0.1,)))
+    scores = model.tensor((1, 5), scale=(0.3,))
+    model.add("FULLY_CONNECTED", [flat, model.known(weights(5, 32)), -1], scores, activation=0, format=0)
+    soft = model.add("SOFTMAX", [scores], model.tensor((1, 5), scale=(1 / 256,), zero=-128), beta=1.0)
+    graph = model.graph(soft, joined)
+    kinds = [node.operator.kind for node in graph.nodes]
+    assert kinds.count("Transpose") == 2
+    assert kinds[0] == "Transpose"
+    assert graph.outputs == ("t" + str(soft), "t" + str(joined))
+    assert graph.tensors[f"t{joined}"].shape == (1, 2, 2, 8)
+    _, (shares, pictures) = computed(graph)
+    np.testing.assert_array_equal(pictures[..., :4], pictures[..., 4:])
+    assert 250 < (shares.astype(int) + 128).sum() < 262
+    wide = model.graph(soft, joined, batch=3)
+    assert [wide.tensors[name].shape for name in wide.outputs] == [(3, 5), (3, 2, 2, 8)]
+    computed(wide)
+
+
+def test_other_operators() -> None:
+    model = Model()
+    x = model.tensor((1, 4, 4, 2))
+    pads = model.known(np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32), scale=())
+    pad = model.add("PAD", [x, pads], model.tensor((1, 7, 5, 2)))
+    relu = model.add("RELU6", [pad], model.tensor((1, 7, 5, 2), scale=(0.03,)))
+    gate = model.add("LOGISTIC", [relu], model.tensor((1, 7, 5, 2), scale=(1 / 256,), zero=-128))
+    product = model.add("MUL", [relu, gate], model.tensor((1, 7, 5, 2)), activation=0)
+    axes = model.known(np.array([1, 2], np.int32), scale=())
+    mean = model.add("MEAN", [product, axes], model.tensor((1, 2), scale=(0.02,)), keep=False)
+    kept = model.add("MEAN", [product, axes], model.tensor((1, 1, 1, 2), scale=(0.02,)), keep=True)
+    order = model.known(np.array([0, 3, 1, 2], np.int32), scale=())
+    turned = model.add("TRANSPOSE", [product, order], model.tensor((1, 2, 7, 5)))
+    again = model.add("QUANTIZE", [mean], model.tensor((1, 2), scale=(0.5,), zero=9))
+    numbers = model.add("DEQUANTIZE", [again], model.tensor((1, 2), dtype="float32", scale=()))
+    image, (padding, means, kept_means, back, halves) = computed(
+        model.graph(pad, mean, kept, turned, numbers)
+    )
+    wanted = np.pad(image, [(0, 0), (1, 2), (0, 1), (0, 0)], constant_values=-3)
+    np.testing.assert_array_equal(padding, wanted)
+    np.testing.assert_array_equal(means, kept_means.reshape(1, 2))
+    assert back.shape == (1, 2, 7, 5)
+    assert halves.dtype == np.float32
+
+
+def test_what_cannot_be_imported() -> None:
+    model = Model()
+    x = model.tensor((2, 3))
+    y = model.tensor((2, 3))
+    model.add("CUSTOM 'odd'", [x], y)
+    model.add("UNIDIRECTIONAL_SEQUENCE_LSTM", [x], y)
+    message = (
+        "the model has operators that cannot be imported: CUSTOM 'odd' of tensor 't1' is not known; "
+        "UNIDIRECTIONAL_SEQUENCE_LSTM of tensor 't1' is not known"
+    )
+    with refused(GraphError, message):
+        model.graph(y)
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "options", "message"),
+    [
+        ("ADD", [0], {"activation": 0}, "ADD has the inputs (0,); it needs 2"),
+        ("ADD", [0, 2], {"activation": 0}, "tensor 't2' comes from nowhere"),
+        ("ADD", [0, 0], {"activation": 4}, "its fused activation is 4; it must be one of [0, 1, 2, 3]"),
+        ("SOFTMAX", [0], {"beta": 2.0}, "its beta is 2.0; it must be 1"),
+        ("FULLY_CONNECTED", [0, 0], {"activation": 0, "format": 0}, "tensor 't0' must be a constant"),
+        (
+            "FULLY_CONNECTED",
+            [0, 0],
+            {"activation": 0, "format": 1},
+            "the format of its weights is 1; it must be 0",
+        ),
+        ("CONV_2D", [0, 3], dict(WINDOW), "its data is (2, 3) and its weights are (3,); both need four axes"),
+    ],
+)
+def test_operators_that_do_not_fit(
+    kind: str, inputs: list[int], options: dict[str, Any], message: str
+) -> None:
+    model = Model()
+    model.tensor((2, 3))
+    y = model.tensor((2, 3))
+    model.tensor((2, 3))
+    model.known(weights(3))
+    model.add(kind, inputs, y, **options)
+    with refused(GraphError, f"node 't1': {message}"):
+        model.graph(y)
+
+
+# --- files -----------------------------------------------------------------------------------------
+
+
+def written(values: Array) -> bytes:
+    """A file of one addition: of its input and a constant."""
+    flatbuffers = pytest.importorskip("flatbuffers")
+    lite: Any = pytest.importorskip("tflite")
+    out = flatbuffers.Builder(1024)
+
+    def numbers(start: Any, prepend: Any, items: Sequence[Any]) -> Any:
+        start(out, len(items))
+        for item in reversed(items):
+            prepend(item)
+        return out.EndVector()
+
+    def tensor(name: str, buffer: int) -> Any:
+        label = out.CreateString(name)
+        shape = numbers(lite.TensorStartShapeVector, out.PrependInt32, values.shape)
+        signature = numbers(lite.TensorStartShapeSignatureVector, out.PrependInt32, (-1, *values.shape[1:]))
+        scale = numbers(lite.QuantizationParametersStartScaleVector, out.PrependFloat32, [0.5])
+        zero = numbers(lite.QuantizationParametersStartZeroPointVector, out.PrependInt64, [7])
+        lite.QuantizationParametersStart(out)
+        lite.QuantizationParametersAddScale(out, scale)
+        lite.QuantizationParametersAddZeroPoint(out, zero)
+        quantization = lite.QuantizationParametersEnd(out)
+        lite.TensorStart(out)
+        lite.TensorAddName(out, label)
+        lite.TensorAddShape(out, shape)
+        lite.TensorAddShapeSignature(out, signature)
+        lite.TensorAddType(out, lite.TensorType.INT8)
+        lite.TensorAddBuffer(out, buffer)
+        lite.TensorAddQuantization(out, quantization)
+        return lite.TensorEnd(out)
+
+    def buffer(content: bytes) -> Any:
+        data = out.CreateByteVector(content) if content else None
+        lite.BufferStart(out)
+        if data is not None:
+            lite.BufferAddData(out, data)
+        return lite.BufferEnd(out)
+
+    lite.AddOptionsStart(out)
+    lite.AddOptionsAddFusedActivationFunction(out, 1)
+    options = lite.AddOptionsEnd(out)
+    takes = numbers(lite.OperatorStartInputsVector, out.PrependInt32, [0, 1])
+    makes = numbers(lite.OperatorStartOutputsVector, out.PrependInt32, [2])
+    lite.OperatorStart(out)
+    lite.OperatorAddOpcodeIndex(out, 0)
+    lite.OperatorAddInputs(out, takes)
+    lite.OperatorAddOutputs(out, makes)
+    lite.OperatorAddBuiltinOptionsType(out, lite.BuiltinOptions.AddOptions)
+    lite.OperatorAddBuiltinOptions(out, options)
+    operator = lite.OperatorEnd(out)
+    tensors = [tensor(name, place) for name, place in (("a", 0), ("b", 1), ("a", 0))]
+    tensors = numbers(lite.SubGraphStartTensorsVector, out.PrependUOffsetTRelative, tensors)
+    operators = numbers(lite.SubGraphStartOperatorsVector, out.PrependUOffsetTRelative, [operator])
+    inputs = numbers(lite.SubGraphStartInputsVector, out.PrependInt32, [0])
+    outputs = numbers(lite.SubGraphStartOutputsVector, out.PrependInt32, [2])
+    lite.SubGraphStart(out)
+    lite.SubGraphAddTensors(out, tensors)
+    lite.SubGraphAddInputs(out, inputs)
+    lite.SubGraphAddOutputs(out, outputs)
+    lite.SubGraphAddOperators(out, operators)
+    graph = lite.SubGraphEnd(out)
+    lite.OperatorCodeStart(out)
+    lite.OperatorCodeAddDeprecatedBuiltinCode(out, lite.BuiltinOperator.ADD)
+    code = lite.OperatorCodeEnd(out)
+    buffers = [buffer(b""), buffer(values.tobytes())]
+    buffers = numbers(lite.ModelStartBuffersVector, out.PrependUOffsetTRelative, buffers)
+    codes = numbers(lite.ModelStartOperatorCodesVector, out.PrependUOffsetTRelative, [code])
+    graphs = numbers(lite.ModelStartSubgraphsVector, out.PrependUOffsetTRelative, [graph])
+    lite.ModelStart(out)
+    lite.ModelAddVersion(out, 3)
+    lite.ModelAddOperatorCodes(out, codes)
+    lite.ModelAddSubgraphs(out, graphs)
+    lite.ModelAddBuffers(out, buffers)
+    out.Finish(lite.ModelEnd(out), b"TFL3")
+    return bytes(out.Output())
+
+
+def test_a_file(tmp_path: Path) -> None:
+    values = weights(1, 5)
+    path = tmp_path / "model.tflite"
+    path.write_bytes(written(values))
+    graph = load_tflite(path)
+    assert (graph.inputs, graph.outputs) == (("a",), ("a:2",))
+    data, (found,) = computed(graph)
+    wanted = data.astype(int) + values - 7
+    np.testing.assert_array_equal(found, wanted.clip(7, 127))
+    assert load_tflite(path, batch=4).tensors["a:2"].shape == (4, 5)
+    file = read_tflite_model(path.read_bytes())
+    assert [one.open_batch for one in file.tensors] == [True] * 3
+    assert file.operators[0].options == {"activation": 1}
+
+
+def test_files_that_are_no_models(tmp_path: Path) -> None:
+    path = tmp_path / "model.tflite"
+    with refused(GraphError, f"{str(path)!r} cannot be read: No such file or directory"):
+        load_tflite(path)
+    path.write_bytes(b"\x08\0\0\0TFL2" * 9)
+    with refused(GraphError, f"{str(path)!r}: this is no TensorFlow Lite model; its identifier is not TFL3"):
+        load_tflite(path)
+    path.write_bytes(b"\xff\xff\xff\0TFL3" * 9)
+    with refused(GraphError, f"{str(path)!r}: this is no TensorFlow Lite model; it is damaged"):
+        load_tflite(path)
+
+
+def test_files_that_are_damaged() -> None:
+    """Each is read, or refused in one line."""
+    rng = np.random.default_rng(0)
+    content = written(weights(1, 5))
+    found = []
+    for _ in range(800):
+        changed = bytearray(content)
+        for _ in range(int(rng.integers(1, 3))):
+            place = int(rng.integers(8, len(changed)))
+            changed[place] = int(rng.choice([0, 1, 255, changed[place] ^ (1 << int(rng.integers(8)))]))
+        try:
+            graph = import_tflite_model(bytes(changed))
+            if sum(one.size for one in graph.tensors.values()) < WORK:
+                evaluate(graph, random_inputs(graph))
+            found.append("")
+        except AccelError as error:
+            found.append(str(error))
+    assert all(one.isprintable() for one in found)
+    assert len(set(found)) > 20
