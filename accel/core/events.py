@@ -80,3 +80,6 @@ class Timing(Protocol):
 
     def events(self) -> list[Event] | None:
         """Everything that happened, sorted; None if it was not recorded."""
+
+    def retirements(self) -> list[tuple[int, int]] | None:
+        """Each instruction that retired, by its index, and the cycle; None if events were not recorded."""

@@ -8,7 +8,7 @@ through one of these scratchpads; which operands a GEMM or ALU instruction finds
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from math import prod
+from functools import cache
 from types import MappingProxyType
 from typing import Protocol
 
@@ -58,7 +58,10 @@ class Scratchpad:
 
     def values(self, config: Geometry) -> int:
         """Values in an element."""
-        return prod(self.shape(config))
+        found = 1
+        for axis in self.axes:
+            found *= axis if isinstance(axis, int) else getattr(config, axis)
+        return found
 
     def element_bytes(self, config: Geometry) -> int:
         """Bytes of an element, as DRAM holds it and the capacity counts it."""
@@ -93,6 +96,7 @@ class Scratchpad:
         return self.name
 
 
+@cache
 def bits_of(dtype: str) -> int:
     """Bits of a value, from its type's name."""
     return int(dtype.lstrip("uint"))

@@ -11,7 +11,6 @@ from accel.base.errors import MismatchError
 from accel.compiler.expr.metrics import bound_by
 from accel.core.access import dram_rows
 from accel.core.config import Config
-from accel.core.events import EventKind
 from accel.core.isa import Instruction, Loops, Transfer, Unit
 from accel.core.timing_rules import beat_cycles
 from accel.graph.graph import Graph
@@ -147,13 +146,13 @@ def _cycles(chain: Chain, result: Result) -> list[int] | list[None]:
         return [None] * count
     if count == 1:
         return [result.cycles]
-    if result.events is None:
+    retired = None if result.timing is None else result.timing.retirements()
+    if retired is None:
         return [None] * count
     last = [0] * count
-    for event in result.events:
-        if event.kind is EventKind.RETIRE:
-            layer = bisect_right(chain.ends, event.instruction)
-            last[layer] = max(last[layer], event.cycle)
+    for instruction, cycle in retired:
+        layer = bisect_right(chain.ends, instruction)
+        last[layer] = max(last[layer], cycle)
     last = list(accumulate(last, max))
     last[-1] = result.cycles
     return [now - before for before, now in zip([0, *last], last, strict=False)]

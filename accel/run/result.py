@@ -47,6 +47,10 @@ class Totals:
         """They are gone."""
         return
 
+    def retirements(self) -> None:
+        """They are gone, too."""
+        return
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:

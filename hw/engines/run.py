@@ -99,6 +99,13 @@ class HardwareRun:
         """All events, sorted; None if they were not recorded."""
         return None if self.records is None else events_of(self.records)
 
+    def retirements(self) -> list[tuple[int, int]] | None:
+        """Each instruction that retired, by its index, and the cycle; None if events were not recorded."""
+        found = self.events()
+        if found is None:
+            return None
+        return [(event.instruction, event.cycle) for event in found if event.kind is EventKind.RETIRE]
+
 
 _ENDS = {(counter.source, counter.target): counter for counter in Counter}
 

@@ -74,6 +74,13 @@ class TimingRun:
             found = [event for event in found if event.cycle <= self.stop.cycle]
         return sorted(found)
 
+    def retirements(self) -> list[tuple[int, int]]:
+        """Each instruction that retired, by its index, and the cycle; none behind an error."""
+        end = self.cycles if self.stop is None else self.stop.cycle
+        return [
+            (step.index, step.retire) for step in self.steps if step.retire is not None and step.retire <= end
+        ]
+
     @cached_property
     def unit_cycles(self) -> dict[Unit, UnitCycles]:
         """Where each unit's cycles went."""

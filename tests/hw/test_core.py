@@ -113,7 +113,7 @@ def test_the_limit_names_the_oldest_instruction_that_has_not_retired(machine: Py
     program = [Load(memory=Memory.WGT), move, Finish(pop_prev=True)]
     stuck = run(machine, program)
     assert ends(stuck)[:2] == (Cause.DEADLOCK, 2)
-    retired = {one.instruction: one.cycle for one in stuck.events() or [] if one.kind.name == "RETIRE"}
+    retired = dict(stuck.retirements() or [])
     assert sorted(retired) == [0, 1]
     for cycle in (1, retired[0], retired[0] + 1, retired[1], retired[1] + 1):
         oldest = sum(cycle > retired[n] for n in (0, 1))

@@ -619,5 +619,7 @@ def step_by_step(
 def assert_same(run: TimingRun, expected: Outcome) -> None:
     stop = None if run.stop is None else (run.stop.cycle, run.stop.unit, run.stop.index, run.stop.fault.cause)
     assert (run.events(), stop, run.cycles) == (expected.events, expected.stop, expected.cycles)
+    retired = [(one.instruction, one.cycle) for one in expected.events if one.kind is EventKind.RETIRE]
+    assert sorted(run.retirements()) == sorted(retired)
     assert run.unit_cycles == expected.unit_cycles
     assert stop is None or all(burst.grant <= stop[0] for burst in run.bursts)
