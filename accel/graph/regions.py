@@ -37,6 +37,8 @@ from accel.graph.tensor import QUANTIZED, Array, Tensor
 
 _SAME_SCALE = 1e-4
 """How far, of it, a bias's scale may be from the product of its operands'."""
+_DEPTH = 3
+"""Nodes between constants and a bias that are looked through."""
 _INT32 = np.iinfo(np.int32)
 
 
@@ -341,14 +343,25 @@ class _Matcher:
         counts = np.rint(numbers.reshape(-1) / unit).astype(np.float64).clip(_INT32.min, _INT32.max)
         return self._new.constant(self._between(name), counts.astype(np.int32))
 
-    def _numbers(self, name: str) -> npt.NDArray[Any] | None:
-        """A constant's float values."""
+    def _numbers(self, name: str, depth: int = _DEPTH) -> npt.NDArray[Any] | None:
+        """A float tensor's values, where it is so many nodes or fewer behind constants."""
         if name in self._new.constants:
             return self._new.constants[name]
         held = self._source(name)
-        if held is None or held.name not in self._new.constants:
+        if held is not None:
+            constant = self._new.constants.get(held.name)
+            return None if constant is None else dequantize(constant, held)
+        node = self._old.producers.get(name)
+        if node is None or not depth:
             return None
-        return dequantize(self._new.constants[held.name], held)
+        known: list[Array] = []
+        for one in node.inputs:
+            values = self._numbers(one, depth - 1)
+            if values is None:
+                return None
+            known.append(values)
+        tensors = [self._old.tensors[one] for one in node.inputs]
+        return node.operator.evaluate(tensors, known, self._old.tensors[name])
 
     # --- tables ------------------------------------------------------------------------------------
 

@@ -647,3 +647,67 @@ def test_initializers_that_lie_about_their_size() -> None:
         tensor.dims.extend(dims)
         with refused(GraphError, f"initializer 'w' {message}"):
             import_model(made.SerializeToString())
+
+
+# --- what quantizers and exporters write in QDQ format ---------------------------------------------
+
+QDQ: dict[str, Any] = {
+    "ws": RNG.uniform(0.001, 0.01, 6).astype(np.float32),
+    "wz": np.zeros(6, np.int8),
+    "w": (RNG.normal(size=(6, 3, 3, 3)) * 0.3).astype(np.float32),
+    "b": RNG.normal(size=6).astype(np.float32),
+    "m": RNG.integers(-100, 100, (4, 192)).astype(np.int8),
+    "ms": np.float32(0.01),
+    "mz": np.int8(0),
+    "c": RNG.integers(-1000, 1000, 4).astype(np.int32),
+    "cs": np.float32(0.0002),
+    "cz": np.int32(0),
+    "s": np.float32(0.02),
+    "z": np.int8(-5),
+    "ys": np.float32(0.05),
+    "yz": np.int8(3),
+    "low": np.float32(-0.5),
+    "high": np.float32(1.2),
+}
+DATA = [node("QuantizeLinear", ["x", "s", "z"], "q"), node("DequantizeLinear", ["q", "s", "z"], "f")]
+FAKE = [
+    node("QuantizeLinear", ["w", "ws", "wz"], "wq", axis=0),
+    node("DequantizeLinear", ["wq", "ws", "wz"], "wf", axis=0),
+]
+MATRIX = [
+    node("Flatten", ["f"], "flat"),
+    node("DequantizeLinear", ["m", "ms", "mz"], "mf"),
+    node("DequantizeLinear", ["c", "cs", "cz"], "cf"),
+]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "last", "expected"),
+    [
+        ([*FAKE, node("Conv", ["f", "wf", "b"], "c1")], "c1", ["Conv"]),
+        ([*FAKE, node("Conv", ["f", "wf", "b"], "c1"), node("Relu", ["c1"], "r")], "r", ["Conv", "Clip"]),
+        ([*MATRIX, node("Gemm", ["flat", "mf", "cf"], "g", transB=1)], "g", ["Reshape", "MatMul"]),
+        ([*MATRIX, node("Gemm", ["flat", "mf", "cf"], "g", transB=1, beta=2.0)], "g", ["Reshape", "MatMul"]),
+        (
+            [*MATRIX, node("Gemm", ["flat", "mf"], "g", transB=1), node("Dropout", ["g"], "d")],
+            "d",
+            ["Reshape", "MatMul"],
+        ),
+        ([node("HardSigmoid", ["f"], "h", alpha=1 / 6), node("Mul", ["f", "h"], "p")], "p", ["Table"]),
+        ([node("ReduceMean", ["f"], "r", axes=[2, 3], keepdims=0)], "r", ["GlobalAveragePool", "Reshape"]),
+        ([node("Clip", ["f", "low", "high"], "r")], "r", ["Requantize", "Clip"]),
+        (
+            [node("DequantizeLinear", ["q", "s", "z"], "f2"), node("Add", ["f", "f2"], "a")],
+            "a",
+            ["Add"],
+        ),
+    ],
+)
+def test_regions_of_files(nodes: list[Any], last: str, expected: list[str]) -> None:
+    made = [*DATA, *nodes, node("QuantizeLinear", [last, "ys", "yz"], "y")]
+    graph = import_model(model(made, {"x": ("float32", (1, 3, 8, 8))}, ["y"], QDQ))
+    assert kinds(graph) == ["Quantize", *expected]
+    feeds = {"x": RNG.normal(size=(1, 3, 8, 8)).astype(np.float32)}
+    compare(graph, feeds).raise_if_bad()
+    float_form = run(model(made, {"x": ("float32", (1, 3, 8, 8))}, ["y"], QDQ), feeds)["y"]
+    assert np.abs(evaluate(graph, feeds)["y"].astype(int) - float_form.astype(int)).max() <= 1
