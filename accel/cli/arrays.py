@@ -65,7 +65,15 @@ def read_array(name: str, path: str) -> npt.NDArray[Any]:
     Raises:
         ProgramError: it cannot be read or is no such file.
     """
-    what = f"input {name} from {path!r}"
+    return read_npy(f"input {name} from {path!r}", path)
+
+
+def read_npy(what: str, path: str) -> npt.NDArray[Any]:
+    """The same, with ``what`` in place of the input's name in errors.
+
+    Raises:
+        ProgramError: it cannot be read or is no such file.
+    """
     try:
         with open(path, "rb") as file:
             magic = file.read(len(_NPY_MAGIC))

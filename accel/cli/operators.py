@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
-import numpy as np
 from click.core import ParameterSource
 
 from accel.base.errors import nearest
+from accel.cli.arrays import read_npy
 from accel.cli.common import numbers_parser
+from accel.compiler.expr.quantized import check_scales
 from accel.compiler.expr.scalar import BYTES
 from accel.compiler.operators.operator import Family, Operator
 from accel.compiler.operators.parameter import Joint, Kind, Parameter
@@ -164,11 +165,7 @@ def _scales(_: click.Context, __: click.Parameter, value: str | None) -> float |
             return float(value)
         except ValueError:
             raise click.BadParameter(f"{value!r} is no number and no .npy file") from None
-    try:
-        found = np.load(value, allow_pickle=False)
-        return [float(one) for one in np.atleast_1d(found)]
-    except (OSError, ValueError, TypeError) as error:
-        raise click.BadParameter(f"{value!r} cannot be read: {error}") from None
+    return list(check_scales(read_npy(f"scale from {value!r}", value)))
 
 
 def _option(operator: Operator, parameter: Parameter, *, required: bool) -> click.Option:

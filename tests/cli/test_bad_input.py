@@ -483,6 +483,28 @@ def test_an_array_that_is_not_there(accel: Shell, saved: Callable[..., Path]) ->
     accel.refused("run", file, "--input", "Q=q.npy", message=message)
 
 
+SCALES: dict[str, tuple[bytes, str]] = {
+    "text": (b"1 2 3", "scale from 's.npy' is no .npy file; numpy.save writes what is needed"),
+    "shape": (
+        npy(np.ones((8, 1))),
+        "the scale is an array of shape (8, 1); it must be a number, or one for each channel",
+    ),
+    "sign": (npy(np.array([1.0, -1.0])), "the scale is -1.0 for channel 1; it must be a positive float32"),
+    "count": (npy(np.ones(7)), "there are 7 scales; the layer has 8 output channels"),
+}
+
+
+@pytest.mark.parametrize("case", SCALES)
+def test_scales_that_do_not_fit(case: str, accel: Shell) -> None:
+    content, message = SCALES[case]
+    Path("s.npy").write_bytes(content)
+    gemm = ("compile", "gemm", "-m", "8", "-n", "8", "-k", "8", "--config", "tiny-int8", "-o", "c.accel")
+    accel.refused(*gemm, "--scale", "s.npy", message=message)
+    accel.refused(
+        *gemm, "--scale", "no.npy", message="scale from 'no.npy' cannot be read: No such file or directory"
+    )
+
+
 DAMAGED = {
     "data cut": GOOD[:-1],
     "version cut": GOOD[:9],
