@@ -3,7 +3,7 @@
 ``clip((S[y, x] + bias[x]) >> 8, -128, 127)`` is ``S[y, x]`` and the list ``Bias(bias[x])``, ``Shift(8)``,
 ``AtLeast(-128)``, ``AtMost(127)``. Operators declare such lists; an expression that a user has written
 becomes one where it enters the nest (:mod:`accel.compiler.nest.chain`). How a machine carries them out is
-said in :mod:`accel.compiler.target.finish`.
+said in :mod:`accel.compiler.target.finish` (ALU) and :mod:`accel.compiler.target.store` (store unit).
 """
 
 from __future__ import annotations

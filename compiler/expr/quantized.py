@@ -18,9 +18,28 @@ from accel.base.arguments import check_integer
 from accel.base.errors import ShapeError
 from accel.base.fma import fma
 from accel.compiler.expr.scalar import BYTES, Dtype, Expr, Function
-from accel.core.requantize import EXPONENT_BITS, MULTIPLIER_BITS, Scale, add, float_requantize, requantize
+from accel.core.requantize import (
+    ADD_MULTIPLIER_BITS,
+    ADD_OFFSET_BITS,
+    EXPONENT_BITS,
+    MAX_ADD_SHIFT,
+    MULTIPLIER_BITS,
+    RESULT_BITS,
+    Scale,
+    add,
+    float_requantize,
+    requantize,
+)
 
 Array = npt.NDArray[Any]
+
+_OFFSETS = 1 << (ADD_OFFSET_BITS - 1)
+_RESULTS = 1 << (RESULT_BITS - 1)
+
+
+def _nine_bits(name: str, value: object) -> int:
+    """A zero point or a bound of a result, as the store unit has them."""
+    return check_integer(name, value, least=-_RESULTS, most=_RESULTS - 1)
 
 
 def bounds_of(dtype: str) -> tuple[int, int]:
@@ -72,6 +91,11 @@ class Quantization:
     def high(self) -> int:
         """The largest value of the type."""
         return bounds_of(self.dtype)[1]
+
+    def __str__(self) -> str:
+        """What a value stands for, as ``(int8-4)*0.05``."""
+        centered = f"({self.dtype}{-self.zero:+d})" if self.zero else self.dtype
+        return f"{centered}*{self.scale:.7g}"
 
     def values(self) -> npt.NDArray[np.int64]:
         """All values of the type, in order."""
@@ -170,29 +194,29 @@ class Requantized(Function):
         """
         value, channel = parts
         scales = check_scales(data["scales"])
-        zero, low, high = (
-            check_integer(name, data[name], least=-256, most=255) for name in ("zero", "low", "high")
-        )
+        zero, low, high = (_nine_bits(name, data[name]) for name in ("zero", "low", "high"))
         return cls(value, channel, scales, zero, low, high)
 
 
-def check_scales(scales: object) -> tuple[float, ...]:
-    """Scales as float32 values, from a number, a sequence or an array.
+def check_scales(scales: object, name: str = "the scale") -> tuple[float, ...]:
+    """Scales as float32 values, from a number, a sequence or an array; ``name`` is told in errors.
 
     Raises:
-        ShapeError: none, one that is not positive, or several dimensions.
+        ShapeError: none, one that is not positive, something else than numbers, or several dimensions.
     """
     try:
-        with np.errstate(over="ignore"):
-            found = np.atleast_1d(np.asarray(scales, dtype=np.float32))
-    except (TypeError, ValueError):
-        found = np.zeros(0, dtype=np.float32)
-    if found.ndim != 1 or not found.size:
-        raise ShapeError(f"the scale is {scales!r}; it must be a number, or one for each channel")
+        given = np.atleast_1d(np.asarray(scales))
+    except ValueError:  # sequences of several lengths
+        given = np.zeros(0)
+    if given.dtype.kind not in "iuf" or given.ndim != 1 or not given.size:
+        what = f"an array of shape {given.shape}" if isinstance(scales, np.ndarray) else repr(scales)
+        raise ShapeError(f"{name} is {what}; it must be a number, or one for each channel")
+    with np.errstate(over="ignore"):
+        found = given.astype(np.float32)
     bad = np.flatnonzero(~(np.isfinite(found) & (found > 0)))
     if bad.size:
         where = f" for channel {bad[0]}" if found.size > 1 else ""
-        raise ShapeError(f"the scale is {float(found[bad[0]])!r}{where}; it must be a positive float32")
+        raise ShapeError(f"{name} is {float(given[bad[0]])!r}{where}; it must be a positive float32")
     return tuple(map(float, found))
 
 
@@ -254,7 +278,7 @@ class QuantizedSum:
     def values(self, left: Array, right: Array) -> Array:
         """Sums of values, elementwise."""
         if self.addition.differences:
-            return integer_sum(left, right, **self.integers())
+            return add(left, right, **self.integers())
         table = float_add(self.left, self.right, self.out, self.low, self.high)
         one = np.clip(left, self.left.low, self.left.high) - self.left.low
         other = np.clip(right, self.right.low, self.right.high) - self.right.low
@@ -287,22 +311,17 @@ class QuantizedSum:
         left, right, out = (Quantization(**data[name]) for name in ("left", "right", "out"))
         found = dict(data["addition"])
         a, b = (
-            check_integer("multiplier", number, least=0, most=(1 << 31) - 1)
+            check_integer("multiplier", number, least=0, most=(1 << ADD_MULTIPLIER_BITS) - 1)
             for number in found["multipliers"]
         )
         addition = Addition(
             multipliers=(a, b),
-            shift=check_integer("shift", found["shift"], least=0, most=41),
-            offset=check_integer("offset", found["offset"], least=-(1 << 40), most=(1 << 40) - 1),
+            shift=check_integer("shift", found["shift"], least=0, most=MAX_ADD_SHIFT),
+            offset=check_integer("offset", found["offset"], least=-_OFFSETS, most=_OFFSETS - 1),
             differences=check_integer("differences", found["differences"], least=0),
         )
-        low, high = (check_integer(name, data[name], least=-256, most=255) for name in ("low", "high"))
+        low, high = (_nine_bits(name, data[name]) for name in ("low", "high"))
         return cls(left=left, right=right, out=out, low=low, high=high, addition=addition)
-
-
-def integer_sum(left: Array, right: Array, **integers: Any) -> Array:
-    """:func:`accel.core.requantize.add`."""
-    return add(left, right, **integers)
 
 
 @dataclass(frozen=True)
@@ -326,7 +345,7 @@ class Added(Function):
 
     def settings(self) -> dict[str, Any]:
         named = (("left", self.how.left), ("right", self.how.right), ("sum", self.how.out))
-        return {name: f"{one.dtype}*{one.scale:.7g}{-one.zero:+d}" for name, one in named}
+        return {name: str(one) for name, one in named}
 
     def to_data(self) -> dict[str, Any]:
         """All but its parts, as plain data."""

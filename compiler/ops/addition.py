@@ -44,9 +44,11 @@ def find_addition(
     """
     low = out.low if low is None else max(low, out.low)
     high = out.high if high is None else min(high, out.high)
+    ratios = left.scale / out.scale, right.scale / out.scale
+    shifts = _shifts(max(ratios))
     expected = float_add(left, right, out, low, high)
     best: Addition | None = None
-    for multipliers, shift in _candidates(left.scale / out.scale, right.scale / out.scale):
+    for multipliers, shift in _candidates(*ratios, shifts):
         found = _with_offset(left, right, out, expected, low, high, multipliers, shift)
         if best is None or found.differences < best.differences:
             best = found
@@ -56,9 +58,9 @@ def find_addition(
     return best
 
 
-def _candidates(one: float, other: float) -> Iterator[tuple[tuple[int, int], int]]:
+def _candidates(one: float, other: float, shifts: range) -> Iterator[tuple[tuple[int, int], int]]:
     """Multipliers and shifts, the most precise first."""
-    for shift in _shifts(max(one, other)):
+    for shift in shifts:
         nearest = round(one * 2**shift), round(other * 2**shift)
         for distance in range(_NEIGHBOURS + 1):
             for a in range(-distance, distance + 1):

@@ -109,11 +109,12 @@ def _quantized_mean(
     N, C, _, _ = sizes
     epilogue = epilogue_of(quantized, bias=False, channels=C)
     assert isinstance(epilogue, Quantized)
-    if len(set(counts)) > 1 or len(epilogue.scales) > 1:
-        what = (
-            f"means of {len(epilogue.scales)} scales" if len(set(counts)) == 1 else "windows of several sizes"
+    if len(epilogue.scales) > 1:
+        raise ShapeError(f"there are {len(epilogue.scales)} scales; means of all channels have one")
+    if len(set(counts)) > 1:
+        raise ShapeError(
+            "windows of several sizes are quantized; one scale is for all: count_padding makes windows alike"
         )
-        raise ShapeError(f"{what} are quantized; one scale is for all: count_padding makes windows alike")
     (KH, KW), (OH, OW) = slide.kernel, slide.outputs
     read = window(epilogue.input(sizes, "data")[1], slide)
     dy, dx = reduce_axis((0, KH), name="dy"), reduce_axis((0, KW), name="dx")

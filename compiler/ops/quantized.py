@@ -243,7 +243,7 @@ def _settle(one: object, name: str, value: object) -> None:
 
 
 def _one_scale(name: str, scale: object) -> float:
-    found = check_scales(scale)
+    found = check_scales(scale, name)
     if len(found) > 1:
         raise ShapeError(f"{name} is {len(found)} numbers; it must be one")
     return found[0]

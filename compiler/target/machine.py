@@ -117,7 +117,7 @@ def machine(name_or_path: str | Path | Config | Machine = "vta", **overrides: in
     """A machine by configuration name, configuration file (ours or VTA's) or :class:`Config`; or another one.
 
     Args:
-        name_or_path: ``vta``, ``gemm8x8``, ``tiny``, ``ecp5``, the path of a TOML or JSON file, a
+        name_or_path: a name that ``accel configs`` lists, the path of a TOML or JSON file, a
             configuration or a machine.
         overrides: configuration fields to replace, as ``read_latency=100`` or ``inp_bytes="64KiB"``.
 

@@ -273,8 +273,21 @@ def _residual(**values: Any) -> Any:
     [
         (_quantized(scale=0.0), "the scale is 0.0; it must be a positive float32"),
         (_quantized(scale=[0.1, -1.0]), "the scale is -1.0 for channel 1; it must be a positive float32"),
-        (_quantized(scale=1e39), "the scale is inf; it must be a positive float32"),
+        (_quantized(scale=1e39), "the scale is 1e+39; it must be a positive float32"),
+        (_quantized(scale=1e-50), "the scale is 1e-50; it must be a positive float32"),
+        (_quantized(scale=[0.1, np.nan]), "the scale is nan for channel 1; it must be a positive float32"),
         (_quantized(scale="x"), "the scale is 'x'; it must be a number, or one for each channel"),
+        (_quantized(scale="0.5"), "the scale is '0.5'; it must be a number, or one for each channel"),
+        (_quantized(scale=None), "the scale is None; it must be a number, or one for each channel"),
+        (_quantized(scale=True), "the scale is True; it must be a number, or one for each channel"),
+        (
+            _quantized(scale=[[1], [1, 2]]),
+            "the scale is [[1], [1, 2]]; it must be a number, or one for each channel",
+        ),
+        (
+            _quantized(scale=np.ones((8, 1))),
+            "the scale is an array of shape (8, 1); it must be a number, or one for each channel",
+        ),
         (_quantized(scale=[]), "the scale is []; it must be a number, or one for each channel"),
         (_quantized(input_zero=128), "input_zero is 128; it must be in -128..127"),
         (
@@ -288,7 +301,11 @@ def _residual(**values: Any) -> Any:
         (_quantized(clip=(3, 2)), "clip is (3, 2); it must be two ascending integers in -128..127"),
         (_quantized(residual=0.1), "the residual is 0.1; it must be a QuantizedResidual"),
         (_residual(zero=-1), "zero of the residual is -1; it must be in 0..255"),
-        (_residual(sum_scale=-1), "the scale is -1.0; it must be a positive float32"),
+        (_residual(sum_scale=-1), "sum_scale of the residual is -1.0; it must be a positive float32"),
+        (
+            _quantized(residual=replace(RESIDUAL, result_scale=1e30, sum_scale=1e-30)),
+            "an operand's scale is 1e+60 times that of the sum; up to 2147483645 times can be added",
+        ),
         (_residual(approximate=1), "approximate is 1; it must be True or False"),
         (
             _quantized(residual=replace(RESIDUAL, result_scale=0.05, scale=0.031, sum_scale=0.06)),
@@ -319,6 +336,10 @@ def _residual(**values: Any) -> Any:
         (
             lambda: accel.dense(1, 70000, 4, quantized=accel.Quantized(scale=0.1, input_zero=1)),
             "out sums 70000 products of centered int8 and int8 values; int32 is sure to hold 65535",
+        ),
+        (
+            lambda: accel.global_avg_pool2d(1, 8, 4, 4, quantized=accel.Quantized(scale=[0.1] * 8)),
+            "there are 8 scales; means of all channels have one",
         ),
         (
             lambda: accel.max_pool2d(1, 1, 2, 2, 2, dtype="int32"),
