@@ -119,7 +119,10 @@ def _fits(made: ImageTensor, part: Part, name: str) -> bool:
     """Whether a part takes a tensor as another has written it."""
     if part.layer is None or part.program is None:
         return True
-    names = [operand.name for operand in part.layer.operands if operand.tensor == name]
+    operands = [operand for operand in part.layer.operands if operand.tensor == name]
+    if any(operand.copies > 1 for operand in operands):
+        return False
+    names = [operand.name for operand in operands]
     return all(
         one.dtype == made.dtype
         and one.preparation is None
@@ -323,7 +326,8 @@ class _Chaining:
     def _input(self, tensor: ImageTensor, operand: Operand) -> Place:
         """Room for what comes from outside; one for equal tensors in equal packings."""
         source = self._root(operand.tensor)
-        key = (source, replace(tensor, name="", offset=tensor.offset % self._room.step))
+        copies = (operand.copies, operand.axis, operand.groups, operand.whole)
+        key = (source, copies, replace(tensor, name="", offset=tensor.offset % self._room.step))
         if key not in self._known:
             called = self._names.fresh(source)
             place = self._room.take(called, tensor.nbytes, tensor.offset)

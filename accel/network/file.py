@@ -188,7 +188,10 @@ def _check(program: NetworkProgram) -> None:
             raise ProgramError("the tensors of a program are not those of its network")
         for called, operand in chain.operands.items():
             size = int(np.prod(operand.shape))
-            if known[called].shape != operand.shape or graph.tensors[operand.tensor].size != size:
+            if (
+                known[called].shape != operand.shape
+                or graph.tensors[operand.tensor].size * operand.copies != size
+            ):
                 raise ProgramError(f"tensor {operand.tensor!r} does not fit its program")
         for called, name in chain.outputs.items():
             if int(np.prod(known[called].shape)) != graph.tensors[name].size:
@@ -273,6 +276,10 @@ def _operand_to_data(called: str, operand: Operand) -> dict[str, Any]:
         "name": operand.name,
         "tensor": operand.tensor,
         "shape": list(operand.shape),
+        "copies": operand.copies,
+        "axis": operand.axis,
+        "groups": operand.groups,
+        "whole": list(operand.whole),
     }
 
 
@@ -281,9 +288,22 @@ def _operand(graph: Graph, data: Any) -> tuple[str, Operand]:
     shape = read_entry(data, "shape", list)
     if tensor not in graph.tensors:
         raise ProgramError(f"{tensor!r} is no tensor of its graph")
-    if any(type(size) is not int for size in shape):
+    copies, axis, groups = (read_entry(data, key, int) for key in ("copies", "axis", "groups"))
+    whole = read_entry(data, "whole", list)
+    if any(type(size) is not int for size in [*shape, *whole]):
         raise ProgramError(f"the shape of {tensor!r} is {reprlib.repr(shape)}")
-    return called, Operand(name=name, tensor=tensor, shape=tuple(shape))
+    divided = 0 <= axis < len(whole) and groups > 0 and whole[axis] % groups == 0
+    if copies < 1 or (copies > 1 and tensor not in graph.constants and not divided):
+        raise ProgramError(f"{tensor!r} is taken {copies} times along axis {axis} in {groups} groups")
+    return called, Operand(
+        name=name,
+        tensor=tensor,
+        shape=tuple(shape),
+        copies=copies,
+        axis=axis,
+        groups=groups,
+        whole=tuple(whole),
+    )
 
 
 def _memory_to_data(memory: MemoryPlan) -> dict[str, Any]:

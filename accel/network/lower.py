@@ -34,18 +34,32 @@ class Operand:
         name: of the layer's input.
         tensor: of the graph.
         shape: in which the layer takes its values; their order is the same.
+        copies: how often it takes them, one behind the other along ``axis``. Weights that no int8 holds are
+            sums of as many int8 values, which meet the same data.
+        axis, groups: the one that copies go along, of the axes of ``whole``, and in how many groups.
+        whole: the tensor's shape; it may have another one as part of a program.
     """
 
     name: str
     tensor: str
     shape: Shape
+    copies: int = 1
+    axis: int = 0
+    groups: int = 1
+    whole: Shape = ()
 
     def values(self, graph: Graph, array: Array) -> Array:
         """A tensor's values as the layer takes them: weights without their zero points."""
         tensor = graph.tensors[self.tensor]
         if self.tensor in graph.constants and tensor.dtype in QUANTIZED and self.name in WEIGHTS:
-            array = _centered(tensor, array).astype(np.int8)
-        return array.reshape(self.shape)
+            summands = _summands(_centered(tensor, array), self.copies)
+            return np.concatenate(summands, axis=self.axis).reshape(self.shape)
+        if self.copies > 1:
+            before, behind = self.whole[: self.axis], self.whole[self.axis + 1 :]
+            size = self.whole[self.axis] // self.groups
+            divided = array.reshape(*before, self.groups, size, *behind)
+            array = np.concatenate([divided] * self.copies, axis=self.axis + 1)
+        return np.ascontiguousarray(array).reshape(self.shape)
 
 
 WEIGHTS = ("weight", "B")
@@ -116,15 +130,16 @@ def _absence(graph: Graph, stage: Stage) -> str:
 def _conv(graph: Graph, stage: Stage, conv: Conv, approximate: bool) -> Layer:
     operands = graph.operands(stage.main)
     data = operands[0]
-    weights = _weights(graph, stage, operands[1])
+    weights, copies = _weights(graph, stage, operands[1])
     windows, sizes = _padded(stage, conv.windows), data.shape
     if stage.pad is not None:
         sizes = graph.tensors[stage.pad.inputs[0]].shape
     if windows.rank > 2:
         raise NotOnMachine(f"the machine's convolutions have two axes; this one has {windows.rank}")
+    wide = (sizes[0], sizes[1] * copies, *sizes[2:])
     parameters = {
         "N": sizes[0],
-        "IC": sizes[1],
+        "IC": wide[1],
         **_sizes(sizes, windows),
         "OC": weights.shape[0],
         **_windows(windows),
@@ -132,22 +147,40 @@ def _conv(graph: Graph, stage: Stage, conv: Conv, approximate: bool) -> Layer:
     }
     out = _two(graph.tensors[stage.output].shape, windows.rank)
     source = stage.main.inputs[0] if stage.pad is None else stage.pad.inputs[0]
+    shape = (weights.shape[0], weights.shape[1] * copies, *weights.shape[2:])
     taken = [
-        Operand(name="data", tensor=source, shape=_two(sizes, windows.rank)),
-        Operand(name="weight", tensor=weights.name, shape=_two(weights.shape, windows.rank)),
+        Operand(
+            name="data",
+            tensor=source,
+            shape=_two(wide, windows.rank),
+            copies=copies,
+            axis=1,
+            groups=conv.groups,
+            whole=sizes,
+        ),
+        Operand(name="weight", tensor=weights.name, shape=_two(shape, windows.rank), copies=copies, axis=1),
     ]
     return _product(graph, stage, "conv2d", parameters, taken, out, approximate)
 
 
 def _matmul(graph: Graph, stage: Stage, _: MatMul, approximate: bool) -> Layer:
     operands = graph.operands(stage.main)
-    weights = _weights(graph, stage, operands[1])
+    weights, copies = _weights(graph, stage, operands[1])
     if len(weights.shape) > 2:
         raise NotOnMachine("weights are several matrices; the machine's products have one")
     rows, (depth, columns) = prod(operands[0].shape[:-1]), weights.shape
+    depth *= copies
+    last = len(operands[0].shape) - 1
     taken = [
-        Operand(name="A", tensor=operands[0].name, shape=(rows, depth)),
-        Operand(name="B", tensor=weights.name, shape=(depth, columns)),
+        Operand(
+            name="A",
+            tensor=operands[0].name,
+            shape=(rows, depth),
+            copies=copies,
+            axis=last,
+            whole=operands[0].shape,
+        ),
+        Operand(name="B", tensor=weights.name, shape=(depth, columns), copies=copies),
     ]
     parameters = {"M": rows, "N": columns, "K": depth}
     return _product(graph, stage, "gemm", parameters, taken, (rows, columns), approximate)
@@ -293,19 +326,25 @@ def _differences(graph: Graph, stage: Stage, quantized: Quantized) -> int:
     return int((found != wanted).sum())
 
 
-def _weights(graph: Graph, stage: Stage, weights: Tensor) -> Tensor:
-    """The weights, if the machine can take them."""
+def _weights(graph: Graph, stage: Stage, weights: Tensor) -> tuple[Tensor, int]:
+    """The weights, and of how many int8 values each of them is the sum."""
     if weights.name not in graph.constants:
         raise NotOnMachine("its weights are no constant")
     if weights.dtype not in QUANTIZED:
         raise NotOnMachine(f"its weights are {weights.dtype}; the machine's are int8")
     centered = _centered(weights, graph.constants[weights.name])
-    if centered.min() < -128 or centered.max() > 127:
-        raise NotOnMachine(
-            f"its weights go from {centered.min()} to {centered.max()} without their zero points; "
-            "the machine's are int8"
-        )
-    return weights
+    low, high = int(centered.min()), int(centered.max())
+    return weights, max(1, -(low // 128), -(-high // 127))
+
+
+def _summands(values: Array, count: int) -> list[Array]:
+    """So many int8 arrays whose sum is an array of integers."""
+    found, rest = [], values.astype(np.int32)
+    for _ in range(count):
+        found.append(np.clip(rest, -128, 127).astype(np.int8))
+        rest = rest - found[-1]
+    assert not rest.any()
+    return found
 
 
 def _centered(weights: Tensor, values: Array) -> Array:

@@ -226,6 +226,9 @@ class _Run:
             if name in self._graph.constants:
                 inputs[called] = operand.values(self._graph, self._graph.constants[name])
                 continue
+            if operand.copies > 1:
+                inputs[called] = operand.values(self._graph, self.array(name))
+                continue
             if name not in self._resident:
                 self._resident[name] = self._session.tensor(self.array(name))
             inputs[called] = self._resident[name].reshape(*operand.shape)

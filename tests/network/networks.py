@@ -65,9 +65,12 @@ class Small:
         operator = Conv(windows=windows(kernel, stride=stride, pad=pad, rank=rank), groups=groups)
         return self._emit(operator, names, output, 0.3, dtype)
 
-    def matmul(self, source: str, output: str, columns: int) -> str:
+    def matmul(
+        self, source: str, output: str, columns: int, *, weights: tuple[str, int] = ("int8", 0)
+    ) -> str:
         depth = self.builder.tensors[source].shape[-1]
-        names = [source, self.weights(f"{output}_w", (depth, columns))]
+        shape = (depth, columns)
+        names = [source, self.weights(f"{output}_w", shape, dtype=weights[0], zero=weights[1])]
         return self._emit(MatMul(), names, output, 0.2, None)
 
     def add(self, left: str, right: str, output: str) -> str:

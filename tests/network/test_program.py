@@ -6,7 +6,7 @@ import pytest
 import accel
 from accel.base.errors import GraphError, ShapeError
 from accel.graph.graph import Graph
-from accel.graph.movement import Pad
+from accel.graph.movement import Pad, Reshape
 from accel.network.network import Network
 from accel.network.program import NetworkProgram
 from tests.network.networks import MACHINE, Small, residual_network
@@ -80,18 +80,47 @@ def test_padding_before_a_convolution() -> None:
     program.run().raise_if_wrong()
 
 
-@pytest.mark.parametrize(("weights", "placed"), [(("uint8", 128), "machine"), (("uint8", 90), "host")])
-def test_weights_with_zero_points(weights: tuple[str, int], placed: str) -> None:
-    small = Small((1, 8, 6, 6))
-    small.conv("x", "y", 8, weights=weights)
+@pytest.mark.parametrize("groups", [1, 4, 8])
+@pytest.mark.parametrize("zero", [0, 90, 128, 255])
+def test_weights_with_zero_points(zero: int, groups: int) -> None:
+    """Weights that no int8 holds are sums of several, exactly."""
+    small = Small((2, 8, 6, 6))
+    small.conv("x", "a", 8, weights=("uint8", zero), groups=groups)
+    small.conv("a", "y", 8, weights=("uint8", zero), groups=groups)
+    program = built(small.graph("y"))
+    assert where(program) == [("Conv", "machine")] * 2
+    assert program.host_macs == 0
+    program.run().raise_if_wrong()
+
+
+def test_two_layers_that_take_copies_of_one_tensor() -> None:
+    """In different groups they are different copies; and a tensor under another shape has the same ones."""
+    small = Small((2, 8, 6, 6))
+    small.conv("x", "a", 8, kernel=1, weights=("uint8", 0), groups=1)
+    small.conv("x", "b", 8, kernel=1, weights=("uint8", 0), groups=4)
+    small.builder.emit(Reshape(sizes=(48, 12)), ["x"], "f")
+    small.matmul("f", "c", 5, weights=("uint8", 0))
+    built(small.graph("a", "b", "c")).run().raise_if_wrong()
+
+
+def test_products_of_weights_with_zero_points() -> None:
+    small = Small((3, 2, 10))
+    small.matmul("x", "a", 7, weights=("uint8", 3))
+    program = built(small.graph("a"))
+    assert where(program) == [("MatMul", "machine")]
+    program.run().raise_if_wrong()
+
+
+def test_multiplications_on_the_host() -> None:
+    small = Small((1, 2, 4, 4, 4))
+    small.conv("x", "y", 2)
     network = Network(graph=small.graph("y"))
     program = network.build(MACHINE)
-    assert where(program) == [("Conv", placed)]
+    assert where(program) == [("Conv", "host")]
+    assert program.host_macs == program.macs
     program.run().raise_if_wrong()
-    if placed == "host":
-        assert program.host_macs == program.macs
-        with pytest.raises(GraphError, match=r"'y' \(Conv\): its weights go from -90 to 165"):
-            network.build(MACHINE, strict=True)
+    with pytest.raises(GraphError, match=r"'y' \(Conv\): the machine's convolutions have two axes"):
+        network.build(MACHINE, strict=True)
 
 
 def test_a_machine_without_scales_is_refused() -> None:
