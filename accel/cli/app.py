@@ -31,7 +31,7 @@ COMMANDS = {
     ),
     "configs": Entry("accel.cli.configs:configs", "List the machines, or every field of one."),
     "debug": Entry("accel.cli.debug:debug", "Step through a run and look into it."),
-    "demo": Entry("accel.cli.demo:demo", "Compile, prove, run and check a matrix product."),
+    "demo": Entry("accel.cli.demo:demo", "Compile, run and check a matrix product or a small network."),
     "disasm": Entry("accel.cli.disasm:disasm", "List a program as text that 'accel asm' reads back."),
     "isa": Entry("accel.cli.isa:isa", "Print the reference of the instruction set."),
     "lockstep": Entry(

@@ -58,12 +58,17 @@ def complete(names: Iterable[str], *, files: bool = False) -> Complete:
     return found
 
 
-def config_option(default: str) -> Callable[[F], F]:
-    """``--config``, with its completion."""
+def config_option(default: str | None, shown: str | None = None) -> Callable[[F], F]:
+    """``--config``, with its completion.
+
+    Args:
+        default: the machine's name; None if it depends on other options.
+        shown: what the help says of it, if not the name.
+    """
     return click.option(
         "--config",
         default=default,
-        show_default=True,
+        show_default=shown or True,
         metavar="NAME|FILE",
         help="The machine; a FILE is TOML or JSON.",
         shell_complete=complete(NAMED, files=True),

@@ -201,14 +201,15 @@ def run_network(
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION} | result.to_dict())
         return 1 if result.mismatches else 0
-    show(_layers_table(result))
+    show(layers_table(result))
     show(figures_table(_result_rows(result)))
     wrote(*targets.values(), *page.values())
     result.raise_if_wrong()
     return 0
 
 
-def _layers_table(result: NetworkResult) -> Table:
+def layers_table(result: NetworkResult) -> Table:
+    """The layers of a run: what, where, MACs, cycles, utilization."""
     table = Table(box=None, pad_edge=False)
     for heading in ("layer", "operator", "where"):
         table.add_column(heading)

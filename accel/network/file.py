@@ -17,13 +17,13 @@ from accel.base.arguments import check_path
 from accel.base.errors import AccelError, ProgramError
 from accel.base.files import write_atomically
 from accel.core.config import from_dict
-from accel.graph.data import graph_from_data, graph_to_data
+from accel.graph.data import graph_to_data
 from accel.graph.graph import Graph, Node
-from accel.graph.tensor import Array, Tensor
 from accel.image.archive import Archive, write_archive
 from accel.image.image import NETWORK_FORMAT
 from accel.image.manifest import read_entry
 from accel.network.chain import Chain
+from accel.network.graph_file import constant_members, read_graph
 from accel.network.lower import Operand
 from accel.network.memory import Lifetime, MemoryPlan
 from accel.network.place import Part, Where
@@ -56,7 +56,7 @@ def save_network(program: NetworkProgram, path: str | Path) -> None:
     """
     target = check_path("network", path)
     graph = program.graph
-    members = [(_constant_name(number), _raw(array)) for number, array in enumerate(graph.constants.values())]
+    members = constant_members(graph)
     steps: list[dict[str, Any]] = []
     numbers = {node.output: number for number, node in enumerate(graph.nodes)}
     for step in program.steps:
@@ -143,14 +143,7 @@ def _parse(archive: Archive) -> NetworkProgram:
     version = read_entry(data, "version", int)
     if not 1 <= version <= VERSION:
         raise ProgramError(f"its format version is {version}; this release reads up to {VERSION}")
-    numbers = iter(range(len(read_entry(read_entry(data, "graph", dict), "constants", list))))
-
-    def read(tensor: Tensor) -> Array:
-        raw = archive.member(_constant_name(next(numbers)), tensor.bytes, tensor.bytes)
-        values = np.frombuffer(raw, dtype=np.dtype(tensor.dtype).newbyteorder("<"))
-        return values.astype(tensor.dtype).reshape(tensor.shape)
-
-    graph = graph_from_data(data["graph"], read)
+    graph = read_graph(data, archive)
     steps: list[Chain | Part] = []
     for number, one in enumerate(read_entry(data, "steps", list)):
         parts = tuple(_part(graph, part) for part in read_entry(one, "parts", list))
@@ -340,14 +333,6 @@ def _memory(data: Any) -> MemoryPlan:
         nbytes=read_entry(data, "bytes", int),
         bound=read_entry(data, "bound", int),
     )
-
-
-def _raw(array: Array) -> bytes:
-    return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
-
-
-def _constant_name(number: int) -> str:
-    return f"constants/{number}.bin"
 
 
 def _chain_prefix(number: int) -> str:

@@ -1,0 +1,102 @@
+"""The file of a network's graph, not compiled: its nodes, and its constants as they lie in memory.
+
+An archive as the file of a compiled network is, which holds a graph in the same way. Its manifest has the
+format ``accel-graph``; ``constants/N.bin`` are little-endian. Whoever has such a file needs no onnx to
+compile it.
+"""
+
+import io
+import json
+import os
+from typing import IO, Any
+
+import numpy as np
+
+from accel.base.arguments import check_path
+from accel.base.errors import AccelError, ProgramError
+from accel.base.files import write_atomically
+from accel.graph.data import graph_from_data, graph_to_data
+from accel.graph.graph import Graph
+from accel.graph.tensor import Array, Tensor
+from accel.image.archive import Archive, write_archive
+from accel.image.manifest import read_entry
+
+FORMAT = "accel-graph"
+VERSION = 1
+"""Of the file; newer ones are refused."""
+
+
+def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Write a graph; on an error nothing is left behind.
+
+    Raises:
+        ProgramError: it cannot be written.
+    """
+    target = check_path("graph", path)
+    data = {"format": FORMAT, "version": VERSION, "graph": graph_to_data(graph)}
+    buffer = io.BytesIO()
+    write_archive(buffer, json.dumps(data).encode(), constant_members(graph))
+    write_atomically(target, buffer.getvalue())
+
+
+def load_graph(path: str | os.PathLike[str]) -> Graph:
+    """Read a graph.
+
+    Raises:
+        ProgramError: it cannot be read, is damaged, no graph's file, or from a newer version.
+    """
+    source, name = check_path("graph", path), f"graph {os.fspath(path)!r}"
+    try:
+        with open(source, "rb") as file:
+            return _read(name, file)
+    except OSError as error:
+        raise ProgramError(f"{name} cannot be read: {error.strerror}") from None
+
+
+def _read(name: str, file: IO[bytes]) -> Graph:
+    try:
+        archive = Archive(file)
+        data = archive.manifest()
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise ProgramError("it holds no graph")
+        version = read_entry(data, "version", int)
+        if not 1 <= version <= VERSION:
+            raise ProgramError(f"its format version is {version}; this release reads up to {VERSION}")
+        return read_graph(data, archive)
+    except AccelError as error:
+        raise ProgramError(f"{name}: {error}") from None
+    except Exception as error:  # zipfile, zlib and json fail at damaged data in too many ways to list
+        raise ProgramError(f"{name} is damaged: {error or type(error).__name__}") from None
+
+
+def constant_members(graph: Graph) -> list[tuple[str, bytes]]:
+    """Names and contents of the members that hold a graph's constants."""
+    return [(_member(number), _raw(array)) for number, array in enumerate(graph.constants.values())]
+
+
+def read_graph(data: dict[str, Any], archive: Archive) -> Graph:
+    """The graph of an archive.
+
+    Args:
+        data: the manifest, with an entry ``graph``.
+        archive: with the members of :func:`constant_members`.
+
+    Raises:
+        GraphError, ProgramError: it is damaged.
+    """
+    numbers = iter(range(len(read_entry(read_entry(data, "graph", dict), "constants", list))))
+
+    def read(tensor: Tensor) -> Array:
+        raw = archive.member(_member(next(numbers)), tensor.bytes, tensor.bytes)
+        values = np.frombuffer(raw, dtype=np.dtype(tensor.dtype).newbyteorder("<"))
+        return values.astype(tensor.dtype).reshape(tensor.shape)
+
+    return graph_from_data(data["graph"], read)
+
+
+def _raw(array: Array) -> bytes:
+    return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+
+
+def _member(number: int) -> str:
+    return f"constants/{number}.bin"

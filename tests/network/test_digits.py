@@ -1,0 +1,98 @@
+"""The network for digits: its files agree with each other, and it reads digits on every backend."""
+
+import numpy as np
+import pytest
+
+from accel.core.config import Config
+from accel.formats.comparison import compare, run_onnx_runtime
+from accel.formats.onnx_import import load_onnx
+from accel.graph.evaluate import evaluate
+from accel.hw.engines.driver import Engine
+from accel.network.digits import (
+    COUNT,
+    GRAPH,
+    INPUT,
+    MODEL,
+    OUTPUT,
+    PICTURES,
+    as_images,
+    digits_network,
+    digits_pictures,
+)
+from accel.network.program import NetworkProgram
+from tests.lockstep.builds import BUILDS, built
+from tests.network.networks import MACHINE
+from tests.tools import needs
+
+LARGEST = 32_000
+"""Bytes of each file."""
+RIGHT = 95
+
+
+@pytest.fixture(scope="module")
+def program() -> NetworkProgram:
+    return digits_network().build(MACHINE, strict=True)
+
+
+def test_the_files_are_small() -> None:
+    assert all(path.stat().st_size <= LARGEST for path in (GRAPH, MODEL, PICTURES))
+
+
+def test_the_graph_is_the_model() -> None:
+    model, graph = load_onnx(MODEL), digits_network().graph
+    assert (graph.nodes, graph.tensors) == (model.nodes, model.tensors)
+    assert (graph.inputs, graph.outputs) == (model.inputs, model.outputs) == ((INPUT,), (OUTPUT,))
+    assert graph.constants.keys() == model.constants.keys()
+    assert all(np.array_equal(graph.constants[name], values) for name, values in model.constants.items())
+
+
+def test_the_pictures() -> None:
+    pictures, classes = digits_pictures()
+    assert (pictures.shape, pictures.dtype, classes.dtype) == ((COUNT, 28, 28), np.uint8, np.uint8)
+    assert np.bincount(classes).tolist() == [COUNT // 10] * 10
+
+
+def test_it_reads_digits() -> None:
+    """All of them at once; ONNX Runtime has the same scores."""
+    pictures, classes = digits_pictures()
+    images = as_images(pictures)
+    graph = load_onnx(MODEL, batch=COUNT)
+    scores = evaluate(graph, {INPUT: images})[OUTPUT]
+    assert (scores.argmax(1) == classes).sum() >= RIGHT
+    assert compare(graph, {INPUT: images}).first is None
+    theirs = run_onnx_runtime(MODEL.read_bytes(), {INPUT: images}, [OUTPUT])[OUTPUT]
+    assert np.array_equal(theirs.argmax(1), scores.argmax(1))
+    assert np.isclose(theirs, scores, atol=0.5).all()  # the order of an addition's multiply-adds
+
+
+def test_the_machine_does_all_products(program: NetworkProgram) -> None:
+    assert program.host_macs == 0
+    assert len(program.chains) == 1
+
+
+@pytest.mark.parametrize("backend", ["functional", "sim"])
+def test_on_the_simulators(backend: str, program: NetworkProgram) -> None:
+    pictures, classes = digits_pictures()
+    for index in (0, COUNT // 2):
+        result = program.run({INPUT: as_images(pictures[index : index + 1])}, backend=backend)
+        result.raise_if_wrong()
+        assert result.outputs[OUTPUT].argmax() == classes[index]
+
+
+def test_on_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a small machine, in as many cycles as the simulator takes."""
+    needs("verilator")
+    config = BUILDS["int8"].override({"mem_size": 1 << 20})
+
+    def shared(asked: Config, *_: object, **__: object) -> Engine:
+        assert asked.hardware == config.hardware
+        return built(config)
+
+    monkeypatch.setattr("accel.run.backends.rtl.open_engine", shared)
+    program = digits_network().build(config)
+    images = as_images(digits_pictures()[0][:1])
+    ran = {backend: program.run({INPUT: images}, backend=backend) for backend in ("sim", "rtl")}
+    for result in ran.values():
+        result.raise_if_wrong()
+    assert ran["rtl"].cycles == ran["sim"].cycles
+    assert np.array_equal(ran["rtl"].outputs[OUTPUT], ran["sim"].outputs[OUTPUT])
