@@ -45,7 +45,7 @@ fuzz-programs: $(VENV)/test
 	    $(if $(VECTORS),--vectors $(VECTORS))
 
 fuzz-networks: $(VENV)/test
-	$(BIN)/python -m tests.formats.campaign $(if $(filter command line,$(origin COUNT)),--count $(COUNT))
+	$(BIN)/python -m tests.formats.campaign $(if $(filter command line,$(origin COUNT)),--count $(COUNT)) $(ARGS)
 
 golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden

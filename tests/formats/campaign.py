@@ -1,8 +1,9 @@
 """Random quantized networks against ONNX Runtime, as many as wanted; what differs is made small and printed.
 
-    python -m tests.formats.campaign [--count 2000] [--seed 0]
+    python -m tests.formats.campaign [--count 2000] [--seed 0] [--machine vta-int8]
 
-Each network is read as QOperator and as QDQ, computed in numpy, written again, and compared tensor by tensor.
+Each network is read as QOperator and as QDQ, computed in numpy, written again, and compared tensor by tensor;
+with a machine it is also compiled and run on the simulator.
 """
 
 import argparse
@@ -11,16 +12,20 @@ from collections import Counter
 import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings
 
+from accel.formats.onnx_import import import_model
+from accel.network.network import Network
+from tests.formats.generated import feeds, generate, models
 from tests.formats.test_generated import NETWORKS, assert_equal
 
 
-def campaign(count: int, seed: int) -> Counter[str]:
+def campaign(count: int, seed: int, machine: str | None = None) -> Counter[str]:
     """Run so many networks; what there was of each kind, and values that differ by the order of
     multiply-adds.
 
     Args:
         count: of networks.
         seed: of what is drawn.
+        machine: what they are compiled for; none, if not given.
 
     Raises:
         Exception: a network differs, or cannot be read; the smallest such.
@@ -41,6 +46,10 @@ def campaign(count: int, seed: int) -> Counter[str]:
     def one(network: tuple[list[str], int]) -> None:
         kinds, number = network
         found["reordered values"] += assert_equal(kinds, number)
+        if machine is not None:
+            made = generate(kinds, number)
+            graph = import_model(models(made)[number % 2])
+            Network(graph=graph).build(machine).run(feeds(made)).raise_if_wrong()
         found["networks"] += 1
         found.update(kinds)
 
@@ -53,8 +62,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=2000, help="of networks")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn")
+    parser.add_argument("--machine", help="what they are compiled for, too")
     chosen = parser.parse_args()
-    found = campaign(chosen.count, chosen.seed)
+    found = campaign(chosen.count, chosen.seed, chosen.machine)
     for name in ("networks", "reordered values"):
         print(f"{name}: {found.pop(name, 0)}")
     print(", ".join(f"{count} {kind}" for kind, count in sorted(found.items())))
