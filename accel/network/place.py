@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from accel.base.errors import AccelError, GraphError, ScheduleError
+from accel.base.errors import GraphError, ScheduleError, ShapeError
 from accel.compiler.target.machine import Machine
 from accel.graph.graph import Graph
 from accel.graph.movement import Identity, Reshape
@@ -91,7 +91,7 @@ def _compiled(layer: Layer, machine: Machine, known: list[tuple[Layer, Program]]
             return program
     try:
         program = build(layer.workload(), machine)
-    except (ScheduleError, AccelError) as error:
+    except (ScheduleError, ShapeError) as error:
         raise NotOnMachine(str(error)) from None
     known.append((layer, program))
     return program
