@@ -37,6 +37,9 @@ COMMANDS = {
     "lockstep": Entry(
         "accel.cli.lockstep:lockstep", "Compare simulator and hardware in every cycle of a run."
     ),
+    "quantize": Entry(
+        "accel.cli.quantize:quantize", "Quantize a float network by ONNX Runtime, and say what it costs."
+    ),
     "registers": Entry(
         "accel.cli.registers:registers", "Print the reference of the hardware's control registers."
     ),

@@ -1,6 +1,7 @@
 """Arrays in .npy files, as commands take and write them."""
 
 import io
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from accel.cli.common import named_values
 _SUFFIX = ".npy"
 _FORM = f"NAME=FILE{_SUFFIX}, as A=a{_SUFFIX}"
 _NPY_MAGIC = b"\x93NUMPY"
+_MAX_ARCHIVE_BYTES = 1 << 33
+"""Of the arrays in a .npz file together."""
 
 
 def input_files(texts: tuple[str, ...], names: Sequence[str] = ()) -> dict[str, Path]:
@@ -97,3 +100,33 @@ def array_file(array: npt.NDArray[Any]) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
+
+
+def read_archive(option: str, path: Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a .npz file by name; nothing in it is executed.
+
+    Args:
+        option: that names the file.
+        path: of the file.
+
+    Raises:
+        ProgramError: it cannot be read, is no such file, or holds more than fits.
+    """
+    what = f"{option} {str(path)!r}"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(one.file_size for one in archive.infolist())
+        if size > _MAX_ARCHIVE_BYTES:
+            raise ProgramError(f"{what} holds {size} bytes; an archive has up to {_MAX_ARCHIVE_BYTES}")
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except OSError as error:
+        raise ProgramError(f"{what} cannot be read: {error.strerror or error}") from None
+    except zipfile.BadZipFile:
+        raise ProgramError(f"{what} is no .npz file; numpy.savez writes what is needed") from None
+    except ProgramError:
+        raise
+    except Exception as error:  # damaged in too many ways to list
+        if "Object arrays" in str(error):
+            raise ProgramError(f"{what} holds Python objects; arrays of numbers are needed") from None
+        raise ProgramError(f"{what} is damaged: {error}") from None

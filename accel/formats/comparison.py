@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -122,6 +122,25 @@ def run_onnx_runtime(
     Raises:
         GraphError: it is not installed or refuses the model.
     """
+    return open_onnx_runtime(content)(inputs, outputs)
+
+
+class Runner(Protocol):
+    """A model that is ready to run."""
+
+    def __call__(self, inputs: Mapping[str, Array], outputs: list[str] | None = None) -> dict[str, Array]:
+        """What it gives, by name; all outputs, if none are named."""
+
+
+def open_onnx_runtime(content: bytes) -> Runner:
+    """A model in ONNX Runtime, on the processor, without graph optimizations.
+
+    Args:
+        content: a ModelProto.
+
+    Raises:
+        GraphError: ONNX Runtime is not installed or refuses the model, now or when it runs.
+    """
     try:
         import onnxruntime  # noqa: PLC0415
     except ImportError:
@@ -131,11 +150,21 @@ def run_onnx_runtime(
     options.log_severity_level = 4
     try:
         session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        names = outputs or [one.name for one in session.get_outputs()]
-        return dict(zip(names, session.run(names, dict(inputs)), strict=True))
     except Exception as error:
-        told = " ".join(str(error).split())
-        raise GraphError(f"ONNX Runtime refuses the model: {told}") from None
+        raise _refusal(error) from None
+
+    def run(inputs: Mapping[str, Array], outputs: list[str] | None = None) -> dict[str, Array]:
+        names = outputs or [one.name for one in session.get_outputs()]
+        try:
+            return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+        except Exception as error:
+            raise _refusal(error) from None
+
+    return run
+
+
+def _refusal(error: Exception) -> GraphError:
+    return GraphError(f"ONNX Runtime refuses the model: {' '.join(str(error).split())}")
 
 
 def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:
