@@ -76,9 +76,23 @@ class Scale:
         return cls(multiplier=leading | fraction, exponent=exponent)
 
     @property
+    def word(self) -> int:
+        """As an element of PAR has it: 32 bits, unsigned, the multiplier below the exponent."""
+        return self.exponent << MULTIPLIER_BITS | self.multiplier
+
+    @property
     def value(self) -> float:
         """The scale as a number."""
         return self.multiplier * 2.0**-self.exponent
+
+
+def multipliers_and_exponents(
+    words: npt.NDArray[np.integer[Any]],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """What scales consist of, from their words, see :attr:`Scale.word`; int32 and uint32 alike."""
+    wide = words.astype(np.int64)
+    multipliers = wide & ((1 << MULTIPLIER_BITS) - 1)
+    return multipliers, wide >> MULTIPLIER_BITS & ((1 << EXPONENT_BITS) - 1)
 
 
 def round_shift(value: npt.NDArray[np.int64], shift: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -14,20 +14,19 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from accel.base.arguments import check_integer
+from accel.base.arguments import check_flag, check_integer
 from accel.base.errors import ShapeError
 from accel.base.fma import fma
 from accel.compiler.expr.scalar import BYTES, Dtype, Expr, Function
 from accel.core.requantize import (
     ADD_MULTIPLIER_BITS,
     ADD_OFFSET_BITS,
-    EXPONENT_BITS,
     MAX_ADD_SHIFT,
-    MULTIPLIER_BITS,
     RESULT_BITS,
     Scale,
     add,
     float_requantize,
+    multipliers_and_exponents,
     requantize,
 )
 
@@ -35,6 +34,8 @@ Array = npt.NDArray[Any]
 
 _OFFSETS = 1 << (ADD_OFFSET_BITS - 1)
 _RESULTS = 1 << (RESULT_BITS - 1)
+_PAIRS = 256**2
+"""Of values of two quantized tensors."""
 
 
 def _nine_bits(name: str, value: object) -> int:
@@ -136,13 +137,9 @@ def float_add(
 
 
 def scale_words(scales: tuple[float, ...]) -> tuple[int, ...]:
-    """Scales as the store unit has them: int32, the multiplier in the low 24 bits, the exponent above."""
-    words = []
-    for value in scales:
-        scale = Scale.of(value)
-        word = scale.exponent << MULTIPLIER_BITS | scale.multiplier
-        words.append(word - ((word >> 31) << 32))
-    return tuple(words)
+    """Scales as the store unit has them, see :attr:`accel.core.requantize.Scale.word`, as int32."""
+    words = [Scale.of(value).word for value in scales]
+    return tuple(word - ((word >> 31) << 32) for word in words)
 
 
 @dataclass(frozen=True)
@@ -246,10 +243,9 @@ class IntegerRequantized(Function):
 
     def values(self, *parts: Array) -> Array:
         value, bias, scale = parts
-        word = scale.astype(np.int64)
-        multiplier = word & ((1 << MULTIPLIER_BITS) - 1)
-        exponent = word >> MULTIPLIER_BITS & ((1 << EXPONENT_BITS) - 1)
-        return requantize(value, bias, multiplier, exponent, zero=self.zero, low=self.low, high=self.high)
+        return requantize(
+            value, bias, *multipliers_and_exponents(scale), zero=self.zero, low=self.low, high=self.high
+        )
 
     def settings(self) -> dict[str, Any]:
         return {"zero": self.zero, "low": self.low, "high": self.high}
@@ -308,7 +304,7 @@ class QuantizedSum:
         Raises:
             ShapeError, TypeError: a value of the wrong type, or out of range.
         """
-        left, right, out = (Quantization(**data[name]) for name in ("left", "right", "out"))
+        left, right, out = (_quantization(data[name]) for name in ("left", "right", "out"))
         found = dict(data["addition"])
         a, b = (
             check_integer("multiplier", number, least=0, most=(1 << ADD_MULTIPLIER_BITS) - 1)
@@ -318,10 +314,22 @@ class QuantizedSum:
             multipliers=(a, b),
             shift=check_integer("shift", found["shift"], least=0, most=MAX_ADD_SHIFT),
             offset=check_integer("offset", found["offset"], least=-_OFFSETS, most=_OFFSETS - 1),
-            differences=check_integer("differences", found["differences"], least=0),
+            differences=check_integer("differences", found["differences"], least=0, most=_PAIRS),
         )
-        low, high = (_nine_bits(name, data[name]) for name in ("low", "high"))
+        low = check_integer("low", data["low"], least=out.low, most=out.high)
+        high = check_integer("high", data["high"], least=low, most=out.high)
         return cls(left=left, right=right, out=out, low=low, high=high, addition=addition)
+
+
+def _quantization(data: Mapping[str, Any]) -> Quantization:
+    """The inverse of :func:`dataclasses.asdict`.
+
+    Raises:
+        ShapeError, TypeError: a value of the wrong type, or out of range.
+    """
+    found = Quantization(**data)
+    check_flag("unsigned", found.unsigned)
+    return replace(found, zero=check_integer("zero", found.zero, least=found.low, most=found.high))
 
 
 @dataclass(frozen=True)

@@ -22,17 +22,17 @@ from accel.compiler.expr.post import (
     StoreAdd,
     StoreRequantize,
 )
-from accel.compiler.expr.quantized import scale_words
+from accel.compiler.expr.quantized import bounds_of, scale_words
 from accel.compiler.expr.scalar import INT32_MAX, INT32_MIN, Const, Expr, Read
-from accel.core.requantize import MULTIPLIER_BITS
+from accel.core.requantize import MULTIPLIER_BITS, RESULT_BITS
 from accel.image.layout import Preparation
 
 _LARGEST_SHIFT = {-128: 14, -256: 13}
 """By the zero point: up to which shift it is exact. ``(high - zero) << shift`` must stay so small that the
 excess of the scale brings no sum to the next tie."""
-_WIDEST = (-256, 255)
-"""What nine bits hold; residuals of int8 bring nothing beyond it back into int8."""
-_INT8 = (-128, 127)
+_WIDEST = (-(1 << (RESULT_BITS - 1)), (1 << (RESULT_BITS - 1)) - 1)
+"""What a result's bits hold; residuals of int8 bring nothing beyond it back into int8."""
+_INT8 = bounds_of("int8")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ def _shifted(bias: Read | None, rest: list[PostOp], limit: int | None) -> StoreP
         return None
     low, high = bounds if residual is None else _WIDEST
     least = _INT8[0] if residual is None else _WIDEST[0]
-    preparation, zero, word = None, 0, (MULTIPLIER_BITS - 1) << MULTIPLIER_BITS | 1 << (MULTIPLIER_BITS - 1)
+    preparation, zero, scale = None, 0, 1.0
     if shift:
         if not 1 <= shift <= _LARGEST_SHIFT[least] or limit is None:
             return None
@@ -123,14 +123,14 @@ def _shifted(bias: Read | None, rest: list[PostOp], limit: int | None) -> StoreP
             return None
         accepted = (INT32_MIN + limit, INT32_MAX - limit)
         preparation, zero = Preparation(accepted=accepted, bounds=saturated, offset=offset), least
-        word = (MULTIPLIER_BITS - 1 + shift) << MULTIPLIER_BITS | ((1 << (MULTIPLIER_BITS - 1)) + 1)
+        scale = (1 + 2.0 ** (1 - MULTIPLIER_BITS)) * 2.0**-shift
     add = None
     if residual is not None:
         add = StoreAdd(residual, (1, 1), 0, 0, (0, 0), 0, *bounds)
     return StorePath(
         bias=bias,
         channel=None,
-        words=(word,),
+        words=scale_words((scale,)),
         preparation=preparation,
         zero=zero,
         low=low,

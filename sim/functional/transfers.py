@@ -23,7 +23,7 @@ from accel.core.isa import (
     class_of,
 )
 from accel.core.memories import Route
-from accel.core.requantize import EXPONENT_BITS, MULTIPLIER_BITS, add, requantize
+from accel.core.requantize import add, multipliers_and_exponents, requantize
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 
@@ -168,12 +168,11 @@ def _requantized(
         found = np.repeat(found, instruction.x_size, axis=0)
     elif instruction.par_x:
         found = np.tile(found, (instruction.y_size, 1, 1))
-    bias, scale = found[:, None, :, 0], found[:, None, :, 1].view(np.uint32).astype(np.int64)
+    bias, scale = found[:, None, :, 0], found[:, None, :, 1]
     return requantize(
         sums,
         bias,
-        scale & ((1 << MULTIPLIER_BITS) - 1),
-        scale >> MULTIPLIER_BITS & ((1 << EXPONENT_BITS) - 1),
+        *multipliers_and_exponents(scale),
         zero=setting.zero,
         low=setting.low,
         high=setting.high,

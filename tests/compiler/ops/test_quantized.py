@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import accel
 from accel.base.errors import AccelError, ProgramError, ScheduleError, ShapeError, TensorizeError
 from accel.compiler.expr.data import expression_from_data, expression_to_data
+from accel.compiler.expr.quantized import QuantizedSum
 from accel.compiler.expr.reference import evaluate
 from accel.compiler.operators.registry import make_workload
 from accel.core.isa import LoadPar, LoadRes, SetInp, SetOut, SetSum, StoreAdd, StoreReq
@@ -233,6 +234,28 @@ def test_damaged_expressions(change: dict[str, Any], message: str) -> None:
     del entry["body"][2][1]["zero"]
     with pytest.raises(ProgramError, match="the tensor expression is damaged"):
         expression_from_data(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"low": 9, "high": 8}, "high is 8; it must be in 9..127"),
+        ({"low": -200}, "low is -200; it must be in -128..127"),
+        ({"left": {"scale": 0.1, "zero": 0, "unsigned": 7}}, "unsigned is 7; it must be True or False"),
+        ({"right": {"scale": 0.1, "zero": 0.5, "unsigned": False}}, "zero is 0.5; it must be in -128..127"),
+        (
+            {"addition": {"multipliers": [1, 1], "shift": 0, "offset": 0, "differences": 70000}},
+            "differences is 70000; it must be in 0..65536",
+        ),
+    ],
+)
+def test_damaged_sums(change: dict[str, Any], message: str) -> None:
+    quantized = accel.Quantized(scale=0.01, residual=RESIDUAL)
+    assert quantized.sum is not None
+    data = json.loads(json.dumps(quantized.sum.to_data()))
+    assert QuantizedSum.from_data(data) == quantized.sum
+    with refused(ShapeError, message):
+        QuantizedSum.from_data(data | change)
 
 
 def test_a_session_keeps_bytes_of_both_kinds() -> None:
