@@ -61,7 +61,8 @@ def place(
             f"{machine.config.label} has post=0; networks are compiled for machines with post=1, as vta-int8"
         )
     compiled: list[tuple[Layer, Program]] = []
-    waiting, parts = list(stages[::-1]), []
+    waiting, parts = list(stages[::-1]), list[Part]()
+    refusals: dict[str, str] = {}
     while waiting:
         stage = waiting.pop()
         try:
@@ -70,13 +71,17 @@ def place(
             parts.append(Part(stage=stage, where="machine", layer=layer, program=program))
         except NotOnMachine as error:
             if stage.addition is not None:
+                refusals[stage.addition.name] = str(error)
                 waiting += stage.without_addition()[::-1]
             elif stage.pad is not None:
                 waiting += stage.without_pad()[::-1]
             elif stage.clips:
                 waiting += [Stage(main=node) for node in stage.nodes[::-1]]
             else:
-                parts.append(Part(stage=stage, where="host", reason=str(error)))
+                reason = str(error)
+                if parts and parts[-1].on_machine and parts[-1].stage.output in stage.inputs:
+                    reason = refusals.get(stage.name, reason)  # all but the addition was possible
+                parts.append(Part(stage=stage, where="host", reason=reason))
     return tuple(parts)
 
 

@@ -1,12 +1,16 @@
 """Networks on machines: every tensor equal to the graph's evaluation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import accel
 from accel.base.errors import GraphError, ShapeError
+from accel.graph.elementwise import Add
 from accel.graph.graph import Graph
 from accel.graph.movement import Pad, Reshape
+from accel.graph.tensor import Quantization
 from accel.network.network import Network
 from accel.network.program import NetworkProgram
 from tests.network.networks import MACHINE, Small, residual_network
@@ -143,3 +147,22 @@ def test_what_is_wrong_is_named() -> None:
     with pytest.raises(accel.MismatchError, match="3 of 480 values of tensor 'c_relu' differ"):
         accel.NetworkResult(**{**vars(result), "mismatches": {"c_relu": 3, "y": 1}}).raise_if_wrong()
     assert wrong.wrong == 4
+
+
+def test_a_sum_that_integers_would_change() -> None:
+    """Scales and zero points of a MobileNet-v2; the host adds, and says why."""
+    small = Small((1, 16, 4, 4), dtype="uint8")
+    for name, scale, zero in (("left", 0.09339848, 148), ("right", 0.08150082, 140)):
+        small.zero_out = zero
+        small.conv("x", name, 16, 1)
+        tensor = small.builder.tensors[name]
+        small.builder.tensors[name] = replace(tensor, quantization=Quantization.of(scale, zero))
+    total = Quantization.of(0.11155228, 125)
+    small.builder.emit(Add(), ["left", "right"], "y", dtype="uint8", quantization=total)
+    graph = small.graph("y")
+    program = built(graph)
+    assert where(program) == [("Conv", "machine"), ("Conv", "machine"), ("Add", "host")]
+    (part,) = (one for one in program.parts if not one.on_machine)
+    assert part.reason == "integers would change the sum of 1 of 65,536 pairs of values"
+    program.run(backend="functional").raise_if_wrong()
+    assert where(Network(graph=graph).build(MACHINE, approximate=True))[1] == ("Conv + Add", "machine")
