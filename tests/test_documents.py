@@ -68,6 +68,10 @@ def test_python(path: Path, tmp_path: Path) -> None:
             assert re.fullmatch(pattern, printed.rstrip("\n")), f"after\n{code}\nthis is printed:\n{printed}"
 
 
+_LINKED = ["accel", "docs"]
+"""Of the checkout, what commands read."""
+
+
 @pytest.mark.parametrize("code", blocks("sh", joined=True))
 def test_commands(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if re.search(r"accel lockstep|--backend rtl", code):
@@ -78,12 +82,13 @@ def test_commands(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     command.chmod(0o755)
     checkout = tmp_path / "checkout"
     checkout.mkdir()
-    (checkout / "docs").symlink_to(ROOT / "docs")
+    for name in _LINKED:
+        (checkout / name).symlink_to(ROOT / name)
     (tmp_path / "scratch").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "scratch"))
     assert run("sh", "-e", "-c", code, folder=checkout, path=str(command.parent))
     if "mktemp" in code:
-        assert [path.name for path in checkout.iterdir()] == ["docs"], "what it writes goes elsewhere"
+        assert sorted(path.name for path in checkout.iterdir()) == _LINKED, "what it writes goes elsewhere"
 
 
 @pytest.mark.parametrize("code", blocks("asm"))
