@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from accel.base.errors import HardwareError
+from accel.base.errors import EngineError, HardwareError
 from accel.base.files import unwritable
 from accel.core.config import PAGE_BYTES, Config
 from accel.core.token_rules import Counter
@@ -99,6 +99,17 @@ class NativeEngine(Engine):
             self._wave = wave
         self.reset()
 
+    @property
+    def _handle(self) -> int:
+        """The machine.
+
+        Raises:
+            EngineError: it is closed.
+        """
+        if self._machine is None:
+            raise EngineError("the engine is closed; open another one")
+        return self._machine
+
     def configure(self, config: Config, behaviour: Behaviour) -> None:
         given = _Behaviour(
             mem_base=config.mem_base,
@@ -111,64 +122,64 @@ class NativeEngine(Engine):
             bad_beat=behaviour.bad_beat,
             bad_write=behaviour.bad_write,
         )
-        self._library.accel_configure(self._machine, byref(given))
+        self._library.accel_configure(self._handle, byref(given))
 
     def reset(self) -> None:
-        self._library.accel_reset(self._machine)
+        self._library.accel_reset(self._handle)
 
     def preload(self, contents: Contents) -> None:
         arrays = [np.ascontiguousarray(array) for array in contents]
-        self._library.accel_preload(self._machine, *_places(arrays))
+        self._library.accel_preload(self._handle, *_places(arrays))
 
     def peek(self) -> Contents:
         found = empty_contents(self.config)
-        self._library.accel_peek(self._machine, *_places(found))
+        self._library.accel_peek(self._handle, *_places(found))
         return found
 
     def tokens(self) -> Tokens:
         counts = (c_uint64 * len(Counter))()
-        self._library.accel_tokens(self._machine, counts)
+        self._library.accel_tokens(self._handle, counts)
         return counts[0], counts[1], counts[2], counts[3]
 
     def load_memory(self, dram: Dram) -> None:
-        self._library.accel_empty(self._machine)
+        self._library.accel_empty(self._handle)
         for address, page in dram.pages():
-            self._library.accel_fill(self._machine, address, page.ctypes.data)
+            self._library.accel_fill(self._handle, address, page.ctypes.data)
 
     def save_memory(self, dram: Dram) -> None:
-        count = self._library.accel_dirty(self._machine, None, 0)
+        count = self._library.accel_dirty(self._handle, None, 0)
         addresses = np.empty(count, dtype=np.uint64)
-        self._library.accel_dirty(self._machine, addresses.ctypes.data, count)
+        self._library.accel_dirty(self._handle, addresses.ctypes.data, count)
         page = np.empty(PAGE_BYTES, dtype=np.uint8)
         for address in sorted(addresses.tolist()):
-            self._library.accel_fetch(self._machine, address, page.ctypes.data)
+            self._library.accel_fetch(self._handle, address, page.ctypes.data)
             inside = min(PAGE_BYTES, dram.base + dram.size - address)
             dram.write(address, page[:inside])
 
     def write(self, address: int, word: int) -> bool:
-        return bool(self._library.accel_write(self._machine, address, word) == _OKAY)
+        return bool(self._library.accel_write(self._handle, address, word) == _OKAY)
 
     def read(self, address: int) -> int | None:
         word = c_uint32()
-        answer = self._library.accel_read(self._machine, address, byref(word))
+        answer = self._library.accel_read(self._handle, address, byref(word))
         return word.value if answer == _OKAY else None
 
     def advance(self, cycles: int) -> bool:
-        state = self._library.accel_run(self._machine, cycles)
-        self._check_wave(self._library.accel_wave_error(self._machine))
+        state = self._library.accel_run(self._handle, cycles)
+        self._check_wave(self._library.accel_wave_error(self._handle))
         if state == _VIOLATION:
-            raise HardwareError(self._library.accel_violation(self._machine).decode())
+            raise HardwareError(self._library.accel_violation(self._handle).decode())
         return bool(state == _ENDED)
 
     def cycle(self) -> int:
-        return int(self._library.accel_cycle(self._machine))
+        return int(self._library.accel_cycle(self._handle))
 
     def record(self, on: bool) -> None:
-        self._library.accel_record(self._machine, int(on))
+        self._library.accel_record(self._handle, int(on))
 
     def records(self) -> Records:
         place = c_void_p()
-        count = self._library.accel_records(self._machine, byref(place))
+        count = self._library.accel_records(self._handle, byref(place))
         if not count:
             return np.empty(0, dtype=RECORD)
         raw = ctypes.cast(place, POINTER(c_uint8 * (count * RECORD.itemsize))).contents

@@ -173,7 +173,12 @@ def missing_values() -> dict[str, set[int]]:
 @cache
 def hardware(build: Config) -> Engine:
     """The machine of a build, opened once for each process."""
-    return open_engine(build, optimize=OPTIMIZE)
+    return opened(build)
+
+
+def opened(config: Config) -> Engine:
+    """A machine of one's own of that build, to be closed."""
+    return open_engine(config.hardware, optimize=OPTIMIZE)
 
 
 def built(config: Config) -> Engine:

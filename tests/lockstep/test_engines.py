@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from accel.base.errors import EngineError
 from accel.core.faults import Cause
 from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES, open_engine
 from accel.hw.engines.driver import Engine
@@ -38,3 +39,11 @@ def test_directed(engine: Engine, name: str) -> None:
     program = load_test(PROGRAMS / f"{name}.s")
     program = program.with_timing(TINY)
     assert lockstep(program, engine).difference is None
+
+
+@pytest.mark.parametrize("name", [name for name in ENGINES if name != "pysim"])
+def test_an_engine_that_is_closed_says_so(name: str) -> None:
+    with open_engine(TINY, name, optimize=OPTIMIZE) as engine:
+        pass
+    with pytest.raises(EngineError, match="the engine is closed"):
+        engine.reset()

@@ -10,7 +10,7 @@ from accel.core.config import Config
 from accel.hw.engines.driver import Engine
 from accel.run.lockstep import lockstep
 from tests.compiler.convs import any_inputs, expected
-from tests.lockstep.builds import BUILDS, built
+from tests.lockstep.builds import BUILDS, built, opened
 
 EPILOGUE: dict[str, Any] = {"bias": True, "shift": 8, "clip": (0, 127)}
 LAYERS = {
@@ -65,11 +65,11 @@ def test_a_session_on_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two layers, of which the second takes the first one's output as it lies."""
     config = BUILDS["tiny"].override({"mem_size": 1 << 20, "mem_base": 1 << 16})
 
-    def shared(asked: Config, _: str | None) -> Engine:
+    def shared(asked: Config, *_: object, **__: object) -> Engine:
         assert asked.hardware == config.hardware
-        return built(config)
+        return opened(config)
 
-    monkeypatch.setattr("accel.hw.engines.choose.open_engine", shared)
+    monkeypatch.setattr("accel.run.backends.rtl.open_engine", shared)
     first = accel.conv2d(1, 8, 6, 6, 16, 3, padding=1, **EPILOGUE)
     second = accel.conv2d(1, 16, 6, 6, 12, 1, stride=2, **EPILOGUE)
     programs = [accel.build(one, config) for one in (first, second)]

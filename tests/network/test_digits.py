@@ -20,7 +20,7 @@ from accel.network.digits import (
     digits_pictures,
 )
 from accel.network.program import NetworkProgram
-from tests.lockstep.builds import BUILDS, built
+from tests.lockstep.builds import BUILDS, opened
 from tests.network.networks import MACHINE
 from tests.tools import needs
 
@@ -86,7 +86,7 @@ def test_on_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def shared(asked: Config, *_: object, **__: object) -> Engine:
         assert asked.hardware == config.hardware
-        return built(config)
+        return opened(config)
 
     monkeypatch.setattr("accel.run.backends.rtl.open_engine", shared)
     program = digits_network().build(config)
