@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from accel.base.arguments import check_path
 from accel.base.errors import GraphError
 from accel.base.extras import not_installed
+from accel.formats.model_file import read_model_file
 from accel.graph.graph import MAX_BYTES, MAX_NODES
 from accel.graph.tensor import MAX_TENSOR_BYTES, Array
 
@@ -19,8 +19,6 @@ OLDEST_OPSET = 10
 """Of ONNX's own operators."""
 MICROSOFT = "com.microsoft"
 """The domain of what ONNX Runtime's quantizer writes besides ONNX's own operators."""
-MAX_FILE_BYTES = (1 << 31) - 1
-"""Of a model; protobuf has no larger ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,18 +107,7 @@ def read_file(path: str | os.PathLike[str]) -> File:
         GraphError: there is no such file, it is no ONNX model, it is too large, or what it refers to is not
             there or outside its folder.
     """
-    place = check_path("model", path)
-    try:
-        size = place.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise GraphError(f"{str(place)!r} has {size} bytes; a model has up to {MAX_FILE_BYTES}")
-        content = place.read_bytes()
-    except OSError as error:
-        raise GraphError(f"{str(place)!r} cannot be read: {error.strerror}") from None
-    try:
-        return read_model(content, place.parent)
-    except GraphError as error:
-        raise GraphError(f"{str(place)!r}: {error}") from None
+    return read_model_file(path, read_model)
 
 
 def read_model(content: bytes, folder: Path | None = None) -> File:

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from accel.base.arguments import check_path
 from accel.base.errors import GraphError
 from accel.base.extras import not_installed
+from accel.formats.model_file import read_model_file
 from accel.graph.graph import MAX_NODES
 from accel.graph.tensor import MAX_RANK, MAX_TENSOR_BYTES, Array, Shape
 
-MAX_FILE_BYTES = (1 << 31) - 1
-"""Of a model; offsets in it have 31 bits."""
 MAX_OPERANDS = 1 << 12
 """Of one operator."""
 _OFFSET_BYTES = 4
@@ -146,18 +144,7 @@ def read_tflite(path: str | os.PathLike[str]) -> TfliteFile:
     Raises:
         GraphError: there is no such file, it is no such model, or too large.
     """
-    place = check_path("model", path)
-    try:
-        size = place.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise GraphError(f"{str(place)!r} has {size} bytes; a model has up to {MAX_FILE_BYTES}")
-        content = place.read_bytes()
-    except OSError as error:
-        raise GraphError(f"{str(place)!r} cannot be read: {error.strerror}") from None
-    try:
-        return read_tflite_model(content)
-    except GraphError as error:
-        raise GraphError(f"{str(place)!r}: {error}") from None
+    return read_model_file(path, lambda content, _: read_tflite_model(content))
 
 
 def read_tflite_model(content: bytes) -> TfliteFile:
