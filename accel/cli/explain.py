@@ -35,7 +35,7 @@ class _Column:
 
 
 def candidates_table(
-    candidates: list[Candidate[Any]], planner: Planner[Any], config: Config, width: int | None = None
+    candidates: list[Candidate[Any]], planner: Planner[Any, Any], config: Config, width: int | None = None
 ) -> Table:
     """The best candidates, best first; numbers are never cut, rather are columns left out.
 
@@ -66,7 +66,7 @@ def _width(columns: list[_Column], *, folded: bool) -> int:
     return sum(column.width(folded=folded) + _GAP for column in columns) - _GAP
 
 
-def _columns(candidates: list[Candidate[Any]], planner: Planner[Any], config: Config) -> list[_Column]:
+def _columns(candidates: list[Candidate[Any]], planner: Planner[Any, Any], config: Config) -> list[_Column]:
     best = _best(candidates)
     plans = [candidate_dict(candidate, planner, config) for _, candidate in best]
 
@@ -110,7 +110,7 @@ def _best(candidates: list[Candidate[Any]]) -> list[tuple[int, Candidate[Any]]]:
     return shown
 
 
-def candidate_dict(candidate: Candidate[Any], planner: Planner[Any], config: Config) -> dict[str, Any]:
+def candidate_dict(candidate: Candidate[Any], planner: Planner[Any, Any], config: Config) -> dict[str, Any]:
     """A candidate as plain data; sizes in elements of the tensors, traffic in bytes."""
     plan, prediction = candidate.plan, candidate.prediction
     return {
@@ -129,7 +129,7 @@ def candidate_dict(candidate: Candidate[Any], planner: Planner[Any], config: Con
     }
 
 
-def chosen_rows(chosen: dict[str, Any], planner: Planner[Any]) -> list[tuple[str, str]]:
+def chosen_rows(chosen: dict[str, Any], planner: Planner[Any, Any]) -> list[tuple[str, str]]:
     """What to say of the plan that was chosen, from :func:`candidate_dict`."""
     sizes = " x ".join(str(chosen[side.key]) for side in planner.sides)
     names = " x ".join(side.short for side in planner.sides)

@@ -17,7 +17,7 @@ from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 
 
-def planner_of(workload: Workload) -> Planner[Any]:
+def planner_of(workload: Workload) -> Planner[Any, Any]:
     """How a workload is planned.
 
     Raises:
@@ -46,6 +46,18 @@ def candidates(
     check_room([workload.output], config)
     stored(workload, config)
     return planner_of(workload).candidates(workload, config, threads, tile or {})
+
+
+def best(workload: Workload, config: Config) -> Candidate[Any]:
+    """The plan that a workload gets on a machine, and what it is predicted to take, without compiling it.
+
+    For whoever chooses among several ways to compute the same: ``best(workload, config).prediction.cycles``.
+    Asked again for the same layer, it answers from memory.
+
+    Raises:
+        ScheduleError: as :func:`candidates`.
+    """
+    return candidates(workload, config)[0]
 
 
 def default_schedule(

@@ -55,7 +55,7 @@ class Operator:
     name: str
     make: Callable[..., Workload]
     parameters: tuple[Parameter, ...]
-    planner: Planner[Any]
+    planner: Planner[Any, Any]
     summary: str
     text: str
     examples: tuple[str, ...]

@@ -6,9 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.candidate import Candidate, check_threads_fit
-from accel.compiler.plans.conv_model import ConvModel, conv_shape, part_sizes
+from accel.compiler.plans.candidate import Candidate, Prediction, check_threads_fit
+from accel.compiler.plans.conv_model import ConvModel, ConvShape, conv_shape, part_sizes
 from accel.compiler.plans.conv_plans import THREAD_AXES, ConvTable, Sizes, fitting
 from accel.compiler.plans.conv_schedule import ConvPlan, conv_schedule
 from accel.compiler.plans.planner import Blocks, Planner, Side, with_threads_made
@@ -26,12 +25,12 @@ _CLOSE = 0.001
 
 
 def conv_candidates(
-    workload: Workload, config: Config, threads: int | None = None, fixed: Blocks | None = None
+    shape: ConvShape, config: Config, threads: int | None = None, fixed: Blocks | None = None
 ) -> list[Candidate[ConvPlan]]:
     """The most promising plans, best first; none if none has the sizes that are given.
 
     Args:
-        workload: a convolution.
+        shape: of a convolution.
         config: the machine.
         threads: only plans with so many virtual threads; any number if not given.
         fixed: sizes by the plan's attributes, channels in blocks; those that exceed the whole are cut to it.
@@ -40,7 +39,7 @@ def conv_candidates(
         ScheduleError: no plan fits, or none with so many threads, with the largest number that does.
     """
     fixed = fixed or {}
-    model = ConvModel(conv_shape(workload, config), config)
+    model = ConvModel(shape, config)
     table = fitting(model.shape, config, threads or _THREADS, fixed)
     if not len(table.rows):
         check_threads_fit(
@@ -117,6 +116,14 @@ def _around(every: list[int], part: int) -> list[int]:
     return every[max(0, place - 2) : place + 3]
 
 
+def _fits(shape: ConvShape, config: Config, plan: ConvPlan) -> bool:
+    return bool(Sizes(shape, config, ConvTable.of([plan])).fits()[0])
+
+
+def _predict(shape: ConvShape, config: Config, plan: ConvPlan) -> Prediction:
+    return ConvModel(shape, config).predict(plan)
+
+
 def _outermost(plan: ConvPlan) -> str:
     return "oc" if plan.outer == "channels" else "pixels"
 
@@ -133,7 +140,10 @@ CONV_PLANNER = Planner(
         Side(key="step_ic", attribute="depth", block="block_in"),
         Side(key="step_kh", attribute="kernel_rows"),
     ),
+    features=conv_shape,
     find=conv_candidates,
+    fits=_fits,
+    predict=_predict,
     schedule=conv_schedule,
     outermost=_outermost,
     threads_along=_threads_along,

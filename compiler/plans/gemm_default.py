@@ -12,7 +12,7 @@ import numpy as np
 
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.blocking import passes_of
-from accel.compiler.plans.candidate import Candidate, check_threads_fit
+from accel.compiler.plans.candidate import Candidate, Prediction, check_threads_fit
 from accel.compiler.plans.gemm_model import GemmModel
 from accel.compiler.plans.gemm_plans import (
     BoolArray,
@@ -61,12 +61,12 @@ def shape_of(workload: Workload, config: Config) -> GemmShape:
 
 
 def gemm_candidates(
-    workload: Workload, config: Config, threads: int | None = None, fixed: Blocks | None = None
+    shape: GemmShape, config: Config, threads: int | None = None, fixed: Blocks | None = None
 ) -> list[Candidate[GemmPlan]]:
     """The most promising plans, best first; none if none has the sizes that are given.
 
     Args:
-        workload: a matrix product.
+        shape: of a matrix product.
         config: the machine.
         threads: only plans with so many virtual threads; any number if not given.
         fixed: sizes by the plan's attributes, in blocks; those that exceed the whole are cut to it.
@@ -74,7 +74,7 @@ def gemm_candidates(
     Raises:
         ScheduleError: so many threads do not fit, with the largest number that does.
     """
-    model = GemmModel(shape_of(workload, config), config)
+    model = GemmModel(shape, config)
     check_threads_fit("matrix product", config, threads, partial(_smallest_fits, model))
     plans = _fitting(model, threads, fixed or {})
     if not len(plans.rows):
@@ -174,6 +174,14 @@ def _smallest_fits(model: GemmModel, threads: int) -> bool:
     return bool((_useful(model.shape, table, threads) & model.fits(table)).any())
 
 
+def _fits(shape: GemmShape, config: Config, plan: GemmPlan) -> bool:
+    return bool(GemmModel(shape, config).fits(PlanTable.of([plan]))[0])
+
+
+def _predict(shape: GemmShape, config: Config, plan: GemmPlan) -> Prediction:
+    return GemmModel(shape, config).predict(plan)
+
+
 def _outermost(plan: GemmPlan) -> str:
     return "m" if plan.outer == "rows" else "n"
 
@@ -188,7 +196,10 @@ GEMM_PLANNER = Planner(
         Side(key="tile_n", attribute="columns", block="block_out"),
         Side(key="step_k", attribute="depth", block="block_in"),
     ),
+    features=shape_of,
     find=gemm_candidates,
+    fits=_fits,
+    predict=_predict,
     schedule=gemm_schedule,
     outermost=_outermost,
     threads_along=_threads_along,

@@ -1,18 +1,21 @@
 """What is asked of a plan, and how a family of plans answers: its candidates, its schedule, its sizes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, Literal
+from functools import lru_cache
+from typing import Any, Generic, Literal, TypeVar
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError, nearest
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.candidate import Candidate, PlanT
+from accel.compiler.plans.candidate import Candidate, PlanT, Prediction
 from accel.compiler.schedule.loops import check_threads
 from accel.compiler.schedule.schedule import Schedule
 from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 
+ShapeT = TypeVar("ShapeT", bound=Hashable)
+"""All that is asked of a workload before it is planned."""
 Blocks = Mapping[str, int]
 """Sizes by a plan's attributes, in the units that the plan counts in."""
 
@@ -42,20 +45,30 @@ class Side:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planner(Generic[PlanT]):
+class Planner(Generic[ShapeT, PlanT]):
     """How some operators are planned.
+
+    A search, or a tuner, needs no more than this: the features of a workload, which plans fit, what each is
+    predicted to take, and the schedule that it becomes.
 
     Attributes:
         sides: of a tile, in order.
-        find: the candidates, best first, for a workload on a machine with so many virtual threads, or any
+        features: of a workload on a machine, all that plans and predictions depend on besides the machine;
+            workloads with equal features have equal plans.
+        find: the candidates, best first, for features on a machine with so many virtual threads, or any
             number, and with sizes that are given.
+        fits: whether a plan's buffers fit the scratchpads, and its tokens the counters.
+        predict: the cycles of a plan that fits, and how busy it keeps each unit.
         schedule: what a plan becomes.
         outermost: the dimension of the outermost loop over tiles.
         threads_along: the dimension that virtual threads run along.
     """
 
     sides: tuple[Side, ...]
-    find: Callable[[Workload, Config, int | None, Blocks], list[Candidate[PlanT]]]
+    features: Callable[[Workload, Config], ShapeT]
+    find: Callable[[ShapeT, Config, int | None, Blocks], list[Candidate[PlanT]]]
+    fits: Callable[[ShapeT, Config, PlanT], bool]
+    predict: Callable[[ShapeT, Config, PlanT], Prediction]
     schedule: Callable[[Workload, Machine, PlanT], Schedule]
     outermost: Callable[[PlanT], str]
     threads_along: Callable[[PlanT], str]
@@ -78,14 +91,14 @@ class Planner(Generic[PlanT]):
         """
         threads = None if threads is None else check_threads(threads)
         fixed = self.blocks(tile, workload.name, config)
-        found = self.find(workload, config, threads, fixed)
+        found = _find(self, self.features(workload, config), config, threads, frozenset(fixed.items()))
         if not found:
             sizes = ", ".join(f"{key} {size}" for key, size in tile.items())
             raise ScheduleError(
                 f"the tile is {sizes}{'' if threads is None else f' for {threads} virtual threads'}; it does "
                 f"not fit configuration {config.name!r}, or leaves nothing to do for each thread"
             )
-        return found
+        return list(found)
 
     def blocks(self, tile: Mapping[str, int], operator: str, config: Config) -> dict[str, int]:
         """The sides of a tile as a plan counts them.
@@ -110,6 +123,18 @@ class Planner(Generic[PlanT]):
     def sizes(self, plan: PlanT, config: Config) -> dict[str, int]:
         """The sides of a plan's tiles in elements."""
         return {side.key: getattr(plan, side.attribute) * side.elements(config) for side in self.sides}
+
+
+@lru_cache(maxsize=1 << 10)
+def _find(
+    planner: Planner[Any, Any],
+    shape: Hashable,
+    config: Config,
+    threads: int | None,
+    fixed: frozenset[tuple[str, int]],
+) -> tuple[Candidate[Any], ...]:
+    """What a planner finds; the same layer is planned once, however often it is asked for."""
+    return tuple(planner.find(shape, config, threads, dict(fixed)))
 
 
 def with_threads_made(

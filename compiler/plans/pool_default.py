@@ -6,6 +6,7 @@ one before is stored.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import NamedTuple, get_args
@@ -31,13 +32,39 @@ _COPY = 2
 """Passes that copy accumulators."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PoolShape:
+    """A max pooling in blocks of the accumulators.
+
+    Attributes:
+        batches, channels: blocks.
+        slide: its windows.
+    """
+
+    batches: int
+    channels: int
+    slide: Sliding
+
+
+def pool_shape(workload: Workload, config: Config) -> PoolShape:
+    """The shape of a max pooling on a machine."""
+    sizes = workload.parameters
+    pairs = {key: (sizes[key][0], sizes[key][1]) for key in ("kernel", "stride", "dilation")}
+    top, left, bottom, right = sizes["padding"]
+    return PoolShape(
+        batches=-(-sizes["N"] // config.batch),
+        channels=-(-sizes["C"] // config.block_out),
+        slide=Sliding(size=(sizes["H"], sizes["W"]), padding=(top, left, bottom, right), **pairs),
+    )
+
+
 def pool_candidates(
-    workload: Workload, config: Config, threads: int | None = None, fixed: Blocks | None = None
+    shape: PoolShape, config: Config, threads: int | None = None, fixed: Blocks | None = None
 ) -> list[Candidate[PoolPlan]]:
     """The most promising plans, best first; none if none has the sizes that are given.
 
     Args:
-        workload: max pooling.
+        shape: of max pooling.
         config: the machine.
         threads: only plans with so many virtual threads; any number if not given.
         fixed: sizes by the plan's attributes, channels in blocks; those that exceed the whole are cut to it.
@@ -45,7 +72,7 @@ def pool_candidates(
     Raises:
         ScheduleError: no plan fits, or none with so many threads, with the largest number that does.
     """
-    model = _Model(workload, config)
+    model = _Model(shape, config)
     plans = list(model.fitting(threads, fixed or {}))
     if not plans:
         check_threads_fit("pooling", config, threads, lambda n: any(True for _ in model.fitting(n, {})))
@@ -79,16 +106,12 @@ class _Line(NamedTuple):
 class _Model:
     """Predicts plans for one max pooling on one machine."""
 
-    def __init__(self, workload: Workload, config: Config) -> None:
+    def __init__(self, shape: PoolShape, config: Config) -> None:
         self.config = config
-        sizes = workload.parameters
-        pairs = {key: (sizes[key][0], sizes[key][1]) for key in ("kernel", "stride", "dilation")}
-        top, left, bottom, right = sizes["padding"]
-        self.slide = Sliding(size=(sizes["H"], sizes["W"]), padding=(top, left, bottom, right), **pairs)
+        self.slide = shape.slide
         self.height, self.width = self.slide.outputs
         self.taps = tuple(Taps.of(self.slide, way) for way in range(2))
-        self.batches = -(-sizes["N"] // config.batch)
-        self.channels: int = -(-sizes["C"] // config.block_out)
+        self.batches, self.channels = shape.batches, shape.channels
         self.both = min(self.slide.kernel) > 1
         """Whether maxima across are a stage of their own."""
         self._lines: dict[tuple[int, int], list[_Line]] = {}
@@ -103,8 +126,12 @@ class _Model:
         numbers = _THREADS if threads is None else (threads,)
         for channels, rows, columns, number, axis in product(*sizes, numbers, get_args(PoolThreadAxis)):
             plan = PoolPlan(channels=channels, rows=rows, columns=columns, threads=number, thread_axis=axis)
-            if self._useful(plan, threads) and self._accumulators(plan) * number <= self.config.acc_depth:
+            if self._useful(plan, threads) and self.fits(plan):
                 yield plan
+
+    def fits(self, plan: PoolPlan) -> bool:
+        """Whether the accumulators have room for a plan."""
+        return self._accumulators(plan) * plan.threads <= self.config.acc_depth
 
     def _useful(self, plan: PoolPlan, threads: int | None) -> bool:
         """Whether there is something to do for each thread, or for several if no number was asked for."""
@@ -240,6 +267,14 @@ class _Model:
                         yield channels, down, across
 
 
+def _fits(shape: PoolShape, config: Config, plan: PoolPlan) -> bool:
+    return _Model(shape, config).fits(plan)
+
+
+def _predict(shape: PoolShape, config: Config, plan: PoolPlan) -> Prediction:
+    return _Model(shape, config).predict(plan)
+
+
 def _outermost(plan: PoolPlan) -> str:
     return "c" if plan.thread_axis == "rows" else "h"
 
@@ -254,7 +289,10 @@ POOL_PLANNER = Planner(
         Side(key="tile_h", attribute="rows"),
         Side(key="tile_w", attribute="columns"),
     ),
+    features=pool_shape,
     find=pool_candidates,
+    fits=_fits,
+    predict=_predict,
     schedule=pool_schedule,
     outermost=_outermost,
     threads_along=_threads_along,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import ScheduleError, ShapeError
-from accel.compiler.plans.conv_default import conv_candidates
+from accel.compiler.operators.default import candidates
 from accel.compiler.plans.conv_model import conv_shape
 from accel.compiler.plans.conv_plans import fitting
 from accel.core.config import Config
@@ -110,7 +110,7 @@ def test_zeros_between_elements_are_not_multiplied(
     assert result.cycles is not None
     slots = conv_shape(workload, config).slots
     assert slots < result.cycles < 1.06 * slots
-    best = conv_candidates(workload, config)[0].prediction
+    best = candidates(workload, config)[0].prediction
     assert best.cycles == pytest.approx(result.cycles, rel=0.01)
     figures = result.to_dict()
     assert figures["macs"] - figures["padding_macs"] == blocks * 256 * products

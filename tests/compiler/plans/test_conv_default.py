@@ -4,7 +4,7 @@ import pytest
 
 import accel
 from accel.base.errors import ScheduleError
-from accel.compiler.plans.conv_default import conv_candidates
+from accel.compiler.operators.default import candidates
 from accel.compiler.plans.conv_model import conv_shape
 from accel.core.isa import Alu, Gemm, Load, Loops, Memory
 from accel.sim.timing.model import simulate_timing
@@ -36,7 +36,7 @@ def test_cycles_are_few_and_as_predicted(name: str) -> None:
     workload, config = layer(name), accel.machine("vta").config
     slots = LAYERS[name][1]
     assert conv_shape(workload, config).slots == slots
-    found = conv_candidates(workload, config)
+    found = candidates(workload, config)
     taken = cycles(accel.build(workload, "vta"))
     assert slots < taken < slots * (1.01 if name != "C7" else 1.08)
     assert found[0].prediction.cycles == pytest.approx(taken, rel=0.004)
@@ -53,7 +53,7 @@ def test_a_residual_is_reckoned_with() -> None:
     taken = cycles(program)
     assert slots + moved < taken < (slots + moved) * 1.01
     assert taken > slots + moved + tiles * config.read_latency
-    assert conv_candidates(workload, config)[0].prediction.cycles == pytest.approx(taken, rel=0.004)
+    assert candidates(workload, config)[0].prediction.cycles == pytest.approx(taken, rel=0.004)
 
 
 def test_threads_hide_latency() -> None:

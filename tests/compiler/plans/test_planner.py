@@ -1,9 +1,12 @@
 """What is asked of a plan: sides of tiles in elements, and what plans count."""
 
+from dataclasses import replace
+
 import pytest
 
 import accel
 from accel.base.errors import ScheduleError
+from accel.compiler.operators.default import best, candidates, planner_of
 from accel.compiler.operators.registry import OPERATORS
 from accel.compiler.plans.candidate import Candidate, Prediction, check_threads_fit
 from accel.compiler.plans.conv_default import CONV_PLANNER
@@ -85,3 +88,25 @@ def test_nothing_fits() -> None:
     for threads in (None, 1, 3):
         with refused(ScheduleError, "not even the smallest tiles of this gemm fit configuration 'vta'"):
             check_threads_fit("gemm", VTA, threads, lambda _: False)
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [accel.gemm(40, 40, 40, shift=3), accel.conv2d(1, 8, 9, 9, 8, 3), accel.max_pool2d(1, 8, 9, 9, 2)],
+    ids=lambda workload: workload.name,
+)
+def test_a_planner_says_of_any_plan_what_it_said_of_its_own(workload: accel.Workload) -> None:
+    planner = planner_of(workload)
+    shape = planner.features(workload, TINY)
+    found = candidates(workload, TINY)
+    assert best(workload, TINY) == found[0]
+    for one in found[:5]:
+        assert planner.fits(shape, TINY, one.plan)
+        assert planner.predict(shape, TINY, one.plan).cycles == pytest.approx(one.prediction.cycles, rel=1e-9)
+    assert not planner.fits(shape, TINY, replace(found[0].plan, threads=10**6))
+
+
+def test_a_layer_is_planned_once() -> None:
+    first, again = (candidates(accel.gemm(56, 40, 24, shift=3), TINY) for _ in range(2))
+    assert first is not again
+    assert all(one is other for one, other in zip(first, again, strict=True))

@@ -7,7 +7,7 @@ import pytest
 import accel
 from accel.base.errors import ScheduleError
 from accel.compiler.operators.default import candidates
-from accel.compiler.plans.pool_default import pool_candidates
+from accel.compiler.plans.pool_default import pool_candidates, pool_shape
 from accel.compiler.plans.pool_schedule import PoolPlan, PoolThreadAxis, pool_schedule
 from accel.core.isa import Loops
 from accel.run.program import Program
@@ -53,7 +53,10 @@ def test_a_tile_waits_until_the_one_before_in_its_place_is_stored(threads: int) 
         (predicted,) = (
             one.prediction.cycles
             for one in pool_candidates(
-                workload, machine.config, threads, {"channels": 1, "rows": 2, "columns": 14}
+                pool_shape(workload, machine.config),
+                machine.config,
+                threads,
+                {"channels": 1, "rows": 2, "columns": 14},
             )
             if one.plan == plan
         )
@@ -68,7 +71,7 @@ def test_writes_in_flight_are_limited() -> None:
     sizes = {"channels": 1, "rows": 7, "columns": 7}
     machine = accel.machine("vta", write_latency=1000, outstanding=2)
     plan = PoolPlan(channels=1, rows=7, columns=7, threads=1, thread_axis="channels")
-    (found,) = pool_candidates(LAYERS[1], machine.config, 1, sizes)
+    (found,) = pool_candidates(pool_shape(LAYERS[1], machine.config), machine.config, 1, sizes)
     assert found.plan == plan
     simulated = built(LAYERS[1], machine, plan).run(check=False).cycles
     assert simulated > 14 * 8 * 1000 / 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import accel
 from accel import te
 from accel.base.errors import ProgramError, ScheduleError, ShapeError, TensorizeError
-from accel.compiler.plans.conv_default import conv_candidates
+from accel.compiler.operators.default import candidates
 from accel.compiler.plans.conv_model import conv_shape
 from accel.compiler.schedule.groups import groups_to_merge
 from accel.core.isa import Load, Memory
@@ -209,7 +209,7 @@ def test_depthwise_layers_take_a_slot_per_tap(size: int, channels: int, stride: 
     assert result.mismatches == 0
     assert result.cycles is not None
     assert shape.slots < result.cycles < share * shape.slots
-    prediction = conv_candidates(workload, config)[0].prediction
+    prediction = candidates(workload, config)[0].prediction
     assert prediction.cycles == pytest.approx(result.cycles, rel=0.01)
     assert prediction.bound == ("loads" if stride == 2 else "compute")
     figures = result.to_dict()
