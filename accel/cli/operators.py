@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from accel.base.errors import nearest
 from accel.cli.arrays import read_npy
 from accel.cli.common import numbers_parser
-from accel.compiler.expr.quantized import check_scales
+from accel.compiler.expr.quantized import ORDERS, check_scales
 from accel.compiler.expr.scalar import BYTES
 from accel.compiler.operators.operator import Family, Operator
 from accel.compiler.operators.parameter import Joint, Kind, Parameter
@@ -18,7 +18,11 @@ from accel.compiler.operators.parameter import Joint, Kind, Parameter
 Run = Callable[[Operator, dict[str, Any], dict[str, Any]], int]
 """Compiles an operator's workload: its arguments by any names, and the options that all commands share."""
 
-_TYPES: dict[Kind, Any] = {Kind.NUMBER: click.FLOAT, Kind.TYPE: click.Choice(BYTES)}
+_TYPES: dict[Kind, Any] = {
+    Kind.NUMBER: click.FLOAT,
+    Kind.TYPE: click.Choice(BYTES),
+    Kind.ORDER: click.Choice(ORDERS),
+}
 
 _SCHEDULING = (
     "Without --schedule, an analytical model of the machine chooses tiles, loop order and virtual threads; "
@@ -184,8 +188,8 @@ def _option(operator: Operator, parameter: Parameter, *, required: bool) -> clic
             show_default=default is not None,
             help=text,
         )
-    if parameter.kind is Kind.TYPE:
-        return click.Option(names, type=_TYPES[Kind.TYPE], default=default, show_default=True, help=text)
+    if parameter.kind in (Kind.TYPE, Kind.ORDER):
+        return click.Option(names, type=_TYPES[parameter.kind], default=default, show_default=True, help=text)
     form, kind = parameter.form or "", parameter.kind
     return click.Option(
         names,

@@ -198,6 +198,12 @@ def _range(dtype: str) -> tuple[int, int]:
     return bounds.min, bounds.max
 
 
+def _fused(graph: Graph, node: Node) -> bool:
+    """Whether a node adds integers by multiply-adds."""
+    operands, out = graph.operands(node), graph.tensors[node.output]
+    return out.dtype in QUANTIZED and not Add.is_apart(operands, out)
+
+
 def _compared(graph: Graph, node: Node, values: Mapping[str, Array]) -> TensorDifference:
     """One node, from the operands that the values have."""
     operands = [values[name] for name in node.inputs]
@@ -217,7 +223,7 @@ def _compared(graph: Graph, node: Node, values: Mapping[str, Array]) -> TensorDi
         allowed = FLOAT_TOLERANCE * float(finite.max(initial=0))
     elif isinstance(node.operator, Softmax):
         allowed = SOFTMAX_TOLERANCE
-    elif isinstance(node.operator, Add) and out.dtype in QUANTIZED and distance.any():
+    elif isinstance(node.operator, Add) and _fused(graph, node) and distance.any():
         tensors = graph.operands(node)
         orders = [node.operator.ordered(tensors, operands, out, swapped=swapped) for swapped in (False, True)]
         reordered = (theirs != ours) & ((theirs == orders[0]) | (theirs == orders[1]))

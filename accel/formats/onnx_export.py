@@ -421,6 +421,11 @@ def _sides(exporter: _Exporter, node: Node) -> None:
     if out.dtype == "float32":
         exporter.write(kind, node.inputs, node.output)
         return
+    sources = [exporter.tensor(name) for name in node.inputs]
+    if isinstance(node.operator, Add) and node.operator.is_apart(sources, out):
+        numbers = [exporter.write("DequantizeLinear", [one.name, *exporter.pair(one)]) for one in sources]
+        exporter.write("QuantizeLinear", [exporter.write(kind, numbers), *exporter.pair(out)], node.output)
+        return
     operands = []
     for name in node.inputs:
         operands += [name, *exporter.pair(exporter.tensor(name))]

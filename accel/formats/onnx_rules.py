@@ -280,6 +280,9 @@ def _gemm(importer: Importer, node: FileNode) -> None:
 def _qlinear_binary(importer: Importer, node: FileNode) -> None:
     operands = [importer.quantized(node, 0, 1, 2), importer.quantized(node, 3, 4, 5)]
     default = importer.builder.tensors[operands[0]].dtype
+    other = importer.builder.tensors[operands[1]].dtype
+    if default != other:
+        raise GraphError(f"its operands are {default} and {other}; they must have one type")
     operator = Add() if node.kind == "QLinearAdd" else Mul()
     importer.emit(node, operator, operands, **importer.result(node, 6, 7, default))
 

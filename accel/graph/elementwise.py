@@ -222,12 +222,31 @@ class _Sides(Operator):
 
 @dataclass(frozen=True, kw_only=True)
 class Add(_Sides):
-    """A sum. int8 and uint8: ``sat(rne(fma(a, ra, fma(b, rb, c))))`` with ``ra = sa / sy``, ``rb = sb / sy``
-    and ``c = zy - fma(ra, za, rb * zb)``."""
+    """A sum.
+
+    int8 and uint8: ``sat(rne(fma(a, ra, fma(b, rb, c))))`` with ``ra = sa / sy``, ``rb = sb / sy`` and
+    ``c = zy - fma(ra, za, rb * zb)``. Where not all three have one type, ONNX Runtime has no such operator,
+    and it is a Dequantize of each operand, an addition and a Quantize.
+    """
+
+    def check(self, operands: Sequence[Tensor], out: Tensor) -> None:
+        if out.dtype == "float32":
+            same_dtype(self, [*operands, out])
+        else:
+            need_quantized(self, *operands, out)
+
+    @staticmethod
+    def is_apart(operands: Sequence[Tensor], out: Tensor) -> bool:
+        """Whether quantized operands are added as the numbers that they stand for."""
+        return any(one.dtype != out.dtype for one in operands)
 
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
         if out.dtype == "float32":
             return np.asarray(arrays[0] + arrays[1])
+        if self.is_apart(operands, out):
+            one, other = (dequantize(*pair) for pair in zip(arrays, operands, strict=True))
+            with np.errstate(over="ignore", invalid="ignore"):
+                return quantize(one + other, out)
         return self.ordered(operands, arrays, out, swapped=inner_is_scalar(operands, out))
 
     @staticmethod
@@ -236,7 +255,7 @@ class Add(_Sides):
         processor.
 
         Args:
-            operands, arrays, out: as for :meth:`evaluate`, int8 or uint8.
+            operands, arrays, out: as for :meth:`evaluate`, all int8 or all uint8.
             swapped: the first operand's is the inner one.
         """
         order = (1, 0) if swapped else (0, 1)

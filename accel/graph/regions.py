@@ -266,7 +266,8 @@ class _Matcher:
 
     def _sides(self, node: Node, out: Tensor) -> "_Core | None":
         operands = [self._bytes(one) for one in node.inputs]
-        known = [one for one in operands if one is not None and one.dtype == out.dtype]
+        mixed = isinstance(node.operator, Add)
+        known = [one for one in operands if one is not None and (mixed or one.dtype == out.dtype)]
         if len(known) != 2:
             return None
         return self._emitter(node.operator, [one.name for one in known], out, node.name)

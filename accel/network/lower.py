@@ -1,17 +1,17 @@
 """Stages as workloads of the compiler: which operator, with which parameters, on which tensors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from accel.base.errors import ShapeError
+from accel.compiler.expr.quantized import Order
 from accel.compiler.operators.registry import WORKLOADS
 from accel.compiler.ops.quantized import Quantized, QuantizedResidual
 from accel.compiler.ops.workload import Workload
-from accel.core.requantize import add
 from accel.graph.elementwise import Add, inner_is_scalar
 from accel.graph.graph import Graph
 from accel.graph.movement import Identity, Movement, Pad, Reshape
@@ -205,18 +205,19 @@ def _product(
         if operands[2].name not in graph.constants:
             raise NotOnMachine("its bias is no constant")
         taken.append(Operand(name="bias", tensor=operands[2].name, shape=operands[2].shape))
-    residual, differences = None, 0
+    residual = None
     if stage.addition is not None:
         other = graph.tensors[stage.residual]
         if other.name in graph.constants:
             raise NotOnMachine("what it adds is a constant")
         taken.append(Operand(name="residual", tensor=other.name, shape=shape))
-        residual = _residual(graph, stage, other, approximate)
+        residual = _residual(graph, stage, other)
     quantized = _quantized(operands[0], own, scales, stage, residual)
-    if quantized.sum is not None and stage.addition is not None:
-        differences = _differences(graph, stage, quantized)
-        if differences and not approximate:
-            raise NotOnMachine(f"integers would change the sum of {differences} of 65,536 pairs of values")
+    differences = 0 if quantized.sum is None else quantized.sum.addition.differences
+    if differences and not approximate:
+        raise NotOnMachine(f"integers would change the sum of {differences} of 65,536 pairs of values")
+    if residual is not None and not differences:
+        quantized = replace(quantized, residual=replace(residual, approximate=False))
     return Layer(
         operator=operator,
         parameters=parameters | {"bias": len(operands) > 2, "quantized": quantized},
@@ -281,7 +282,8 @@ def _quantized(
     )
 
 
-def _residual(graph: Graph, stage: Stage, other: Tensor, approximate: bool) -> QuantizedResidual:
+def _residual(graph: Graph, stage: Stage, other: Tensor) -> QuantizedResidual:
+    """What is added, even if it can be only approximately."""
     assert stage.addition is not None
     own, total = graph.tensors[stage.result], graph.tensors[stage.addition.output]
     (scale, zero), (sum_scale, sum_zero) = other.per_tensor, total.per_tensor
@@ -294,36 +296,19 @@ def _residual(graph: Graph, stage: Stage, other: Tensor, approximate: bool) -> Q
         sum_zero=int(sum_zero),
         sum_dtype=total.dtype,
         sum_clip=bounds(stage.sum_clips, total.dtype),
-        approximate=approximate,
+        approximate=True,
+        order=_order(graph, stage),
     )
 
 
-def _differences(graph: Graph, stage: Stage, quantized: Quantized) -> int:
-    """For how many of all pairs of values the machine's sum is not the graph's.
-
-    The graph's depends on the order of its operands, which a layer's own result need not be the first of.
-    """
+def _order(graph: Graph, stage: Stage) -> Order:
+    """How floating point adds a layer's own result, on the left, and the residual."""
     assert stage.addition is not None
-    assert quantized.sum is not None
-    operator = stage.addition.operator
-    assert isinstance(operator, Add)
-    own, other = (graph.tensors[name] for name in (stage.result, stage.residual))
-    total = graph.tensors[stage.addition.output]
-    mine, others = (
-        np.arange(np.iinfo(one.dtype).min, np.iinfo(one.dtype).max + 1).astype(one.dtype)
-        for one in (own, other)
-    )
-    low, high = bounds(stage.sum_clips, total.dtype)
-    found = add(mine[:, None], others[None, :], **quantized.sum.integers())
-    first = stage.addition.inputs[0] == stage.result
-    tensors = (own, other) if first else (other, own)
-    pairs = np.broadcast_arrays(mine[:, None], others[None, :])
-    arrays = pairs if first else pairs[::-1]
-    swapped = inner_is_scalar(graph.operands(stage.addition), total)
-    wanted = np.clip(
-        operator.ordered(tensors, list(arrays), total, swapped=swapped).astype(np.int64), low, high
-    )
-    return int((found != wanted).sum())
+    operands, out = graph.operands(stage.addition), graph.tensors[stage.addition.output]
+    if Add.is_apart(operands, out):
+        return "apart"
+    last = 1 if inner_is_scalar(operands, out) else 0
+    return "left" if stage.addition.inputs[last] == stage.result else "right"
 
 
 def _weights(graph: Graph, stage: Stage, weights: Tensor) -> tuple[Tensor, int]:

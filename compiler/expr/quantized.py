@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -111,19 +111,49 @@ class Addition:
         multipliers: of the operands, 31 bits, unsigned.
         shift: 0 to 41.
         offset: 41 bits, signed.
+        zero: what is added behind the shift. The sum's zero point, or the number before it where the offset
+            makes up for that: a half is rounded to even before it is added.
         differences: pairs of values, of 65,536, whose sum differs from that in floating point.
     """
 
     multipliers: tuple[int, int]
     shift: int
     offset: int
+    zero: int
     differences: int
 
 
+Order = Literal["left", "right", "apart"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+"""How floating point adds: with two multiply-adds, of which that of the left operand or that of the right one
+comes last, as QLinearAdd; or apart, as Dequantize, Add and Quantize, with a rounding after each operation."""
+
+
+def check_order(order: object) -> Order:
+    """How a sum is taken.
+
+    Raises:
+        ShapeError: it is none of :data:`ORDERS`.
+    """
+    for one in ORDERS:
+        if order == one:
+            return one
+    raise ShapeError(f"the order is {order!r}; it must be one of {', '.join(ORDERS)}")
+
+
 def float_add(
-    left: Quantization, right: Quantization, out: Quantization, low: int, high: int
+    left: Quantization,
+    right: Quantization,
+    out: Quantization,
+    low: int,
+    high: int,
+    order: Order = "left",
 ) -> npt.NDArray[np.int64]:
     """All sums as floating point has them: ``[left value, right value]``, clamped to ``low`` and ``high``."""
+    if order == "right":
+        return float_add(right, left, out, low, high).T
+    if order == "apart":
+        return _added_apart(left, right, out, low, high)
     one, other = (np.float32(q.scale) / np.float32(out.scale) for q in (left, right))
     zeros = fma(one, np.float32(left.zero), np.float32(other * np.float32(right.zero)))
     constant = np.float32(out.zero) - zeros
@@ -131,6 +161,17 @@ def float_add(
     outer = fma(left.values().astype(np.float32)[:, None], one, inner[None, :])
     with np.errstate(invalid="ignore"):
         return np.clip(np.rint(outer.astype(np.float64)), low, high).astype(np.int64)
+
+
+def _added_apart(
+    left: Quantization, right: Quantization, out: Quantization, low: int, high: int
+) -> npt.NDArray[np.int64]:
+    """The sums of the numbers that values stand for."""
+    one, other = ((q.values() - q.zero).astype(np.float32) * np.float32(q.scale) for q in (left, right))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = np.rint((one[:, None] + other[None, :]) / np.float32(out.scale)).astype(np.float64)
+    scaled = np.where(np.isnan(scaled), -np.inf, scaled)
+    return np.clip(scaled + out.zero, low, high).astype(np.int64)
 
 
 # --- requantization ----------------------------------------------------------------------------------
@@ -262,6 +303,7 @@ class QuantizedSum:
         left, right, out: the operands and the sum.
         low, high: bounds of the sum.
         addition: the integers. They count only where they are known to differ from floating point.
+        order: how floating point adds.
     """
 
     left: Quantization
@@ -270,12 +312,13 @@ class QuantizedSum:
     low: int
     high: int
     addition: Addition
+    order: Order = "left"
 
     def values(self, left: Array, right: Array) -> Array:
         """Sums of values, elementwise."""
         if self.addition.differences:
             return add(left, right, **self.integers())
-        table = float_add(self.left, self.right, self.out, self.low, self.high)
+        table = float_add(self.left, self.right, self.out, self.low, self.high, self.order)
         one = np.clip(left, self.left.low, self.left.high) - self.left.low
         other = np.clip(right, self.right.low, self.right.high) - self.right.low
         sums: Array = table[one, other]
@@ -288,7 +331,7 @@ class QuantizedSum:
             "shift": self.addition.shift,
             "offset": self.addition.offset,
             "zeros": (self.left.zero, self.right.zero),
-            "zero": self.out.zero,
+            "zero": self.addition.zero,
             "low": self.low,
             "high": self.high,
         }
@@ -314,11 +357,13 @@ class QuantizedSum:
             multipliers=(a, b),
             shift=check_integer("shift", found["shift"], least=0, most=MAX_ADD_SHIFT),
             offset=check_integer("offset", found["offset"], least=-_OFFSETS, most=_OFFSETS - 1),
+            zero=_nine_bits("zero", found.get("zero", out.zero)),
             differences=check_integer("differences", found["differences"], least=0, most=_PAIRS),
         )
         low = check_integer("low", data["low"], least=out.low, most=out.high)
         high = check_integer("high", data["high"], least=low, most=out.high)
-        return cls(left=left, right=right, out=out, low=low, high=high, addition=addition)
+        order = check_order(data.get("order", ORDERS[0]))
+        return cls(left=left, right=right, out=out, low=low, high=high, addition=addition, order=order)
 
 
 def _quantization(data: Mapping[str, Any]) -> Quantization:

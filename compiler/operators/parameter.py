@@ -23,6 +23,8 @@ class Kind(Enum):
     """A positive real number, or one for each channel; on the command line a number or a file of numpy's."""
     TYPE = "type"
     """The type of a quantized tensor: int8 or uint8."""
+    ORDER = "order"
+    """How floating point adds: left, right or apart."""
     RECORD = "record"
     """Several parameters together; elsewhere than in Python these are given one by one."""
 

@@ -43,6 +43,13 @@ def quantized(*, shared: tuple[str, ...] = ()) -> Parameter:
         Parameter(name="residual_scale", kind=Kind.NUMBER, text="Add a residual with this scale."),
         Parameter(name="residual_zero", text="Its zero point.", default="0"),
         Parameter(name="residual_dtype", kind=Kind.TYPE, text="Its type.", default="int8"),
+        Parameter(
+            name="residual_order",
+            kind=Kind.ORDER,
+            text="In float32, the result's multiply-add is the last (left), the residual's (right), or both "
+            "are numbers that are added (apart).",
+            default="left",
+        ),
         Parameter(name="sum_scale", kind=Kind.NUMBER, text="Scale of the sum with the residual."),
         Parameter(name="sum_zero", text="Its zero point.", default="0"),
         Parameter(name="sum_dtype", kind=Kind.TYPE, text="Its type.", default="int8"),

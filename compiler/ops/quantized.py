@@ -11,7 +11,15 @@ import numpy.typing as npt
 from accel.base.arguments import check_flag, check_integer, plain_integers
 from accel.base.errors import ShapeError, nearest
 from accel.compiler.expr.post import AddQuantized, Bias, Finished, PostOp, Requantize
-from accel.compiler.expr.quantized import Addition, Quantization, QuantizedSum, bounds_of, check_scales
+from accel.compiler.expr.quantized import (
+    Addition,
+    Order,
+    Quantization,
+    QuantizedSum,
+    bounds_of,
+    check_order,
+    check_scales,
+)
 from accel.compiler.expr.scalar import Dtype, Expr, cast, check_dtype
 from accel.compiler.expr.tensor import Tensor, compute, placeholder
 from accel.compiler.ops.addition import find_addition
@@ -34,9 +42,11 @@ class QuantizedResidual:
         sum_scale, sum_zero, sum_dtype: of the sum.
         sum_clip: what the sum is saturated to; its type's own bounds if None.
         approximate: whether pairs of values may differ from float32.
+        order: how float32 adds: with the multiply-add of the layer's own result last (``left``), with that of
+            the residual last (``right``), or ``apart``, see :data:`~accel.compiler.expr.quantized.ORDERS`.
 
     Raises:
-        ShapeError: a scale that is not positive, a zero point or bounds out of range, or another type.
+        ShapeError: a scale that is not positive, a zero point or bounds out of range, another type or order.
     """
 
     result_scale: float
@@ -48,6 +58,7 @@ class QuantizedResidual:
     sum_dtype: str = "int8"
     sum_clip: Bounds | None = None
     approximate: bool = False
+    order: Order = "left"
 
     def __post_init__(self) -> None:
         for name in ("result_scale", "scale", "sum_scale"):
@@ -56,6 +67,7 @@ class QuantizedResidual:
         _settle(self, "sum_zero", _zero("sum_zero", self.sum_zero, self.sum_dtype))
         _settle(self, "sum_clip", _clip("sum_clip", self.sum_clip, self.sum_dtype))
         _settle(self, "approximate", check_flag("approximate", self.approximate))
+        _settle(self, "order", check_order(self.order))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,8 +140,10 @@ class Quantized:
         right = Quantization(scale=one.scale, zero=one.zero, unsigned=one.dtype == "uint8")
         out = Quantization(scale=one.sum_scale, zero=one.sum_zero, unsigned=one.sum_dtype == "uint8")
         low, high = one.sum_clip or (out.low, out.high)
-        addition = _addition(left, right, out, low, high)
-        return QuantizedSum(left=left, right=right, out=out, low=low, high=high, addition=addition)
+        addition = _addition(left, right, out, low, high, one.order)
+        return QuantizedSum(
+            left=left, right=right, out=out, low=low, high=high, addition=addition, order=one.order
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -234,8 +248,10 @@ QUANTIZED_PARAMETERS = (*_OWN, *_OF_RESIDUAL)
 
 
 @lru_cache(maxsize=256)
-def _addition(left: Quantization, right: Quantization, out: Quantization, low: int, high: int) -> Addition:
-    return find_addition(left, right, out, low=low, high=high)
+def _addition(
+    left: Quantization, right: Quantization, out: Quantization, low: int, high: int, order: Order
+) -> Addition:
+    return find_addition(left, right, out, low=low, high=high, order=order)
 
 
 def _settle(one: object, name: str, value: object) -> None:

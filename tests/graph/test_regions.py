@@ -240,6 +240,17 @@ def test_a_quantize_with_the_same_scale() -> None:
     np.testing.assert_array_equal(evaluate(graph, feeds)["y"], feeds["x"])
 
 
+def test_an_addition_of_two_types() -> None:
+    """ONNX Runtime has no such QLinearAdd, and adds numbers."""
+    made = Made()
+    made.input(Tensor(name="z", shape=SHAPE, dtype="uint8", quantization=Y))
+    made.emit(Dequantize(), ["z"], "zf", dtype="float32")
+    made.then(Add(), "xf", "zf", output="c")
+    made.end("c", dtype="int8")
+    graph = assert_near(made, at_most=0)
+    assert kinds(graph) == ["Add"]
+
+
 @pytest.mark.parametrize("why", ["two take it", "it is an output", "other types", "a number in between"])
 def test_what_stays_float(why: str) -> None:
     made = Made()
@@ -248,7 +259,7 @@ def test_what_stays_float(why: str) -> None:
     if why == "other types":
         made.input(Tensor(name="z", shape=SHAPE, dtype="uint8", quantization=Y))
         made.emit(Dequantize(), ["z"], "zf", dtype="float32")
-        made.then(Add(), "xf", "zf", output="c")
+        made.then(Mul(), "xf", "zf", output="c")
     elif why == "a number in between":
         made.constant("n", RNG.normal(size=(2, 6, 6)).astype(np.float32))
         made.then(Conv(windows=PLANE), "xf", "wf", output="d")

@@ -7,7 +7,7 @@ import pytest
 
 import accel
 from accel.base.errors import GraphError, ShapeError
-from accel.graph.elementwise import Add
+from accel.graph.elementwise import Add, Requantize
 from accel.graph.graph import Graph
 from accel.graph.movement import Pad, Reshape
 from accel.graph.tensor import Quantization
@@ -149,20 +149,43 @@ def test_what_is_wrong_is_named() -> None:
     assert wrong.wrong == 4
 
 
-def test_a_sum_that_integers_would_change() -> None:
-    """Scales and zero points of a MobileNet-v2; the host adds, and says why."""
+def added(
+    left: tuple[float, int], right: tuple[float, int], total: tuple[float, int], dtype: str = "uint8"
+) -> Graph:
+    """Two convolutions and their sum, with scales and zero points; all but the right one's are uint8."""
     small = Small((1, 16, 4, 4), dtype="uint8")
-    for name, scale, zero in (("left", 0.09339848, 148), ("right", 0.08150082, 140)):
+    for name, (scale, zero) in (("left", left), ("right", right)):
         small.zero_out = zero
         small.conv("x", name, 16, 1)
         tensor = small.builder.tensors[name]
         small.builder.tensors[name] = replace(tensor, quantization=Quantization.of(scale, zero))
-    total = Quantization.of(0.11155228, 125)
-    small.builder.emit(Add(), ["left", "right"], "y", dtype="uint8", quantization=total)
-    graph = small.graph("y")
+    if dtype != "uint8":
+        again = Quantization.of(right[0], right[1] - 128)
+        small.builder.emit(Requantize(), ["right"], "other", dtype=dtype, quantization=again)
+    names = ["left", "right" if dtype == "uint8" else "other"]
+    small.builder.emit(Add(), names, "y", dtype="uint8", quantization=Quantization.of(*total))
+    return small.graph("y")
+
+
+def test_a_sum_whose_last_bit_depends_on_its_order() -> None:
+    """Scales and zero points of a MobileNet-v2."""
+    program = built(added((0.09339848, 148), (0.08150082, 140), (0.11155228, 125)))
+    assert where(program) == [("Conv", "machine"), ("Conv + Add", "machine")]
+    program.run(backend="functional").raise_if_wrong()
+
+
+def test_a_sum_of_int8_and_uint8() -> None:
+    program = built(added((0.09339848, 148), (0.08150082, 140), (0.11155228, 125), "int8"))
+    assert ("Conv + Add", "machine") in where(program)
+    program.run(backend="functional").raise_if_wrong()
+
+
+def test_a_sum_that_integers_would_change() -> None:
+    """The host adds, and says why."""
+    graph = added((0.7503103, 128), (4.407152, 0), (5.421469, 0))
     program = built(graph)
     assert where(program) == [("Conv", "machine"), ("Conv", "machine"), ("Add", "host")]
     (part,) = (one for one in program.parts if not one.on_machine)
-    assert part.reason == "integers would change the sum of 1 of 65,536 pairs of values"
+    assert part.reason == "integers would change the sum of 2 of 65,536 pairs of values"
     program.run(backend="functional").raise_if_wrong()
     assert where(Network(graph=graph).build(MACHINE, approximate=True))[1] == ("Conv + Add", "machine")

@@ -1,14 +1,19 @@
 """Integers that add quantized tensors, against exact arithmetic."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from accel.base.errors import ShapeError
+from accel.compiler.expr.quantized import ORDERS, Order
 from accel.compiler.ops import addition
 from accel.compiler.ops.addition import Addition, Quantization, find_addition, float_add
 from accel.core.requantize import add
+from accel.graph.elementwise import Add
+from accel.graph.tensor import Quantization as Pair
+from accel.graph.tensor import Tensor
 from tests.expect import refused
 
 
@@ -70,18 +75,76 @@ def test_what_is_found_adds_as_it_says(seed: int) -> None:
     assert wrong == found.differences == 0
 
 
+@pytest.mark.parametrize("order", ["left", "right", "apart"])
+def test_ties_that_fall_on_odd_sums(order: Order) -> None:
+    """Half of a sum is a tie for every other pair, which float32 breaks behind the zero point."""
+    half, whole = Quantization(scale=0.015625, zero=5), Quantization(scale=0.03125, zero=-117)
+    assert find_addition(half, half, whole, order=order).differences == 0
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "out"),
+    [
+        (  # of a MobileNet-v2
+            Quantization(scale=0.09339848, zero=148, unsigned=True),
+            Quantization(scale=0.08150082, zero=140, unsigned=True),
+            Quantization(scale=0.11155228, zero=125, unsigned=True),
+        ),
+        (
+            Quantization(scale=0.6127914, unsigned=True),
+            Quantization(scale=0.1008276, zero=166, unsigned=True),
+            Quantization(scale=0.8370962, zero=57, unsigned=True),
+        ),
+    ],
+)
+def test_multipliers_that_are_not_the_nearest(
+    left: Quantization, right: Quantization, out: Quantization
+) -> None:
+    orders: tuple[Order, ...] = ("left", "right")
+    assert [find_addition(left, right, out, order=one).differences for one in orders] == [0, 0]
+
+
+def test_a_sum_that_no_integers_give() -> None:
+    """Its one multiplier would have to be both larger and smaller; those that come closest are found."""
+    left = Quantization(scale=0.7503103, zero=128, unsigned=True)
+    right, out = (Quantization(scale=scale, unsigned=True) for scale in (4.407152, 5.421469))
+    assert find_addition(left, right, out).differences == 2
+
+
 def test_differences_are_counted() -> None:
     """A shift of nothing at all leaves multipliers of 1 and 2 for 1.4 and 1.6."""
     left, right, out = (Quantization(scale=scale) for scale in (1.4, 1.6, 1.0))
-    low, high = out.low, out.high
-    expected = float_add(left, right, out, low, high)
-    coarse = addition._with_offset(left, right, out, expected, low, high, (1, 2), 0)
+    expected = float_add(left, right, out, out.low, out.high)
+    pairs = addition._Pairs(left, right, out.low, out.high, expected)
+    coarse = pairs.addition(addition._Choice((1, 2), 0, 0))
     assert 10_000 < coarse.differences < 65_536
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_networks_say_the_same(seed: int) -> None:
+    """The graph's addition and that of expressions, in all orders."""
+    rng = np.random.default_rng(seed)
+    left, right, out = (some_quantization(rng) for _ in range(3))
+    for order in ORDERS:
+        if order != "apart":
+            left, right = (replace(one, unsigned=out.unsigned, zero=out.zero) for one in (left, right))
+        elif left.unsigned == right.unsigned == out.unsigned:
+            left = replace(left, unsigned=not out.unsigned, zero=100)
+        table = float_add(left, right, out, out.low, out.high, order)
+        tensors = [
+            Tensor(name="t", shape=(256, 256), dtype=one.dtype, quantization=Pair.of(one.scale, one.zero))
+            for one in (left, right, out)
+        ]
+        values = np.meshgrid(left.values(), right.values(), indexing="ij")
+        arrays = [array.astype(one.dtype) for array, one in zip(values, tensors, strict=False)]
+        place = [1, 0] if order == "right" else [0, 1]
+        sums = Add().evaluate([tensors[i] for i in place], [arrays[i] for i in place], tensors[2])
+        np.testing.assert_array_equal(sums, table)
 
 
 def test_scales_that_cannot_be_added() -> None:
     large, small = Quantization(scale=1e6), Quantization(scale=1e-6)
-    message = "an operand's scale is 1e+12 times that of the sum; up to 2147483645 times can be added"
+    message = "an operand's scale is 1e+12 times that of the sum; up to 2147483647 times can be added"
     with refused(ShapeError, message):
         find_addition(large, small, small)
     assert isinstance(find_addition(small, small, large), Addition)

@@ -327,12 +327,13 @@ def _residual(**values: Any) -> Any:
         (_residual(sum_scale=-1), "sum_scale of the residual is -1.0; it must be a positive float32"),
         (
             _quantized(residual=replace(RESIDUAL, result_scale=1e30, sum_scale=1e-30)),
-            "an operand's scale is 1e+60 times that of the sum; up to 2147483645 times can be added",
+            "an operand's scale is 1e+60 times that of the sum; up to 2147483647 times can be added",
         ),
         (_residual(approximate=1), "approximate is 1; it must be True or False"),
+        (_residual(order="both"), "the order is 'both'; it must be one of left, right, apart"),
         (
             _quantized(residual=replace(RESIDUAL, result_scale=0.05, scale=0.031, sum_scale=0.06)),
-            "the sum with the residual differs from float32 for 176 of 65536 pairs of values, with the best "
+            "the sum with the residual differs from float32 for 186 of 65536 pairs of values, with the best "
             "integers that were found; approximate=True allows that",
         ),
         (
