@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.names import Names
-from accel.compiler.codegen.dependence import CARRIER, Ordered, insert_tokens
+from accel.compiler.codegen.dependence import CARRIER, Dependence, Ordered, dependences, with_tokens
 from accel.core.config import Config
 from accel.core.isa import (
     Finish,
@@ -353,13 +353,14 @@ class _Chaining:
             offset: where the program will be.
         """
         once = self._gathered(instructions, layers)
+        needed = self._dependences(instructions)
         if not once:
-            return self._ordered(instructions, {}), {}
+            return with_tokens(instructions, needed), {}
         found: dict[str, tuple[int, Ordered]] = {}
         cycles: list[list[int]] = []
 
         def attempt(name: str, after: Mapping[int, int]) -> None:
-            ordered = self._ordered(instructions, after)
+            ordered = with_tokens(instructions, needed, after)
             program = [*ordered.instructions, Finish()]
             run = simulate_timing(program, self._config, address=self._config.mem_base + offset)
             last = [0] * len(self._layers)
@@ -400,8 +401,8 @@ class _Chaining:
                     found[index] = stores[source]
         return found
 
-    def _ordered(self, instructions: Sequence[Instruction], after: Mapping[int, int]) -> Ordered:
-        """The instructions with tokens, as if one program had been emitted."""
+    def _dependences(self, instructions: Sequence[Instruction]) -> list[Dependence]:
+        """What the instructions have to wait for, as if one program had been emitted."""
         size = max((at + len(data) for at, data in self._segments), default=0)
         memory = np.zeros(-(-size // UOP_BYTES) * UOP_BYTES, dtype=np.uint8)
         for at, data in self._segments:
@@ -414,16 +415,7 @@ class _Chaining:
             for one in instructions
         ]
         shared = SharedDram(instructions, self._config)
-        found = insert_tokens(moved, self._config, memory.view("<u4"), shared, after)
-        if not base:
-            return found
-        back = (
-            replace(one, dram_base=one.dram_base + base)
-            if isinstance(one, Load) and one.memory == Memory.UOP
-            else one
-            for one in found.instructions
-        )
-        return Ordered(list(back), found.sources)
+        return dependences(moved, self._config, memory.view("<u4"), shared)
 
 
 def _constants_first(body: Sequence[Instruction]) -> list[int]:

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from accel.base.errors import GraphError, ScheduleError, ShapeError
+from accel.compiler.codegen.build import compile_schedule
+from accel.compiler.operators.default import default_schedule
 from accel.compiler.target.machine import Machine
 from accel.graph.graph import Graph
 from accel.graph.movement import Identity, Reshape
 from accel.network.lower import Layer, NotOnMachine, lower
 from accel.network.stage import Stage
-from accel.run.program import Program, build
+from accel.run.program import Program, as_program
 
 Where = Literal["machine", "host"]
 
@@ -86,7 +88,7 @@ def place(
 
 
 def _compiled(layer: Layer, machine: Machine, known: list[tuple[Layer, Program]]) -> Program:
-    """A layer's program; layers that are alike share one.
+    """A layer's program; layers that are alike share one. It is proven as a part of its chain.
 
     Raises:
         NotOnMachine: the compiler finds no schedule.
@@ -95,7 +97,8 @@ def _compiled(layer: Layer, machine: Machine, known: list[tuple[Layer, Program]]
         if (other.operator, other.parameters) == (layer.operator, layer.parameters):
             return program
     try:
-        program = build(layer.workload(), machine)
+        schedule = default_schedule(layer.workload(), machine)
+        program = as_program(compile_schedule(schedule, machine.config))
     except (ScheduleError, ShapeError) as error:
         raise NotOnMachine(str(error)) from None
     known.append((layer, program))

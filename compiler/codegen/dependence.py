@@ -133,6 +133,17 @@ class _Program:
         return Ordered(found, self.sources)
 
 
+class Dependence(NamedTuple):
+    """What an instruction has to wait for."""
+
+    unit: Unit
+    """Its own."""
+    position: int
+    """Which of its unit's instructions it is."""
+    needed: Mapping[Unit, int]
+    """By unit, the position of the last instruction that conflicts with it; -1 if none does."""
+
+
 def insert_tokens(
     instructions: Sequence[Instruction],
     config: Config,
@@ -143,22 +154,35 @@ def insert_tokens(
     """The same program with the tokens that its dependences need, and no others but those of ``after``.
 
     Args:
-        instructions: in program order, without token flags; LOADs of micro-ops count ``dram_base`` from
-            the start of ``uop_words``.
+        instructions, config, uop_words, shared: as :func:`dependences` takes them.
+        after: as :func:`with_tokens` takes it.
+    """
+    return with_tokens(instructions, dependences(instructions, config, uop_words, shared), after)
+
+
+def dependences(
+    instructions: Sequence[Instruction],
+    config: Config,
+    uop_words: np.ndarray,
+    shared: SharedDram | None = None,
+) -> list[Dependence]:
+    """What each instruction of a program has to wait for.
+
+    Args:
+        instructions: in program order; LOADs of micro-ops count ``dram_base`` from the start of
+            ``uop_words``.
         config: the machine.
         uop_words: all micro-ops in DRAM.
         shared: what of DRAM these instructions both write and read; nothing if not given.
-        after: for some instructions, by number, an earlier one of another unit that they have to wait for
-            though no memory says so.
     """
     sets = AccessSets(config)
     memories = {
         name: _Last(pad.depth(config)) for name, pad in scratchpads_of(config).items() if pad is not UOP
     }
     memories["dram"] = _Last(shared.segments if shared is not None else 0)
-    program = _Program()
     uops = np.zeros(config.uop_depth, dtype=np.uint32)
-    places: list[tuple[Unit, int]] = []
+    counts = dict.fromkeys(_CHAIN, 0)
+    found: list[Dependence] = []
     drained = 0
     """The store unit's position before which all has retired when what comes next starts."""
     for index, instruction in enumerate(instructions):
@@ -176,20 +200,43 @@ def insert_tokens(
             words = uops[instruction.uop_begin : instruction.uop_end]
             touches = tuple(t for t in sets.loops(instruction, words).touches if t.memory != UOP.name)
         needed = _needed(unit, touches, memories)
-        if after is not None and index in after:
-            other, least = places[after[index]]
-            needed[other] = max(needed[other], least)
+        position = counts[unit]
         if unit is Unit.STORE:
             own = _own_needed(touches, memories["dram"])
             if own >= drained:
                 needed[unit] = own
-        program.append(instruction, index, needed)
-        position = len(program.members[unit]) - 1
-        if unit is Unit.STORE and isinstance(instruction, Set):
-            drained = position
-        places.append((unit, position))
+            if isinstance(instruction, Set):
+                drained = position
+        found.append(Dependence(unit, position, needed))
+        counts[unit] += 1
         for memory, write, elements in touches:
             memories[memory].record(unit, write, elements, position)
+    return found
+
+
+def with_tokens(
+    instructions: Sequence[Instruction],
+    found: Sequence[Dependence],
+    after: Mapping[int, int] | None = None,
+) -> Ordered:
+    """A program with tokens for its dependences.
+
+    Args:
+        instructions: in program order, without token flags.
+        found: the :func:`dependences` of them.
+        after: for some instructions, by number, an earlier one of another unit that they have to wait for
+            though no memory says so.
+    """
+    program = _Program()
+    places: dict[Unit, list[int]] = {unit: [] for unit in _CHAIN}
+    """Of each unit's instructions the positions, those that carry tokens counted, too."""
+    for index, (instruction, (unit, _, needed)) in enumerate(zip(instructions, found, strict=True)):
+        wanted = {other: places[other][last] for other, last in needed.items() if last >= 0}
+        if after is not None and index in after:
+            other, least, _ = found[after[index]]
+            wanted[other] = max(wanted.get(other, -1), places[other][least])
+        program.append(instruction, index, wanted)
+        places[unit].append(len(program.members[unit]) - 1)
     return program.finished()
 
 
