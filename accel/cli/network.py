@@ -25,12 +25,13 @@ from accel.cli.common import (
 from accel.cli.output import wrote
 from accel.compiler.target.machine import machine
 from accel.formats.onnx_import import MAX_BATCH
+from accel.network.choose import savings
 from accel.network.file import load_network, save_network
 from accel.network.network import DEFAULT_MACHINE, read_network
 from accel.network.program import NetworkProgram
 from accel.network.report import NetworkReport
 from accel.network.result import NetworkResult
-from accel.network.text import STAGES, network_text
+from accel.network.text import STAGES, choices_text, network_text
 from accel.run.result import SCHEMA_VERSION, error_dict
 
 
@@ -47,7 +48,8 @@ from accel.run.result import SCHEMA_VERSION, error_dict
 @click.option(
     "--approximate", is_flag=True, help="Let additions whose integers are not exact stay on the machine."
 )
-@click.option("--explain", is_flag=True, help="Show where each node runs, and why.")
+@click.option("--no-fuse", is_flag=True, help="Leave every node by itself, to see what fusion saves; slower.")
+@click.option("--explain", is_flag=True, help="Show where each node runs, and what that was compared with.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The network's file.")
 @json_option
 def compile_onnx(
@@ -57,6 +59,7 @@ def compile_onnx(
     batch: int | None,
     strict: bool,
     approximate: bool,
+    no_fuse: bool,
     explain: bool,
     output: Path | None,
     as_json: bool,
@@ -78,13 +81,14 @@ def compile_onnx(
         check_targets({"-o": output}, {"MODEL.onnx": model} | config_file(config))
     with busy("compiling"):
         network = read_network(model, batch=batch)
-        program = network.build(target, strict=strict, approximate=approximate)
+        program = network.build(target, strict=strict, approximate=approximate, fusion=not no_fuse)
     if output is not None:
         save_network(program, output)
     if as_json:
         print_json(_compiled(program, output))
         return 0
     if explain:
+        click.echo(choices_text(program), nl=False)
         click.echo(network_text(program, "placed"), nl=False)
     show(figures_table(_compiled_rows(program)))
     wrote(*([] if output is None else [output]))
@@ -104,6 +108,8 @@ def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
         "activation_bytes": [chain.memory.nbytes for chain in program.chains],
         "activation_bound": [chain.memory.bound for chain in program.chains],
         "compile_seconds": program.compile_seconds,
+        "savings": savings(program.choices).to_dict(),
+        "choices": [choice.to_dict() for choice in program.choices],
         "layers": [
             {
                 "name": part.stage.name,
@@ -129,6 +135,7 @@ def _compiled_rows(program: NetworkProgram) -> list[tuple[str, str]]:
             "activations",
             f"{sum(figures['activation_bytes']):,} bytes; none below {sum(figures['activation_bound']):,}",
         ),
+        ("fusion saves", f"{savings(program.choices)}, as predicted"),
         ("compiled in", f"{program.compile_seconds or 0:.2f} s"),
     ]
 

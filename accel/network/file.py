@@ -23,10 +23,11 @@ from accel.image.archive import Archive, write_archive
 from accel.image.image import NETWORK_FORMAT
 from accel.image.manifest import read_entry
 from accel.network.chain import Chain
+from accel.network.choose import Choice, Where
 from accel.network.graph_file import constant_members, read_graph
 from accel.network.lower import Operand
 from accel.network.memory import Lifetime, MemoryPlan
-from accel.network.place import Part, Where
+from accel.network.place import Part
 from accel.network.program import NetworkProgram
 from accel.network.stage import Stage
 from accel.run.program import Program
@@ -86,6 +87,7 @@ def save_network(program: NetworkProgram, path: str | Path) -> None:
         "compile_seconds": program.compile_seconds,
         "graph": graph_to_data(graph),
         "steps": steps,
+        "choices": [choice.to_dict() for choice in program.choices],
     }
     buffer = io.BytesIO()
     write_archive(buffer, json.dumps(data).encode(), members)
@@ -155,6 +157,7 @@ def _parse(archive: Archive) -> NetworkProgram:
         graph=graph,
         config=from_dict(read_entry(data, "config", dict)),
         steps=tuple(steps),
+        choices=tuple(Choice.from_dict(one) for one in data.get("choices", [])),
         compile_seconds=data.get("compile_seconds"),
     )
     _check(program)

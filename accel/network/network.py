@@ -10,7 +10,7 @@ from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
 from accel.graph.graph import Graph
 from accel.network.chain import Chain, chain, divide
-from accel.network.fuse import fuse
+from accel.network.fuse import apart, fuse
 from accel.network.place import Part, check_strict, place
 from accel.network.program import NetworkProgram
 from accel.network.schedule import schedule
@@ -36,6 +36,7 @@ class Network:
         strict: bool = False,
         approximate: bool = False,
         keep: bool = False,
+        fusion: bool = True,
     ) -> NetworkProgram:
         """Compile the network for a machine with ``post=1``.
 
@@ -44,6 +45,7 @@ class Network:
             strict: refuse multiplications on the host.
             approximate: let additions whose integers are not exact stay on the machine.
             keep: keep the result of every stage, so that a run compares all of them.
+            fusion: let nodes be carried out as one; without it every node is by itself, to compare with.
 
         Raises:
             ConfigError: there is no such machine.
@@ -51,13 +53,15 @@ class Network:
         """
         target = machine(on)
         begin = time.perf_counter()
-        parts = place(self.graph, fuse(self.graph), target, approximate=approximate)
+        groups = fuse(self.graph) if fusion else apart(self.graph)
+        parts, choices = place(self.graph, groups, target, approximate=approximate)
         if strict:
             check_strict(self.graph, parts)
         return NetworkProgram(
             graph=self.graph,
             config=target.config,
             steps=link(self.graph, parts, target.config, keep=keep),
+            choices=choices,
             compile_seconds=time.perf_counter() - begin,
         )
 

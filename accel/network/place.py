@@ -2,19 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from accel.base.errors import GraphError, ScheduleError, ShapeError
 from accel.compiler.codegen.build import compile_schedule
 from accel.compiler.operators.default import default_schedule
 from accel.compiler.target.machine import Machine
 from accel.graph.graph import Graph
-from accel.graph.movement import Identity, Reshape
-from accel.network.lower import Layer, NotOnMachine, lower
+from accel.network.choose import Choice, Chooser, Where
+from accel.network.fuse import Group
+from accel.network.lower import Layer, NotOnMachine
 from accel.network.stage import Stage
 from accel.run.program import Program, as_program
-
-Where = Literal["machine", "host"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,49 +40,74 @@ class Part:
     @property
     def moves_nothing(self) -> bool:
         """Whether the values stay as they are, under another name or in another shape."""
-        return isinstance(self.stage.main.operator, Identity | Reshape)
+        return self.stage.moves_nothing
 
 
 def place(
-    graph: Graph, stages: Sequence[Stage], machine: Machine, *, approximate: bool = False
-) -> tuple[Part, ...]:
-    """Compile what the machine can do; leave the rest to the host.
-
-    A stage that the machine cannot do as a whole is taken apart.
+    graph: Graph, groups: Sequence[Group], machine: Machine, *, approximate: bool = False
+) -> tuple[tuple[Part, ...], tuple[Choice, ...]]:
+    """Compile what is on the machine, as :class:`~accel.network.choose.Chooser` decides; leave the rest to
+    the host.
 
     Args:
-        graph: the stages'.
-        stages: from a pass before.
+        graph: the groups'.
+        groups: from a pass before; every node is in one of them.
         machine: that programs are for.
         approximate: whether additions may differ from floating point.
+
+    Returns:
+        The parts in an order in which they can run, and what was compared for each group that has several
+        alternatives.
+
+    Raises:
+        GraphError: the machine has ``post=0``.
     """
     if not machine.config.post:
         raise GraphError(
             f"{machine.config.label} has post=0; networks are compiled for machines with post=1, as vta-int8"
         )
+    chooser = Chooser(graph, machine.config, approximate=approximate)
     compiled: list[tuple[Layer, Program]] = []
-    waiting, parts = list(stages[::-1]), list[Part]()
-    refusals: dict[str, str] = {}
-    while waiting:
-        stage = waiting.pop()
-        try:
-            layer = lower(graph, stage, approximate=approximate)
-            program = _compiled(layer, machine, compiled)
-            parts.append(Part(stage=stage, where="machine", layer=layer, program=program))
-        except NotOnMachine as error:
-            if stage.addition is not None:
-                refusals[stage.addition.name] = str(error)
-                waiting += stage.without_addition()[::-1]
-            elif stage.pad is not None:
-                waiting += stage.without_pad()[::-1]
-            elif stage.clips:
-                waiting += [Stage(main=node) for node in stage.nodes[::-1]]
-            else:
-                reason = str(error)
-                if parts and parts[-1].on_machine and parts[-1].stage.output in stage.inputs:
-                    reason = refusals.get(stage.name, reason)  # all but the addition was possible
-                parts.append(Part(stage=stage, where="host", reason=reason))
-    return tuple(parts)
+    found: dict[str, Part] = {}
+    choices: dict[str, Choice] = {}
+    for group in groups:
+        parts, choice = _placed(group, chooser, machine, compiled)
+        found |= {part.stage.output: part for part in parts}
+        if len(choice.alternatives) > 1:
+            choices[parts[-1].stage.output] = choice
+    order = [node.output for node in graph.nodes]
+    return (
+        tuple(found[name] for name in order if name in found),
+        tuple(choices[name] for name in order if name in choices),
+    )
+
+
+def _placed(
+    group: Group, chooser: Chooser, machine: Machine, compiled: list[tuple[Layer, Program]]
+) -> tuple[list[Part], Choice]:
+    """A group's parts. What turns out to have no program is chosen anew, without it."""
+    while True:
+        options, choice = chooser.choose(group)
+        parts = []
+        for option in options:
+            program = None
+            if option.layer is not None:
+                try:
+                    program = _compiled(option.layer, machine, compiled)
+                except NotOnMachine as error:
+                    chooser.refuse(option, str(error))
+                    break
+            parts.append(
+                Part(
+                    stage=option.stage,
+                    where=option.where,
+                    reason=option.why,
+                    layer=option.layer,
+                    program=program,
+                )
+            )
+        else:
+            return parts, choice
 
 
 def _compiled(layer: Layer, machine: Machine, known: list[tuple[Layer, Program]]) -> Program:

@@ -13,6 +13,7 @@ from accel.graph.evaluate import check_inputs, evaluate, evaluate_node
 from accel.graph.graph import Graph
 from accel.graph.tensor import Array
 from accel.network.chain import Chain
+from accel.network.choose import Choice
 from accel.network.place import Part
 from accel.network.result import LayerResult, NetworkResult, host_layer, machine_layers
 from accel.run.session import Session, SessionTensor
@@ -28,12 +29,14 @@ class NetworkProgram:
         graph: what it computes.
         config: the machine.
         steps: chains of the machine and nodes of the host, in the order in which they run.
+        choices: what was compared where nodes could be fused or placed in several ways.
         compile_seconds: that compiling took; None if it is not known.
     """
 
     graph: Graph
     config: Config
     steps: tuple[Chain | Part, ...]
+    choices: tuple[Choice, ...] = ()
     compile_seconds: float | None = None
 
     def __repr__(self) -> str:

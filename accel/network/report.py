@@ -7,6 +7,7 @@ from string import Template
 
 from accel.base.errors import AccelError
 from accel.base.files import write_atomically
+from accel.network.choose import savings
 from accel.network.memory import MemoryPlan
 from accel.network.program import NetworkProgram
 from accel.network.result import LayerResult, NetworkResult
@@ -96,6 +97,7 @@ class NetworkReport:
             ("table", "Layers", _table_of_layers(result)),
             ("memory", "Memory between layers", _memory(self._program)),
             ("traffic", "DRAM traffic", _traffic(result)),
+            ("fusion", "What fusion saves", _savings(self._program)),
         ]
         return _PAGE.substitute(
             title=escape(f"{result.graph.name} on {result.config.label}"),
@@ -270,6 +272,40 @@ def _traffic(result: NetworkResult) -> str:
     rows = [(escape(kind), f"{count:,}") for kind, count in result.bytes_by_kind.items() if count]
     host = f'<p class="faint">The host: {escape(str(result.packing))}.</p>'
     return _table(("what", "bytes"), rows) + host
+
+
+def _savings(program: NetworkProgram) -> str:
+    """What was compared where nodes could be fused, and what the one that was taken saves."""
+    rows = []
+    for choice in program.choices:
+        taken, *others = choice.alternatives
+        saved = choice.saved
+        if taken.cost is None or not saved.cycles:
+            continue
+        second = next((one for one in others if one.cost is not None), None)
+        rows.append(
+            (
+                escape(choice.name),
+                escape(", ".join(taken.stages)),
+                f"{taken.cost.cycles:,}",
+                "" if second is None else escape(", ".join(second.stages)),
+                "" if second is None or second.cost is None else f"{second.cost.cycles:,}",
+                f"{saved.cycles:,}",
+                f"{saved.host_cycles:,}",
+                f"{saved.nbytes:,}",
+            )
+        )
+    if not rows:
+        return "<p>Nothing was fused.</p>"
+    headings = (
+        *("layer", "taken", "cycles", "second best", "cycles"),
+        *("saved cycles", "of them the host's", "saved bytes"),
+    )
+    note = (
+        "Predicted, each layer by itself; saved against every node on its own. What the host takes is "
+        f"assumed. In all {savings(program.choices)}."
+    )
+    return f'<p class="faint">{note}</p>' + _table(headings, rows)
 
 
 def _table(headings: Iterable[str], rows: Iterable[Sequence[str]]) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 
 from accel.graph.elementwise import Clip
 from accel.graph.graph import Graph, Node
+from accel.graph.movement import Identity, Reshape
 
 Bounds = tuple[int, int]
 
@@ -63,6 +64,11 @@ class Stage:
         left, right = self.addition.inputs
         return right if left == self.result else left
 
+    @property
+    def moves_nothing(self) -> bool:
+        """Whether the values stay as they are, under another name or in another shape."""
+        return isinstance(self.main.operator, Identity | Reshape)
+
     def operators(self) -> str:
         """Its nodes' kinds, as ``Conv + Clip + Add``."""
         return " + ".join(node.operator.kind for node in self.nodes)
@@ -70,18 +76,6 @@ class Stage:
     def macs(self, graph: Graph) -> int:
         """Nominal MACs of its nodes."""
         return sum(graph.macs(node) for node in self.nodes)
-
-    def without_addition(self) -> "list[Stage]":
-        """The same as several stages, what begins with the addition node by node."""
-        assert self.addition is not None
-        first = Stage(main=self.main, pad=self.pad, clips=self.clips)
-        return [first, *(Stage(main=node) for node in (self.addition, *self.sum_clips))]
-
-    def without_pad(self) -> "list[Stage]":
-        """The same as two stages, the padding by itself."""
-        assert self.pad is not None
-        rest = Stage(main=self.main, clips=self.clips, addition=self.addition, sum_clips=self.sum_clips)
-        return [Stage(main=self.pad), rest]
 
 
 def bounds(clips: Iterable[Node], dtype: str) -> Bounds:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from accel.graph.graph import Graph, Node
 from accel.graph.tensor import Tensor
 from accel.network.chain import Chain
+from accel.network.choose import savings
 from accel.network.memory import MemoryPlan
 from accel.network.place import Part
 from accel.network.program import NetworkProgram
@@ -61,6 +62,25 @@ def _fused(program: NetworkProgram) -> Iterator[str]:
         stage = part.stage
         inputs = [name for name in stage.inputs if name not in program.graph.constants]
         yield f"{stage.operators():<28} {stage.name!r}: {', '.join(map(repr, inputs))} -> {stage.output!r}"
+    yield from _choices(program)
+
+
+def choices_text(program: NetworkProgram) -> str:
+    """What was compared where nodes could be fused or placed in several ways, lines with their ends."""
+    return "".join(f"{line}\n" for line in _choices(program))
+
+
+def _choices(program: NetworkProgram) -> Iterator[str]:
+    for choice in program.choices:
+        told = f"; fusion saves {choice.saved}" if choice.saved.cycles else ""
+        yield f"{choice.name!r}, by predicted cycles{told}"
+        for number, one in enumerate(choice.alternatives):
+            cost = "not possible" if one.cost is None else str(one.cost)
+            remark = " (taken)" if not number else f" ({one.refused})" if one.refused else ""
+            yield f"  {', '.join(one.stages)}: {cost}{remark}"
+    total = savings(program.choices)
+    if total.cycles:
+        yield f"all fusions save {total}, as predicted"
 
 
 def _placed(program: NetworkProgram) -> Iterator[str]:

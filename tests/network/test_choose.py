@@ -1,0 +1,94 @@
+"""Which of the ways to fuse and place nodes is taken, and what that is compared with."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accel.core.config import load_config
+from accel.network import cost
+from accel.network.choose import Chooser, savings
+from accel.network.file import load_network, save_network
+from accel.network.fuse import fuse
+from accel.network.network import Network
+from accel.network.text import choices_text
+from tests.network.networks import MACHINE, Small, residual_network
+
+CONFIG = load_config(MACHINE)
+
+
+def test_what_is_predicted_to_take_the_fewest_cycles_is_taken() -> None:
+    program = Network(graph=residual_network()).build(MACHINE)
+    by_name = {choice.name: choice for choice in program.choices}
+    choice = by_name["b"]
+    assert choice.alternatives[0].stages == ("Conv + Add + Clip",)
+    cycles = [one.cost.cycles for one in choice.alternatives if one.cost is not None]
+    assert cycles == sorted(cycles)
+    (apart,) = [one for one in choice.alternatives if one.apart]
+    assert apart.stages == ("Conv", "Add on the host", "Clip on the host")
+    assert apart.cost is not None
+    assert choice.saved.cycles == apart.cost.cycles - cycles[0] > 0
+    assert choice.saved.nbytes > 0
+    assert "(taken)" in choices_text(program)
+
+
+def test_a_host_that_costs_nothing_gets_what_has_no_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "HOST_SWITCH", 0)
+    monkeypatch.setattr(cost, "HOST_BYTE", 0)
+    graph = residual_network()
+    program = Network(graph=graph).build(MACHINE)
+    places = {part.stage.main.operator.kind: (part.where, part.reason) for part in program.parts}
+    assert places["GlobalAveragePool"] == ("host", "the host is predicted to take fewer cycles")
+    assert places["Conv"] == ("machine", "")
+    assert program.run().mismatches == {}
+
+
+def test_what_turns_out_to_have_no_program_is_chosen_anew() -> None:
+    graph = residual_network()
+    chooser = Chooser(graph, CONFIG, approximate=False)
+    (group,) = (one for one in fuse(graph) if any(stage.addition for stage in one.alternatives[0]))
+    before, _ = chooser.choose(group)
+    assert [option.stage.operators() for option in before] == ["Conv + Add + Clip"]
+    chooser.refuse(before[0], "no tiles")
+    after, choice = chooser.choose(group)
+    assert [option.stage.operators() for option in after] == ["Conv + Add", "Clip"]
+    assert choice.alternatives[-1].refused == "no tiles"
+    chooser.refuse(after[0], "no tiles, either")
+    last, _ = chooser.choose(group)
+    assert [(option.where, option.why) for option in last] == [
+        ("machine", ""),
+        ("host", "no tiles"),
+        ("host", "the machine has no Clip"),
+    ]
+
+
+def test_of_two_convolutions_that_takes_the_sum_for_which_it_costs_less() -> None:
+    small = Small((1, 32, 8, 8))
+    small.conv("x", "a", 32, 1)
+    small.conv("x", "b", 32, 3, pad=1)
+    small.add("a", "b", "c")
+    graph = small.graph("c")
+    (choice,) = Network(graph=graph).build(MACHINE).choices
+    assert {one.stages for one in choice.alternatives} >= {
+        ("Conv", "Conv + Add"),
+        ("Conv", "Conv", "Add on the host"),
+    }
+    assert sum(one.stages == ("Conv", "Conv + Add") for one in choice.alternatives) == 2
+
+
+def test_without_fusion_nodes_are_by_themselves_and_it_takes_longer() -> None:
+    graph = residual_network()
+    fused, apart = (Network(graph=graph).build(MACHINE, fusion=fusion) for fusion in (True, False))
+    assert all(len(part.stage.nodes) == 1 for part in apart.parts)
+    assert not savings(apart.choices).cycles
+    results = [program.run() for program in (fused, apart)]
+    assert [result.mismatches for result in results] == [{}, {}]
+    assert results[0].cycles < results[1].cycles
+    for name in graph.outputs:
+        assert np.array_equal(results[0].outputs[name], results[1].outputs[name])
+
+
+def test_choices_are_kept_in_the_file(tmp_path: Path) -> None:
+    program = Network(graph=residual_network()).build(MACHINE)
+    save_network(program, tmp_path / "net.accel")
+    assert load_network(tmp_path / "net.accel").choices == program.choices
