@@ -44,11 +44,13 @@ MAY_IMPORT = {
     "assembly": "base core image proof",
     "run": "base core image proof assembly compiler sim hw",
     "network": "base core image proof graph formats compiler run sim views",
+    "package": "base core graph image network run sim",
     "debug": "base core image assembly sim run",
     "views": "base core image assembly run",
     "benchmarks": "base core compiler run",
     "sweeps": "base core compiler hw run",
-    "cli": "base core formats image proof assembly compiler sim hw run debug views benchmarks sweeps network",
+    "cli": "base core formats image proof assembly compiler sim hw run debug views benchmarks sweeps network "
+    "package",
     "te": "compiler",
     "": "base core proof compiler run sweeps cli te network",
 }

@@ -2,8 +2,9 @@
 
 import os
 import secrets
+import shutil
 import stat
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from accel.base.errors import ProgramError
@@ -90,6 +91,42 @@ def write_atomically(path: Path, content: bytes) -> None:
             _replace(path.resolve(), content)
     except OSError as error:
         raise unwritable(path, str(error.strerror)) from None
+
+
+def write_folder(path: Path, files: Mapping[str, bytes], replaced: Collection[str] = ()) -> None:
+    """Write a folder whole or not at all.
+
+    Args:
+        path: of the folder.
+        files: what it is to hold, by name.
+        replaced: files that may go, if the folder is there already.
+
+    Raises:
+        ProgramError: it cannot be written, or holds something else.
+    """
+    path = path.resolve()
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise unwritable(path, "it is no folder")
+    for name in sorted(os.listdir(path) if path.exists() else ()):
+        if name not in replaced:
+            raise unwritable(path, f"the folder holds {name!r} already")
+    if not os.path.isdir(path.parent):
+        raise unwritable(path, f"there is no folder {str(path.parent)!r}")
+    temporary, old = (path.parent / f".accel-{secrets.token_hex(8)}" for _ in range(2))
+    try:
+        os.mkdir(temporary)
+        for name, content in files.items():
+            (temporary / name).write_bytes(content)
+        if path.exists():
+            os.rename(path, old)
+        os.rename(temporary, path)
+    except OSError as error:
+        raise unwritable(path, str(error.strerror)) from None
+    finally:
+        if old.exists() and not path.exists():
+            os.rename(old, path)
+        for folder in (temporary, old):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _replace(path: Path, content: bytes) -> None:

@@ -37,6 +37,7 @@ COMMANDS = {
     "lockstep": Entry(
         "accel.cli.lockstep:lockstep", "Compare simulator and hardware in every cycle of a run."
     ),
+    "package": Entry("accel.cli.package:package", "Write what firmware needs to run a network or a program."),
     "quantize": Entry(
         "accel.cli.quantize:quantize", "Quantize a float network by ONNX Runtime, and say what it costs."
     ),

@@ -72,5 +72,16 @@ def c_header() -> str:
             lines.append(f"#define {name}_{bit.name.upper()} {1 << bit.position:#x}u /* {bit.doc} */")
     lines += ["", "/* Values of ACCEL_CAUSE. */", "enum accel_cause {"]
     lines += [f"    ACCEL_CAUSE_{cause.name} = {cause.value}, /* {cause.doc} */" for cause in Cause]
-    lines += ["};", "", "#endif"]
+    lines += ["};", "", "/* The causes of errors, for tables: USE(number, name, meaning). */"]
+    lines.append("#define ACCEL_CAUSES(USE) \\")
+    errors = [cause for cause in Cause if cause]
+    lines += [f"    USE({cause.value}, {cause.name}, {_c_string(cause.doc)}) \\" for cause in errors[:-1]]
+    lines += [f"    USE({cause.value}, {cause.name}, {_c_string(cause.doc)})" for cause in errors[-1:]]
+    lines += ["", "#endif"]
     return "\n".join(lines) + "\n"
+
+
+def _c_string(text: str) -> str:
+    """Text as a C string literal."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,5 +1,7 @@
 """The network for digits: its files agree with each other, and it reads digits on every backend."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -20,8 +22,10 @@ from accel.network.digits import (
     digits_pictures,
 )
 from accel.network.program import NetworkProgram
+from accel.package.plan import deploy_network
 from tests.lockstep.builds import BUILDS, opened
 from tests.network.networks import MACHINE
+from tests.package.driver import BASE, Driver, Hardware, library
 from tests.tools import needs
 
 LARGEST = 32_000
@@ -79,8 +83,8 @@ def test_on_the_simulators(backend: str, program: NetworkProgram) -> None:
         assert result.outputs[OUTPUT].argmax() == classes[index]
 
 
-def test_on_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a small machine, in as many cycles as the simulator takes."""
+def test_on_the_hardware(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On a small machine, in as many cycles as the simulator takes; as a package, driven by C, too."""
     needs("verilator")
     config = BUILDS["int8"].override({"mem_size": 1 << 20})
 
@@ -96,3 +100,13 @@ def test_on_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
         result.raise_if_wrong()
     assert ran["rtl"].cycles == ran["sim"].cycles
     assert np.array_equal(ran["rtl"].outputs[OUTPUT], ran["sim"].outputs[OUTPUT])
+    deployment = deploy_network(program, "digits")
+    with opened(config) as engine:
+        port = Hardware(engine, config, BASE, deployment.memory_bytes)
+        driver = Driver(deployment, library(tmp_path, deployment), port)
+        assert (driver.load(), driver.check()) == (0, 0)
+        for image, backend in ((images, "sim"), (as_images(digits_pictures()[0][-1:]), "functional")):
+            status, outputs = driver.run({INPUT: image})
+            wanted = program.run({INPUT: image}, backend=backend).outputs
+            assert (status, driver.device.cycles) == (0, ran["sim"].cycles)
+            assert np.array_equal(outputs[OUTPUT], wanted[OUTPUT])

@@ -1,0 +1,110 @@
+"""``accel package``: what firmware needs to run a network or a program."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from accel.base.errors import AccelError
+from accel.cli.common import busy, figures_table, json_option, load_program, print_json, show
+from accel.cli.output import wrote
+from accel.network.file import is_network, load_network
+from accel.package.deployment import Deployment
+from accel.package.folder import check_folder, write_package
+from accel.package.names import identifier
+from accel.package.plan import deploy_network, deploy_program
+from accel.run.result import SCHEMA_VERSION
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", metavar="DIR", type=click.Path(path_type=Path), required=True, help="The folder."
+)
+@click.option("--name", help="What symbols in C begin with.  [default: the name of FILE]")
+@click.option("--embed", is_flag=True, help="Write the binary files as C arrays, too.")
+@click.option(
+    "--cut",
+    is_flag=True,
+    help="Leave out nodes that the driver does not have, and hand out their operands.",
+)
+@click.option("--force", is_flag=True, help="Replace a package that DIR holds.")
+@json_option
+def package(
+    file: Path, output: Path, name: str | None, embed: bool, cut: bool, force: bool, as_json: bool
+) -> None:
+    """Write what firmware needs to run a network or a program.
+
+    DIR gets instructions and constants as they lie in memory, a manifest, and sources in C99 that need no
+    library: a driver for the accelerator, and tables by which it quantizes and packs inputs, runs the
+    machine, and unpacks outputs. docs/package.md shows how to bring it onto a board.
+
+    \b
+    Example:
+      accel compile onnx model.onnx -o net.accel
+      accel package net.accel -o firmware/net
+    """
+    called = _name(file if name is None else Path(name))
+    check_folder(output, force=force)
+    network = is_network(file)
+    if cut and not network:
+        raise AccelError(f"--cut is given, and {str(file)!r} holds a single program; it is for networks")
+    with busy("packaging"):
+        if network:
+            deployment = deploy_network(load_network(file), called, cut=cut)
+        else:
+            deployment = deploy_program(load_program(file), called)
+        files = write_package(deployment, output, embed=embed, force=force)
+    if as_json:
+        print_json(_figures(deployment, output, files))
+        return
+    show(figures_table(_rows(deployment, files)))
+    wrote(output)
+
+
+def _name(path: Path) -> str:
+    """The name of a package.
+
+    Raises:
+        AccelError: it is one of the driver's own.
+    """
+    found = identifier(path.stem)
+    if found == "accel" or found.startswith("accel_"):
+        raise AccelError(f"the package's name is {found!r}; names with 'accel' are the driver's, give --name")
+    return found
+
+
+def _figures(deployment: Deployment, output: Path, files: dict[str, bytes]) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "output": str(output),
+        "name": deployment.name,
+        "config": deployment.config.label,
+        "files": {name: len(data) for name, data in files.items()},
+        "streams": len(deployment.streams),
+        "instructions": sum(len(stream.image.instructions) for stream in deployment.streams),
+        "cycles": sum(stream.cycles for stream in deployment.streams),
+        "memory_bytes": deployment.memory_bytes,
+        "workspace_bytes": deployment.workspace_bytes,
+        "inputs": [one.name for one in deployment.inputs],
+        "outputs": [one.name for one in deployment.outputs],
+        "left_out": [name for name, _ in deployment.left_out],
+    }
+
+
+def _rows(deployment: Deployment, files: dict[str, bytes]) -> list[tuple[str, str]]:
+    figures = _figures(deployment, Path(), files)
+    held = sum(len(data) for name, data in files.items() if name.endswith(".bin"))
+    rows = [
+        ("machine", str(deployment.config)),
+        ("streams", f"{figures['streams']} of {figures['instructions']:,} instructions"),
+        ("cycles", f"{figures['cycles']:,}"),
+        ("memory", f"{deployment.memory_bytes:,} bytes, {held:,} of them from files"),
+        ("workspace", f"{deployment.workspace_bytes:,} bytes"),
+    ]
+    for role in ("inputs", "outputs"):
+        tensors = getattr(deployment, role)
+        rows.append((role, ", ".join(f"{one.name} {one.dtype}{list(one.shape)}" for one in tensors)))
+    if deployment.left_out:
+        rows.append(("left out", "; ".join(f"{name}: {reason}" for name, reason in deployment.left_out)))
+    return rows

@@ -1,0 +1,303 @@
+"""Packages run by their C driver: on the functional model, whatever they pack, move and compute."""
+
+import ctypes
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import accel
+from accel.base.errors import GraphError
+from accel.core.faults import Cause
+from accel.core.registers import REGISTERS
+from accel.graph.elementwise import Binary, Dequantize, Quantize, Requantize, Softmax
+from accel.graph.evaluate import evaluate
+from accel.graph.graph import Graph
+from accel.graph.movement import Concat, Identity, Pad, Reshape, Slice, Transpose
+from accel.graph.tensor import Array, Quantization, Tensor
+from accel.network.digits import INPUT, OUTPUT, as_images, digits_network, digits_pictures
+from accel.network.network import Network
+from accel.network.program import NetworkProgram
+from accel.package.deployment import Deployment
+from accel.package.folder import package_files
+from accel.package.plan import deploy_network, deploy_program
+from accel.run.program import Program
+from tests.network.networks import MACHINE, Small
+from tests.package.driver import BASE, Driver, Model, build, library
+
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+
+PAGE = Path(__file__).parents[2] / "docs" / "package.md"
+HOST = Path(__file__).parent / "host.c"
+PICTURE = Quantization.of(0.02, 30)
+
+
+def channels_last() -> Graph:
+    """A picture with channels last to shares of classes, and the integers that they are made of; moves of all
+    kinds, a table, uint8 weights that take two int8 each."""
+    small = Small((1, 6, 5, 3), dtype="uint8")
+    builder = small.builder
+    builder.emit(Transpose(permutation=(0, 3, 1, 2)), ["x"], "first")
+    builder.emit(Pad(begin=(0, 0, 1, 0), end=(0, 0, 0, 2), value=7), ["first"], "padded")
+    builder.emit(Slice(starts=(0, 2, 0, 1), sizes=(1, 2, 7, 6), steps=(1, -1, 1, 1)), ["padded"], "part")
+    builder.emit(Requantize(), ["part"], "again", dtype="int8", quantization=Quantization.of(0.07, -5))
+    small.conv("again", "a", 5, weights=("uint8", 3))
+    small.mean("a", "m")
+    builder.emit(Reshape(sizes=(1, 5)), ["m"], "f")
+    builder.constant("two", np.array([[1, -2]], np.int8), builder.tensors["f"].quantization)
+    builder.emit(Concat(axis=1), ["f", "two"], "seven")
+    builder.emit(Softmax(axes=(1,)), ["seven"], "y", quantization=Quantization.of(1 / 256, -128))
+    builder.emit(Identity(), ["x"], "same")
+    return small.graph("y", "f", "same", "two", "a")
+
+
+def floats() -> Graph:
+    """Float32 in, several scales and a softmax of floats out."""
+    small = Small((1, 3, 4, 4))
+    small.builder.input(Tensor(name="numbers", shape=(1, 3, 4, 4), dtype="float32"))
+    quantization = Quantization.of(np.float32([0.5, 0.01, 3e-39]), [3, -128, 0], axis=1)
+    small.builder.emit(Quantize(), ["numbers"], "q", dtype="int8", quantization=quantization)
+    small.builder.emit(Dequantize(), ["q"], "d", dtype="float32")
+    small.builder.emit(Softmax(axes=(2, 3)), ["d"], "s")
+    small.conv("x", "a", 4)
+    return small.graph("d", "s", "a")
+
+
+def two_programs() -> Graph:
+    """A convolution on either side of a move that the machine does not have."""
+    small = Small((2, 3, 5, 6))
+    small.conv("x", "a", 6)
+    small.builder.emit(Transpose(permutation=(0, 1, 3, 2)), ["a"], "t")
+    small.conv("t", "b", 4)
+    return small.graph("b")
+
+
+PROGRAMS: dict[str, tuple[accel.Workload, str]] = {
+    "folded_bias": (accel.gemm(3, 9, 5, bias=True, shift=5), "tiny"),
+    "merged_groups": (accel.conv2d(N=1, IC=6, H=5, W=4, OC=12, kernel=3, padding=1, groups=6), "vta"),
+    "requantized": (
+        accel.conv2d(N=1, IC=5, H=4, W=5, OC=7, kernel=2, bias=True, quantized=accel.Quantized(scale=0.01)),
+        "tiny-int8",
+    ),
+}
+
+
+def random_inputs(graph: Graph, seed: int) -> dict[str, Array]:
+    """All values, and of floats those that are hard to round."""
+    rng = np.random.default_rng(seed)
+    found: dict[str, Array] = {}
+    for name in graph.inputs:
+        tensor = graph.tensors[name]
+        if tensor.dtype == "float32":
+            values = rng.uniform(-4, 4, tensor.shape)
+            odd = np.array([0.25, -0.75, 1.25, np.inf, -np.inf, np.nan, 3e38, 1e-40])
+            values.reshape(-1)[: len(odd)] = odd
+            found[name] = values.astype(np.float32)
+        else:
+            bounds = np.iinfo(tensor.dtype)
+            found[name] = rng.integers(bounds.min, bounds.max, tensor.shape, tensor.dtype, endpoint=True)
+    return found
+
+
+class Packages:
+    """Several packages in one library."""
+
+    def __init__(self, folder: Path) -> None:
+        self.networks: dict[str, NetworkProgram] = {
+            one.__name__: Network(graph=one()).build(MACHINE) for one in (channels_last, floats, two_programs)
+        }
+        self.networks["digits"] = digits_network().build(MACHINE)
+        self.programs: dict[str, Program] = {
+            name: accel.build(workload, machine) for name, (workload, machine) in PROGRAMS.items()
+        }
+        self.deployments: dict[str, Deployment] = {
+            name: deploy_network(one, name) for name, one in self.networks.items()
+        } | {name: deploy_program(one, name) for name, one in self.programs.items()}
+        self.folder = folder
+        self.library: ctypes.CDLL = library(folder, *self.deployments.values())
+
+    def driver(self, name: str, model: Model | None = None) -> Driver:
+        deployment = self.deployments[name]
+        return Driver(deployment, self.library, model or Model(deployment.config))
+
+    def loaded(self, name: str, model: Model | None = None) -> Driver:
+        found = self.driver(name, model)
+        assert (found.load(), found.check()) == (0, 0)
+        return found
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
+    return Packages(tmp_path_factory.mktemp("packages"))
+
+
+@pytest.mark.parametrize("name", ["channels_last", "floats", "two_programs"])
+def test_networks(name: str, packages: Packages) -> None:
+    """Outputs are the graph's; each run gives those of its own inputs."""
+    graph = packages.networks[name].graph
+    driver = packages.loaded(name)
+    for seed in range(3):
+        inputs = random_inputs(graph, seed)
+        status, outputs = driver.run(inputs)
+        assert status == 0
+        wanted = {**graph.constants, **evaluate(graph, inputs)}
+        assert list(outputs) == list(graph.outputs)
+        for one, array in outputs.items():
+            assert np.array_equal(array, wanted[one], equal_nan=array.dtype == np.float32), one
+    streams = len(packages.deployments[name].streams)
+    assert driver.device.cycles == 7 * streams
+
+
+def test_digits(packages: Packages) -> None:
+    """Picture in, scores out."""
+    images = as_images(digits_pictures()[0])[::33]
+    driver = packages.loaded("digits")
+    for image in images[:, None]:
+        status, outputs = driver.run({INPUT: image})
+        wanted = evaluate(packages.networks["digits"].graph, {INPUT: image})[OUTPUT]
+        assert (status, outputs[OUTPUT].tolist()) == (0, wanted.tolist())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str, packages: Packages) -> None:
+    program = packages.programs[name]
+    driver = packages.loaded(name)
+    inputs = program.random_inputs(1)
+    status, outputs = driver.run(inputs)
+    assert status == 0
+    for one, array in program.reference(inputs).items():
+        assert np.array_equal(outputs[one], array)
+
+
+def test_values_that_a_program_was_not_compiled_for(packages: Packages) -> None:
+    inputs = packages.programs["folded_bias"].random_inputs()
+    inputs["bias"][0] = np.iinfo(np.int32).max
+    driver = packages.loaded("folded_bias")
+    status, _ = driver.run(inputs)
+    assert driver.message(status) == "an input has a value that the program was not compiled for"
+
+
+# --- what goes wrong -------------------------------------------------------------------------------
+
+
+def test_another_machine_is_refused(packages: Packages) -> None:
+    for name, message in (
+        ("id", "there is no accelerator, or one with another register map"),
+        ("version", "there is no accelerator, or one with another register map"),
+        ("block_in", "the program was compiled for a machine with another geometry"),
+        ("post", "the program was compiled for a machine with another geometry"),
+    ):
+        model = Model(packages.deployments["digits"].config)
+        model.words[REGISTERS[name].offset] += 1
+        driver = packages.driver("digits", model)
+        assert driver.message(driver.load()) == message
+    model = Model(packages.deployments["digits"].config)
+    model.refused.add(REGISTERS["post"].offset)  # a machine of the first generation has none
+    driver = packages.driver("digits", model)
+    assert driver.message(driver.load()) == message
+
+
+def test_damage_in_memory(packages: Packages) -> None:
+    model = Model(packages.deployments["digits"].config)
+    driver = packages.loaded("digits", model)
+    entry = model.memory.index(packages.deployments["digits"].streams[0].image.code)
+    model.memory[entry] = 7  # an opcode that does not exist
+    assert driver.message(driver.check()) == "memory does not hold what was loaded"
+    status, _ = driver.run({INPUT: np.zeros((1, 1, 28, 28), np.float32)})
+    assert (status, driver.device.fault_index) == (Cause.OPCODE, 0)
+    assert driver.message(status) == Cause.OPCODE.doc
+
+
+def test_time_runs_out(packages: Packages) -> None:
+    model = Model(packages.deployments["digits"].config)
+    model.hangs = True
+    driver = packages.loaded("digits", model)
+    driver.device.max_polls = 5
+    image = {INPUT: np.zeros((1, 1, 28, 28), np.float32)}
+    assert driver.message(driver.run(image)[0]) == "the run has not ended in time, and goes on"
+    assert driver.message(driver.run(image)[0]) == "a run is going on"
+    assert model.starts == 1
+
+
+def test_refusals_of_the_machine(packages: Packages) -> None:
+    model = Model(packages.deployments["digits"].config)
+    driver = packages.loaded("digits", model)
+    image = {INPUT: np.zeros((1, 1, 28, 28), np.float32)}
+    model.refused.add(REGISTERS["mem_size"].offset)
+    assert driver.message(driver.run(image)[0]) == "a register cannot be read or written"
+    driver.device.base = 100
+    assert driver.message(driver.load()) == "an argument is missing or out of range"
+    assert driver.message(-99) == "no such status"
+
+
+def test_what_the_driver_does_not_have() -> None:
+    small = Small((1, 3, 4, 4), dtype="uint8")
+    small.builder.emit(Quantize(), [_float_sum(small)], "q", dtype="uint8", quantization=PICTURE)
+    small.conv("x", "a", 4)
+    first = Network(graph=small.graph("a", "q")).build(MACHINE)
+    with pytest.raises(GraphError, match=r"'sum': the driver has no .*; cutting \(--cut\)"):
+        deploy_network(first, "p")
+    found = deploy_network(first, "p", cut=True)
+    assert [one.name for one in found.outputs] == ["a", "d"]
+    assert [name for name, _ in found.left_out] == ["sum", "q"]
+    small.conv("q", "b", 4)
+    with pytest.raises(GraphError, match="the machine needs the result of 'sum'"):
+        deploy_network(Network(graph=small.graph("a", "b")).build(MACHINE), "p", cut=True)
+
+
+def _float_sum(small: Small) -> str:
+    small.builder.emit(Dequantize(), ["x"], "d", dtype="float32")
+    return small.builder.emit(Binary(function="Sub"), ["d", "d"], "sum")
+
+
+# --- as other tools see it -------------------------------------------------------------------------
+
+
+def test_sanitizers_find_nothing(packages: Packages, tmp_path: Path) -> None:
+    """A program of its own, without any of this suite around it; what the machine writes was recorded."""
+    deployment = packages.deployments["digits"]
+    model = Model(deployment.config)
+    driver = packages.loaded("digits", model)
+    image = as_images(digits_pictures()[0])[42:43]
+    status, outputs = driver.run({INPUT: image})
+    assert status == 0
+    after = model.read_memory(BASE, deployment.memory_bytes)
+    folder = packages.folder / "digits"
+    for name, data in (("host.c", HOST.read_bytes()), ("after.bin", after), ("image.bin", image.tobytes())):
+        (tmp_path / name).write_bytes(data)
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    program = build(tmp_path, "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    files = [tmp_path / name for name in ("stream0.bin", "constants.bin", "image.bin", "after.bin")]
+    done = subprocess.run([program, *files], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "all went well\n")
+    assert np.array_equal(np.array(done.stdout.split(), np.float32), outputs[OUTPUT][0])
+
+
+def test_the_page_compiles(packages: Packages, tmp_path: Path) -> None:
+    """The main program in docs/package.md."""
+    (code,) = re.findall(r"^```c\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+    for name, data in package_files(packages.deployments["digits"], embed=True).items():
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "main.c").write_text(code)
+    build(tmp_path, target="main")
+
+
+def test_clang_takes_it(packages: Packages) -> None:
+    if shutil.which("clang") is None:
+        pytest.skip("there is no clang")
+    build(packages.folder, "-fsyntax-only", compiler="clang")
+
+
+def test_headers_are_cplusplus(packages: Packages) -> None:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("there is no g++")
+    text = "".join(f'#include "{name}.h"\n' for name in packages.deployments)
+    (packages.folder / "all.cpp").write_text(text)
+    folders = [f"-I{packages.folder / name}" for name in packages.deployments]
+    flags = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
+    subprocess.run([compiler, *flags, *folders, packages.folder / "all.cpp"], check=True)
