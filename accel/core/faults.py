@@ -12,6 +12,7 @@ from enum import IntEnum
 
 from accel.base.errors import DeadlockError, LimitExceeded, MachineError, ProgramError
 from accel.core.config import Config
+from accel.core.distinct import Distinct
 from accel.core.isa import (
     SETTINGS,
     Alu,
@@ -151,6 +152,19 @@ def fetch_fault(instruction: Instruction, index: int, count: int, config: Config
     return None
 
 
+def fetch_faults(program: Distinct, config: Config) -> dict[int, Fault]:
+    """What fetch finds wrong with a program's instructions, by their places, in order: :func:`fetch_fault` of
+    each. Of an empty program nothing; see :data:`EMPTY_PROGRAM`."""
+    count = len(program)
+    special = program.where(lambda one: isinstance(one, Unknown | Finish)).tolist()
+    found = {}
+    for index in dict.fromkeys([*special, *([count - 1] if count else [])]):
+        fault = fetch_fault(program.every[program.places[index]], index, count, config)
+        if fault is not None:
+            found[index] = fault
+    return found
+
+
 def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
     """What its unit finds wrong with an instruction before it starts, first in this order: neighbours, then
     memory id, pads, what is reserved, scratchpad and DRAM range, or ALU operation, reserved bit and range of
@@ -172,18 +186,15 @@ def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
 def instruction_faults(instructions: Sequence[Instruction], config: Config) -> list[Fault | None]:
     """What its unit finds wrong with each instruction of a program before it starts:
     :func:`instruction_fault`, of what is one object once, then :func:`residual_fault`."""
-    known: dict[int, Fault | None] = {}
-    found = []
-    held = 0
-    for instruction in instructions:
-        key = id(instruction)
-        if key not in known:
-            known[key] = instruction_fault(instruction, config)
-        fault = known[key]
-        if config.post and fault is None and isinstance(instruction, LoadRes | StoreAdd):
-            fault = residual_fault(instruction, held, config)
-            held += 0 if fault is not None else residual_change(instruction)
-        found.append(fault)
+    program = Distinct(instructions)
+    alone = [instruction_fault(one, config) for one in program.every]
+    found = list(map(alone.__getitem__, program.places.tolist()))
+    if config.post:
+        held = 0
+        for index in program.where(lambda one: isinstance(one, LoadRes | StoreAdd)).tolist():
+            if found[index] is None:
+                fault = found[index] = residual_fault(instructions[index], held, config)
+                held += 0 if fault is not None else residual_change(instructions[index])
     return found
 
 

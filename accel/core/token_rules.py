@@ -9,7 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+import numpy as np
+import numpy.typing as npt
+
 from accel.core.config import Config
+from accel.core.distinct import Distinct
 from accel.core.isa import Instruction, Loops, Transfer, Unit
 
 WORKERS = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
@@ -75,6 +79,60 @@ def pops(instruction: Instruction) -> tuple[Counter, ...]:
 def pushes(instruction: Instruction) -> tuple[Counter, ...]:
     """Counters to which the instruction adds a token when it retires."""
     return _PUSHES[instruction.unit, bool(instruction.push_prev), bool(instruction.push_next)]
+
+
+class TokenFlow:
+    """The tokens of a whole program that is run as it is written, one instruction after the other.
+
+    Args:
+        program: its instructions.
+        tokens: the counters before the run.
+
+    Attributes:
+        pops, pushes: by counter, the places in the program of the instructions that pop it and push it, in
+            order, intp[k].
+        in_order: whether every token is there when it is popped: whether the program can run as it is
+            written. Then nothing else ever runs first where the earliest instruction that may run goes first,
+            whatever the depths of the queues.
+        left_over: the counters at the end of such a run.
+    """
+
+    def __init__(self, program: Distinct, tokens: Sequence[int]) -> None:
+        self._before = tuple(tokens)
+        self.pops = _by_counter(program, [pops(one) for one in program.every])
+        self.pushes = _by_counter(program, [pushes(one) for one in program.every])
+        self.left_over = tuple(
+            before + len(pushed) - len(popped)
+            for before, pushed, popped in zip(tokens, self.pushes, self.pops, strict=True)
+        )
+        self.in_order = all(one.unit in WORKERS for one in program.every) and all(
+            (self.pushers(counter) < self.pops[counter]).all() for counter in Counter
+        )
+
+    def pushers(self, counter: Counter) -> npt.NDArray[np.intp]:
+        """For each pop of a counter, the place of the instruction that pushes its token; -1 where that was
+        there before the run, and one behind all others where nothing pushes it."""
+        popped, pushed, before = self.pops[counter], self.pushes[counter], self._before[counter]
+        found = np.full(len(popped), np.iinfo(np.intp).max, dtype=np.intp)
+        found[:before] = -1
+        found[before : before + len(pushed)] = pushed[: max(0, len(popped) - before)]
+        return found
+
+    def highest(self, counter: Counter) -> int:
+        """Most tokens that a counter holds in such a run, when something has been pushed; 0 if nothing is."""
+        pushed = self.pushes[counter]
+        popped = np.searchsorted(self.pops[counter], pushed)
+        held = self._before[counter] + np.arange(1, len(pushed) + 1) - popped
+        return int(held.max(initial=0))
+
+
+def _by_counter(program: Distinct, found: Sequence[tuple[Counter, ...]]) -> list[npt.NDArray[np.intp]]:
+    """The places in a program of the instructions that have each counter among those ``found`` of them."""
+    has = np.zeros((len(Counter), len(found)), dtype=bool)
+    for number, counters in enumerate(found):
+        for counter in counters:
+            has[counter, number] = True
+    return [np.flatnonzero(row[program.places]) for row in has]
 
 
 def is_carrier(instruction: Instruction) -> bool:

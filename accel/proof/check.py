@@ -10,7 +10,9 @@ itself, see :mod:`accel.proof.own_order`.
 On the way it notes where a program reads what nothing in it has written: what the scratchpads hold at the
 start is arbitrary, or left by an earlier run.
 
-Cost is linear in instructions plus touched ranges.
+Programs of which there is nothing to say but that they are right, which are nearly all, are proven on arrays
+(:mod:`accel.proof.straight`); this goes from instruction to instruction, for those that are left. Cost is
+linear in instructions plus touched ranges.
 """
 
 from bisect import bisect_left
@@ -23,7 +25,8 @@ import numpy as np
 from accel.base.errors import DeadlockError, MachineError, ProgramFault, RaceError
 from accel.core.access import AccessSets, Elements
 from accel.core.config import Config
-from accel.core.faults import EMPTY_PROGRAM, Cause, Fault, fetch_fault, instruction_faults
+from accel.core.distinct import Distinct
+from accel.core.faults import EMPTY_PROGRAM, Cause, Fault, fetch_faults, instruction_faults
 from accel.core.isa import Instruction, Loops, Transfer, Unit
 from accel.core.memories import UOP, scratchpads_of
 from accel.core.token_rules import WORKERS, Counter, Stepper, Waiting, deadlock_place, explain_deadlock
@@ -31,6 +34,7 @@ from accel.image.dram import Dram
 from accel.image.scenario import Contents
 from accel.proof.own_order import OwnOrder
 from accel.proof.shared_dram import SharedDram
+from accel.proof.straight import prove
 from accel.proof.uop_memory import UopMemory
 
 MOST_REPORTED = 16
@@ -177,25 +181,38 @@ def check_tokens(
         tokens: the counters before the run.
         contents: what is known of the scratchpads before the run.
     """
-    faults = _static_faults(instructions, config)
+    program = Distinct(instructions)
+    faults = _static_faults(instructions, program, config)
     if faults:
         return _report(instructions, faults=faults, left_over=tokens, peak=tokens)
+    proof = prove(program, config, memory, program_span, tokens, contents)
+    if proof is not None:
+        return _report(instructions, left_over=proof.left_over, peak=proof.peak)
+    return one_by_one(instructions, config, memory, program_span, tokens, contents)
+
+
+def one_by_one(
+    instructions: Sequence[Instruction],
+    config: Config,
+    memory: Dram,
+    program_span: tuple[int, int] | None,
+    tokens: Sequence[int],
+    contents: Sequence[Contents],
+) -> TokenReport:
+    """:func:`check_tokens`, of instructions without a fault that shows in one by itself, one after the other:
+    what is wrong is told with all that is known of it."""
     return _TokenCheck(instructions, config, memory, program_span, tokens, contents).run()
 
 
-def _static_faults(instructions: Sequence[Instruction], config: Config) -> list[tuple[int, Fault]]:
-    found: list[tuple[int, Fault]] = []
-    count = len(instructions)
-    if not count:
+def _static_faults(
+    instructions: Sequence[Instruction], program: Distinct, config: Config
+) -> list[tuple[int, Fault]]:
+    """The first faults that show in instructions by themselves, one for each instruction."""
+    if not instructions:
         return [(0, EMPTY_PROGRAM)]
     checked = instruction_faults(instructions, config)
-    for index, instruction in enumerate(instructions):
-        fault = fetch_fault(instruction, index, count, config) or checked[index]
-        if fault is not None:
-            found.append((index, fault))
-            if len(found) == MOST_REPORTED:
-                break
-    return found
+    found = {index: fault for index, fault in enumerate(checked) if fault is not None}
+    return sorted((found | fetch_faults(program, config)).items())[:MOST_REPORTED]
 
 
 def _report(

@@ -29,13 +29,14 @@ class SharedDram:
         program_span: tuple[int, int] | None = None,
     ) -> None:
         self._rows: dict[int, DramRows] = {}
-        reads: list[npt.NDArray[np.int64]] = []
-        writes: list[npt.NDArray[np.int64]] = []
+        read: list[DramRows] = []
+        written: list[DramRows] = []
         for index, instruction in enumerate(instructions):
             rows = dram_rows(instruction, config)
             if rows is not None:
                 self._rows[index] = rows
-                (reads if isinstance(instruction, Load) else writes).append(_row_bounds(rows))
+                (read if isinstance(instruction, Load) else written).append(rows)
+        reads, writes = _all_bounds(read), _all_bounds(written)
         if program_span is not None:
             reads.append(np.array([program_span], dtype=np.int64))
         shared = _intersect(_union(reads), _union(writes))
@@ -75,6 +76,18 @@ def _row_bounds(rows: DramRows) -> npt.NDArray[np.int64]:
         return np.array([[rows.start, rows.start + rows.rows * rows.row_bytes]], dtype=np.int64)
     starts = rows.start + np.arange(rows.rows, dtype=np.int64) * rows.stride
     return np.stack([starts, starts + rows.row_bytes], axis=1)
+
+
+def _all_bounds(every: Sequence[DramRows]) -> list[npt.NDArray[np.int64]]:
+    """:func:`_row_bounds` of all of them, in any order and as few arrays as possible."""
+    solid = [rows.stride == rows.row_bytes or rows.rows == 1 for rows in every]
+    parts = [_row_bounds(rows) for rows, one in zip(every, solid, strict=True) if not one]
+    whole = [
+        (rows.start, rows.start + rows.rows * rows.row_bytes)
+        for rows, one in zip(every, solid, strict=True)
+        if one
+    ]
+    return [*parts, np.array(whole, dtype=np.int64)] if whole else parts
 
 
 def _union(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:

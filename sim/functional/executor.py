@@ -9,15 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from accel.base.errors import AccelError
 from accel.core.access import COLUMNS, Elements, LoopShape, as_elements, index_fault, loop_shape, reached
 from accel.core.config import Config
+from accel.core.distinct import Distinct
 from accel.core.faults import (
     EMPTY_PROGRAM,
     Cause,
     Fault,
     fault_error,
-    fetch_fault,
+    fetch_faults,
     instruction_fault,
     instruction_faults,
     overflow_fault,
@@ -35,7 +38,7 @@ from accel.core.isa import (
     decode_uops,
     without_tokens,
 )
-from accel.core.token_rules import Counter, Stepper, Waiting, deadlock_place, explain_deadlock
+from accel.core.token_rules import Counter, Stepper, TokenFlow, Waiting, deadlock_place, explain_deadlock
 from accel.image.dram import Dram
 from accel.sim.functional.alu import AluBox, alu_box, alu_general
 from accel.sim.functional.gemm import Product, gemm_box, gemm_general
@@ -238,11 +241,69 @@ def run_functional(
     if order not in ("program", "random"):
         raise AccelError(f"order is {order!r}; it must be 'program' or 'random'")
     run = FunctionalRun()
-    known = _runnable(instructions, run, executor.config)
     if checked is None:
         checked = instruction_faults(instructions, executor.config)
-    stepper = Stepper(instructions[:known], executor.config, tokens=tokens, bounded=bounded)
+    program = Distinct(instructions)
+    known = _runnable(program, run, executor.config)
+    if order == "program" and known == len(instructions) and not any(checked):
+        flow = TokenFlow(program, tokens)
+        if flow.in_order and not (overflows and _overflows(flow, executor.config)):
+            _run_in_order(instructions, program, executor, run, max_uops)
+            if not run.faults:
+                run.tokens = _four(flow.left_over)
+                return run
+    _run_on(instructions[:known], executor, run, order, seed, max_uops, tokens, bounded, overflows, checked)
+    return run
+
+
+def _run_in_order(
+    instructions: Sequence[Instruction],
+    program: Distinct,
+    executor: "Executor",
+    run: FunctionalRun,
+    max_uops: int,
+) -> None:
+    """Execute a program that can run as it is written, up to the first fault."""
+    counts = program.column(lambda one: min(one.uop_count, max_uops + 1) if isinstance(one, Loops) else 0)
+    uops = np.cumsum(counts)
+    within = int(np.searchsorted(uops, max_uops, side="right"))
+    """Instructions before the one that passes the limit."""
+    done = within
+    for index, instruction in enumerate(instructions[:within]):
+        fault = executor.execute_checked(instruction)
+        if fault is not None:
+            run.faults[index] = fault
+            done = index
+            break
+    run.order.extend(range(done))
+    run.uops = int(uops[done - 1]) if done else 0
+    if done == within < len(instructions):
+        fault = uop_limit_fault(instructions[within], run.uops, max_uops)
+        assert fault is not None
+        run.faults[within] = fault
+
+
+def _run_on(
+    instructions: Sequence[Instruction],
+    executor: "Executor",
+    run: FunctionalRun,
+    order: Order,
+    seed: int,
+    max_uops: int,
+    tokens: Sequence[int],
+    bounded: bool,
+    overflows: bool,
+    checked: Sequence[Fault | None],
+) -> None:
+    """Execute what ``run`` has not executed of these instructions, in any order, one by one."""
+    stepper = Stepper(instructions, executor.config, tokens=tokens, bounded=bounded)
+    for done in run.order:
+        stepper.run(done)
+    for wrong in run.faults:
+        if wrong < len(instructions):
+            stepper.block(instructions[wrong].unit)
     choose = random.Random(seed).choice
+    index: int | None
     while True:
         if order == "program":
             index = stepper.first()
@@ -252,8 +313,8 @@ def run_functional(
         if index is None:
             break
         instruction = instructions[index]
-        wrong = checked[index]
-        fault = (0, wrong) if wrong is not None else uop_limit_fault(instruction, run.uops, max_uops)
+        known = checked[index]
+        fault = (0, known) if known is not None else uop_limit_fault(instruction, run.uops, max_uops)
         if fault is None:
             fault = executor.execute_checked(instruction)
         if fault is None:
@@ -266,23 +327,28 @@ def run_functional(
         run.order.append(index)
         if isinstance(instruction, Loops):
             run.uops += instruction.uop_count
-    run.tokens = (stepper.tokens[0], stepper.tokens[1], stepper.tokens[2], stepper.tokens[3])
+    run.tokens = _four(stepper.tokens)
     if not stepper.done and not run.faults:
         run.deadlock = stepper.waiting()
-    return run
 
 
-def _runnable(instructions: Sequence[Instruction], run: FunctionalRun, config: Config) -> int:
+def _four(tokens: Sequence[int]) -> tuple[int, int, int, int]:
+    return tokens[0], tokens[1], tokens[2], tokens[3]
+
+
+def _runnable(program: Distinct, run: FunctionalRun, config: Config) -> int:
     """How many instructions fetch hands out before it stops; what stops it goes into the run's faults."""
-    count = len(instructions)
-    if not count:
+    if not len(program):
         run.faults[0] = (0, EMPTY_PROGRAM)
-    for index, instruction in enumerate(instructions):
-        fault = fetch_fault(instruction, index, count, config)
-        if fault is not None:
-            run.faults[index] = (0, fault)
-            return index
-    return count
+    for index, fault in fetch_faults(program, config).items():
+        run.faults[index] = (0, fault)
+        return index
+    return len(program)
+
+
+def _overflows(flow: TokenFlow, config: Config) -> bool:
+    """Whether a counter overflows in program order."""
+    return any(flow.highest(counter) > config.token_limit for counter in Counter)
 
 
 def uop_limit_fault(instruction: Instruction, executed: int, max_uops: int) -> tuple[int, Fault] | None:

@@ -88,9 +88,9 @@ def decode(data: bytes, config: Config) -> list[Instruction]:
         raise ProgramError(
             f"the instructions are {len(data)} bytes; they must be a multiple of {INSTRUCTION_BYTES}"
         )
-    every = np.frombuffer(data, dtype=f"V{INSTRUCTION_BYTES}")
-    distinct, places = np.unique(every, return_inverse=True)
-    words = distinct.view("<u8").reshape(-1, INSTRUCTION_BYTES * 8 // WORD_BITS)
+    every = np.frombuffer(data, dtype=f"V{INSTRUCTION_BYTES}").tolist()
+    distinct = dict.fromkeys(every)
+    words = np.frombuffer(b"".join(distinct), dtype="<u8").reshape(-1, INSTRUCTION_BYTES * 8 // WORD_BITS)
     low = words[:, 0].astype(np.int64)
     opcodes = low & ((1 << OPCODE_BITS) - 1)
     result: list[Instruction] = [Unknown(opcode=(1 << OPCODE_BITS) - 1)] * len(words)
@@ -99,14 +99,14 @@ def decode(data: bytes, config: Config) -> list[Instruction]:
     keys = np.where(varied, memories, 0) << OPCODE_BITS | opcodes
     parted = np.isin(keys, [memory << OPCODE_BITS | opcode for opcode, memory in PARTED])
     keys |= np.where(parted, low >> PART_AT & 1, 0) << (OPCODE_BITS + MEMORY_ID_BITS)
-    for key in np.unique(keys).tolist():
+    for key in set(keys.tolist()):
         rows = np.flatnonzero(keys == key)
         rest, opcode = divmod(key, 1 << OPCODE_BITS)
         part, memory = divmod(rest, 1 << MEMORY_ID_BITS)
         cls = class_of(opcode, memory, config, part=part) or Unknown
         for row, instruction in zip(rows.tolist(), _decode_class(cls, words[rows], config), strict=True):
             result[row] = instruction
-    return [result[place] for place in places.tolist()]
+    return list(map(dict(zip(distinct, result, strict=True)).__getitem__, every))
 
 
 def _decode_class(cls: type[T], words: Words, config: Config) -> Iterable[T]:
