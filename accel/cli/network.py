@@ -24,10 +24,12 @@ from accel.cli.common import (
 )
 from accel.cli.output import wrote
 from accel.compiler.target.machine import machine
+from accel.formats.onnx_annotate import check_annotation
 from accel.formats.onnx_import import MAX_BATCH
+from accel.network.annotate import annotated_model
 from accel.network.choose import savings
 from accel.network.file import load_network, save_network
-from accel.network.network import DEFAULT_MACHINE, read_network
+from accel.network.network import DEFAULT_MACHINE, is_lite, read_network
 from accel.network.program import NetworkProgram
 from accel.network.report import NetworkReport
 from accel.network.result import NetworkResult
@@ -50,6 +52,12 @@ from accel.run.result import SCHEMA_VERSION, error_dict
 )
 @click.option("--no-fuse", is_flag=True, help="Leave every node by itself, to see what fusion saves; slower.")
 @click.option("--explain", is_flag=True, help="Show where each node runs, and what that was compared with.")
+@click.option(
+    "--annotate",
+    metavar="OUT.onnx",
+    type=click.Path(path_type=Path),
+    help="Write the model with cycles and places of its nodes, as Netron shows them.",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The network's file.")
 @json_option
 def compile_onnx(
@@ -61,29 +69,42 @@ def compile_onnx(
     approximate: bool,
     no_fuse: bool,
     explain: bool,
+    annotate: Path | None,
     output: Path | None,
     as_json: bool,
 ) -> int:
     """A network from an ONNX model, in QOperator or in QDQ format, or from a TensorFlow Lite model (.tflite).
 
     Convolutions and products run on the machine, one behind the other; what it does not have runs on the
-    host, in numpy. Every quantized tensor is ONNX Runtime's, bit for bit. With --explain, -o may be left out.
+    host, in numpy. Every quantized tensor is ONNX Runtime's, bit for bit. With --explain or --annotate, -o
+    may be left out.
 
     \b
     Example:
       accel compile onnx model.onnx -o net.accel
       accel run net.accel --input image=picture.npy --output scores=scores.npy
     """
-    if output is None and not explain:
+    if output is None and annotate is None and not explain:
         raise click.UsageError("Missing option '-o' / '--output'.", click.get_current_context())
     target = machine(config, **parse_settings(settings))
-    if output is not None:
-        check_targets({"-o": output}, {"MODEL.onnx": model} | config_file(config))
-    with busy("compiling"):
+    targets = given({"-o": output, "--annotate": annotate})
+    check_targets(targets, {"MODEL.onnx": model} | config_file(config))
+    if annotate is not None and is_lite(model):
+        raise AccelError(
+            f"--annotate is given, and {str(model)!r} is TensorFlow Lite's; it is for ONNX models"
+        )
+    with busy("compiling") as note:
         network = read_network(model, batch=batch)
+        if annotate is not None:
+            check_annotation(model, annotate)
         program = network.build(target, strict=strict, approximate=approximate, fusion=not no_fuse)
+        if annotate is not None:
+            note("simulating")
+            result = program.run(check=False)
     if output is not None:
         save_network(program, output)
+    if annotate is not None:
+        write_atomically(annotate, annotated_model(model, program, result))
     if as_json:
         print_json(_compiled(program, output))
         return 0
@@ -91,7 +112,7 @@ def compile_onnx(
         click.echo(choices_text(program), nl=False)
         click.echo(network_text(program, "placed"), nl=False)
     show(figures_table(_compiled_rows(program)))
-    wrote(*([] if output is None else [output]))
+    wrote(*targets.values())
     return 0
 
 

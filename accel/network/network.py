@@ -135,5 +135,9 @@ def read_network(path: str | os.PathLike[str], *, batch: int | None = None) -> N
     Raises:
         GraphError, ShapeError: as :func:`load_onnx` and :func:`load_tflite`.
     """
-    lite = os.fspath(path).endswith(".tflite")
-    return load_tflite(path, batch=batch) if lite else load_onnx(path, batch=batch)
+    return load_tflite(path, batch=batch) if is_lite(path) else load_onnx(path, batch=batch)
+
+
+def is_lite(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is TensorFlow Lite's, by its name."""
+    return os.fspath(path).endswith(".tflite")

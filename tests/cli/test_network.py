@@ -92,6 +92,28 @@ def test_a_report(accel: Shell, compiled: Path) -> None:
     )
 
 
+def test_notes_on_the_model(accel: Shell) -> None:
+    """Cycles of its nodes sum up to those of a run."""
+    onnx = pytest.importorskip("onnx")
+    content = export_onnx(GRAPH)
+    (accel.folder / "m.onnx").write_bytes(content)
+    accel("compile", "onnx", "m.onnx", "-o", "net.accel", "--annotate", "noted.onnx")
+    noted = onnx.load("noted.onnx")
+    found = [{one.key: one.value for one in node.metadata_props} for node in noted.graph.node]
+    ran = accel("run", "net.accel", "--json").json
+    assert sum(int(one.get("accel.cycles", 0)) for one in found) == ran["cycles"]
+    assert {one["accel.where"] for one in found if "accel.where" in one} == {"machine", "host"}
+    assert {one.key: one.value for one in noted.metadata_props}["accel.cycles"] == str(ran["cycles"])
+    accel.refused(
+        "compile", "onnx", "m.onnx", "--annotate", "m.onnx",
+        message="--annotate would overwrite 'm.onnx', which is read as MODEL.onnx; give another file",
+    )  # fmt: skip
+    accel.refused(
+        "compile", "onnx", "m.tflite", "--annotate", "out.onnx",
+        message="--annotate is given, and 'm.tflite' is TensorFlow Lite's; it is for ONNX models",
+    )  # fmt: skip
+
+
 def test_refused(accel: Shell, compiled: Path) -> None:
     (accel.folder / "m.onnx").write_bytes(export_onnx(GRAPH))
     (accel.folder / "bad.onnx").write_bytes(b"no model")
