@@ -11,7 +11,7 @@ from accel.formats.onnx_constants import fold
 from accel.formats.onnx_file import File, FileNode
 from accel.formats.onnx_schemas import check_node
 from accel.graph.builder import Builder
-from accel.graph.elementwise import Dequantize
+from accel.graph.elementwise import Dequantize, dequantize
 from accel.graph.graph import Graph
 from accel.graph.movement import Identity
 from accel.graph.operator import Operator
@@ -77,7 +77,7 @@ class Importer:
         return self.arrays.get(name)
 
     def constant(self, node: FileNode, place: int, what: str) -> Array | None:
-        """An input that must be constant; None if it is left out.
+        """An input that must be constant, perhaps as what a Dequantize makes of one; None if it is left out.
 
         Raises:
             GraphError: only a run knows it.
@@ -86,10 +86,21 @@ class Importer:
             return None
         found = self.array(node.inputs[place])
         if found is None:
+            found = self._dequantized(node.inputs[place])
+        if found is None:
             raise GraphError(
                 f"{what} is {node.inputs[place]!r}, which only a run knows; it must be a constant"
             )
         return found
+
+    def _dequantized(self, name: str) -> Array | None:
+        """What a Dequantize makes of a constant; None for anything else."""
+        made = self.builder.nodes.get(self.aliases.get(name, name))
+        if made is None or not isinstance(made.operator, Dequantize):
+            return None
+        source = self.builder.tensors[made.inputs[0]]
+        values = self.builder.constants.get(source.name)
+        return None if values is None else dequantize(values, source)
 
     def needed(self, node: FileNode, place: int, what: str) -> Array:
         """An input that must be there and constant.

@@ -387,18 +387,16 @@ def _batch_normalization(importer: Importer, node: FileNode) -> None:
         raise GraphError("it is in training mode; a network must be ready for inference")
     tensor = importer.tensor(node.inputs[0])
     scale, bias, mean, variance = (
-        importer.needed(node, place, what).astype(np.float64)
+        importer.needed(node, place, what).astype(np.float32)
         for place, what in enumerate(("the scale", "the bias", "the mean", "the variance"), 1)
     )
-    with np.errstate(all="ignore"):
-        factor = scale / np.sqrt(variance + float(node.attributes.get("epsilon", 1e-5)))
+    with np.errstate(all="ignore"):  # each step in float32, as ONNX Runtime has them
+        deviation = np.sqrt(variance + np.float32(node.attributes.get("epsilon", 1e-5)))
+        factor = (np.float32(1) / deviation) * scale
+        addend = bias - mean * factor
     along = (-1, *[1] * (len(tensor.shape) - 2))
-    factors = importer.builder.constant(
-        importer.between(node, "factor"), factor.reshape(along).astype(np.float32)
-    )
-    addends = importer.builder.constant(
-        importer.between(node, "addend"), (bias - mean * factor).reshape(along).astype(np.float32)
-    )
+    factors = importer.builder.constant(importer.between(node, "factor"), factor.reshape(along))
+    addends = importer.builder.constant(importer.between(node, "addend"), addend.reshape(along))
     product = importer.emit(node, Mul(), [tensor.name, factors], importer.between(node, "product"))
     importer.emit(node, Add(), [product, addends])
 

@@ -89,7 +89,9 @@ def check_node(node: FileNode) -> None:
     for name, value in node.attributes.items():
         wanted = schema.attributes.get(name)
         if wanted is None:
-            raise GraphError(f"its {name} is no attribute of {node.kind}; {nearest(name, schema.attributes)}")
+            known = nearest(name, schema.attributes) if schema.attributes else "it has none"
+            where = "" if node.domain else f" in opset {node.opset}"
+            raise GraphError(f"its {name} is no attribute of {node.kind}{where}; {known}")
         if not isinstance(value, wanted):
             raise GraphError(f"its {name} is {value!r}; it must be {_TOLD[wanted]}")
 
