@@ -52,8 +52,9 @@ def cache_folder() -> Path:
 
 def source_files() -> list[Path]:
     """Every file that a model depends on: of the hardware, of what it derives from, of the harness."""
-    python = [path for folder in (_HARDWARE, _DECLARATIONS) for path in folder.rglob("*.py")]
-    return sorted([*python, *NATIVE.rglob("*.*")])
+    folders = (_HARDWARE, _DECLARATIONS)
+    written = [path for folder in folders for kind in ("*.py", "*.v") for path in folder.rglob(kind)]
+    return sorted([*written, *NATIVE.rglob("*.*")])
 
 
 @cache

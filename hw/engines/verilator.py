@@ -134,15 +134,18 @@ def _generate(
     config: Config, folder: Path, root: Path, form: str | None, flags: Sequence[str]
 ) -> Sequence[build.Source | Path]:
     from accel.hw.engines.shim import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
-    from accel.hw.export.verilog import verilog_text  # noqa: PLC0415
+    from accel.hw.export.verilog import HAS_MEMORY, MEMORY_MODEL, verilog_text  # noqa: PLC0415
     from accel.hw.sim_top import SimTop  # noqa: PLC0415
 
-    (folder / "design.v").write_text(verilog_text(SimTop(config, named=form is not None), TOP))
+    # large arrays come from a model: written out, their initial contents are what takes most of the time
+    design = verilog_text(SimTop(config, named=form is not None), TOP, memories="blackbox")
+    (folder / "design.v").write_text(design)
     command = [str(root / "bin" / "verilator_bin"), "--cc", "--prefix", "Vmodel", "--top-module", TOP]
     command += ["--Mdir", str(folder), "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert"]
     command += ["-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-timing"]
     command += [f"--trace-{form}"] if form is not None else []
-    build.run([*command, str(folder / "design.v")], env=os.environ | {"VERILATOR_ROOT": str(root)})
+    command += [f"-D{HAS_MEMORY}", str(folder / "design.v"), str(MEMORY_MODEL)]
+    build.run(command, env=os.environ | {"VERILATOR_ROOT": str(root)})
     header = model_header(config, head=_HEAD, body=_BODY, access=lambda name: f"top.{name}")
     (folder / "model.h").write_text(header)
     parts = sorted(folder.glob("Vmodel*.cpp"))

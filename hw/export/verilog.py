@@ -1,5 +1,6 @@
 """The machine as Verilog, for other simulators and for synthesis."""
 
+from pathlib import Path
 from typing import Any, Literal
 
 from amaranth.hdl import ClockSignal, Instance
@@ -14,6 +15,10 @@ TOP = "accel"
 """Name of the exported core."""
 MEMORY = "accel_memory"
 """Name of the module that a black box stands for."""
+MEMORY_MODEL = Path(__file__).with_name(f"{MEMORY}.v")
+"""What it does."""
+HAS_MEMORY = "ACCEL_MEMORY"
+"""What is defined where the module comes from elsewhere."""
 
 Memories = Literal["inline", "blackbox"]
 """How an export has the scratchpads' memories: as arrays, or as instances of a module of one's own."""
@@ -22,8 +27,8 @@ _ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decodi
 _STYLE = ("WIDTH", "CASEOVERLAP", "CMPCONST", "UNOPTFLAT")
 """What Verilator warns of in generated code: what is meant or constant, loops that are none."""
 _DECLARATION = f"""\
-// A memory of a scratchpad; docs/simulation.md says what it does. Define ACCEL_MEMORY to bring your own.
-`ifndef ACCEL_MEMORY
+// A memory of a scratchpad; docs/simulation.md says what it does. Define {HAS_MEMORY} to bring your own.
+`ifndef {HAS_MEMORY}
 /* verilator lint_off UNUSED */
 /* verilator lint_off UNDRIVEN */
 (* blackbox *)

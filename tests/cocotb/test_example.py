@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from accel.hw.export.verilog import MEMORY_MODEL
 from tests.cocotb.simulators import TOOLS
 from tests.tools import needs
 
@@ -78,7 +79,7 @@ def test_memories_of_ones_own(tmp_path: Path) -> None:
     """The model of the black boxes does what the arrays do."""
     needs(TOOLS["icarus"])
     shutil.copy(EXAMPLE / "test_core.py", tmp_path)
-    shutil.copy(EXAMPLE / "accel_memory.v", tmp_path)
+    shutil.copy(MEMORY_MODEL, tmp_path)
     runner = Runner(tmp_path, SIM="icarus")
     runner.run("accel verilog --config tiny --memories blackbox -o core.v")
     runner.run("(echo '`define ACCEL_MEMORY'; cat accel_memory.v core.v) > accel.v")

