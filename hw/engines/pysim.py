@@ -53,6 +53,7 @@ class PysimEngine(Engine):
         """What the ports that are watched show in this cycle."""
         self._noted: list[tuple[int, int, int, int, int]] = []
         self._recording = self._started = self._running = False
+        self._violation: HardwareError | None = None
         self._cycles = 0
         self._cycle = 0
         self._resetting = False
@@ -78,17 +79,27 @@ class PysimEngine(Engine):
     # --- the clock -----------------------------------------------------------------------------------
 
     def _step(self) -> None:
-        """One clock cycle."""
+        """One clock cycle.
+
+        Raises:
+            HardwareError: the design breaks a rule of a bus in it.
+        """
         before = self._cycles
         with self._wave_errors():
             while self._cycles == before:
                 self._simulator.advance()
+        if self._violation is not None:
+            violation, self._violation = self._violation, None
+            raise violation
 
     async def _bench(self, ctx: SimulatorContext) -> None:
         while True:
             self._drive(ctx)
             self._control(ctx)
-            self._bus(ctx)
+            try:
+                self._bus(ctx)
+            except HardwareError as error:  # here it would end the simulation, and no reset brings that back
+                self._violation = error
             self._running = bool(ctx.get(self._top.running))
             self._started |= self._running
             self._cycle = ctx.get(self._top.cycle)
