@@ -28,7 +28,7 @@ demo: $(VENV)/installed
 	$(BIN)/accel demo
 
 test: $(VENV)/test
-	$(BIN)/python -m pytest -n auto $(if $(VECTORS),--vectors=$(VECTORS)) $(if $(MODELS),--models=$(MODELS)) \
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(if $(VECTORS),--vectors=$(VECTORS)) $(if $(MODELS),--models=$(MODELS)) \
 	    $(ARGS)
 
 lint: $(VENV)/lint

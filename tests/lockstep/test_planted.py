@@ -1,10 +1,12 @@
 """Faults planted into each unit are found: a late cycle, a wrong token, a wrong bit.
 
-The unit is put into a box that passes all its signals through but one.
+Each unit is put into a box that passes its signals through, but for those of the fault that is chosen: a
+machine is built once, with all of its faults in it.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,10 @@ import pytest
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import Flow
+from amaranth.sim import SimulatorContext
 
 import accel
-from accel.core.config import NAMED
+from accel.core.config import NAMED, Config
 from accel.core.isa import (
     Instruction,
     Load,
@@ -55,12 +58,23 @@ SMALL = NAMED["tiny"].override(
 """Quick to fill."""
 
 
-class Box(wiring.Component):
-    """A unit with some of its signals changed on their way."""
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """Some of a unit's signals changed on their way; the program ``found_by`` shows it as ``what``."""
 
-    def __init__(self, unit: wiring.Component, changes: dict[str, Change]) -> None:
+    unit: str
+    changes: dict[str, Change]
+    found_by: str
+    what: frozenset[str]
+
+
+class Box(wiring.Component):
+    """A unit with faults, of which ``chosen`` says by its number which is there."""
+
+    def __init__(self, unit: wiring.Component, faults: dict[int, dict[str, Change]], chosen: Signal) -> None:
         self._unit = unit
-        self._changes = changes
+        self._faults = faults
+        self._chosen = chosen
         super().__init__(dict(unit.signature.members))
 
     def elaborate(self, platform: Any) -> Module:
@@ -69,8 +83,51 @@ class Box(wiring.Component):
         for name, member in self.signature.members.items():
             inner, outer = (Value.cast(getattr(owner, name)) for owner in (self._unit, self))
             source, target = (outer, inner) if member.flow is Flow.In else (inner, outer)
-            m.d.comb += target.eq(self._changes.get(name, lambda m, value: value)(m, source))
+            passed: Value = source
+            for number, changes in self._faults.items():
+                if name in changes:
+                    passed = Mux(self._chosen == number, changes[name](m, source), passed)
+            m.d.comb += target.eq(passed)
         return m
+
+
+class FaultyEngine(PysimEngine):
+    """A machine with faults in it.
+
+    Args:
+        config: to build.
+        faults: of its units; ``chosen`` counts them from 1, and is 0 for none.
+    """
+
+    def __init__(self, config: Config, faults: Sequence[Fault]) -> None:
+        self.chosen = 0
+        self._chosen = Signal(range(len(faults) + 1))
+        of_units: dict[str, dict[int, dict[str, Change]]] = {}
+        for number, fault in enumerate(faults, 1):
+            of_units.setdefault(fault.unit, {})[number] = fault.changes
+        with ExitStack() as patched:
+            boxes = [patched.enter_context(self._boxed(unit, of_units[unit])) for unit in of_units]
+            super().__init__(config)
+        assert [len(found) for found in boxes] == [1] * len(of_units)
+
+    @contextmanager
+    def _boxed(self, unit: str, faults: dict[int, dict[str, Change]]) -> Iterator[list[Box]]:
+        """Have a unit be built with a box around it."""
+        owner = core if hasattr(core, unit) else store
+        original = getattr(owner, unit)
+        boxes: list[Box] = []
+
+        def boxed(*arguments: Any, **options: Any) -> Box:
+            boxes.append(Box(original(*arguments, **options), faults, self._chosen))
+            return boxes[-1]
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(owner, unit, boxed)
+            yield boxes
+
+    def _drive(self, ctx: SimulatorContext) -> None:
+        super()._drive(ctx)
+        ctx.set(self._chosen, self.chosen)
 
 
 def late(m: Module, value: Value) -> Value:
@@ -342,8 +399,8 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
 }
 """Of what only the second generation has: the directed program that finds it, the unit, its signals, and what
 shows it."""
-FINISHING = ("store_requantize", "store_add", "load_par", "fault_residual", "fault_reserved_par")
-"""How programs begin that need hardly anything of the other units."""
+LITTLE = ("store_", "load_par", "set_acc", "fault_")
+"""How programs begin that show their faults in small scratchpads too."""
 FEW = {"uop_bytes": 16, "inp_bytes": 16, "wgt_bytes": 64, "acc_bytes": 512}
 """For those programs scratchpads that are quick to fill."""
 
@@ -354,52 +411,60 @@ def program() -> Program:
     return accel.build(accel.gemm(3, 8, 24, shift=3), SMALL, vthreads=1)
 
 
-def difference(
-    monkeypatch: pytest.MonkeyPatch, unit: str, changes: dict[str, Change], found_by: Program | None = None
-) -> Difference | None:
-    """The first difference with a unit in a box."""
-    one = program() if found_by is None else found_by
-    owner, name = (core, unit) if hasattr(core, unit) else (store, unit)
-    original = getattr(owner, name)
-    boxes = []
-
-    def boxed(*arguments: Any, **options: Any) -> Box:
-        boxes.append(Box(original(*arguments, **options), changes))
-        return boxes[-1]
-
-    monkeypatch.setattr(owner, name, boxed)
-    with PysimEngine(one.config.hardware) as engine:
-        found = lockstep(one, engine)
-    assert len(boxes) == 1
-    return found.difference
+COMPILED = "a matrix product"
 
 
-@pytest.mark.parametrize("unit", sorted({unit for unit, _ in FAULTS}))
-def test_a_box_alone_changes_nothing(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert difference(monkeypatch, unit, {}) is None
+@cache
+def finder(name: str) -> Program:
+    """The compiled program, or one of ``tests/programs`` with little to fill if that will do."""
+    if name == COMPILED:
+        return program()
+    found = load_test(Path(__file__).parents[1] / "programs" / f"{name}.s")
+    return replace(found, config=found.config.override(FEW)) if name.startswith(LITTLE) else found
 
 
-@pytest.mark.parametrize(("unit", "kind"), FAULTS)
-def test_a_planted_fault_is_found(unit: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = difference(monkeypatch, unit, FAULTS[unit, kind])
+PLANTED = {
+    f"{unit} {kind}": Fault(unit=unit, changes=changes, found_by=COMPILED, what=frozenset(WHERE[kind]))
+    for (unit, kind), changes in FAULTS.items()
+} | {
+    name: Fault(unit=unit, changes=changes, found_by=found_by, what=frozenset({what}))
+    for name, (found_by, unit, changes, what) in SECOND_FAULTS.items()
+}
+
+
+def on_the_same_machine(config: Config) -> list[str]:
+    """The faults whose programs run on the machine of a configuration's hardware."""
+    return [name for name, fault in PLANTED.items() if finder(fault.found_by).config.hardware == config]
+
+
+@cache
+def machine(config: Config) -> FaultyEngine:
+    """The machine with all its faults, built once for each process."""
+    return FaultyEngine(config, [PLANTED[name] for name in on_the_same_machine(config)])
+
+
+def difference(by: Program, fault: str | None = None) -> Difference | None:
+    """The first difference with a fault, or with boxes alone."""
+    config = by.config.hardware
+    engine = machine(config)
+    engine.chosen = 0 if fault is None else 1 + on_the_same_machine(config).index(fault)
+    engine.reset()
+    return lockstep(by, engine).difference
+
+
+@pytest.mark.xdist_group("planted")
+@pytest.mark.parametrize("found_by", sorted({fault.found_by for fault in PLANTED.values()}))
+def test_boxes_alone_change_nothing(found_by: str) -> None:
+    assert difference(finder(found_by)) is None
+
+
+@pytest.mark.xdist_group("planted")
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_is_found(fault: str) -> None:
+    found = difference(finder(PLANTED[fault].found_by), fault)
     assert found is not None
-    assert found.what in WHERE[kind]
+    assert found.what in PLANTED[fault].what
     assert found.message
-
-
-@pytest.mark.parametrize("fault", SECOND_FAULTS)
-def test_a_fault_planted_into_the_second_generation_is_found(
-    fault: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    name, unit, changes, what = SECOND_FAULTS[fault]
-    by = load_test(Path(__file__).parents[1] / "programs" / f"{name}.s")
-    if name.startswith(FINISHING):
-        by = replace(by, config=by.config.override(FEW))
-    assert difference(monkeypatch, unit, {}, by) is None
-    monkeypatch.undo()
-    found = difference(monkeypatch, unit, changes, by)
-    assert found is not None
-    assert found.what == what
 
 
 def test_another_place_of_the_store_unit_at_the_read_port_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
