@@ -109,30 +109,41 @@ def _cycles(program: Program) -> int:
 
 
 def _left_out(program: NetworkProgram, *, cut: bool) -> dict[str, str]:
-    """Nodes that are not part of the package, with the reason."""
+    """Nodes that are not part of the package, with the reason.
+
+    Raises:
+        GraphError: there are some and ``cut`` is not given, or the machine depends on one.
+    """
     graph = program.graph
-    lost: dict[str, str] = {}
-    found: dict[str, str] = {}
-    for step in program.steps:
-        parts = step.parts if isinstance(step, Chain) else (step,)
-        for part in parts:
-            for node in part.stage.nodes:
-                source = next((lost[name] for name in node.inputs if name in lost), None)
-                reason = None if part.on_machine else lacks(graph, node)
-                if source is not None and part.on_machine:
-                    raise GraphError(
-                        f"the machine needs the result of {source}; the package cannot be cut there"
-                    )
-                if reason is None and source is None:
-                    continue
-                lost[node.output] = repr(node.name) if source is None else source
-                found[node.name] = reason or f"it depends on {source}"
-    if found and not cut:
-        causes = [f"{name!r}: {reason}" for name, reason in found.items() if "depends on" not in reason]
+    reasons = {
+        node.name: reason
+        for part in program.parts
+        for node in part.stage.nodes
+        if not part.on_machine and (reason := lacks(graph, node)) is not None
+    }
+    if reasons and not cut:
+        listed = "; ".join(f"{name!r}: {reason}" for name, reason in reasons.items())
         raise GraphError(
-            f"the package would need nodes that its driver does not have: {'; '.join(causes)}; cutting "
-            "(--cut) hands out their operands"
+            f"the package would need nodes that its driver does not have: {listed}; cutting (--cut) hands "
+            "out their operands"
         )
+    lost: dict[str, str] = {}
+    """Tensors that there are not, by the node that is to blame."""
+    found: dict[str, str] = {}
+    for part in program.parts:
+        for node in part.stage.nodes:
+            blamed = node.name if node.name in reasons else None
+            for name in node.inputs:
+                blamed = blamed or lost.get(name)
+            if blamed is None:
+                continue
+            if part.on_machine:
+                raise GraphError(
+                    f"the machine needs what {blamed!r} makes, which the driver does not have; the package "
+                    "cannot be cut there"
+                )
+            lost[node.output] = blamed
+            found[node.name] = reasons.get(node.name, f"it depends on {blamed!r}")
     return found
 
 

@@ -1,27 +1,44 @@
 """Real networks on a machine, equal to ONNX Runtime in every quantized output; see ``--models``."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 import accel
-from accel.graph.tensor import QUANTIZED
+from accel.graph.graph import Graph
+from accel.graph.tensor import QUANTIZED, Array
+from accel.package.plan import deploy_network
 from tests.formats.test_networks import SOFTMAX, from_softmax, runs
 from tests.network.networks import MACHINE
+from tests.package.driver import Driver, Model, library
+from tests.tools import needs
 
 
-def test_outputs_are_those_of_onnx_runtime(model: Path) -> None:
-    network = accel.load_onnx(model / "model.onnx")
-    program = network.build(MACHINE, strict=True)
+def test_outputs_are_those_of_onnx_runtime(model: Path, tmp_path: Path) -> None:
+    """On the simulators, and as a package that is driven by its C."""
+    needs("g++")
+    program = accel.load_onnx(model / "model.onnx").build(MACHINE, strict=True)
+    deployment = deploy_network(program, "packaged")
+    driver = Driver(deployment, library(tmp_path, deployment), Model(program.config))
+    assert driver.load() == 0
     expected = runs(model, "expected.npz")
     for run, inputs in runs(model, "inputs.npz").items():
         for backend in ("sim", "functional"):
             result = program.run(inputs, backend=backend)
             result.raise_if_wrong()
-            for name, wanted in expected[run].items():
-                found = result.outputs[name]
-                assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
-                if from_softmax(network.graph, name):
-                    assert np.abs(found.astype(np.int64) - wanted).max() <= SOFTMAX
-                elif wanted.dtype.name in QUANTIZED:
-                    assert np.array_equal(found, wanted)
+            _assert_equal(program.graph, result.outputs, expected[run])
+        status, outputs = driver.run(inputs)
+        assert status == 0
+        _assert_equal(program.graph, outputs, expected[run])
+
+
+def _assert_equal(graph: Graph, outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
+    assert outputs.keys() == expected.keys()
+    for name, wanted in expected.items():
+        found = outputs[name]
+        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+        if from_softmax(graph, name):
+            assert np.abs(found.astype(np.int64) - wanted).max() <= SOFTMAX
+        elif wanted.dtype.name in QUANTIZED:
+            assert np.array_equal(found, wanted)

@@ -235,22 +235,23 @@ def test_refusals_of_the_machine(packages: Packages) -> None:
 
 def test_what_the_driver_does_not_have() -> None:
     small = Small((1, 3, 4, 4), dtype="uint8")
-    small.builder.emit(Quantize(), [_float_sum(small)], "q", dtype="uint8", quantization=PICTURE)
+    small.builder.emit(Dequantize(), ["x"], "d", dtype="float32")
+    small.builder.emit(Binary(function="Sub"), ["d", "d"], "difference")
+    small.builder.emit(Quantize(), ["difference"], "q", dtype="uint8", quantization=PICTURE)
     small.conv("x", "a", 4)
     first = Network(graph=small.graph("a", "q")).build(MACHINE)
-    with pytest.raises(GraphError, match=r"'sum': the driver has no .*; cutting \(--cut\)"):
+    needed = r"does not have: 'difference': the driver has no Sub; cutting \(--cut\) hands out their operands"
+    with pytest.raises(GraphError, match=needed):
         deploy_network(first, "p")
     found = deploy_network(first, "p", cut=True)
     assert [one.name for one in found.outputs] == ["a", "d"]
-    assert [name for name, _ in found.left_out] == ["sum", "q"]
+    assert dict(found.left_out) == {"difference": "the driver has no Sub", "q": "it depends on 'difference'"}
     small.conv("q", "b", 4)
-    with pytest.raises(GraphError, match="the machine needs the result of 'sum'"):
-        deploy_network(Network(graph=small.graph("a", "b")).build(MACHINE), "p", cut=True)
-
-
-def _float_sum(small: Small) -> str:
-    small.builder.emit(Dequantize(), ["x"], "d", dtype="float32")
-    return small.builder.emit(Binary(function="Sub"), ["d", "d"], "sum")
+    second = Network(graph=small.graph("a", "b")).build(MACHINE)
+    with pytest.raises(GraphError, match=needed):
+        deploy_network(second, "p")
+    with pytest.raises(GraphError, match="the machine needs what 'difference' makes"):
+        deploy_network(second, "p", cut=True)
 
 
 # --- as other tools see it -------------------------------------------------------------------------
