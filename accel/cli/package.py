@@ -9,10 +9,11 @@ from accel.base.errors import AccelError
 from accel.cli.common import busy, figures_table, json_option, load_program, print_json, show
 from accel.cli.output import wrote
 from accel.network.file import is_network, load_network
+from accel.network.program import NetworkProgram
 from accel.package.deployment import Deployment
 from accel.package.folder import check_folder, write_package
 from accel.package.names import identifier
-from accel.package.plan import deploy_network, deploy_program
+from accel.package.plan import deploy_network, deploy_program, example_run
 from accel.run.result import SCHEMA_VERSION
 
 
@@ -24,6 +25,9 @@ from accel.run.result import SCHEMA_VERSION
 @click.option("--name", help="What symbols in C begin with.  [default: the name of FILE]")
 @click.option("--embed", is_flag=True, help="Write the binary files as C arrays, too.")
 @click.option(
+    "--example", is_flag=True, help="Write random inputs and the outputs that they give as C arrays."
+)
+@click.option(
     "--cut",
     is_flag=True,
     help="Leave out nodes that the driver does not have, and hand out their operands.",
@@ -31,7 +35,14 @@ from accel.run.result import SCHEMA_VERSION
 @click.option("--force", is_flag=True, help="Replace a package that DIR holds.")
 @json_option
 def package(
-    file: Path, output: Path, name: str | None, embed: bool, cut: bool, force: bool, as_json: bool
+    file: Path,
+    output: Path,
+    name: str | None,
+    embed: bool,
+    example: bool,
+    cut: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Write what firmware needs to run a network or a program.
 
@@ -50,11 +61,13 @@ def package(
     if cut and not network:
         raise AccelError(f"--cut is given, and {str(file)!r} holds a single program; it is for networks")
     with busy("packaging"):
-        if network:
-            deployment = deploy_network(load_network(file), called, cut=cut)
+        program = load_network(file) if network else load_program(file)
+        if isinstance(program, NetworkProgram):
+            deployment = deploy_network(program, called, cut=cut)
         else:
-            deployment = deploy_program(load_program(file), called)
-        files = write_package(deployment, output, embed=embed, force=force)
+            deployment = deploy_program(program, called)
+        run = example_run(program) if example else None
+        files = write_package(deployment, output, embed=embed, example=run, force=force)
     if as_json:
         print_json(_figures(deployment, output, files))
         return

@@ -11,7 +11,7 @@ from accel.core.config import Config
 from accel.core.faults import dram_span
 from accel.core.isa import Store
 from accel.graph.graph import Graph, Node
-from accel.graph.tensor import Tensor
+from accel.graph.tensor import Array, Tensor
 from accel.image.layout import BlockDiagonal, Interleaved
 from accel.image.scenario import Start
 from accel.image.tensor import ImageTensor
@@ -94,6 +94,19 @@ def deploy_program(program: Program, name: str) -> Deployment:
             outputs.append(one.name)
             building.unpack(one, number, one.name)
     return building.result()
+
+
+def example_run(program: NetworkProgram | Program) -> dict[str, Array]:
+    """Random inputs, and all that a run makes of them, by name.
+
+    Args:
+        program: to run, on the functional model.
+    """
+    inputs = program.random_inputs()
+    if isinstance(program, NetworkProgram):
+        found = program.run(inputs, backend="functional", check=False)
+        return {**program.graph.constants, **found.tensors}
+    return {**inputs, **program.run(inputs, backend="functional", check=False).outputs}
 
 
 def _like(tensor: ImageTensor) -> Tensor:

@@ -1,11 +1,11 @@
 """The tables of a package as C: a header with sizes and numbers, and a source that the driver walks."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from accel.base.names import Names
 from accel.core.registers import REGISTERS
-from accel.graph.tensor import Quantization
+from accel.graph.tensor import Array, Quantization
 from accel.package.content import Content
 from accel.package.deployment import (
     Deployment,
@@ -34,13 +34,14 @@ _WIDTH = 100
 """Columns of a table."""
 
 
-def header(deployment: Deployment, content: Content, *, embedded: bool) -> str:
+def header(deployment: Deployment, content: Content, *, embedded: bool, example: bool) -> str:
     """The header.
 
     Args:
         deployment: what the package does.
         content: its binary files.
         embedded: whether these are there as C, too.
+        example: whether there is a run to compare with.
     """
     name, upper = deployment.name, deployment.name.upper()
     lines = [
@@ -82,6 +83,12 @@ def header(deployment: Deployment, content: Content, *, embedded: bool) -> str:
     if embedded:
         lines += ["", f"/* The files' content, in {name}_data.c. */"]
         lines.append(f"extern const void *const {name}_files[{upper}_FILES];")
+    if example:
+        lines += ["", f"/* Inputs, and the outputs that they give, in {name}_example.c. */"]
+        lines += [
+            f"extern const void *const {name}_example_{role}s[{upper}_{role.upper()}S];"
+            for role in ("input", "output")
+        ]
     lines += ["", "#ifdef __cplusplus", "}", "#endif", "", "#endif"]
     return "\n".join(lines) + "\n"
 
@@ -103,7 +110,8 @@ def _scale_comment(one: HostArray) -> str:
         return ""
     if not found.per_tensor:
         return f", with {len(found.scale)} scales along axis {found.axis}"
-    return f", (value - {found.zero[0]}) * {found.scale[0]:.9g}"
+    zero = found.zero[0]
+    return f", (value {'+' if zero < 0 else '-'} {abs(zero)}) * {found.scale[0]:.9g}"
 
 
 def _enumeration(rows: Sequence[tuple[str, str]], count: str) -> list[str]:
@@ -131,6 +139,27 @@ def data_source(deployment: Deployment, content: Content) -> str:
         lines += ["", *_wrapped(f"static const uint8_t file{number}[{len(data)}]", map(str, data))]
     files = ", ".join(f"file{number}" for number in range(len(content.files)))
     lines += ["", f"const void *const {name}_files[{name.upper()}_FILES] = {{{files}}};"]
+    return "\n".join(lines) + "\n"
+
+
+def example_source(deployment: Deployment, arrays: Mapping[str, Array]) -> str:
+    """A run to compare with, as C.
+
+    Args:
+        deployment: what the package does.
+        arrays: its inputs and outputs, by name.
+    """
+    name = deployment.name
+    lines = [f"/* A run of the package {name}; written by `accel package`. */", f'#include "{name}.h"']
+    for role, tensors in (("input", deployment.inputs), ("output", deployment.outputs)):
+        for number, one in enumerate(tensors):
+            values = arrays[one.name].reshape(-1).tolist()
+            texts = map(_float if one.dtype == "float32" else str, values)
+            kind = _DTYPES[one.dtype][1]
+            lines += ["", *_wrapped(f"static const {kind} {role}{number}[{one.size}]", texts)]
+        places = ", ".join(f"{role}{number}" for number in range(len(tensors))) or "NULL"
+        size = f"{name.upper()}_{role.upper()}S"
+        lines += ["", f"const void *const {name}_example_{role}s[{size}] = {{{places}}};"]
     return "\n".join(lines) + "\n"
 
 
@@ -288,7 +317,9 @@ def _wrapped(declaration: str, values: Iterable[str]) -> list[str]:
 
 def _float(value: float) -> str:
     """A float32 as C reads it back, exactly."""
-    return f"{value.hex()}f"
+    if math.isnan(value):
+        return "(0.0f / 0.0f)"
+    return f"{value.hex()}f" if math.isfinite(value) else f"({'-' if value < 0 else ''}1.0f / 0.0f)"
 
 
 def _string(text: str) -> str:

@@ -109,4 +109,5 @@ def test_on_the_hardware(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
             status, outputs = driver.run({INPUT: image})
             wanted = program.run({INPUT: image}, backend=backend).outputs
             assert (status, driver.device.cycles) == (0, ran["sim"].cycles)
+            assert deployment.streams[0].cycles == ran["sim"].cycles
             assert np.array_equal(outputs[OUTPUT], wanted[OUTPUT])

@@ -13,7 +13,7 @@ import accel
 from accel.base.errors import GraphError
 from accel.core.faults import Cause
 from accel.core.registers import REGISTERS
-from accel.graph.elementwise import Binary, Dequantize, Quantize, Requantize, Softmax
+from accel.graph.elementwise import Binary, Dequantize, Quantize, Requantize, Softmax, dequantize, quantize
 from accel.graph.evaluate import evaluate
 from accel.graph.graph import Graph
 from accel.graph.movement import Concat, Identity, Pad, Reshape, Slice, Transpose
@@ -23,7 +23,7 @@ from accel.network.network import Network
 from accel.network.program import NetworkProgram
 from accel.package.deployment import Deployment
 from accel.package.folder import package_files
-from accel.package.plan import deploy_network, deploy_program
+from accel.package.plan import deploy_network, deploy_program, example_run
 from accel.run.program import Program
 from tests.network.networks import MACHINE, Small
 from tests.package.driver import BASE, Driver, Model, build, library
@@ -172,6 +172,27 @@ def test_programs(name: str, packages: Packages) -> None:
         assert np.array_equal(outputs[one], array)
 
 
+def test_numbers_of_a_tensor(packages: Packages) -> None:
+    """Between an integer input and the numbers that it stands for."""
+    tensor = packages.networks["channels_last"].graph.tensors["x"]
+    found = packages.library.accel_quantize, packages.library.accel_dequantize
+    place = accel_tensor(packages.library, "channels_last")
+    numbers = random_inputs(packages.networks["floats"].graph, 1)["numbers"].reshape(-1)
+    numbers = np.resize(numbers, tensor.shape)
+    values, again = np.zeros(tensor.shape, np.uint8), np.zeros(tensor.shape, np.float32)
+    assert found[0](place, ctypes.c_void_p(numbers.ctypes.data), ctypes.c_void_p(values.ctypes.data)) == 0
+    assert np.array_equal(values, quantize(numbers, tensor))
+    assert found[1](place, ctypes.c_void_p(values.ctypes.data), ctypes.c_void_p(again.ctypes.data)) == 0
+    assert np.array_equal(again, dequantize(values, tensor))
+    place = accel_tensor(packages.library, "digits")  # float32 has no scale
+    assert found[0](place, ctypes.c_void_p(numbers.ctypes.data), ctypes.c_void_p(values.ctypes.data)) < 0
+
+
+def accel_tensor(compiled: ctypes.CDLL, name: str) -> ctypes.c_void_p:
+    """The first input of a package: the sixth member of ``accel_network``, each as long as a pointer."""
+    return ctypes.c_void_p((ctypes.c_void_p * 6).in_dll(compiled, f"{name}_network")[5])
+
+
 def test_values_that_a_program_was_not_compiled_for(packages: Packages) -> None:
     inputs = packages.programs["folded_bias"].random_inputs()
     inputs["bias"][0] = np.iinfo(np.int32).max
@@ -258,24 +279,20 @@ def test_what_the_driver_does_not_have() -> None:
 
 
 def test_sanitizers_find_nothing(packages: Packages, tmp_path: Path) -> None:
-    """A program of its own, without any of this suite around it; what the machine writes was recorded."""
+    """A program of its own, all of it in C, on a run that the package brings; what the machine writes was
+    recorded."""
     deployment = packages.deployments["digits"]
+    run = example_run(packages.networks["digits"])
     model = Model(deployment.config)
-    driver = packages.loaded("digits", model)
-    image = as_images(digits_pictures()[0])[42:43]
-    status, outputs = driver.run({INPUT: image})
-    assert status == 0
-    after = model.read_memory(BASE, deployment.memory_bytes)
-    folder = packages.folder / "digits"
-    for name, data in (("host.c", HOST.read_bytes()), ("after.bin", after), ("image.bin", image.tobytes())):
+    assert packages.loaded("digits", model).run(run)[0] == 0
+    files = package_files(deployment, embed=True, example=run)
+    files["host.c"] = HOST.read_bytes()
+    files["after"] = model.read_memory(BASE, deployment.memory_bytes)
+    for name, data in files.items():
         (tmp_path / name).write_bytes(data)
-    for path in folder.iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
     program = build(tmp_path, "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    files = [tmp_path / name for name in ("stream0.bin", "constants.bin", "image.bin", "after.bin")]
-    done = subprocess.run([program, *files], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "all went well\n")
-    assert np.array_equal(np.array(done.stdout.split(), np.float32), outputs[OUTPUT][0])
+    done = subprocess.run([program, tmp_path / "after"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "all went well\n", "")
 
 
 def test_the_page_compiles(packages: Packages, tmp_path: Path) -> None:

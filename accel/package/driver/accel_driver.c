@@ -20,7 +20,7 @@ static int put_wide(accel_device *device, uint32_t offset, uint64_t value) {
 }
 
 int accel_read_wide(accel_device *device, uint32_t low_offset, uint64_t *value) {
-    uint32_t low, high;
+    uint32_t low = 0, high = 0;
     int status = get(device, low_offset, &low); /* the machine keeps the high word that belongs to it */
     if (!status)
         status = get(device, low_offset + 4u, &high);
@@ -89,7 +89,7 @@ int accel_start(accel_device *device, uint64_t window, uint64_t window_bytes, ui
 
 int accel_wait(accel_device *device) {
     uint64_t polls = 0;
-    uint32_t word, cause;
+    uint32_t word = 0, cause = 0;
     int status;
     for (;;) {
         status = get(device, ACCEL_STATUS, &word);

@@ -248,6 +248,34 @@ static void dequantize(const accel_scales *scales, const unsigned char *source, 
     }
 }
 
+/* The scale of all values of a tensor; whether it has one. */
+static int scales_of(const accel_tensor *tensor, accel_scales *scales) {
+    if (!tensor || size_of(tensor->dtype) != 1 || !(tensor->scale > 0.0f))
+        return 0;
+    scales->dtype = tensor->dtype;
+    scales->values = scales->inner = tensor->bytes;
+    scales->count = 1;
+    scales->scale = &tensor->scale;
+    scales->zero = &tensor->zero;
+    return 1;
+}
+
+int accel_quantize(const accel_tensor *tensor, const float *numbers, void *values) {
+    accel_scales scales;
+    if (!numbers || !values || !scales_of(tensor, &scales))
+        return ACCEL_ERROR_ARGUMENT;
+    quantize(&scales, (const unsigned char *)numbers, values);
+    return ACCEL_OK;
+}
+
+int accel_dequantize(const accel_tensor *tensor, const void *values, float *numbers) {
+    accel_scales scales;
+    if (!numbers || !values || !scales_of(tensor, &scales))
+        return ACCEL_ERROR_ARGUMENT;
+    dequantize(&scales, values, (unsigned char *)numbers);
+    return ACCEL_OK;
+}
+
 static void move(const accel_move *one, const unsigned char *source, unsigned char *target) {
     uint32_t index[MAX_RANK] = {0};
     int64_t from = one->source_start, to = one->target_start;

@@ -153,6 +153,12 @@ int accel_network_check(accel_device *device, const accel_network *network);
 int accel_network_run(accel_device *device, const accel_network *network, const void *const *inputs,
                       void *const *outputs, void *workspace);
 
+/* Numbers to the integers that stand for them, and back: for inputs and outputs of int8_t or uint8_t.
+ *
+ * tensor: of network->inputs or network->outputs, with one scale. numbers, values: one for each of its values. */
+int accel_quantize(const accel_tensor *tensor, const float *numbers, void *values);
+int accel_dequantize(const accel_tensor *tensor, const void *values, float *numbers);
+
 #ifdef __cplusplus
 }
 #endif
