@@ -32,6 +32,8 @@ MAY_IMPORT = {
     "compiler.plans": "base core compiler.expr compiler.target compiler.ops compiler.schedule",
     "compiler.operators": "base core compiler.ops compiler.schedule compiler.target compiler.codegen "
     "compiler.plans",
+    "compiler.mappings": "base core image compiler.expr compiler.target compiler.ops compiler.schedule "
+    "compiler.codegen compiler.plans compiler.operators",
     "sim.functional": "base core image",
     "sim.timing": "core",
     "sim": "core image sim.functional sim.timing",

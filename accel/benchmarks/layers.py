@@ -11,6 +11,7 @@ from typing import Any
 
 from accel.base.errors import AccelError, ProgramFault
 from accel.benchmarks.networks import Epilogue, Layer
+from accel.compiler.mappings.mapping import PLAIN
 from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 from accel.run.program import Program, build
@@ -61,8 +62,9 @@ def measure(task: Task) -> Row:
         "parameters": layer.all_parameters,
     }
     try:
-        chosen = build(layer.workload(), machine)
-        alone = chosen if chosen.vthreads == 1 else build(layer.workload(), machine, vthreads=1)
+        workload = layer.workload()
+        chosen = build(workload, machine, mapping=PLAIN)
+        alone = chosen if chosen.vthreads == 1 else build(workload, machine, vthreads=1, mapping=PLAIN)
         serial = alone.with_timing(task.config.override({"serial": 1}))
         programs: dict[str, Program] = {"serial": serial, "v1": alone, "chosen": chosen}
         results = {mode: program.run(seed=task.seed) for mode, program in programs.items()}

@@ -1,7 +1,7 @@
 """``accel compile``: a workload or a network to a file."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +23,20 @@ from accel.cli.common import (
     show,
     terminal_width,
 )
-from accel.cli.explain import candidate_dict, candidates_table, chosen_rows
+from accel.cli.explain import candidate_dict, candidates_table, chosen_rows, mappings_table
 from accel.cli.group import Group
 from accel.cli.network import compile_onnx
 from accel.cli.operators import family_command, operator_command, tile_sides
 from accel.cli.output import wrote
-from accel.compiler.operators.default import candidates
+from accel.compiler.mappings.choose import Choice, choose, mapping_of
+from accel.compiler.mappings.mapping import AUTO, PLAIN
+from accel.compiler.operators.default import planner_of
 from accel.compiler.operators.operator import Family, Operator
 from accel.compiler.operators.registry import OPERATORS
 from accel.compiler.ops.mean import Mean
 from accel.compiler.ops.quantized import Quantized
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.candidate import Candidate
-from accel.compiler.schedule.files import load_steps, save_steps
+from accel.compiler.schedule.files import load_schedule, save_steps
 from accel.compiler.target.machine import machine
 from accel.core.config import Config
 from accel.core.isa import Loops
@@ -70,7 +71,15 @@ def _shared_options(config: str) -> list[click.Parameter]:
         help="Sides of tiles and steps in elements, in the order in which they are told, or by name; what is "
         "best for those not given.",
     )
-    @click.option("--explain", is_flag=True, help="Show the schedules that were compared.")
+    @click.option(
+        "--mapping",
+        default=AUTO,
+        show_default=True,
+        metavar="NAME",
+        help="As which operator it is computed: 'plain' for itself, or with the input packed otherwise, as "
+        "'windows' or 'strips=8x1'; 'auto' is what takes the fewest cycles.",
+    )
+    @click.option("--explain", is_flag=True, help="Show the mappings and schedules that were compared.")
     @click.option(
         "--schedule",
         "schedule_file",
@@ -95,6 +104,7 @@ class Request:
     settings: tuple[str, ...]
     vthreads: int | None
     tile: str | None
+    mapping: str
     explain: bool
     schedule_file: Path | None
     save_schedule: Path | None
@@ -118,12 +128,11 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class Compiled:
-    """A program, and how it came about; ``compared`` are the plans, best first, if one was chosen."""
+    """A program, and how it came about; ``choice`` is the mapping and its plans, if one was chosen."""
 
-    operator: Operator
     workload: Workload
     program: Program
-    compared: list[Candidate[Any]]
+    choice: Choice | None
 
 
 def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any]) -> int:
@@ -137,15 +146,18 @@ def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any])
     begin = time.perf_counter()
     try:
         with busy("compiling"):
-            compared, steps, threads = [], None, asked.vthreads
+            choice, mapping, threads = None, asked.mapping, asked.vthreads
             if asked.schedule_file is not None:
-                steps = load_steps(asked.schedule_file)
+                steps, kept = load_schedule(asked.schedule_file)
+                mapping = kept or PLAIN if mapping == AUTO else mapping
             else:
-                tile = {} if asked.tile is None else tile_sides(operator, asked.tile)
-                compared = candidates(workload, target.config, threads, tile)
-                steps = operator.planner.schedule(workload, target, compared[0].plan).steps
+                one = mapping_of(workload, PLAIN if mapping == AUTO else mapping)
+                sides = planner_of(one.workload).sides
+                tile = {} if asked.tile is None else tile_sides(sides, asked.tile)
+                choice = choose(workload, target.config, mapping=mapping, threads=threads, tile=tile)
+                steps, mapping = choice.schedule(target).steps, choice.mapping.name
                 threads = None  # the plan has them
-            program = build(workload, target, vthreads=threads, steps=steps)
+            program = build(workload, target, vthreads=threads, steps=steps, mapping=mapping)
     except ProgramFault as error:
         if not asked.as_json:
             raise
@@ -155,8 +167,9 @@ def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any])
     if asked.output is not None:
         program.save(asked.output)
     if asked.save_schedule is not None:
-        save_steps(asked.save_schedule, program.schedule().steps)
-    compiled = Compiled(operator=operator, workload=workload, program=program, compared=compared)
+        mapped = None if program.mapping == PLAIN else program.mapping
+        save_steps(asked.save_schedule, program.schedule().steps, mapped)
+    compiled = Compiled(workload=workload, program=program, choice=choice)
     if asked.as_json:
         print_json(program_figures(compiled, asked))
         return 0
@@ -167,14 +180,13 @@ def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any])
 
 def _told(compiled: Compiled, asked: Request) -> list[RenderableType]:
     """What to say of a program that has been compiled."""
-    program, planner = compiled.program, compiled.operator.planner
+    program, choice = compiled.program, compiled.choice
     figures = program_figures(compiled, asked)
     mean, differences = compiled.workload.epilogue, figures["differences"]
-    plan = (
-        [("threads", str(figures["vthreads"]))]
-        if figures["plan"] is None
-        else chosen_rows(figures["plan"], planner)
-    )
+    plan = [("threads", str(figures["vthreads"]))]
+    if choice is not None:
+        plan = chosen_rows(figures["plan"], planner_of(choice.mapping.workload))
+    packed = f"{figures['packed_bytes']:,} bytes, {figures['packing_factor']:.3g} times those given"
     table = figures_table(
         [
             *([("mean", str(mean))] if isinstance(mean, Mean) else []),
@@ -184,6 +196,7 @@ def _told(compiled: Compiled, asked: Request) -> list[RenderableType]:
                 else [("addition", f"{differences} of 65,536 pairs differ from float32")]
             ),
             ("machine", str(program.config)),
+            *([] if program.mapping == PLAIN else [("mapping", program.mapping), ("packed inputs", packed)]),
             *plan,
             ("instructions", f"{figures['instructions']:,}"),
             ("carriers", f"{figures['carriers']:,}"),
@@ -193,9 +206,13 @@ def _told(compiled: Compiled, asked: Request) -> list[RenderableType]:
             ("compiled in", f"{figures['compile_seconds']:.2f} s"),
         ]
     )
-    if not asked.explain:
+    if not asked.explain or choice is None:
         return [table]
-    return [candidates_table(compiled.compared, planner, program.config, terminal_width()), "", table]
+    config = program.config
+    plans = candidates_table(choice.candidates, planner_of(choice.mapping.workload), config, terminal_width())
+    if len(choice.compared) == 1:
+        return [plans, "", table]
+    return [mappings_table(choice.compared), "", plans, "", table]
 
 
 FIGURES = (
@@ -209,6 +226,10 @@ FIGURES = (
     "uops",
     "stored_uops",
     "dram_bytes",
+    "mapping",
+    "mappings",
+    "packed_bytes",
+    "packing_factor",
     "compile_seconds",
     "mean",
     "differences",
@@ -221,12 +242,20 @@ FIGURES = (
 
 def program_figures(compiled: Compiled, asked: Request) -> dict[str, Any]:
     """Size of a program, the plan that was chosen, what compiling took, and what else was asked for."""
-    program, mean = compiled.program, compiled.workload.epilogue
+    program, choice, mean = compiled.program, compiled.choice, compiled.workload.epilogue
     instructions = program.instructions
-    plans = [candidate_dict(one, compiled.operator.planner, program.config) for one in compiled.compared]
+    plans, mappings = list[dict[str, Any]](), list[dict[str, Any]]()
+    if choice is not None:
+        planner = planner_of(choice.mapping.workload)
+        plans = [candidate_dict(one, planner, program.config) for one in choice.candidates]
+        mappings = [asdict(one) for one in choice.compared]
     return dict.fromkeys(FIGURES) | {
         "schema_version": SCHEMA_VERSION,
         "config": program.config.label,
+        "mapping": program.mapping,
+        "mappings": mappings if asked.explain else None,
+        "packed_bytes": program.packed_bytes,
+        "packing_factor": program.packing_factor,
         "vthreads": program.vthreads,
         "plan": plans[0] if plans else None,
         "instructions": len(instructions),

@@ -1,11 +1,13 @@
 """How a default schedule was chosen: the plans that an analytical model compared."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import JustifyMethod
 from rich.table import Table
 
+from accel.compiler.mappings.choose import Compared
 from accel.compiler.plans.candidate import Candidate
 from accel.compiler.plans.planner import Planner
 from accel.core.config import Config
@@ -59,6 +61,23 @@ def candidates_table(
         table.add_column(heading, justify=justify, no_wrap=True, vertical="bottom")
     for row in zip(*(column.cells for column in columns), strict=True):
         table.add_row(*row)
+    return table
+
+
+def mappings_table(compared: Sequence[Compared]) -> Table:
+    """The mappings that were looked at, the chosen one first; of those that a bound ruled out, the bound."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for number, heading in enumerate(("", "mapping", "input bytes", "times", "predicted cycles")):
+        table.add_column(heading, justify="right" if number > 1 else "left", no_wrap=True)
+    for number, one in enumerate(compared):
+        predicted, least = one.predicted_cycles, f"at least {one.least_cycles:,}"
+        table.add_row(
+            "" if number else "chosen",
+            one.name,
+            f"{one.data_bytes:,}",
+            f"{one.factor:.3g}",
+            least if predicted is None else f"{predicted:,}",
+        )
     return table
 
 

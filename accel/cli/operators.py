@@ -14,6 +14,7 @@ from accel.compiler.expr.quantized import ORDERS, check_scales
 from accel.compiler.expr.scalar import BYTES
 from accel.compiler.operators.operator import Family, Operator
 from accel.compiler.operators.parameter import Joint, Kind, Parameter
+from accel.compiler.plans.planner import Side
 
 Run = Callable[[Operator, dict[str, Any], dict[str, Any]], int]
 """Compiles an operator's workload: its arguments by any names, and the options that all commands share."""
@@ -202,13 +203,12 @@ def _option(operator: Operator, parameter: Parameter, *, required: bool) -> clic
     )
 
 
-def tile_sides(operator: Operator, text: str) -> dict[str, int]:
+def tile_sides(sides: Sequence[Side], text: str) -> dict[str, int]:
     """The sides that ``--tile`` asks for: ``64x128``, the first ones in order, or ``m=64,k=32``.
 
     Raises:
         click.BadParameter: it is not of that form, or names a side that there is not.
     """
-    sides = operator.planner.sides
     order = "x".join(side.short.upper() for side in sides)
     wrong = f"{text!r} is not of the form {order}, or {sides[0].short}=N,..."
     numbers = text.lower().split("x")

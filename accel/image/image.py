@@ -12,7 +12,7 @@ import io
 import json
 import math
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -39,12 +39,15 @@ __all__ = ["FORMAT", "FORMAT_VERSION", "Image", "ImageTensor", "Region", "check_
 FORMAT = "accel-program"
 NETWORK_FORMAT = "accel-network"
 """Of files that hold several programs and a graph."""
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Older files load, newer ones are refused. A program is written in the oldest version that can hold it."""
 
 
-def format_version(config: Config) -> int:
-    """The version of a program's file: 2 for machines of the second generation."""
+def format_version(config: Config, tensors: Iterable[ImageTensor] = ()) -> int:
+    """The version of a program's file: 3 where the host arranges a tensor by a view, else 2 for machines of
+    the second generation, and 1."""
+    if any(tensor.view is not None for tensor in tensors):
+        return 3
     return 2 if config.post else 1
 
 
@@ -184,7 +187,7 @@ class Image:
         tables = {"references": self.references, "provenance": self.provenance}
         return {
             "format": FORMAT,
-            "version": format_version(self.config),
+            "version": format_version(self.config, self.tensors),
             "config": self.config.to_dict(),
             "code_offset": self.code_offset,
             "code_bytes": len(self.code),
@@ -249,6 +252,9 @@ class Image:
                 f"its format version is {version}; a program for post={config.post} has "
                 f"version {format_version(config)}"
             )
+        tensors = tuple(map(read_tensor, read_entry(manifest, "tensors", list)))
+        if version < format_version(config, tensors):
+            raise ProgramError(f"its format version is {version}; one with views has version 3")
         code = archive.member(
             prefix + _INSTRUCTIONS, read_entry(manifest, "code_bytes", int), config.mem_size
         )
@@ -273,7 +279,7 @@ class Image:
             code=code,
             code_offset=read_offset(manifest, "code_offset"),
             segments=segments,
-            tensors=tuple(map(read_tensor, read_entry(manifest, "tensors", list))),
+            tensors=tensors,
             regions=tuple(map(read_region, read_optional(manifest, "regions", list) or [])),
             start=read_object(manifest, "start", Start.from_dict) or Start(),
             expected=read_object(manifest, "expected", Expected.from_dict),
@@ -348,12 +354,14 @@ def check_image(image: Image) -> None:
     segments = {offset: len(content) for offset, content in image.segments}
     known: dict[str, tuple[object, ...]] = {}
     for tensor in image.tensors:
-        plain = math.prod(tensor.layout.extents) * np.dtype(tensor.dtype).itemsize
+        arrays = [tensor.layout.extents, *([] if tensor.view is None else [tensor.view.extents])]
+        plain = max(map(math.prod, arrays)) * np.dtype(tensor.dtype).itemsize
         if plain > window:
             raise ProgramError(f"tensor {tensor.name!r} takes {plain} bytes; the DRAM window has {window}")
         if tensor.role == "constant" and segments.get(tensor.offset) != tensor.nbytes:
             raise ProgramError(f"it does not hold the {tensor.nbytes} bytes of constant {tensor.name!r}")
-        if tensor.role == "output" and (tensor.layout.repeats or tensor.name in known):
+        apart = tensor.view is None or tensor.role != "output" or tensor.view.is_one_to_one
+        if tensor.role == "output" and (tensor.layout.repeats or tensor.name in known or not apart):
             raise ProgramError(f"output {tensor.name!r} stands in DRAM more than once")
         kind = (tensor.role, tensor.dtype, tensor.shape)
         if known.setdefault(tensor.name, kind) != kind:

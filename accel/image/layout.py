@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.errors import ProgramError, ShapeError
+from accel.image.view import integers
 
 _FARTHEST = (1 << 32) - 1
 """Two int32 differ by no more."""
@@ -271,17 +272,11 @@ class PackedLayout:
                 f"a layout has the coefficients {reprlib.repr(coefficients)}; lists are needed"
             )
         return cls(
-            shape=_integers(data["shape"]),
-            packed=_integers(data["packed"]),
-            element_dims=_integers([data["element_dims"]])[0],
-            coefficients=tuple(map(_integers, coefficients)),
+            shape=integers("a layout", data["shape"]),
+            packed=integers("a layout", data["packed"]),
+            element_dims=integers("a layout", [data["element_dims"]])[0],
+            coefficients=tuple(integers("a layout", row) for row in coefficients),
         )
-
-
-def _integers(data: Any) -> tuple[int, ...]:
-    if not isinstance(data, list) or any(type(n) is not int for n in data):
-        raise ProgramError(f"a layout has {reprlib.repr(data)}; a list of integers is needed")
-    return tuple(data)
 
 
 def blocked(shape: tuple[int, ...], element: tuple[tuple[int | None, int], ...]) -> PackedLayout:

@@ -1,5 +1,6 @@
 """Where a program came from, as data in its file: what it computes, its schedule, and the options of both."""
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
@@ -46,6 +47,38 @@ class Options:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Mapped:
+    """The expression that a program carries out where it is not the one that it was asked for.
+
+    Attributes:
+        name: of the mapping, see :mod:`accel.compiler.mappings`.
+        expression: what the program's own tensors hold, as :mod:`accel.compiler.expr.data` writes it.
+    """
+
+    name: str
+    expression: Mapping[str, Any]
+
+    def to_data(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"name": self.name, "expression": self.expression}
+
+    @classmethod
+    def from_data(cls, data: object) -> Self:
+        """The inverse of :meth:`to_data`.
+
+        Raises:
+            ProgramError: it is no object, or an entry is missing or of the wrong type.
+        """
+        values = _object("the mapping of the source is", data)
+        name, expression = values.get("name"), values.get("expression")
+        if not isinstance(name, str) or not name:
+            raise ProgramError(
+                f"the mapping of the source has the name {reprlib.repr(name)}; it must be text"
+            )
+        return cls(name=name, expression=_object("the expression of the mapping is", expression))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Source:
     """What a program was compiled from, as far as that is known.
 
@@ -53,16 +86,22 @@ class Source:
         expression: the tensor expression, as :mod:`accel.compiler.expr.data` writes it.
         schedule: the steps, as :mod:`accel.compiler.schedule.records` applies them.
         options: how the schedule came about.
+        mapped: the expression that the schedule is of; None if it is ``expression``.
     """
 
     expression: Mapping[str, Any] | None = None
     schedule: Sequence[Step] | None = None
     options: Options | None = None
+    mapped: Mapped | None = None
 
     def to_data(self) -> dict[str, Any]:
         """As plain data; what is not known is left out."""
-        options = None if self.options is None else self.options.to_data()
-        data = {"expression": self.expression, "schedule": self.schedule, "options": options}
+        data = {
+            "expression": self.expression,
+            "schedule": self.schedule,
+            "options": None if self.options is None else self.options.to_data(),
+            "mapped": None if self.mapped is None else self.mapped.to_data(),
+        }
         return {name: value for name, value in data.items() if value is not None}
 
     @classmethod
@@ -77,13 +116,14 @@ class Source:
         for name in values:
             if name not in known:
                 raise ProgramError(f"the source has {name!r}; {nearest(name, known)}")
-        expression, schedule, options = (values.get(name) for name in known)
+        expression, schedule, options, mapped = (values.get(name) for name in known)
         if not isinstance(schedule, list | None):
             raise ProgramError(f"the schedule of the source is {_kind(schedule)}; it must be a list of steps")
         return cls(
             expression=None if expression is None else _object("the expression of the source is", expression),
             schedule=schedule,
             options=None if options is None else Options.from_data(options),
+            mapped=None if mapped is None else Mapped.from_data(mapped),
         )
 
 

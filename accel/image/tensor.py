@@ -11,6 +11,7 @@ import numpy.typing as npt
 from accel.base.errors import ProgramError
 from accel.image.layout import BlockDiagonal, Interleaved, PackedLayout, Preparation
 from accel.image.manifest import read_entry, read_object, read_offset
+from accel.image.view import View
 
 Role = Literal["input", "output", "constant"]
 
@@ -25,6 +26,8 @@ class ImageTensor:
         layout: of the packed tensor; of a widened one its plain array is the wide one.
         preparation: how the host changes the values of an int32 input before it packs them.
         widening: how the host widens an input before it packs it.
+        view: how the host arranges the tensor before it widens and packs it, where the program's own tensor
+            has another shape than the one that users know.
     """
 
     name: str
@@ -34,10 +37,16 @@ class ImageTensor:
     layout: PackedLayout
     preparation: Preparation | None = None
     widening: BlockDiagonal | Interleaved | None = None
+    view: View | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the tensor as users know it."""
+        return self.inner_shape if self.view is None else self.view.shape
+
+    @property
+    def inner_shape(self) -> tuple[int, ...]:
+        """Of the tensor as the program was compiled for it; only a view makes a difference."""
         return self.layout.shape if self.widening is None else self.widening.narrow_shape(self.layout.shape)
 
     @property
@@ -45,6 +54,7 @@ class ImageTensor:
         return math.prod(self.layout.packed) * np.dtype(self.dtype).itemsize
 
     def to_dict(self) -> dict[str, Any]:
+        view = {} if self.view is None else {"view": self.view.to_dict()}
         return {
             "name": self.name,
             "role": self.role,
@@ -53,6 +63,7 @@ class ImageTensor:
             "layout": self.layout.to_dict(),
             "preparation": None if self.preparation is None else self.preparation.to_dict(),
             "widening": None if self.widening is None else self.widening.to_dict(),
+            **view,
         }
 
     def pack(self, values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
@@ -63,6 +74,8 @@ class ImageTensor:
         """
         if self.preparation is not None:
             values = self.preparation.apply(self.name, values)
+        if self.view is not None:
+            values = self.view.gather(values, self.inner_shape)
         if self.widening is not None:
             values = self.widening.widen(values)
         return array_bytes(self.layout.pack(values))
@@ -73,6 +86,8 @@ class ImageTensor:
         values = self.layout.unpack(packed)
         if self.widening is not None:
             values = self.widening.narrow(values)
+        if self.view is not None:
+            values = self.view.scatter(values)
         return values if self.preparation is None else self.preparation.undo(values)
 
 
@@ -129,9 +144,21 @@ def read_tensor(data: Any) -> ImageTensor:
         layout=PackedLayout.from_dict(read_entry(data, "layout", dict)),
         preparation=read_object(data, "preparation", prepared),
         widening=read_object(data, "widening", _widening),
+        view=read_object(data, "view", View.from_dict),
     )
     if tensor.widening is not None and role == "output":
         raise ProgramError(f"output {name!r} is widened; only what is packed before a run can be")
+    if tensor.view is not None:
+        limits = np.iinfo(np.dtype(dtype))
+        if tensor.view.size != math.prod(tensor.inner_shape):
+            raise ProgramError(
+                f"the view of tensor {name!r} has {tensor.view.size} values; the program's tensor has "
+                f"{math.prod(tensor.inner_shape)}"
+            )
+        if not limits.min <= tensor.view.fill <= limits.max:
+            raise ProgramError(
+                f"the view of tensor {name!r} fills with {tensor.view.fill}; that is no {dtype}"
+            )
     return tensor
 
 

@@ -127,7 +127,7 @@ def _fits(made: ImageTensor, part: Part, name: str) -> bool:
         one.dtype == made.dtype
         and one.preparation is None
         and one.widening is None
-        and same_packing(one.layout, made.layout)
+        and same_packing(one, made)
         for one in part.program.tensors
         if one.name in names
     )

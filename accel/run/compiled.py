@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from accel.compiler.expr.inputs import random_inputs
 from accel.compiler.expr.metrics import Compulsory, compulsory
 from accel.compiler.expr.reference import evaluate
 from accel.compiler.expr.tensor import Placeholder, Tensor, producers
+from accel.compiler.mappings.mapping import PLAIN
 from accel.compiler.schedule.records import apply_steps
 from accel.compiler.schedule.schedule import Schedule, create_schedule
 from accel.compiler.target.machine import Machine
@@ -41,6 +43,25 @@ class Compiled(Image):
         self._check_expression(outputs)
         return outputs
 
+    @cached_property
+    def computed(self) -> tuple[Tensor, ...]:
+        """The outputs of the expression that the program carries out: :attr:`outputs`, unless it was mapped
+        to another one.
+
+        Raises:
+            ProgramError: the program holds no tensor expression, or a damaged one.
+        """
+        if self.source is None or self.source.mapped is None:
+            return self.outputs
+        computed = expression_from_data(self.source.mapped.expression)
+        self._check_expression(computed, inner=True)
+        return computed
+
+    @property
+    def mapping(self) -> str:
+        """The name of the mapping by which the program computes its expression."""
+        return PLAIN if self.source is None or self.source.mapped is None else self.source.mapped.name
+
     @property
     def has_expression(self) -> bool:
         """Whether the program holds the tensor expression that it computes."""
@@ -53,7 +74,7 @@ class Compiled(Image):
             ProgramError: the program holds none.
             ScheduleError: it uses intrinsics that are not the machine's own.
         """
-        schedule = create_schedule(self.outputs)
+        schedule = create_schedule(self.computed)
         if self.source is None or self.source.schedule is None:
             raise ProgramError(f"the program holds no schedule; {_WITHOUT_SOURCE}")
         target = Machine(self.config)
@@ -78,21 +99,35 @@ class Compiled(Image):
         options = None if self.source is None else self.source.options
         return options is None or options.fold is not False
 
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of DRAM that the host packs inputs into."""
+        return sum(tensor.nbytes for tensor in self.tensors if tensor.role == "input")
+
+    @property
+    def packing_factor(self) -> float | None:
+        """How many times the inputs' own bytes that is: what fills elements up, and what is duplicated. None
+        if there are no inputs."""
+        given = sum(prod(shape) * np.dtype(dtype).itemsize for shape, dtype in self.inputs.values())
+        return self.packed_bytes / given if given else None
+
     @cached_property
     def compulsory(self) -> Compulsory | None:
         """What the computation takes at least; None if it is not known."""
         return compulsory(self.outputs) if self.has_expression else None
 
-    def _check_expression(self, outputs: tuple[Tensor, ...]) -> None:
-        """Refuse a tensor expression that is not about this program's tensors."""
+    def _check_expression(self, outputs: tuple[Tensor, ...], *, inner: bool = False) -> None:
+        """Refuse a tensor expression that is not about this program's tensors: as users know them, or as the
+        program was compiled for them."""
         written = {t.name: (t.shape, t.dtype) for t in outputs}
         read = {t.name: (t.shape, t.dtype) for t in producers(outputs) if isinstance(t.op, Placeholder)}
         for tensor in self.tensors:
             known = written if tensor.role == "output" else read
-            if known.get(tensor.name) != (tensor.shape, tensor.dtype):
+            shape = tensor.inner_shape if inner else tensor.shape
+            if known.get(tensor.name) != (shape, tensor.dtype):
                 raise ProgramError(
                     f"the tensor expression is damaged: it has no {tensor.role} {tensor.name} of "
-                    f"{tensor.dtype}{list(tensor.shape)}, as the program has"
+                    f"{tensor.dtype}{list(shape)}, as the program has"
                 )
 
     # --- inputs ------------------------------------------------------------------------------------

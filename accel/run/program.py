@@ -14,7 +14,9 @@ import numpy.typing as npt
 from accel.base.arguments import check_path
 from accel.base.errors import ScheduleError
 from accel.compiler.codegen.build import compile_schedule
-from accel.compiler.operators.default import default_schedule
+from accel.compiler.mappings.build import compile_mapped, with_views
+from accel.compiler.mappings.choose import choose, mapping_of
+from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule.files import rethreaded, scheduled
 from accel.compiler.schedule.schedule import Schedule, Step
@@ -22,7 +24,7 @@ from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.image.dram import Dram
 from accel.image.image import Image
-from accel.image.source import Options
+from accel.image.view import View
 from accel.proof.check import TokenReport
 from accel.proof.program import check_program
 from accel.run.backends.backend import Execution
@@ -276,9 +278,21 @@ class Program(Compiled):
 
     @cached_property
     def _unfolded(self) -> "Program":
-        return as_program(
-            compile_schedule(self.schedule(), self.config, constants=self._constants(), fold=False)
-        )
+        inner = {tensor.name: tensor.inner_shape for tensor in self.tensors}
+        views = self._views()
+        known = {
+            name: views[name].gather(value, inner[name]) if name in views else value
+            for name, value in self._constants().items()
+        }
+        image = compile_schedule(self.schedule(), self.config, constants=known, fold=False)
+        if self.source is not None and self.source.mapped is not None and image.source is not None:
+            source = replace(image.source, expression=self.source.expression, mapped=self.source.mapped)
+            image = replace(with_views(image, views), source=source)
+        return as_program(image)
+
+    def _views(self) -> dict[str, View]:
+        """How the host arranges tensors, by their names."""
+        return {tensor.name: tensor.view for tensor in self.tensors if tensor.view is not None}
 
     def _packed(self, values: Inputs) -> Dram:
         """DRAM with the program and its inputs in place."""
@@ -307,6 +321,8 @@ def build(
     vthreads: int | None = None,
     steps: list[Step] | None = None,
     constants: Mapping[str, npt.NDArray[Any]] | None = None,
+    mapping: str = AUTO,
+    keep_results: bool = False,
 ) -> Program:
     """Compile a schedule, or a workload with the default schedule, for a machine.
 
@@ -317,6 +333,10 @@ def build(
             for a workload what the model chooses, if not given.
         steps: of a workload's schedule (:mod:`accel.compiler.schedule.files`), instead of the default one.
         constants: inputs whose values are known now.
+        mapping: of a workload, as which operator it is computed: ``plain`` for itself, another name, or
+            ``auto`` for what takes the fewest cycles. The host packs inputs for it, see
+            ``docs/mappings.md``. With steps, ``auto`` is ``plain``.
+        keep_results: whether ``auto`` only takes mappings that leave what is written as it is without one.
 
     Raises:
         ConfigError, ScheduleError, TensorizeError, ShapeError: it does not fit the machine, or is nothing
@@ -325,33 +345,42 @@ def build(
     """
     chosen = machine(on)
     begin = time.perf_counter()
-    options = None
     if isinstance(target, Workload):
-        options = Options(workload=target.name, parameters=target.parameters)
-    schedule = _schedule(target, chosen, vthreads, steps)
-    image = compile_schedule(schedule, chosen.config, constants=constants, options=options)
-    program = as_program(replace(image, compile_seconds=time.perf_counter() - begin))
-    program.check().raise_if_bad()
-    return program
-
-
-def _schedule(
-    target: Schedule | Workload, on: Machine, vthreads: int | None, steps: list[Step] | None
-) -> Schedule:
-    if isinstance(target, Workload):
-        if steps is None:
-            return default_schedule(target, on, vthreads)
-        schedule = scheduled(target, on, steps)
+        image = _compiled(target, chosen, vthreads, steps, constants, mapping, keep_results)
     elif not isinstance(target, Schedule):
         raise ScheduleError(
             f"what is to be compiled is {reprlib.repr(target)}; it must be a workload, as accel.gemm makes, "
             f"or a schedule"
         )
-    elif steps is None:
-        schedule = target
-    else:
+    elif steps is not None:
         raise ScheduleError("steps are given with a schedule; they go with a workload")
-    return schedule if vthreads is None else rethreaded(schedule, on, vthreads)
+    elif mapping not in (AUTO, PLAIN):
+        raise ScheduleError(f"the mapping is {mapping!r}, given with a schedule; it goes with a workload")
+    else:
+        schedule = target if vthreads is None else rethreaded(target, chosen, vthreads)
+        image = compile_schedule(schedule, chosen.config, constants=constants)
+    program = as_program(replace(image, compile_seconds=time.perf_counter() - begin))
+    program.check().raise_if_bad()
+    return program
+
+
+def _compiled(
+    workload: Workload,
+    on: Machine,
+    vthreads: int | None,
+    steps: list[Step] | None,
+    constants: Mapping[str, npt.NDArray[Any]] | None,
+    mapping: str,
+    keep_results: bool,
+) -> Image:
+    if steps is None:
+        choice = choose(workload, on.config, mapping=mapping, threads=vthreads, keep_results=keep_results)
+        return compile_mapped(choice.mapping, choice.schedule(on), on.config, constants=constants)
+    mapped = mapping_of(workload, PLAIN if mapping == AUTO else mapping)
+    schedule = scheduled(mapped.workload, on, steps)
+    if vthreads is not None:
+        schedule = rethreaded(schedule, on, vthreads)
+    return compile_mapped(mapped, schedule, on.config, constants=constants)
 
 
 def as_program(image: Image) -> Program:

@@ -29,7 +29,7 @@ def stage_text(program: Program, stage: str) -> str:
 
 
 def _nest(program: Program) -> str:
-    return format_nest(lower(create_schedule(program.outputs)))
+    return format_nest(lower(create_schedule(program.computed)))
 
 
 def _scheduled(program: Program) -> str:

@@ -12,6 +12,7 @@ from accel.base.errors import AccelError, ShapeError
 from accel.image.dram import Dram
 from accel.image.layout import PackedLayout
 from accel.image.tensor import ImageTensor
+from accel.image.view import View
 from accel.run.space import Space
 
 Array = npt.NDArray[Any]
@@ -163,12 +164,10 @@ class TensorStore:
         theirs, mine = ((t.dtype, t.preparation, t.widening) for t in (copy, tensor))
         if theirs != mine or (copy.offset - tensor.offset) % self._step:
             return False
-        if copy.layout != tensor.layout and (
-            tensor.widening is not None or not same_packing(copy.layout, tensor.layout)
-        ):
+        if (copy.layout, copy.view) != (tensor.layout, tensor.view) and not same_packing(copy, tensor):
             return False
         if copy.offset not in values.clean:
-            beyond = _origins(copy.layout) == 0
+            beyond = _origins(copy.layout, copy.view) == 0
             if beyond.any() and self._raw(copy).view(copy.dtype)[beyond].any():
                 return False
             values.clean.add(copy.offset)
@@ -205,13 +204,24 @@ def _read_only(array: Array) -> Array:
     return array
 
 
+def same_packing(a: ImageTensor, b: ImageTensor) -> bool:
+    """Whether two tensors of equal shapes bring the same values, in row-major order, to the same places, with
+    zeros in all others."""
+    if a.widening is not None or b.widening is not None:
+        return False
+    fills = [one.view for one in (a, b) if one.view is not None and one.view.fills and one.view.fill]
+    return not fills and _same_origins(a.layout, a.view, b.layout, b.view)
+
+
 @lru_cache(maxsize=256)
-def same_packing(a: PackedLayout, b: PackedLayout) -> bool:
-    """Whether two layouts bring the same values, in row-major order, to the same places."""
-    return np.array_equal(_origins(a), _origins(b))
+def _same_origins(a: PackedLayout, seen: View | None, b: PackedLayout, other: View | None) -> bool:
+    return np.array_equal(_origins(a, seen), _origins(b, other))
 
 
-def _origins(layout: PackedLayout) -> npt.NDArray[np.int32]:
+def _origins(layout: PackedLayout, view: View | None) -> npt.NDArray[np.int32]:
     """For every packed value the number of the plain one that it is, from 1 on; 0 where it is none."""
-    size = int(np.prod(layout.shape))
-    return layout.pack(np.arange(1, size + 1, dtype=np.int32).reshape(layout.shape)).reshape(-1)
+    shape = layout.shape if view is None else view.shape
+    numbers = np.arange(1, int(np.prod(shape)) + 1, dtype=np.int32).reshape(shape)
+    if view is not None:
+        numbers = replace(view, fill=0).gather(numbers, layout.shape)
+    return layout.pack(numbers).reshape(-1)

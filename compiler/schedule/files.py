@@ -15,21 +15,38 @@ from accel.compiler.target.machine import Machine
 
 FORMAT = "accel-schedule"
 FORMAT_VERSION = 1
+_KEYS = ("format", "version", "mapping", "steps")
 
 
-def save_steps(path: str | Path, steps: list[Step]) -> None:
+def save_steps(path: str | Path, steps: list[Step], mapping: str | None = None) -> None:
     """Write a schedule's steps, as TOML if the name ends in ``.toml``, else as JSON.
+
+    Args:
+        path: of the file.
+        steps: of the schedule.
+        mapping: whose operator they are of, if not of the one that is asked for.
 
     Raises:
         ProgramError: the file cannot be written.
     """
     target = check_path("schedule", path)
-    text = _toml(steps) if target.suffix == ".toml" else _json(steps)
+    head: dict[str, Any] = {"format": FORMAT, "version": FORMAT_VERSION}
+    head |= {} if mapping is None else {"mapping": mapping}
+    text = _toml(head, steps) if target.suffix == ".toml" else _json(head, steps)
     write_atomically(target, text.encode())
 
 
 def load_steps(path: str | Path) -> list[Step]:
     """The steps in a file that :func:`save_steps` or a person has written.
+
+    Raises:
+        ProgramError: it cannot be read, or is not of that form.
+    """
+    return load_schedule(path)[0]
+
+
+def load_schedule(path: str | Path) -> tuple[list[Step], str | None]:
+    """The steps in such a file, and the mapping whose operator they are of, if it names one.
 
     Raises:
         ProgramError: it cannot be read, or is not of that form.
@@ -52,7 +69,7 @@ def load_steps(path: str | Path) -> list[Step]:
         raise ProgramError(f"schedule {str(path)!r}: {error}") from None
 
 
-def _steps(data: Any) -> list[Step]:
+def _steps(data: Any) -> tuple[list[Step], str | None]:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ProgramError(f"it is no schedule file; its format must be {FORMAT!r}")
     version = data.get("version")
@@ -64,23 +81,26 @@ def _steps(data: Any) -> list[Step]:
             f"so a newer release of accel is needed"
         )
     for key in data:
-        if key not in ("format", "version", "steps"):
-            raise ProgramError(f"it has {key!r}; {nearest(key, ('format', 'version', 'steps'))}")
+        if key not in _KEYS:
+            raise ProgramError(f"it has {key!r}; {nearest(key, _KEYS)}")
     steps = data.get("steps", [])
     if not isinstance(steps, list) or not all(isinstance(step, dict) for step in steps):
         raise ProgramError("its steps are no list of tables")
-    return steps
+    mapping = data.get("mapping")
+    if not isinstance(mapping, str | None):
+        raise ProgramError(f"its mapping is {mapping!r}; it must be a name")
+    return steps, mapping
 
 
-def _json(steps: list[Step]) -> str:
+def _json(head: dict[str, Any], steps: list[Step]) -> str:
     """A line for each step."""
     lines = ",\n".join("  " + json.dumps(step) for step in steps)
-    return f'{{"format": "{FORMAT}", "version": {FORMAT_VERSION}, "steps": [\n{lines}\n]}}\n'
+    return f'{json.dumps(head)[:-1]}, "steps": [\n{lines}\n]}}\n'
 
 
-def _toml(steps: list[Step]) -> str:
+def _toml(head: dict[str, Any], steps: list[Step]) -> str:
     """A table for each step; JSON's strings, numbers, booleans and lists are TOML's too."""
-    tables = [f'format = "{FORMAT}"\nversion = {FORMAT_VERSION}']
+    tables = ["\n".join(f"{key} = {json.dumps(value)}" for key, value in head.items())]
     for step in steps:
         lines = [f"{key} = {json.dumps(value)}" for key, value in step.items() if value is not None]
         tables.append("\n".join(["[[steps]]", *lines]))

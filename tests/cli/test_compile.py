@@ -61,6 +61,10 @@ def test_json(accel: Shell) -> None:
         "uops": program.run().to_dict()["uops"],
         "stored_uops": len(program.segments[0][1]) // 4,
         "dram_bytes": program.size,
+        "mapping": "plain",
+        "mappings": None,
+        "packed_bytes": program.packed_bytes,
+        "packing_factor": program.packing_factor,
         "compile_seconds": program.compile_seconds,
         "mean": None,
         "differences": None,
@@ -301,7 +305,7 @@ def test_layers(arguments: list[object], workload: package.Workload, accel: Shel
 
 
 def test_why_a_layer_is_scheduled_as_it_is(accel: Shell) -> None:
-    found = accel(*CONV, "--explain", "--json", "--config", "tiny").json
+    found = accel(*CONV, "--explain", "--json", "--config", "tiny", "--mapping", "plain").json
     workload, config = package.conv2d(1, 5, 6, 7, 9, 3), package.machine("tiny").config
     wanted = candidates(workload, config)
     assert [c["predicted_cycles"] for c in found["candidates"]] == [
@@ -316,7 +320,7 @@ def test_why_a_layer_is_scheduled_as_it_is(accel: Shell) -> None:
         plan.depth * 4,
         plan.kernel_rows,
     )
-    text = accel(*CONV, "--explain", "--config", "tiny").text
+    text = accel(*CONV, "--explain", "--config", "tiny", "--mapping", "plain").text
     assert f"{first['tile_oc']} x {first['tile_h']} x {first['tile_w']}" in text.splitlines()[1]
 
 

@@ -90,7 +90,7 @@ LAYER = [*CONV, "--ic", 8, "--oc", 16, "--size", 8, "--kernel", 3, "--padding", 
     ],
 )
 def test_sides(name: str, text: str, sides: dict[str, int]) -> None:
-    assert tile_sides(OPERATORS[name], text) == sides
+    assert tile_sides(OPERATORS[name].planner.sides, text) == sides
 
 
 def test_a_tile_is_what_was_asked_for(accel: Shell) -> None:
@@ -157,4 +157,4 @@ def test_phases_of_a_transposed_convolution_stay_whole(accel: Shell) -> None:
 
 def test_a_bad_tile_is_a_usage_error() -> None:
     with pytest.raises(click.BadParameter), click.Context(click.Command("c")):
-        tile_sides(OPERATORS["gemm"], "?")
+        tile_sides(OPERATORS["gemm"].planner.sides, "?")

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+import accel
 from accel.compiler.codegen.emit import Emission
 from accel.compiler.codegen.uops import place_uops
 from accel.compiler.target.registry import Emitted
@@ -62,3 +64,8 @@ def instructions(emission: Emission) -> list[Instruction]:
 def loops(emission: Emission) -> list[Emitted]:
     """GEMM and ALU among it."""
     return [item for item in emission.emitted if isinstance(item.instruction, Loops)]
+
+
+def as_it_is(target: Any, on: Any, **options: Any) -> accel.Program:
+    """Build a workload as the operator that it is, or a schedule."""
+    return accel.build(target, on, mapping="plain", **options)

@@ -256,12 +256,12 @@ def config(**values: Any) -> Callable[[Any], None]:
 
 DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
     "newer": (
-        top(version=3),
-        "its format version is 3; this release reads up to 2, so a newer release of accel is needed",
+        top(version=4),
+        "its format version is 4; this release reads up to 3, so a newer release of accel is needed",
     ),
     "newer in every way": (
         lambda manifest: {"format": "accel-program", "version": 99},
-        "its format version is 99; this release reads up to 2, so a newer release of accel is needed",
+        "its format version is 99; this release reads up to 3, so a newer release of accel is needed",
     ),
     "version of the first generation": (
         config(post=1, par_bytes=16384, res_bytes=16384),

@@ -16,7 +16,7 @@ from accel.compiler.target.machine import Machine, machine
 from accel.core.isa import Gemm, Load, Store
 from accel.te import Schedule
 from tests.compiler import gemms
-from tests.compiler.running import instructions, loops, steps
+from tests.compiler.running import as_it_is, instructions, loops, steps
 
 M = machine("gemm8x8")
 TINY = machine("tiny")
@@ -129,7 +129,7 @@ def test_loops_in_which_addresses_are_not_linear_run_one_by_one() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"unroll": True}, {"fuse": True}])
 def test_however_they_run_the_result_is_the_same(options: dict[str, bool]) -> None:
-    assert accel.build(resident(**options), M).run().mismatches == 0
+    assert as_it_is(resident(**options), M).run().mismatches == 0
 
 
 def test_loops_whose_extents_depend_on_others_run_one_by_one() -> None:
@@ -146,7 +146,7 @@ def test_loops_whose_extents_depend_on_others_run_one_by_one() -> None:
     s["BL"].compute_at(CL, ko)
     CL.tensorize(yi, M.gemm)
     assert mnemonics(emission(s))["GEMM"] == 2 + 2 * 2
-    assert accel.build(s, M).run().mismatches == 0
+    assert as_it_is(s, M).run().mismatches == 0
 
 
 def test_short_last_tiles_lie_close_together() -> None:
@@ -178,7 +178,7 @@ def test_guarded_parts_emit_nothing() -> None:
     CL.tile(*CL.axis, g.k, 8, 8, 8)
     CL.tensorize("yi", M.gemm)
     assert mnemonics(emission(s)) == {"GEMM": 10, "LOAD.INP": 5, "LOAD.WGT": 1, "STORE.OUT": 5}
-    assert accel.build(s, M).run().mismatches == 0
+    assert as_it_is(s, M).run().mismatches == 0
 
 
 def test_tiles_must_be_whole_blocks() -> None:
@@ -204,7 +204,7 @@ def test_equal_calls_are_emitted_once() -> None:
 def test_boxes_are_joined_only_as_far_as_the_micro_op_memory_holds_them(uop_bytes: int) -> None:
     """Products with padding left out make several boxes, with ten micro-ops together."""
     small = accel.machine("ecp5", uop_bytes=uop_bytes)
-    program = accel.build(accel.conv2d(1, 8, 6, 6, 8, 3, padding=1), small)
+    program = as_it_is(accel.conv2d(1, 8, 6, 6, 8, 3, padding=1), small)
     counts = [i.uop_end - i.uop_begin for i in program.instructions if isinstance(i, Gemm)]
     assert max(counts) <= small.config.uop_depth
     assert program.run().mismatches == 0

@@ -13,6 +13,7 @@ from accel.compiler.target.machine import machine
 from accel.core.config import NAMED
 from accel.core.isa import Memory
 from tests.compiler import gemms
+from tests.compiler.running import as_it_is
 from tests.expect import refused
 
 TINY = machine("tiny")
@@ -83,7 +84,7 @@ def test_what_is_too_large_for_dram_is_refused_before_a_schedule_is_sought(
         ScheduleError,
         f"the program's tensors need at least {least} bytes of DRAM; the window has mem_size=268435456",
     ):
-        accel.build(workload, "vta")
+        as_it_is(workload, "vta")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_memory_ids(scope: str, dtype: str, store: bool, memory: Memory) -> None
 
 @pytest.mark.parametrize("name", ["gemm8x8", "vta", "tiny"])
 def test_nothing_in_a_program_overlaps(name: str) -> None:
-    program = accel.build(accel.gemm(20, 30, 40, bias=True, shift=3), name)
+    program = as_it_is(accel.gemm(20, 30, 40, bias=True, shift=3), name)
     spans = [(tensor.offset, tensor.offset + tensor.nbytes) for tensor in program.tensors]
     spans += [(offset, offset + len(data)) for offset, data in program.segments]
     spans.append((program.code_offset, program.code_offset + len(program.code)))
@@ -125,7 +126,7 @@ def test_one_tensor_in_two_layouts_is_packed_twice() -> None:
     s.cache_read(A, vta.inp_buffer, [CL])
     s[A2].set_scope(vta.wgt_buffer)
     s[CL].tensorize("yi", vta.gemm)
-    program = accel.build(s, vta)
+    program = as_it_is(s, vta)
     assert [tensor.layout.packed for tensor in program.tensors if tensor.name == "A"] == [
         (1, 1, 16, 16),
         (16, 1, 1, 16),

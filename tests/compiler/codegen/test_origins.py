@@ -9,6 +9,7 @@ from accel.core.isa import Alu, Finish, Gemm, Load, Memory, Store
 from accel.image.provenance import Provenance, Statement
 from accel.run.stages import stage_text
 from tests.compiler import gemms
+from tests.compiler.running import as_it_is
 
 KINDS = {
     "load": Load,
@@ -46,7 +47,7 @@ def statements(program: accel.Program) -> dict[tuple[str, str], Statement]:
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("config", ["tiny", "gemm8x8"])
 def test_every_instruction_knows_what_it_comes_from(name: str, config: str) -> None:
-    program = accel.build(WORKLOADS[name], config)
+    program = as_it_is(WORKLOADS[name], config)
     stages = {stage.name for stage in program.schedule().stages}
     tensors = {t.name for t in program.tensors} | stages
     printed = stage_text(program, "threads")
@@ -72,8 +73,8 @@ def test_every_instruction_knows_what_it_comes_from(name: str, config: str) -> N
 
 
 def test_the_statements_of_a_product() -> None:
-    found = statements(accel.build(WORKLOADS["gemm"], "tiny"))
-    steps = accel.build(WORKLOADS["gemm"], "tiny").schedule().steps
+    found = statements(as_it_is(WORKLOADS["gemm"], "tiny"))
+    steps = as_it_is(WORKLOADS["gemm"], "tiny").schedule().steps
     multiply = found["intrinsic", "S"]
     assert (multiply.tensor, multiply.reads) == ("C", ("A", "B"))
     assert multiply.step is not None
@@ -88,7 +89,7 @@ def test_the_statements_of_a_product() -> None:
     assert store.step is not None
     assert (store.tensor, steps[store.step]["op"]) == ("C", "cache_write")
     assert found["clear", "S"].tensor == "C"
-    program = accel.build(WORKLOADS["gemm"], "tiny")
+    program = as_it_is(WORKLOADS["gemm"], "tiny")
     alu = [one for one in provenance(program).statements if one.kind == "alu"]
     assert Counter(one.reads for one in alu) == {(): 3, ("bias",): 1, ("residual",): 1}
     assert {(one.stage, one.tensor) for one in alu} == {("CL", "C")}
@@ -97,7 +98,7 @@ def test_the_statements_of_a_product() -> None:
 def test_what_goes_through_dram() -> None:
     """Between the STORE of the first product and the LOAD of it an instruction carries tokens."""
     m = accel.machine("gemm8x8")
-    program = accel.build(gemms.two_stages(m, 8, 12, 40, 24, early=True), m)
+    program = as_it_is(gemms.two_stages(m, 8, 12, 40, 24, early=True), m)
     kinds = Counter(provenance(program)[n].kind for n in range(len(program.instructions)))
     assert kinds["tokens"] == 1
     assert program.references is not None
@@ -109,7 +110,7 @@ def test_what_goes_through_dram() -> None:
 
 def test_maxima_are_of_what_was_loaded() -> None:
     """In place: the buffer that is written is the one that is read."""
-    program = accel.build(WORKLOADS["pool"], "tiny")
+    program = as_it_is(WORKLOADS["pool"], "tiny")
     found = [one for one in provenance(program).statements if one.kind == "alu"]
     assert found
     assert {(one.tensor, one.reads) for one in found} == {
@@ -120,13 +121,13 @@ def test_maxima_are_of_what_was_loaded() -> None:
 
 
 def test_weights_that_the_host_widens_keep_their_name() -> None:
-    load = statements(accel.build(WORKLOADS["depthwise"], "tiny"))["load", "weight_wideL"]
+    load = statements(as_it_is(WORKLOADS["depthwise"], "tiny"))["load", "weight_wideL"]
     assert (load.tensor, load.reads) == ("weight", ())
 
 
 def test_micro_ops_that_are_loaded_again() -> None:
     small = accel.machine("tiny").config.override({"uop_bytes": 16})
-    program = accel.build(accel.gemm(64, 64, 64, bias=True, shift=3), small)
+    program = as_it_is(accel.gemm(64, 64, 64, bias=True, shift=3), small)
     uops = [isinstance(one, Load) and one.memory == Memory.UOP for one in program.instructions]
     loads = [n for n, one in enumerate(uops) if one]
     assert len(loads) > 1

@@ -10,6 +10,7 @@ from accel.compiler.target.machine import machine
 from accel.compiler.target.registry import Emitted
 from accel.core.config import Config
 from accel.core.isa import LoadRes, StoreAdd, StoreReq
+from tests.compiler.running import as_it_is
 from tests.strategies import examples
 
 CONFIG = machine("tiny-int8", read_latency=10).config
@@ -75,7 +76,7 @@ def test_the_queue_never_runs_over_or_empty(sizes: list[int], others: int) -> No
 def programs(config: Config) -> list[accel.Program]:
     options = {"bias": True, "shift": 6, "clip": (0, 100)}
     return [
-        accel.build(accel.conv2d(1, 64, 20, 20, 64, 3, padding=1, residual=residual, **options), config)
+        as_it_is(accel.conv2d(1, 64, 20, 20, 64, 3, padding=1, residual=residual, **options), config)
         for residual in (False, True)
     ]
 

@@ -20,6 +20,7 @@ from accel.compiler.plans.gemm_schedule import gemm_schedule
 from accel.compiler.target.machine import machine
 from accel.core.isa import Alu, Gemm, Mac
 from tests.compiler.convs import any_inputs, convolutions, expected, transposed
+from tests.compiler.running import as_it_is
 from tests.compiler.verdicts import program_is_right
 from tests.strategies import examples
 
@@ -69,7 +70,7 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("sizes", CASES.values(), ids=CASES)
 def test_each_sum_is_overwritten_once(name: str, sizes: Mapping[str, Any]) -> None:
     workload = accel.conv2d(1, 19, 9, 11, 21, **sizes, bias=True, shift=3)
-    program = accel.build(workload, machine(name))
+    program = as_it_is(workload, machine(name))
     right(program, workload)
     assert resets(program) == 0
     assert overwritten(program) == blocks(program, workload)
@@ -79,7 +80,7 @@ def test_each_sum_is_overwritten_once(name: str, sizes: Mapping[str, Any]) -> No
 def test_a_kernel_row_by_row(name: str) -> None:
     """The first row of the output has its first step where the kernel's second row is."""
     workload = accel.conv2d(1, 19, 9, 11, 21, 3, padding=1, shift=3)
-    program = accel.build(default_schedule(workload, machine(name), None, {"step_kh": 1}), machine(name))
+    program = as_it_is(default_schedule(workload, machine(name), None, {"step_kh": 1}), machine(name))
     right(program, workload)
     assert resets(program) == 0
     assert overwritten(program) == blocks(program, workload)
@@ -89,13 +90,13 @@ def test_a_kernel_row_by_row(name: str) -> None:
 def test_sums_without_any_step_are_set_to_zero(name: str) -> None:
     """A stride that is longer than the kernel leaves places out; so does padding all around."""
     workload = accel.conv2d_transpose(1, 19, 4, 5, 21, 2, stride=3, bias=True, shift=3)
-    program = accel.build(workload, machine(name))
+    program = as_it_is(workload, machine(name))
     right(program, workload)
     met = -(-21 // program.config.block_out) * (4 * 2) * (5 * 2)
     assert overwritten(program) == met
     assert resets(program) == blocks(program, workload) - met > 0
     apart = accel.conv2d(1, 5, 3, 3, 6, 2, padding=4, bias=True, shift=3)
-    program = accel.build(apart, machine(name))
+    program = as_it_is(apart, machine(name))
     right(program, apart)
     assert overwritten(program) + resets(program) == blocks(program, apart)
 
@@ -104,7 +105,7 @@ def test_sums_without_any_step_are_set_to_zero(name: str) -> None:
 @pytest.mark.parametrize("name", SECOND)
 def test_virtual_threads(name: str, threads: int) -> None:
     workload = accel.conv2d(1, 40, 9, 11, 70, 3, padding=1, bias=True, shift=3)
-    program = accel.build(workload, machine(name), vthreads=threads)
+    program = as_it_is(workload, machine(name), vthreads=threads)
     right(program, workload)
     assert resets(program) == 0
     assert overwritten(program) == blocks(program, workload)
@@ -115,7 +116,7 @@ def test_virtual_threads(name: str, threads: int) -> None:
 def test_products(name: str, sizes: tuple[int, int, int]) -> None:
     m, n, k = sizes
     workload = accel.gemm(m, n, k, bias=True, shift=4)
-    program = accel.build(workload, machine(name))
+    program = as_it_is(workload, machine(name))
     inputs = {
         t.name: np.random.default_rng(3).integers(-128, 128, t.shape).astype(t.dtype)
         for t in program.tensors
@@ -133,7 +134,7 @@ def test_products(name: str, sizes: tuple[int, int, int]) -> None:
 def test_any_convolution(data: st.DataObject) -> None:
     m = machine(data.draw(st.sampled_from(SECOND)))
     workload = data.draw(convolutions(m.config))
-    right(accel.build(workload, m), workload)
+    right(as_it_is(workload, m), workload)
 
 
 @examples(30)
@@ -151,7 +152,7 @@ def test_any_convolution_with_little_memory(data: st.DataObject) -> None:
     )
     workload = data.draw(convolutions(m.config, 6))
     assert len(fitting(conv_shape(workload, m.config), m.config, (1,)).rows)
-    right(accel.build(workload, m), workload)
+    right(as_it_is(workload, m), workload)
 
 
 @examples(20)
@@ -159,7 +160,7 @@ def test_any_convolution_with_little_memory(data: st.DataObject) -> None:
 def test_any_transposed_convolution(data: st.DataObject) -> None:
     m = machine(data.draw(st.sampled_from(SECOND)))
     workload = data.draw(transposed(m.config))
-    right(accel.build(workload, m), workload)
+    right(as_it_is(workload, m), workload)
 
 
 def test_the_nest_keeps_what_is_meant() -> None:
@@ -175,7 +176,7 @@ def test_the_nest_keeps_what_is_meant() -> None:
 
 
 def test_machines_of_the_first_generation_reset() -> None:
-    program = accel.build(accel.conv2d(1, 19, 9, 11, 21, 3, padding=1, shift=3), machine("vta"))
+    program = as_it_is(accel.conv2d(1, 19, 9, 11, 21, 3, padding=1, shift=3), machine("vta"))
     assert overwritten(program) == 0
     assert resets(program) == 2 * 9 * 11
 

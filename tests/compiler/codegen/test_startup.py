@@ -7,6 +7,7 @@ from accel.base.errors import ScheduleError
 from accel.compiler.schedule.files import scheduled
 from accel.core.isa import Instruction, Load, Memory
 from accel.sim.timing.model import simulate_timing
+from tests.compiler.running import as_it_is
 from tests.expect import refused
 
 
@@ -21,10 +22,10 @@ def first(instructions: list[Instruction], memory: Memory) -> int:
 def both() -> tuple[accel.Program, accel.Program]:
     """With the weights held back, and without."""
     machine = accel.machine("vta")
-    with_it = accel.build(layer(), machine)
+    with_it = as_it_is(layer(), machine)
     steps = [step for step in with_it.schedule().steps if step["op"] != "start_after"]
     assert len(steps) == len(with_it.schedule().steps) - 1
-    return with_it, accel.build(scheduled(layer(), machine, steps), machine)
+    return with_it, as_it_is(scheduled(layer(), machine, steps), machine)
 
 
 def test_the_first_load_of_weights_waits_for_what_precedes_the_bias() -> None:
@@ -47,7 +48,7 @@ def test_the_first_gemm_starts_earlier() -> None:
 def test_nothing_to_wait_for() -> None:
     """Without micro-ops or clearing before it, the bias is asked for at once."""
     workload = accel.conv2d(1, 16, 4, 4, 16, 1, bias=True)
-    program = accel.build(workload, "vta")
+    program = as_it_is(workload, "vta")
     assert program.schedule().steps[-1] == {"op": "start_after", "stage": "weightL", "other": "biasL"} or any(
         step["op"] == "start_after" for step in program.schedule().steps
     )
@@ -57,7 +58,7 @@ def test_nothing_to_wait_for() -> None:
 
 def test_what_cannot_be_held_back() -> None:
     machine = accel.machine("vta")
-    s = accel.build(layer(), machine).schedule()
+    s = as_it_is(layer(), machine).schedule()
     wrong = (
         "{} is no copy into {}; start_after orders copies of the load unit behind those of the compute unit"
     )
@@ -74,7 +75,7 @@ def test_what_cannot_be_held_back() -> None:
 def test_parameters_are_asked_for_right_before_the_first_store() -> None:
     """All of them fit here; the store unit has nothing else to do before."""
     workload = accel.conv2d(1, 64, 14, 14, 64, 3, padding=1, bias=True, relu=True, shift=8)
-    program = accel.build(workload, accel.machine("vta-int8"))
+    program = as_it_is(workload, accel.machine("vta-int8"))
     names = [i.mnemonic for i in program.instructions]
     store = next(n for n, name in enumerate(names) if name.startswith("STORE"))
     assert names.count("LOAD.PAR") == 1

@@ -20,13 +20,14 @@ from accel.core.isa import Loops
 from accel.image.layout import Preparation
 from accel.run.program import Program
 from accel.te import Schedule
+from tests.compiler.running import as_it_is
 from tests.expect import refused
 
 M = accel.machine("gemm8x8")
 
 
 def tensorized(**options: Any) -> Nest:
-    return te.tensorize(accel.build(accel.gemm(20, 40, 24, **options), M).schedule())
+    return te.tensorize(as_it_is(accel.gemm(20, 40, 24, **options), M).schedule())
 
 
 def post_operators(nest: Nest) -> list[list[type[PostOp]]]:
@@ -79,7 +80,7 @@ def test_what_cannot_be_folded_stays(options: dict[str, Any]) -> None:
 def test_one_pass_less(options: dict[str, Any]) -> None:
     """As many micro-ops as without a bias, and those that set the accumulators to zero once."""
     sizes = (64, 64, 64)
-    with_bias, without = (accel.build(accel.gemm(*sizes, bias=b, **options), M) for b in (True, False))
+    with_bias, without = (as_it_is(accel.gemm(*sizes, bias=b, **options), M) for b in (True, False))
     uops = [sum(i.uop_count for i in p.instructions if isinstance(i, Loops)) for p in (with_bias, without)]
     cleared = next(i.uop_count for i in with_bias.instructions if isinstance(i, Loops))
     assert uops[0] == uops[1] + cleared
@@ -88,7 +89,7 @@ def test_one_pass_less(options: dict[str, Any]) -> None:
 
 
 def test_a_residual_is_added_in_between() -> None:
-    schedule = accel.build(accel.dense(20, 24, 40, bias=True, residual=True, shift=8), M).schedule()
+    schedule = as_it_is(accel.dense(20, 24, 40, bias=True, residual=True, shift=8), M).schedule()
     nest = fold_bias(te.tensorize(schedule))
     assert post_operators(nest) == [[Combine], [Shift, Residual, AtLeast, AtMost]]
 
@@ -164,7 +165,7 @@ def test_written_ones_are_folded_where_that_is_right(
     epilogue: Callable[..., Expr], dtypes: list[str], folds: bool
 ) -> None:
     """What is added as bytes cannot be prepared by the host, and a left shift has no offset."""
-    program = accel.build(written(epilogue, dtypes), M)
+    program = as_it_is(written(epilogue, dtypes), M)
     assert any(tensor.preparation is not None for tensor in program.tensors) == folds
     assert program.run(seed=3).mismatches == 0
 
@@ -175,7 +176,7 @@ def test_written_ones_are_folded_where_that_is_right(
 def test_the_limit_of_sums_is_that_of_all_axes() -> None:
     """At a bias to which the largest sum can just not be added: 16 channels are not all that is summed up."""
     workload = accel.conv2d(1, 16, 3, 3, 16, 3, bias=True, shift=8)
-    program = accel.build(workload, "vta")
+    program = as_it_is(workload, "vta")
     limit = 16 * 3 * 3 << 14
     extremes = {name: np.full_like(value, -128) for name, value in program.random_inputs().items()}
     for bias in (INT32_MAX - limit, INT32_MAX - limit + 1, INT32_MAX):
@@ -189,7 +190,7 @@ def test_the_limit_of_sums_is_that_of_all_axes() -> None:
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_residual_reaches_back_into_what_would_saturate(sign: int) -> None:
     """Sums with a bias that alone saturate do not any more once the residual is added."""
-    program = accel.build(accel.dense(8, 8, 8, bias=True, residual=True, shift=4), M)
+    program = as_it_is(accel.dense(8, 8, 8, bias=True, residual=True, shift=4), M)
     sums = 8 * 128 * 127
     inputs = {
         "data": np.full((8, 8), -128, dtype=np.int8),
@@ -228,7 +229,7 @@ def test_a_bias_that_is_copied_twice_stays() -> None:
         finished.tensorize(finished.split("y", 8)[1], M.alu)
     nest = te.tensorize(s)
     assert fold_bias(nest) == nest
-    program = accel.build(s, M)
+    program = as_it_is(s, M)
     assert program.run(program.random_inputs(seed=1)).mismatches == 0
 
 
@@ -241,13 +242,11 @@ BIAS_EDGES = [INT32_MIN, INT32_MAX, -(1 << 30), 1 << 30, -(1 << 24), 1 << 24, 0,
 @pytest.mark.parametrize("value", BIAS_EDGES)
 def test_any_bias_gives_the_right_result(value: int, shift: int) -> None:
     """Those beyond what can be folded run unfolded."""
-    program = accel.build(accel.gemm(9, 17, 30, bias=True, shift=shift), M)
+    program = as_it_is(accel.gemm(9, 17, 30, bias=True, shift=shift), M)
     inputs = program.random_inputs() | {"bias": np.full(17, value, dtype=np.int32)}
     result = program.run(inputs)
     assert result.mismatches == 0
-    constant = accel.build(
-        accel.gemm(9, 17, 30, bias=True, shift=shift), M, constants={"bias": inputs["bias"]}
-    )
+    constant = as_it_is(accel.gemm(9, 17, 30, bias=True, shift=shift), M, constants={"bias": inputs["bias"]})
     again = constant.run({name: inputs[name] for name in "AB"})
     assert again.mismatches == 0
     tensor = next(t for t in program.tensors if t.name == "bias")
@@ -260,7 +259,7 @@ def test_any_bias_gives_the_right_result(value: int, shift: int) -> None:
 @pytest.mark.parametrize("shift", [1, 8, 21])
 @pytest.mark.parametrize("added", [-128, 127])
 def test_any_bias_with_any_residual(added: int, shift: int) -> None:
-    program = accel.build(accel.dense(9, 30, 17, bias=True, residual=True, shift=shift), M)
+    program = as_it_is(accel.dense(9, 30, 17, bias=True, residual=True, shift=shift), M)
     biases = np.array([-(200 << shift), 200 << shift, -1, 0, *BIAS_EDGES], dtype=np.int64)
     bias = np.resize(biases.clip(INT32_MIN, INT32_MAX).astype(np.int32), 17)
     for chosen in (bias, bias.clip(-(1 << 24), 1 << 24)):
@@ -269,7 +268,7 @@ def test_any_bias_with_any_residual(added: int, shift: int) -> None:
 
 
 def test_the_edges_of_what_is_accepted() -> None:
-    program = accel.build(accel.gemm(8, 8, 8, bias=True, shift=4), M)
+    program = as_it_is(accel.gemm(8, 8, 8, bias=True, shift=4), M)
     tensor = next(t for t in program.tensors if t.name == "bias")
     assert tensor.preparation is not None
     least, most = tensor.preparation.accepted
@@ -306,7 +305,7 @@ def test_a_preparation_clips_and_shifts() -> None:
 
 def test_the_interpreter_does_the_same() -> None:
     nest = tensorized(bias=True, shift=6)
-    program = accel.build(accel.gemm(20, 40, 24, bias=True, shift=6), M)
+    program = as_it_is(accel.gemm(20, 40, 24, bias=True, shift=6), M)
     inputs = program.random_inputs()
     found = te.interpret(fold_bias(nest), inputs)["C"]
     np.testing.assert_array_equal(found, te.interpret(nest, inputs)["C"])

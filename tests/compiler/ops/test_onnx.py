@@ -9,6 +9,7 @@ import accel
 from tests.compiler.convs import any_inputs, convolutions, epilogues, transposed
 from tests.compiler.onnx_reference import onnx_maxima, onnx_means, onnx_result, onnx_transposed
 from tests.compiler.pools import pools, some_data
+from tests.compiler.running import as_it_is
 from tests.strategies import examples
 
 CONFIGS = ("tiny", "vta", "gemm8x8")
@@ -17,7 +18,7 @@ CONFIGS = ("tiny", "vta", "gemm8x8")
 def same(workload: accel.Workload, machine: accel.Machine, seed: int) -> None:
     inputs = any_inputs(workload, seed)
     want = onnx_result(workload, inputs)
-    program = accel.build(workload, machine)
+    program = as_it_is(workload, machine)
     for backend in ("functional", "sim"):
         np.testing.assert_array_equal(program.run(inputs, backend=backend).outputs["out"], want)
 
@@ -46,7 +47,7 @@ def test_transposed_convolutions(data: st.DataObject) -> None:
     inputs = any_inputs(workload, data.draw(st.integers(0, 99)))
     want = onnx_transposed(workload, inputs)
     for backend in ("functional", "sim"):
-        found = accel.build(workload, machine).run(inputs, backend=backend).outputs["out"]
+        found = as_it_is(workload, machine).run(inputs, backend=backend).outputs["out"]
         np.testing.assert_array_equal(found, want)
 
 
@@ -60,7 +61,7 @@ def test_pooling(data: st.DataObject) -> None:
     workload = data.draw(pools(machine.config, kind).filter(lambda made: _is_known(made, kind)))
     values = some_data(workload, data.draw(st.integers(0, 99)))
     for backend in ("functional", "sim"):
-        found = accel.build(workload, machine).run({"data": values}, backend=backend).outputs["out"]
+        found = as_it_is(workload, machine).run({"data": values}, backend=backend).outputs["out"]
         if kind == "max":
             np.testing.assert_array_equal(found, onnx_maxima(workload, values))
         else:

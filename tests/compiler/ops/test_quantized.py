@@ -17,6 +17,7 @@ from accel.compiler.expr.reference import evaluate
 from accel.compiler.operators.registry import make_workload
 from accel.core.isa import LoadPar, LoadRes, SetInp, SetOut, SetSum, StoreAdd, StoreReq
 from tests.compiler.quantized import any_inputs, convolved, epilogues, finished, products
+from tests.compiler.running import as_it_is
 from tests.compiler.verdicts import program_is_right, stages_are_right
 from tests.expect import refused
 from tests.strategies import examples
@@ -49,7 +50,7 @@ def test_extreme_scales_and_biases(bias: int) -> None:
         }
         want = finished(products(a, inputs["B"], quantized), inputs, quantized)
         np.testing.assert_array_equal(evaluate([workload.output], inputs)["C"], want)
-        program_is_right(accel.build(workload, "tiny-int8"), inputs, want)
+        program_is_right(as_it_is(workload, "tiny-int8"), inputs, want)
 
 
 @examples(40)
@@ -61,7 +62,7 @@ def test_any_product(data: st.DataObject) -> None:
     workload = accel.gemm(M, N, K, bias=bias, quantized=quantized)
     inputs = any_inputs(workload, data.draw(st.integers(0, 1000)))
     want = finished(products(inputs["A"], inputs["B"], quantized), inputs, quantized)
-    program_is_right(accel.build(workload, data.draw(st.sampled_from(SECOND))), inputs, want)
+    program_is_right(as_it_is(workload, data.draw(st.sampled_from(SECOND))), inputs, want)
 
 
 @examples(40)
@@ -77,7 +78,7 @@ def test_any_convolution(data: st.DataObject) -> None:
     workload = accel.conv2d(**sizes, **window, bias=data.draw(st.booleans()), quantized=quantized)
     inputs = any_inputs(workload, data.draw(st.integers(0, 1000)))
     want = finished(convolved(workload, inputs, quantized), inputs, quantized)
-    program_is_right(accel.build(workload, data.draw(st.sampled_from(SECOND))), inputs, want)
+    program_is_right(as_it_is(workload, data.draw(st.sampled_from(SECOND))), inputs, want)
 
 
 @examples(20)
@@ -89,7 +90,7 @@ def test_any_means(data: st.DataObject) -> None:
     inputs = any_inputs(workload, 1)
     centered = inputs["data"].astype(np.int64) - quantized.input_zero
     want = finished(centered.sum(axis=(2, 3), keepdims=True), inputs, quantized)
-    program_is_right(accel.build(workload, data.draw(st.sampled_from(SECOND))), inputs, want)
+    program_is_right(as_it_is(workload, data.draw(st.sampled_from(SECOND))), inputs, want)
 
 
 def test_means_over_windows() -> None:
@@ -98,7 +99,7 @@ def test_means_over_windows() -> None:
     data = any_inputs(workload, 0)["data"]
     sums = (data.astype(np.int64) - 5).reshape(1, 8, 3, 2, 3, 2).sum(axis=(3, 5))
     want = finished(sums, {}, quantized)
-    program_is_right(accel.build(workload, "vta-int8"), {"data": data}, want)
+    program_is_right(as_it_is(workload, "vta-int8"), {"data": data}, want)
     with refused(
         ShapeError,
         "windows of several sizes are quantized; one scale is for all: count_padding makes windows alike",
@@ -112,7 +113,7 @@ def test_maxima_of_uint8(name: str) -> None:
     data = any_inputs(workload, 3)["data"]
     padded = np.pad(data, ((0, 0), (0, 0), (1, 1), (1, 1)))
     seen = [padded[:, :, y:, x:][:, :, ::2, ::2][:, :, :5, :5] for y, x in np.ndindex(3, 3)]
-    program_is_right(accel.build(workload, name), {"data": data}, np.max(seen, axis=0))
+    program_is_right(as_it_is(workload, name), {"data": data}, np.max(seen, axis=0))
 
 
 @pytest.mark.parametrize("config", [{"batch": 8}, {"batch": 2, "block_in": 32, "block_out": 32}])
@@ -123,7 +124,7 @@ def test_other_blocks(config: dict[str, int]) -> None:
     workload = accel.conv2d(1, 20, 5, 7, 40, 3, padding=1, bias=True, quantized=quantized)
     inputs = any_inputs(workload, 2)
     want = finished(convolved(workload, inputs, quantized), inputs, quantized)
-    program_is_right(accel.build(workload, m), inputs, want)
+    program_is_right(as_it_is(workload, m), inputs, want)
 
 
 @pytest.mark.parametrize("residual", [None, RESIDUAL])
@@ -132,7 +133,7 @@ def test_nests_on_the_way(residual: accel.QuantizedResidual | None) -> None:
         scale=scales(12), input_zero=9, input_dtype="uint8", output_zero=4, residual=residual
     )
     workload = accel.conv2d(1, 5, 4, 4, 12, 3, padding=1, bias=True, quantized=quantized)
-    schedule = accel.build(workload, "tiny-int8").schedule()
+    schedule = as_it_is(workload, "tiny-int8").schedule()
     inputs = any_inputs(workload, 2)
     stages_are_right(schedule, inputs, finished(convolved(workload, inputs, quantized), inputs, quantized))
 
@@ -143,7 +144,7 @@ def test_virtual_threads() -> None:
     inputs = any_inputs(workload, 2)
     want = finished(products(inputs["A"], inputs["B"], quantized), inputs, quantized)
     for threads in (1, 2, 4):
-        program_is_right(accel.build(workload, "tiny-int8", vthreads=threads), inputs, want)
+        program_is_right(as_it_is(workload, "tiny-int8", vthreads=threads), inputs, want)
 
 
 # --- programs ------------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ def test_virtual_threads() -> None:
 def test_what_a_program_consists_of() -> None:
     """No pass of the ALU, one load of parameters, and settings once."""
     quantized = accel.Quantized(scale=scales(64), input_zero=3, output_zero=4, residual=RESIDUAL)
-    program = accel.build(accel.gemm(64, 64, 64, bias=True, quantized=quantized), "vta-int8")
+    program = as_it_is(accel.gemm(64, 64, 64, bias=True, quantized=quantized), "vta-int8")
     kinds = [type(one).__name__ for one in program.instructions]
     assert "Alu" not in kinds
     assert "Store" not in kinds
@@ -163,7 +164,7 @@ def test_what_a_program_consists_of() -> None:
         for kind in (LoadRes, StoreAdd)
     ]
     assert moved == [64 * 4] * 2
-    plain = accel.build(accel.gemm(8, 8, 8, quantized=accel.Quantized(scale=0.01)), "vta-int8")
+    plain = as_it_is(accel.gemm(8, 8, 8, quantized=accel.Quantized(scale=0.01)), "vta-int8")
     assert any(isinstance(one, StoreReq) for one in plain.instructions)
     assert not any(isinstance(one, SetInp) for one in plain.instructions)
 
@@ -175,7 +176,7 @@ def test_a_tile_larger_than_the_queue_of_residuals() -> None:
     want = finished(products(inputs["A"], inputs["B"], quantized), inputs, quantized)
     for size in ("32", "64", "256", "4096"):
         m = accel.machine("vta-int8", res_bytes=size)
-        program_is_right(accel.build(workload, m), inputs, want)
+        program_is_right(as_it_is(workload, m), inputs, want)
 
 
 def test_more_channels_than_parameters_fit() -> None:
@@ -184,7 +185,7 @@ def test_more_channels_than_parameters_fit() -> None:
     inputs = any_inputs(workload, 4)
     want = finished(products(inputs["A"], inputs["B"], quantized), inputs, quantized)
     m = accel.machine("vta-int8", par_bytes=1024)
-    program_is_right(accel.build(workload, m), inputs, want)
+    program_is_right(as_it_is(workload, m), inputs, want)
 
 
 def test_constants_and_files(tmp_path: Any) -> None:
@@ -192,7 +193,7 @@ def test_constants_and_files(tmp_path: Any) -> None:
     workload = accel.dense(2, 30, 24, bias=True, quantized=quantized)
     inputs = any_inputs(workload, 4)
     known = {name: inputs.pop(name) for name in ("bias", "weight")}
-    program = accel.build(workload, "vta-int8", constants=known)
+    program = as_it_is(workload, "vta-int8", constants=known)
     program.save(tmp_path / "p.accel")
     loaded = accel.Program.load(tmp_path / "p.accel")
     assert loaded.inputs == {"data": ((2, 30), "int8"), "residual": ((2, 24), "uint8")}
@@ -261,8 +262,8 @@ def test_damaged_sums(change: dict[str, Any], message: str) -> None:
 def test_a_session_keeps_bytes_of_both_kinds() -> None:
     first = accel.Quantized(scale=0.01, output_zero=100, output_dtype="uint8")
     second = accel.Quantized(scale=0.01, input_zero=100, input_dtype="uint8", output_zero=-3)
-    one = accel.build(accel.gemm(8, 20, 16, quantized=first), "vta-int8")
-    other = accel.build(accel.gemm(8, 20, 20, quantized=second), "vta-int8")
+    one = as_it_is(accel.gemm(8, 20, 16, quantized=first), "vta-int8")
+    other = as_it_is(accel.gemm(8, 20, 20, quantized=second), "vta-int8")
     a, b = any_inputs(accel.gemm(8, 20, 16), 0), any_inputs(accel.gemm(8, 20, 20), 1)
     with accel.Session("vta-int8", backend="functional") as session:
         middle = session.run(one, {"A": a["A"], "B": a["B"]})["C"]
@@ -275,7 +276,7 @@ def test_a_session_keeps_bytes_of_both_kinds() -> None:
 def test_random_inputs_seldom_saturate() -> None:
     quantized = accel.Quantized(scale=scales(64, mean=-5), input_zero=-100, output_zero=20)
     workload = accel.conv2d(1, 16, 8, 8, 64, 3, padding=1, bias=True, quantized=quantized)
-    out = accel.build(workload, "vta-int8").run(backend="functional").outputs["out"]
+    out = as_it_is(workload, "vta-int8").run(backend="functional").outputs["out"]
     assert np.isin(out, (-128, 127)).mean() < 0.05
     assert np.unique(out).size > 50
 
@@ -382,7 +383,7 @@ def test_an_addition_that_is_not_exact_can_be_allowed() -> None:
     assert quantized.sum is not None
     differences = quantized.sum.addition.differences
     assert differences > 0
-    program = accel.build(accel.gemm(40, 40, 8, quantized=quantized), "vta-int8")
+    program = as_it_is(accel.gemm(40, 40, 8, quantized=quantized), "vta-int8")
     assert program.run(backend="functional").mismatches == 0
     assert f'"differences": {differences}' in json.dumps(expression_to_data(program.outputs))
 
@@ -394,9 +395,9 @@ def test_machines_of_the_first_generation() -> None:
         "give shift=N instead of quantized, or take a machine with post=1, as 'vta-int8'"
     )
     with refused(ScheduleError, message):
-        accel.build(workload, "vta")
+        as_it_is(workload, "vta")
     with pytest.raises(TensorizeError, match="has post=0, and only machines with post=1"):
-        accel.build(accel.max_pool2d(1, 4, 4, 4, 2, dtype="uint8"), "vta")
+        as_it_is(accel.max_pool2d(1, 4, 4, 4, 2, dtype="uint8"), "vta")
     with refused(
         ScheduleError,
         "machine 'vta' has post=0, whose store unit only copies; one with post=1, as 'vta-int8', requantizes",

@@ -8,6 +8,7 @@ from accel.compiler.operators.default import candidates
 from accel.compiler.plans.conv_model import conv_shape
 from accel.core.isa import Alu, Gemm, Load, Loops, Memory
 from accel.sim.timing.model import simulate_timing
+from tests.compiler.running import as_it_is
 from tests.expect import refused
 
 LAYERS = {
@@ -37,7 +38,7 @@ def test_cycles_are_few_and_as_predicted(name: str) -> None:
     slots = LAYERS[name][1]
     assert conv_shape(workload, config).slots == slots
     found = candidates(workload, config)
-    taken = cycles(accel.build(workload, "vta"))
+    taken = cycles(as_it_is(workload, "vta"))
     assert slots < taken < slots * (1.01 if name != "C7" else 1.08)
     assert found[0].prediction.cycles == pytest.approx(taken, rel=0.004)
     assert found[0].prediction.bound == "compute"
@@ -47,7 +48,7 @@ def test_a_residual_is_reckoned_with() -> None:
     """The compute unit loads it, one tile after the other, and waits."""
     workload = accel.conv2d(1, 64, 56, 56, 64, 3, padding=1, bias=True, residual=True, relu=True, shift=8)
     config = accel.machine("vta").config
-    program = accel.build(workload, config)
+    program = as_it_is(workload, config)
     slots, moved = 491_072 + 12_544, 56 * 56 * 64 // 8
     tiles = sum(isinstance(i, Load) and i.memory is Memory.ACC_8BIT for i in program.instructions)
     taken = cycles(program)
@@ -57,12 +58,12 @@ def test_a_residual_is_reckoned_with() -> None:
 
 
 def test_threads_hide_latency() -> None:
-    one, two = (cycles(accel.build(layer("C6"), "vta", vthreads=n)) for n in (1, 2))
+    one, two = (cycles(as_it_is(layer("C6"), "vta", vthreads=n)) for n in (1, 2))
     assert two < 0.97 * one
 
 
 def test_four_passes_after_the_sums_and_no_product_with_padding() -> None:
-    program = accel.build(layer("C11"), "vta")
+    program = as_it_is(layer("C11"), "vta")
     loops = [i for i in program.instructions if isinstance(i, Loops)]
     gemms = sum(i.uop_count for i in loops if isinstance(i, Gemm) and not i.reset)
     passes = sum(i.uop_count for i in loops if isinstance(i, Alu))
@@ -73,7 +74,7 @@ def test_four_passes_after_the_sums_and_no_product_with_padding() -> None:
 
 def test_gemms_and_loads_are_few_and_large() -> None:
     """In a step of the sum two or three GEMMs, a LOAD of input and one of weights."""
-    program = accel.build(layer("C2"), "vta")
+    program = as_it_is(layer("C2"), "vta")
     steps = [s for s in program.schedule().steps if s["op"] == "split" and s["names"][0] in ("co", "do")]
     loads = [i for i in program.instructions if isinstance(i, Load)]
     by_memory = {
@@ -96,13 +97,13 @@ def test_more_threads_than_fit() -> None:
         for threads in (most + 1, 200, 10**9):
             message = f"{threads} virtual threads do not fit configuration 'tiny'; at most {most} do"
             with refused(ScheduleError, message):
-                accel.build(workload, "tiny", vthreads=threads)
-        assert accel.build(workload, "tiny", vthreads=most).vthreads == most
+                as_it_is(workload, "tiny", vthreads=threads)
+        assert as_it_is(workload, "tiny", vthreads=most).vthreads == most
 
 
 def test_kernels_that_do_not_fit() -> None:
     workload = accel.conv2d(1, 1, 1, 200, 1, (1, 200))
     with refused(ScheduleError, "not even the smallest tiles of this convolution fit configuration 'tiny'"):
-        accel.build(workload, "tiny")
+        as_it_is(workload, "tiny")
     with refused(ScheduleError, "not even the smallest tiles of this convolution fit configuration 'tiny'"):
-        accel.build(workload, "tiny", vthreads=2)
+        as_it_is(workload, "tiny", vthreads=2)

@@ -20,6 +20,7 @@ from accel.image.layout import BlockDiagonal
 from accel.run.program import Program
 from accel.te import Schedule, Stage
 from tests.compiler.convs import any_inputs, expected
+from tests.compiler.running import as_it_is
 from tests.expect import refused
 from tests.strategies import examples
 
@@ -159,7 +160,7 @@ def test_any_threads(name: str, groups: int, inputs: int, outputs: int) -> None:
     )
     data = any_inputs(workload, 0)
     for threads in (1, 2, 3):
-        program = accel.build(workload, name, vthreads=threads)
+        program = as_it_is(workload, name, vthreads=threads)
         assert program.check().left_over == (0, 0, 0, 0)
         found = program.run(data, backend="functional", order="random")
         np.testing.assert_array_equal(found.outputs["out"], expected(workload, data))
@@ -172,7 +173,7 @@ def test_the_host_widens_weights(tmp_path: object) -> None:
     want = expected(workload, inputs)
     constants = {"weight": inputs["weight"]}
     for known in ({}, constants):
-        program = accel.build(workload, "vta", constants=known)
+        program = as_it_is(workload, "vta", constants=known)
         program.save(f"{tmp_path}/p.accel")
         loaded = Program.load(f"{tmp_path}/p.accel")
         (weight,) = [t for t in loaded.tensors if t.name == "weight"]
@@ -204,7 +205,7 @@ def test_depthwise_layers_take_a_slot_per_tap(size: int, channels: int, stride: 
     rows = (size - 1) // stride + 1
     taps = 3 * rows - (2 if stride == 1 else 1)
     assert shape.slots == channels // 16 * (taps**2 + 4 * rows**2)
-    program = accel.build(workload, "vta")
+    program = as_it_is(workload, "vta")
     result = program.run(backend="sim")
     assert result.mismatches == 0
     assert result.cycles is not None
@@ -220,14 +221,14 @@ def test_depthwise_layers_take_a_slot_per_tap(size: int, channels: int, stride: 
 def test_groups_are_loaded_once() -> None:
     """Weights of a group, and its input where a tile has all rows."""
     workload = accel.conv2d(1, 128, 7, 7, 128, 3, padding=1, groups=128, bias=True, shift=6)
-    program = accel.build(workload, "vta")
+    program = as_it_is(workload, "vta")
     loads = [i.memory for i in program.instructions if isinstance(i, Load)]
     assert (loads.count(Memory.INP), loads.count(Memory.WGT)) == (8, 8)
 
 
 def test_whole_blocks_need_no_widening() -> None:
     workload = accel.conv2d(1, 64, 5, 5, 96, 3, groups=2)
-    program = accel.build(workload, "vta")
+    program = as_it_is(workload, "vta")
     assert [t.widening for t in program.tensors] == [None] * 3
     assert conv_shape(workload, program.config).gemms == 2 * 3 * 2 * 9 * 9
     assert gcd(64 // 2, 96 // 2) % 16 == 0

@@ -1,0 +1,1 @@
+"""Mappings: an operator computed as another one, whose tensors the host packs accordingly."""
