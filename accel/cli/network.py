@@ -23,6 +23,7 @@ from accel.cli.common import (
     show,
 )
 from accel.cli.output import wrote
+from accel.cli.pictures import STDOUT, Pictures, new_waves, written_at
 from accel.compiler.target.machine import machine
 from accel.formats.onnx_annotate import check_annotation
 from accel.formats.onnx_import import MAX_BATCH
@@ -34,6 +35,7 @@ from accel.network.program import NetworkProgram
 from accel.network.report import NetworkReport
 from accel.network.result import NetworkResult
 from accel.network.text import STAGES, choices_text, network_text
+from accel.run.replay import program_name
 from accel.run.result import SCHEMA_VERSION, error_dict
 
 
@@ -168,6 +170,9 @@ def run_network(
     outputs: tuple[str, ...],
     settings: Mapping[str, str],
     report: str | None,
+    timeline: str | None,
+    trace: str | None,
+    wave: Path | None,
     unknown: Sequence[str],
     as_json: bool,
     seed: int,
@@ -181,6 +186,8 @@ def run_network(
         inputs, outputs: arguments of ``--input`` and ``--output``.
         settings: of ``--set``.
         report: of ``--report``.
+        timeline, trace: of these options; of several programs each gets a file, with its number in the name.
+        wave: of ``--wave``.
         unknown: options that are given and that networks do not take.
         as_json: print a JSON object.
         seed: of what is random.
@@ -207,16 +214,33 @@ def run_network(
         if name not in graph.outputs:
             raise ShapeError(f"{name!r} is no output of the network; {nearest(name, graph.outputs)}")
     page = given({"--report": None if report is None else Path(report)})
+    pictures = [
+        Pictures(
+            report=None,
+            timeline=_numbered(timeline, number, program),
+            trace=_numbered(trace, number, program),
+            backend=options["backend"],
+            as_json=as_json,
+            name=f"{program_name(file)}, program {number}",
+        )
+        for number in range(1, len(program.chains) + 1)
+    ]
+    drawn = {f"{what} {path}": path for one in pictures for what, path in one.targets.items()}
     check_targets(
-        {f"--output {name}": path for name, path in targets.items()} | page,
+        {f"--output {name}": path for name, path in targets.items()} | page | drawn | given({"--wave": wave}),
         {"FILE": file} | {f"--input {name}": path for name, path in sources.items()},
     )
     arrays = program.random_inputs(seed) | read_arrays(sources)
+    before = written_at(wave)
+    record = any(one.wanted for one in pictures)
     try:
         with busy("running") as note:
-            result = program.run(arrays, seed=seed, check=check, progress=note, **options)
+            result = program.run(
+                arrays, seed=seed, check=check, progress=note, wave=wave, record=record, **options
+            )
     except ProgramFault as error:
         if not as_json:
+            wrote(*new_waves(wave, before))
             raise
         print_json(
             {"schema_version": SCHEMA_VERSION, "config": program.config.label, "error": error_dict(error)}
@@ -226,14 +250,28 @@ def run_network(
         write_atomically(path, array_file(result.outputs[name]))
     for path in page.values():
         NetworkReport(program, result).save(path)
+    for one, ran in zip(pictures, result.runs, strict=False):
+        one.draw(ran)
+    waves = new_waves(wave, before)
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION} | result.to_dict())
         return 1 if result.mismatches else 0
     show(layers_table(result))
     show(figures_table(_result_rows(result)))
-    wrote(*targets.values(), *page.values())
+    for one, ran in zip(pictures, result.runs, strict=False):
+        one.show(ran)
+    wrote(*targets.values(), *waves, *page.values(), *drawn.values())
     result.raise_if_wrong()
     return 0
+
+
+def _numbered(path: str | None, number: int, program: NetworkProgram) -> str | None:
+    """A file's name with the number of one of several programs in it; what is no name stays."""
+    if path is None or path == STDOUT or len(program.chains) == 1:
+        return path
+    given = Path(path)
+    suffixes = "".join(given.suffixes[-2:] if given.suffix == ".gz" else given.suffixes[-1:])
+    return str(given.with_name(f"{given.name.removesuffix(suffixes)}.{number}{suffixes}"))
 
 
 def layers_table(result: NetworkResult) -> Table:

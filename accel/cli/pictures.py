@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -9,10 +10,12 @@ import click
 from accel.base.errors import AccelError, MachineError
 from accel.cli.common import F, busy
 from accel.cli.output import write
+from accel.hw.engines.waves import save_path
 from accel.run.result import Result
 from accel.views import Report, Timeline, Trace
 
-_STDOUT = "-"
+STDOUT = "-"
+"""In place of a file's name."""
 _PIPE_COLUMNS = 100
 
 
@@ -48,7 +51,7 @@ class Pictures:
         name: str,
     ) -> None:
         self._name = name
-        self._text = timeline == _STDOUT
+        self._text = timeline == STDOUT
         if self._text and as_json:
             raise click.UsageError("--timeline - and --json are given; both would be on standard output")
         asked: dict[type[Report | Timeline | Trace], str | None] = {
@@ -111,3 +114,14 @@ def terminal_timeline(result: Result) -> str:
     except UnicodeEncodeError:
         return timeline.text(columns=columns, ascii_only=True)
     return text
+
+
+def written_at(wave: Path | None) -> dict[Path, int]:
+    """When a wave file and the save file beside it were written, in nanoseconds, of those that are there."""
+    paths = () if wave is None else (wave, save_path(wave))
+    return {path: path.stat().st_mtime_ns for path in paths if path.exists()}
+
+
+def new_waves(wave: Path | None, before: Mapping[Path, int]) -> list[Path]:
+    """What a run has written of them; a save file of the user's own is left as it is."""
+    return [path for path, when in written_at(wave).items() if before.get(path) != when]

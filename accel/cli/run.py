@@ -1,6 +1,5 @@
 """``accel run``: execute a program or a network on a simulator or on the hardware."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,8 @@ from accel.cli.common import (
 )
 from accel.cli.network import run_network
 from accel.cli.output import wrote
-from accel.cli.pictures import Pictures, picture_options
+from accel.cli.pictures import Pictures, new_waves, picture_options, written_at
 from accel.core.states import State
-from accel.hw.engines.waves import save_path
 from accel.network.file import is_network
 from accel.proof.check import TokenReport
 from accel.run.figures import ErrorFigures, RunFigures
@@ -95,15 +93,16 @@ def run(
         raise AccelError("--serial is given with the backend 'functional', which has no time; sim and rtl do")
     if is_network(file):
         timing = parse_settings(settings) | ({"serial": "1"} if serial else {})
-        files = {"--wave": wave, "--timeline": timeline, "--trace": trace}
-        unknown = [name for name, value in files.items() if value is not None]
         return run_network(
             file,
             inputs=inputs,
             outputs=outputs,
             settings=timing,
             report=report,
-            unknown=[*unknown, *(["--order random"] if order == "random" else [])],
+            timeline=timeline,
+            trace=trace,
+            wave=wave,
+            unknown=["--order random"] if order == "random" else [],
             as_json=as_json,
             seed=seed,
             check=not no_check,
@@ -172,17 +171,6 @@ def run(
     wrote(*targets.values(), *waves, *pictures.targets.values())
     result.raise_if_wrong()
     return 0
-
-
-def written_at(wave: Path | None) -> dict[Path, int]:
-    """When a wave file and the save file beside it were written, in nanoseconds, of those that are there."""
-    paths = () if wave is None else (wave, save_path(wave))
-    return {path: path.stat().st_mtime_ns for path in paths if path.exists()}
-
-
-def new_waves(wave: Path | None, before: Mapping[Path, int]) -> list[Path]:
-    """What a run has written of them; a save file of the user's own is left as it is."""
-    return [path for path, when in written_at(wave).items() if before.get(path) != when]
 
 
 def failure(program: Program, backend: str, error: ProgramFault) -> dict[str, Any]:

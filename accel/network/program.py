@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from accel.network.chain import Chain
 from accel.network.choose import Choice
 from accel.network.place import Part
 from accel.network.result import LayerResult, NetworkResult, host_layer, machine_layers
+from accel.run.result import Result
 from accel.run.session import Session, SessionTensor
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
@@ -118,6 +120,8 @@ class NetworkProgram:
         engine: str | None = None,
         max_cycles: int = DEFAULT_MAX_CYCLES,
         max_uops: int = DEFAULT_MAX_UOPS,
+        wave: str | Path | None = None,
+        record: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> NetworkResult:
         """Run the network.
@@ -130,7 +134,9 @@ class NetworkProgram:
             seed: of random inputs, and of what is in the scratchpads at the start.
             check: compare every tensor that is there with the graph's evaluation in numpy.
             engine: what simulates the hardware.
-            max_cycles, max_uops: limits of each layer.
+            max_cycles, max_uops: limits of each program.
+            wave: of the hardware, a VCD or FST file to write; programs are in it one behind the other.
+            record: keep all that happened, as :attr:`~accel.network.result.NetworkResult.runs`.
             progress: called with the name of each stage before it runs.
 
         Raises:
@@ -143,8 +149,10 @@ class NetworkProgram:
         given = check_inputs(self.graph, self.random_inputs(seed) if inputs is None else inputs)
         wanted = evaluate(self.graph, given) if check else {}
         begin = time.perf_counter()
-        with Session(self.config, backend=backend, seed=seed, engine=engine) as session:
-            run = _Run(self, session, given, max_cycles=max_cycles, max_uops=max_uops)
+        with Session(
+            self.config, backend=backend, seed=seed, engine=engine, wave=wave, record=True
+        ) as session:
+            run = _Run(self, session, given, max_cycles=max_cycles, max_uops=max_uops, record=record)
             for step in self.steps:
                 if progress is not None:
                     progress(step.parts[0].stage.name if isinstance(step, Chain) else step.stage.name)
@@ -168,6 +176,7 @@ class NetworkProgram:
             cycles=cycles,
             mismatches=wrong if check else None,
             packing=packing,
+            runs=tuple(run.runs),
             compile_seconds=self.compile_seconds,
             simulate_seconds=time.perf_counter() - begin,
         )
@@ -184,8 +193,11 @@ class _Run:
         *,
         max_cycles: int,
         max_uops: int,
+        record: bool,
     ) -> None:
         self.layers: list[LayerResult] = []
+        self.runs: list[Result] = []
+        self._record = record
         self._graph = program.graph
         self._session = session
         self._max_cycles = max_cycles
@@ -243,4 +255,7 @@ class _Run:
         for part in chain.parts:
             if not part.on_machine and self.has(part.stage.main.inputs[0]):
                 self._on_host(part)
-        self.layers += machine_layers(self._graph, chain, self._session.results[-1])
+        result = self._session.results[-1]
+        self.layers += machine_layers(self._graph, chain, result)
+        if self._record:
+            self.runs.append(result)

@@ -11,6 +11,7 @@ from accel.network.choose import savings
 from accel.network.memory import MemoryPlan
 from accel.network.program import NetworkProgram
 from accel.network.result import LayerResult, NetworkResult
+from accel.run.backends.simulator import UNTIMED
 from accel.views.assets import asset
 from accel.views.figure import Figure
 from accel.views.report import size_text
@@ -60,10 +61,10 @@ class NetworkReport:
         Raises:
             AccelError: it does not.
         """
-        if backend != "sim":
+        if backend == UNTIMED:
             raise AccelError(
                 f"a report is wanted of the backend {backend!r}, which does not know the time of each layer; "
-                "take 'sim'"
+                f"take 'sim' or 'rtl'"
             )
 
     @staticmethod

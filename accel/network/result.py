@@ -175,6 +175,7 @@ class NetworkResult:
         packing: what the host did around the layers.
         compile_seconds: that compiling took; None if it is not known.
         simulate_seconds: that the run took, host and machine together.
+        runs: of each program in order all that happened, as views draw it; none if it was not recorded.
     """
 
     graph: Graph
@@ -189,6 +190,7 @@ class NetworkResult:
     packing: Packing
     compile_seconds: float | None
     simulate_seconds: float
+    runs: tuple[Result, ...] = ()
 
     def __repr__(self) -> str:
         """The main figures in a line."""

@@ -7,12 +7,13 @@ tensors that nobody else has: their room in DRAM is free for others then.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy.typing as npt
 
-from accel.base.arguments import check_array, plain_array
+from accel.base.arguments import check_array, check_path, plain_array
 from accel.base.errors import ShapeError
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
@@ -49,6 +50,8 @@ class Session:
         backend: ``sim`` (function and cycles), ``functional`` (function only) or ``rtl`` (the hardware).
         seed: of what is in the scratchpads at the start of a run, and of inputs that are not given.
         engine: what simulates the hardware, see :data:`~accel.hw.engines.choose.ENGINES`.
+        wave: of the hardware, a VCD or FST file to write; all runs are in it.
+        record: of the hardware, keep :attr:`~accel.run.result.Result.events`; the simulator always does.
 
     Attributes:
         config: the machine.
@@ -59,8 +62,9 @@ class Session:
 
     Raises:
         ConfigError: there is no such machine.
-        AccelError: an unknown backend, an engine for another one, or a negative seed.
+        AccelError: an unknown backend, an engine or a wave file for another one, or a negative seed.
         EngineError: the engine does not exist or cannot be built.
+        ProgramError: the wave file cannot be written.
     """
 
     def __init__(
@@ -70,8 +74,15 @@ class Session:
         backend: str = "sim",
         seed: int = 0,
         engine: str | None = None,
+        wave: str | Path | None = None,
+        record: bool = False,
     ) -> None:
-        self._options = RunOptions(seed=seed, engine=engine)
+        self._options = RunOptions(
+            seed=seed,
+            engine=engine,
+            wave=None if wave is None else check_path("wave file", wave),
+            record=record,
+        )
         self.config = machine(on).config
         self._backend = open_backend(backend, self.config, self._options)
         self.results: list[Result] = []

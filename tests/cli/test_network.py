@@ -79,6 +79,18 @@ def test_timing(accel: Shell, compiled: Path) -> None:
     assert (functional["cycles"], functional["mismatches"]) == (None, 0)
 
 
+def test_pictures_of_each_program(accel: Shell, compiled: Path) -> None:
+    accel("run", compiled, "--timeline", "net.svg", "--trace", "net.json.gz")
+    assert {path.name for path in accel.folder.glob("net*.*")} >= {"net.svg", "net.json.gz"}
+    (accel.folder / "m.onnx").write_bytes(export_onnx(GRAPH))
+    accel("compile", "onnx", "m.onnx", "--no-fuse", "-o", "apart.accel")
+    accel("run", "apart.accel", "--timeline", "a.svg", "--trace", "a.json.gz")
+    found = {path.name for path in accel.folder.glob("a.*")}
+    assert {"a.1.svg", "a.2.svg", "a.1.json.gz", "a.2.json.gz"} <= found
+    assert "a.svg" not in found
+    assert accel("run", compiled, "--timeline", "-").out.count("compute") >= 1
+
+
 def test_a_report(accel: Shell, compiled: Path) -> None:
     accel("run", compiled, "--report", "r.html")
     page = (accel.folder / "r.html").read_text(encoding="utf-8")
@@ -88,7 +100,13 @@ def test_a_report(accel: Shell, compiled: Path) -> None:
     assert page.count("<rect") >= 2 * 4 + 3
     message = "a report is wanted of the backend 'functional', which does not know the time of each layer; "
     accel.refused(
-        "run", compiled, "--backend", "functional", "--report", "f.html", message=f"{message}take 'sim'"
+        "run",
+        compiled,
+        "--backend",
+        "functional",
+        "--report",
+        "f.html",
+        message=f"{message}take 'sim' or 'rtl'",
     )
 
 
@@ -130,8 +148,8 @@ def test_refused(accel: Shell, compiled: Path) -> None:
         message="vta has post=0; networks are compiled for machines with post=1, as vta-int8",
     )  # fmt: skip
     accel.refused(
-        "run", compiled, "--trace", "r.json",
-        message=f"--trace is given, and {name!r} holds a network; it is for single programs",
+        "run", compiled, "--order", "random", "--backend", "functional",
+        message=f"--order random is given, and {name!r} holds a network; it is for single programs",
     )  # fmt: skip
     np.save("f.npy", np.zeros((1, 20, 9, 7), np.float32))
     accel.refused(

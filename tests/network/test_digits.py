@@ -99,6 +99,8 @@ def test_on_the_hardware(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     for result in ran.values():
         result.raise_if_wrong()
     assert ran["rtl"].cycles == ran["sim"].cycles
+    layers = [[layer.cycles for layer in ran[backend].layers] for backend in ("rtl", "sim")]
+    assert layers[0] == layers[1]
     assert np.array_equal(ran["rtl"].outputs[OUTPUT], ran["sim"].outputs[OUTPUT])
     deployment = deploy_network(program, "digits")
     with opened(config) as engine:
