@@ -88,8 +88,8 @@ class Chain:
         segments, tensors = list(self.program.segments), list(self.program.tensors)
         for at, tensor in enumerate(tensors):
             operand = self.operands.get(tensor.name)
-            if operand is not None and operand.tensor in graph.constants:
-                values = operand.values(graph, graph.constants[operand.tensor])
+            values = None if operand is None else operand.known(graph)
+            if values is not None:
                 segments.append((tensor.offset, tensor.pack(values).tobytes()))
                 tensors[at] = replace(tensor, role="constant")
         return replace(self.program, tensors=tuple(tensors), segments=tuple(segments))
@@ -119,7 +119,7 @@ def _fits(made: ImageTensor, part: Part, name: str) -> bool:
     """Whether a part takes a tensor as another has written it."""
     if part.layer is None or part.program is None:
         return True
-    operands = [operand for operand in part.layer.operands if operand.tensor == name]
+    operands = [one for one in part.layer.operands if one.tensor == name and not one.made]
     if any(operand.copies > 1 for operand in operands):
         return False
     names = [operand.name for operand in operands]
@@ -307,8 +307,9 @@ class _Chaining:
             elif tensor.role == "output":
                 places[one] = placed[self._root(part.stage.output)].offset
             else:
-                name = self._root(operands[tensor.name].tensor)
-                found = placed.get(name) or self._input(tensor, operands[tensor.name])
+                operand = operands[tensor.name]
+                known = None if operand.made else placed.get(self._root(operand.tensor))
+                found = known or self._input(tensor, operand)
                 places[one] = found.offset
         return linker.linked(places)
 
@@ -327,12 +328,14 @@ class _Chaining:
         """Room for what comes from outside; one for equal tensors in equal packings."""
         source = self._root(operand.tensor)
         copies = (operand.copies, operand.axis, operand.groups, operand.whole)
-        key = (source, copies, replace(tensor, name="", offset=tensor.offset % self._room.step))
+        if operand.made:
+            source = f"{operand.name}_of_{source}"
+        key = (source, operand.made, copies, replace(tensor, name="", offset=tensor.offset % self._room.step))
         if key not in self._known:
             called = self._names.fresh(source)
             place = self._room.take(called, tensor.nbytes, tensor.offset)
             self._tensors.append(replace(tensor, name=called, offset=place.offset))
-            self._operands[called] = replace(operand, tensor=source)
+            self._operands[called] = replace(operand, tensor=self._root(operand.tensor))
             self._known[key] = place
         return self._known[key]
 

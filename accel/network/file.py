@@ -8,6 +8,7 @@ Programs take the constants as inputs, so that their packing is made when they a
 import io
 import json
 import reprlib
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 
@@ -184,9 +185,8 @@ def _check(program: NetworkProgram) -> None:
             raise ProgramError("the tensors of a program are not those of its network")
         for called, operand in chain.operands.items():
             size = int(np.prod(operand.shape))
-            if (
-                known[called].shape != operand.shape
-                or graph.tensors[operand.tensor].size * operand.copies != size
+            if known[called].shape != operand.shape or (
+                not operand.made and graph.tensors[operand.tensor].size * operand.copies != size
             ):
                 raise ProgramError(f"tensor {operand.tensor!r} does not fit its program")
         for called, name in chain.outputs.items():
@@ -276,6 +276,7 @@ def _operand_to_data(called: str, operand: Operand) -> dict[str, Any]:
         "axis": operand.axis,
         "groups": operand.groups,
         "whole": list(operand.whole),
+        "made": list(operand.made),
     }
 
 
@@ -291,6 +292,11 @@ def _operand(graph: Graph, data: Any) -> tuple[str, Operand]:
     divided = 0 <= axis < len(whole) and groups > 0 and whole[axis] % groups == 0
     if copies < 1 or (copies > 1 and tensor not in graph.constants and not divided):
         raise ProgramError(f"{tensor!r} is taken {copies} times along axis {axis} in {groups} groups")
+    made = data.get("made", [])
+    if not isinstance(made, list) or any(type(value) is not int for value in made):
+        raise ProgramError(f"what was made for {tensor!r} is no list of integers")
+    if made and len(made) != (shape[0] if len(shape) == 2 else prod(shape)):
+        raise ProgramError(f"what was made for {tensor!r} are {len(made)} values; its shape is {shape}")
     return called, Operand(
         name=name,
         tensor=tensor,
@@ -299,6 +305,7 @@ def _operand(graph: Graph, data: Any) -> tuple[str, Operand]:
         axis=axis,
         groups=groups,
         whole=tuple(whole),
+        made=tuple(made),
     )
 
 

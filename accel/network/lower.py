@@ -1,6 +1,6 @@
 """Stages as workloads of the compiler: which operator, with which parameters, on which tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -12,13 +12,23 @@ from accel.compiler.expr.quantized import Order
 from accel.compiler.operators.registry import WORKLOADS
 from accel.compiler.ops.quantized import Quantized, QuantizedResidual
 from accel.compiler.ops.workload import Workload
-from accel.graph.elementwise import Add, inner_is_scalar
-from accel.graph.graph import Graph
+from accel.graph.elementwise import (
+    Add,
+    Clip,
+    Function,
+    Mul,
+    Requantize,
+    Table,
+    all_values,
+    inner_is_scalar,
+)
+from accel.graph.graph import Graph, Node
 from accel.graph.movement import Identity, Movement, Pad, Reshape
 from accel.graph.pools import GlobalAveragePool, MaxPool
 from accel.graph.products import Conv, MatMul, Product
 from accel.graph.tensor import QUANTIZED, Array, Shape, Tensor
 from accel.graph.windows import Windows
+from accel.network.affine import find_affine
 from accel.network.stage import Stage, bounds
 
 
@@ -38,6 +48,8 @@ class Operand:
             sums of as many int8 values, which meet the same data.
         axis, groups: the one that copies go along, of the axes of ``whole``, and in how many groups.
         whole: the tensor's shape; it may have another one as part of a program.
+        made: values that are no tensor of the graph but made for ``tensor``: int8 or, of a bias, int32; of a
+            matrix, those on the diagonal.
     """
 
     name: str
@@ -47,6 +59,16 @@ class Operand:
     axis: int = 0
     groups: int = 1
     whole: Shape = ()
+    made: tuple[int, ...] = ()
+
+    def known(self, graph: Graph) -> Array | None:
+        """Its values as the layer takes them, where they are known before a run; else None."""
+        if self.made:
+            values = np.array(self.made, dtype="int32" if self.name == "bias" else "int8")
+            return np.diag(values) if len(self.shape) == 2 else values.reshape(self.shape)
+        if self.tensor in graph.constants:
+            return self.values(graph, graph.constants[self.tensor])
+        return None
 
     def values(self, graph: Graph, array: Array) -> Array:
         """A tensor's values as the layer takes them: weights without their zero points."""
@@ -110,6 +132,10 @@ def lower(graph: Graph, stage: Stage, *, approximate: bool = False) -> Layer:
             return _global_mean(graph, stage, main)
         if isinstance(main, MaxPool):
             return _max_pool(graph, stage, main)
+        if isinstance(main, Add) and not any(name in graph.constants for name in stage.main.inputs):
+            return _sum(graph, stage, approximate)
+        if isinstance(main, Requantize | Clip | Function | Table | Add | Mul):
+            return _line(graph, stage)
     except ShapeError as error:
         raise NotOnMachine(str(error)) from None
     raise NotOnMachine(_absence(graph, stage))
@@ -211,13 +237,10 @@ def _product(
         if other.name in graph.constants:
             raise NotOnMachine("what it adds is a constant")
         taken.append(Operand(name="residual", tensor=other.name, shape=shape))
-        residual = _residual(graph, stage, other)
+        mine = graph.tensors[stage.result]
+        residual = _residual(graph, stage.addition, mine, other, stage.sum_clips)
     quantized = _quantized(operands[0], own, scales, stage, residual)
-    differences = 0 if quantized.sum is None else quantized.sum.addition.differences
-    if differences and not approximate:
-        raise NotOnMachine(f"integers would change the sum of {differences} of 65,536 pairs of values")
-    if residual is not None and not differences:
-        quantized = replace(quantized, residual=replace(residual, approximate=False))
+    quantized, differences = _exact(quantized, approximate)
     return Layer(
         operator=operator,
         parameters=parameters | {"bias": len(operands) > 2, "quantized": quantized},
@@ -264,6 +287,148 @@ def _max_pool(graph: Graph, stage: Stage, pool: MaxPool) -> Layer:
     )
 
 
+# --- value by value --------------------------------------------------------------------------------
+
+
+def _sum(graph: Graph, stage: Stage, approximate: bool) -> Layer:
+    """An addition: its first operand as the result of a layer that changes nothing, the second as what is
+    added to it."""
+    own, other = graph.operands(stage.main)
+    total = graph.tensors[stage.main.output]
+    if total.dtype not in QUANTIZED:
+        raise NotOnMachine(_absence(graph, stage))
+    if not own.shape == other.shape == total.shape:
+        raise NotOnMachine(f"it adds {own.shape} and {other.shape}; the machine adds what has one shape")
+    zero = int(own.per_tensor[1])
+    quantized = Quantized(
+        scale=1.0,
+        input_zero=zero,
+        input_dtype=own.dtype,
+        output_zero=zero,
+        output_dtype=own.dtype,
+        residual=_residual(graph, stage.main, own, other, stage.clips),
+    )
+    quantized, differences = _exact(quantized, approximate)
+    layer = _diagonal(graph, own, [1], [0], quantized)
+    added = Operand(name="residual", tensor=other.name, shape=layer.operands[0].shape)
+    return replace(layer, operands=(*layer.operands, added), differences=differences)
+
+
+def _line(graph: Graph, stage: Stage) -> Layer:
+    """A function of one operand, perhaps another one for each channel, that a scale and a bias give."""
+    out = graph.tensors[stage.output]
+    (data, *others), table = _table(graph, stage)
+    if others or data.shape != out.shape or not {data.dtype, out.dtype} <= set(QUANTIZED):
+        raise NotOnMachine(_absence(graph, stage))
+    # what is only bounded may be integers that stand for nothing else
+    zero, own_zero = (0 if one.quantization is None else int(one.per_tensor[1]) for one in (out, data))
+    values = all_values(data.dtype).astype(np.int64) - own_zero
+    lines = [find_affine(values, column, zero) for column in table.T]
+    found = [line for line in lines if line is not None]
+    if len(found) < len(lines):
+        raise NotOnMachine("there is no scale and bias that give all of its values")
+    # a channel that does not reach its bounds takes those of the others
+    clip = min(line.low for line in found), max(line.high for line in found)
+    scales = [line.scale for line in found]
+    quantized = Quantized(
+        scale=scales[0] if len(scales) == 1 else scales,
+        input_zero=own_zero,
+        input_dtype=data.dtype,
+        output_zero=zero,
+        output_dtype=out.dtype,
+        clip=clip,
+    )
+    for line, column in zip(found, table.T, strict=True):
+        if (line.low, line.high) != clip and not np.array_equal(line.values(values, zero, clip), column):
+            raise NotOnMachine("its channels have bounds of their own")
+    weights, biases = [line.weight for line in found], [line.bias for line in found]
+    return _diagonal(graph, data, weights, biases, quantized)
+
+
+def _table(graph: Graph, stage: Stage) -> tuple[list[Tensor], Array]:
+    """The operands that are no constants, and the results of all values of a single one: (256, channels), or
+    (256, 1) where all channels have the same."""
+    operands, out = graph.operands(stage.main), graph.tensors[stage.output]
+    given = [one for one in operands if one.name not in graph.constants]
+    if len(given) != 1 or given[0].dtype not in QUANTIZED or out.dtype not in QUANTIZED:
+        raise NotOnMachine(_absence(graph, stage))
+    values = all_values(given[0].dtype)
+    rank = len(out.shape)
+    axis = rank if rank < 2 or _is_matrix(graph, given[0]) else 2
+    arrays = []
+    for one in operands:
+        array = values.reshape(-1, *[1] * rank)
+        if one is not given[0]:
+            array = graph.constants[one.name]
+            array = array.reshape(*[1] * (rank + 1 - array.ndim), *array.shape)
+            if any(size > 1 and place != axis for place, size in enumerate(array.shape)):
+                raise NotOnMachine("its constants are more than a number for each channel")
+        arrays.append(array)
+    table = stage.main.operator.evaluate(operands, arrays, out).astype(np.int64)
+    return given, np.clip(table, *bounds(stage.clips, out.dtype)).reshape(len(values), -1)
+
+
+def _diagonal(
+    graph: Graph, data: Tensor, weights: Sequence[int], biases: Sequence[int], quantized: Quantized
+) -> Layer:
+    """A layer in which each channel is multiplied by a weight of its own.
+
+    Args:
+        graph: the tensor's.
+        data: what it takes.
+        weights, biases: one of each, or one for each channel.
+        quantized: what follows.
+    """
+    sizes, as_product = _channels(graph, data)
+    count = sizes[1]
+    made, added = (tuple(one) * (count if len(one) == 1 else 1) for one in (weights, biases))
+    operands = [Operand(name="A" if as_product else "data", tensor=data.name, shape=sizes)]
+    if as_product:
+        operands.append(Operand(name="B", tensor=data.name, shape=(count, count), made=made))
+        parameters: dict[str, Any] = {"M": sizes[0], "N": count, "K": count}
+    else:
+        operands.append(Operand(name="weight", tensor=data.name, shape=(count, 1, 1, 1), made=made))
+        parameters = {"N": sizes[0], "IC": count, "H": sizes[2], "W": sizes[3], "OC": count}
+        parameters |= {"kernel": (1, 1), "groups": count}
+    if any(biases):
+        operands.append(Operand(name="bias", tensor=data.name, shape=(count,), made=added))
+    return Layer(
+        operator="gemm" if as_product else "conv2d",
+        parameters=parameters | {"bias": any(biases), "quantized": quantized},
+        operands=tuple(operands),
+        output="C" if as_product else "out",
+    )
+
+
+_ROW = 140
+"""Cycles that a convolution of a single place takes, about."""
+
+
+def _channels(graph: Graph, data: Tensor) -> tuple[Shape, bool]:
+    """A tensor as values of channels, (N, C, H, W) or, where a product takes fewer cycles, (M, N)."""
+    shape = data.shape
+    if not _is_matrix(graph, data):
+        if len(shape) > 4:
+            raise NotOnMachine(f"the machine's tensors have four axes at most; this one has {len(shape)}")
+        return _two(shape, len(shape) - 2), False
+    rows, channels = prod(shape[:-1]), shape[-1]
+    whole = rows * (-(-channels // 16)) ** 2 + channels**2 // 8
+    return ((rows, channels), True) if whole < rows * _ROW else ((rows, channels, 1, 1), False)
+
+
+def _is_matrix(graph: Graph, tensor: Tensor) -> bool:
+    """Whether a tensor's channels are its last axis, as a product leaves them, and not the second."""
+    name: str | None = tensor.name
+    while name is not None and len(tensor.shape) > 2:
+        node = graph.producers.get(name)
+        if node is None or isinstance(node.operator, Conv | MaxPool | GlobalAveragePool):
+            return False
+        if isinstance(node.operator, MatMul):
+            return True
+        name = next((one for one in node.inputs if graph.tensors[one].shape == tensor.shape), None)
+    return len(tensor.shape) <= 2
+
+
 # --- quantization ----------------------------------------------------------------------------------
 
 
@@ -282,10 +447,11 @@ def _quantized(
     )
 
 
-def _residual(graph: Graph, stage: Stage, other: Tensor) -> QuantizedResidual:
-    """What is added, even if it can be only approximately."""
-    assert stage.addition is not None
-    own, total = graph.tensors[stage.result], graph.tensors[stage.addition.output]
+def _residual(
+    graph: Graph, addition: Node, own: Tensor, other: Tensor, clips: Sequence[Node]
+) -> QuantizedResidual:
+    """What an addition adds to a result, even if that is possible only approximately."""
+    total = graph.tensors[addition.output]
     (scale, zero), (sum_scale, sum_zero) = other.per_tensor, total.per_tensor
     return QuantizedResidual(
         result_scale=float(own.per_tensor[0]),
@@ -295,20 +461,34 @@ def _residual(graph: Graph, stage: Stage, other: Tensor) -> QuantizedResidual:
         sum_scale=float(sum_scale),
         sum_zero=int(sum_zero),
         sum_dtype=total.dtype,
-        sum_clip=bounds(stage.sum_clips, total.dtype),
+        sum_clip=bounds(clips, total.dtype),
         approximate=True,
-        order=_order(graph, stage),
+        order=_order(graph, addition, own),
     )
 
 
-def _order(graph: Graph, stage: Stage) -> Order:
+def _exact(quantized: Quantized, approximate: bool) -> tuple[Quantized, int]:
+    """The same, approximate only if it is, and how many sums differ.
+
+    Raises:
+        NotOnMachine: some do, and must not.
+    """
+    if quantized.residual is None or quantized.sum is None:
+        return quantized, 0
+    differences = quantized.sum.addition.differences
+    if differences and not approximate:
+        raise NotOnMachine(f"integers would change the sum of {differences} of 65,536 pairs of values")
+    residual = replace(quantized.residual, approximate=bool(differences))
+    return replace(quantized, residual=residual), differences
+
+
+def _order(graph: Graph, addition: Node, own: Tensor) -> Order:
     """How floating point adds a layer's own result, on the left, and the residual."""
-    assert stage.addition is not None
-    operands, out = graph.operands(stage.addition), graph.tensors[stage.addition.output]
+    operands, out = graph.operands(addition), graph.tensors[addition.output]
     if Add.is_apart(operands, out):
         return "apart"
     last = 1 if inner_is_scalar(operands, out) else 0
-    return "left" if stage.addition.inputs[last] == stage.result else "right"
+    return "left" if addition.inputs[last] == own.name else "right"
 
 
 def _weights(graph: Graph, stage: Stage, weights: Tensor) -> tuple[Tensor, int]:

@@ -238,8 +238,9 @@ class _Run:
         inputs: dict[str, Any] = {}
         for called, operand in chain.operands.items():
             name = operand.tensor
-            if name in self._graph.constants:
-                inputs[called] = operand.values(self._graph, self._graph.constants[name])
+            known = operand.known(self._graph)
+            if known is not None:
+                inputs[called] = known
                 continue
             if operand.copies > 1:
                 inputs[called] = operand.values(self._graph, self.array(name))

@@ -1,16 +1,18 @@
 """Networks on machines: every tensor equal to the graph's evaluation."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import accel
 from accel.base.errors import GraphError, ShapeError
-from accel.graph.elementwise import Add, Requantize
+from accel.graph.elementwise import Add, Clip, Mul, Requantize
 from accel.graph.graph import Graph
 from accel.graph.movement import Pad, Reshape
 from accel.graph.tensor import Quantization
+from accel.network.file import load_network, save_network
 from accel.network.network import Network
 from accel.network.program import NetworkProgram
 from tests.network.networks import MACHINE, Small, residual_network
@@ -177,6 +179,45 @@ def test_a_sum_whose_last_bit_depends_on_its_order() -> None:
 def test_a_sum_of_int8_and_uint8() -> None:
     program = built(added((0.09339848, 148), (0.08150082, 140), (0.11155228, 125), "int8"))
     assert ("Conv + Add", "machine") in where(program)
+    program.run(backend="functional").raise_if_wrong()
+
+
+@pytest.mark.parametrize("rank", [2, 4])
+def test_lines_and_sums_that_stand_alone(rank: int, tmp_path: Path) -> None:
+    """What stands alone between layers is a layer itself."""
+    small = Small((3, 20) if rank == 2 else (1, 20, 5, 4), dtype="uint8")
+    builder, along = small.builder, (20,) if rank == 2 else (1, 20, 1, 1)
+
+    def layer(source: str, output: str) -> None:
+        small.matmul(source, output, 20) if rank == 2 else small.conv(source, output, 20, 1)
+
+    layer("x", "a")
+    builder.emit(Requantize(), ["a"], "b", dtype="int8", quantization=Quantization.of(0.3713, -3))
+    builder.emit(Clip(low=-9, high=50), ["b"], "c")
+    factors = np.arange(100, 120).astype(np.int8).reshape(along)
+    builder.constant("k", factors, Quantization.of(0.011, 4))
+    builder.emit(Mul(), ["c", "k"], "d", dtype="int8", quantization=Quantization.of(0.4, 1))
+    builder.emit(Add(), ["d", "k"], "e", dtype="int8", quantization=Quantization.of(0.4127, 2))
+    small.zero_out = 0
+    builder.emit(Add(), ["c", "e"], "f", dtype="int8", quantization=Quantization.of(0.7219, -5))
+    builder.emit(Add(), ["f", "a"], "g", dtype="uint8", quantization=Quantization.of(0.8371, 100))
+    layer("g", "y")
+    program = built(small.graph("y", "g"))
+    assert [part.reason for part in program.parts if not part.on_machine] == []
+    assert len(program.chains) == 1
+    program.run(backend="functional").raise_if_wrong()
+    save_network(program, tmp_path / "net.accel")
+    load_network(tmp_path / "net.accel").run().raise_if_wrong()
+
+
+def test_sums_of_other_shapes() -> None:
+    small = Small((1, 16, 4, 4))
+    small.conv("x", "a", 16, 1)
+    small.conv("x", "b", 1, 1)
+    small.builder.emit(Add(), ["a", "b"], "y", dtype="int8", quantization=Quantization.of(0.7, -5))
+    program = built(small.graph("y"))
+    (part,) = (one for one in program.parts if not one.on_machine)
+    assert part.reason == "it adds (1, 16, 4, 4) and (1, 1, 4, 4); the machine adds what has one shape"
     program.run(backend="functional").raise_if_wrong()
 
 
