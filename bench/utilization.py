@@ -14,7 +14,7 @@ import json
 from typing import Any
 
 import accel
-from accel.compiler.plans.gemm_default import shape_of
+from accel.compiler.plans.gemm_model import gemm_shape
 
 EPILOGUES: dict[str, dict[str, Any]] = {
     "none": {},
@@ -31,7 +31,7 @@ def rows(config: str, sizes: tuple[int, int, int]) -> list[dict[str, Any]]:
     found = []
     for epilogue, options in EPILOGUES.items():
         workload = accel.gemm(*sizes, **options)
-        shape = shape_of(workload, machine.config)
+        shape = gemm_shape(workload, machine.config)
         for mode in MODES:
             threads = 1 if mode == "serial" else int(mode.rpartition(" ")[2])
             program = accel.build(workload, machine, vthreads=threads)

@@ -177,7 +177,4 @@ def _least(mapping: Mapping, config: Config) -> int:
 
 def _slots(workload: Workload, config: Config) -> int:
     """Micro-ops that any plan takes."""
-    shape = planner_of(workload).features(workload, config)
-    if workload.name == "conv2d":
-        return int(shape.slots)
-    return int(shape.rows * shape.columns * (shape.depth + shape.passes))
+    return int(planner_of(workload).features(workload, config).slots)

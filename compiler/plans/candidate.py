@@ -53,11 +53,6 @@ class Candidate(Generic[PlanT]):
     prediction: Prediction
     read_bytes: int
 
-    @classmethod
-    def predicted(cls, plan: PlanT, prediction: Prediction, config: Config) -> "Candidate[PlanT]":
-        """A candidate that reads as much as the prediction has loads at work."""
-        return cls(plan=plan, prediction=prediction, read_bytes=round(prediction.load * config.bus_bytes))
-
 
 def check_threads_fit(what: str, config: Config, threads: int | None, fits: Callable[[int], bool]) -> None:
     """Refuse more virtual threads than there is room or work for.

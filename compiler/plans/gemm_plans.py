@@ -1,46 +1,14 @@
-"""Plans for matrix products: how one is tiled and ordered, alone and many at once."""
+"""Plans for matrix products: how one is tiled and ordered."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[Any]
+from accel.compiler.plans.tiles import OUTERS, THREAD_AXES
 
 ThreadAxis = Literal["inner", "depth"]
 Outer = Literal["rows", "columns"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class GemmShape:
-    """A matrix product in blocks of the GEMM core.
-
-    Attributes:
-        rows, columns, depth: blocks of M, N and K.
-        transpose_a, transpose_b: how the operands lie in DRAM.
-        bias: whether accumulators take a bias per column.
-        residual: whether another tensor is added to each tile.
-        passes: operations on each accumulator besides GEMM: reset, bias and epilogue.
-        resets: those of them in front of the sums, 0 or 1.
-        stored: whether the store unit finishes the sums, with parameters that it loads.
-    """
-
-    rows: int
-    columns: int
-    depth: int
-    transpose_a: bool
-    transpose_b: bool
-    bias: bool
-    residual: bool
-    passes: int
-    resets: int = 1
-    stored: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,45 +35,26 @@ class GemmPlan:
         threads = f", {self.threads} threads along {along}" if self.threads > 1 else ""
         return f"tiles of {self.rows} x {self.columns} x {self.depth} blocks, {self.outer} outermost{threads}"
 
-
-class PlanTable(NamedTuple):
-    """Many plans at once, one array per attribute."""
-
-    rows: IntArray
-    columns: IntArray
-    depth: IntArray
-    threads: IntArray
-    along_depth: BoolArray
-    rows_outer: BoolArray
-
-    @classmethod
-    def of(cls, plans: Sequence[GemmPlan]) -> PlanTable:
-        """The table of some plans."""
-        return cls(
-            np.array([p.rows for p in plans]),
-            np.array([p.columns for p in plans]),
-            np.array([p.depth for p in plans]),
-            np.array([p.threads for p in plans]),
-            np.array([p.thread_axis == "depth" for p in plans]),
-            np.array([p.outer == "rows" for p in plans]),
+    @property
+    def row(self) -> tuple[int, ...]:
+        """As a row of a :class:`~accel.compiler.plans.tiles.Tiling`; the product's columns are channels."""
+        rows_outer = self.outer == "rows"
+        axis = "depth" if self.thread_axis == "depth" else "channels" if rows_outer else "rows"
+        return (
+            *(self.columns, self.rows, 1, self.depth, 1, self.threads),
+            THREAD_AXES.index("channels" if self.threads == 1 else axis),
+            OUTERS.index("pixels" if rows_outer else "channels"),
         )
 
-    def take(self, chosen: IntArray) -> PlanTable:
-        """Some of the plans."""
-        rows, columns, depth, threads, along_depth, rows_outer = (array[chosen] for array in self)
-        return PlanTable(rows, columns, depth, threads, along_depth, rows_outer)  # type: ignore[arg-type]
-
-    def plans(self) -> list[GemmPlan]:
-        """The plans one by one."""
-        columns = [array.tolist() for array in self]
-        return [
-            GemmPlan(
-                rows=rows,
-                columns=width,
-                depth=depth,
-                threads=threads,
-                thread_axis="depth" if along_depth else "inner",
-                outer="rows" if rows_outer else "columns",
-            )
-            for rows, width, depth, threads, along_depth, rows_outer in zip(*columns, strict=True)
-        ]
+    @classmethod
+    def of(cls, row: tuple[int, ...]) -> GemmPlan:
+        """The plan that a row of a table means."""
+        columns, rows, _, depth, _, threads, axis, outer = row
+        return cls(
+            rows=rows,
+            columns=columns,
+            depth=depth,
+            threads=threads,
+            thread_axis="depth" if THREAD_AXES[axis] == "depth" else "inner",
+            outer="rows" if OUTERS[outer] == "pixels" else "columns",
+        )

@@ -1,7 +1,7 @@
 """What is asked of a plan, and how a family of plans answers: its candidates, its schedule, its sizes."""
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, Literal, TypeVar
 
@@ -135,21 +135,3 @@ def _find(
 ) -> tuple[Candidate[Any], ...]:
     """What a planner finds; the same layer is planned once, however often it is asked for."""
     return tuple(planner.find(shape, config, threads, dict(fixed)))
-
-
-def with_threads_made(
-    candidates: list[Candidate[PlanT]], turns: Callable[[PlanT], int]
-) -> list[Candidate[PlanT]]:
-    """Candidates whose threads are those that there is something to do for, each plan once.
-
-    Args:
-        candidates: best first.
-        turns: iterations of the loop that a plan's threads share.
-    """
-    found: dict[PlanT, Candidate[PlanT]] = {}
-    for candidate in candidates:
-        plan = candidate.plan
-        made = min(plan.threads, turns(plan))
-        plan = plan if made == plan.threads else replace(plan, threads=made)  # type: ignore[type-var]
-        found.setdefault(plan, replace(candidate, plan=plan))
-    return list(found.values())

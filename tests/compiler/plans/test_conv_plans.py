@@ -12,8 +12,9 @@ from accel.base.errors import ScheduleError
 from accel.compiler.codegen.build import compile_schedule
 from accel.compiler.operators.default import candidates
 from accel.compiler.plans.conv_model import conv_shape
-from accel.compiler.plans.conv_plans import ConvTable, Sizes, fitting
+from accel.compiler.plans.conv_plans import conv_plans, conv_table, fitting
 from accel.compiler.plans.conv_schedule import conv_schedule
+from accel.compiler.plans.tiles import Sizes
 from accel.core.config import Config
 from tests.compiler.convs import convolutions
 from tests.compiler.running import as_it_is
@@ -42,9 +43,9 @@ def test_plans_that_fit_compile(data: st.DataObject) -> None:
     if not len(table.rows):
         return
     chosen = np.array([data.draw(st.integers(0, len(table.rows) - 1))])
-    (plan,) = table.take(chosen).plans(shape, config)
+    (plan,) = conv_plans(shape, config, table.take(chosen))
     compile_schedule(conv_schedule(workload, accel.machine(config), plan), config)
-    sizes = Sizes(shape, config, ConvTable.of([plan]))
+    sizes = Sizes(shape, config, conv_table([plan]))
     assert sizes.fits().all()
     assert sizes.useful().all()
 
@@ -52,8 +53,8 @@ def test_plans_that_fit_compile(data: st.DataObject) -> None:
 def test_tables_keep_plans() -> None:
     config = accel.machine("vta").config
     shape = conv_shape(LAYER, config)
-    plans = fitting(shape, config, (1, 2)).plans(shape, config)[::97]
-    assert ConvTable.of(plans).plans(shape, config) == plans
+    plans = conv_plans(shape, config, fitting(shape, config, (1, 2)))[::97]
+    assert conv_plans(shape, config, conv_table(plans)) == plans
 
 
 @pytest.mark.parametrize("name", ["vta", "gemm8x8"])
@@ -62,7 +63,7 @@ def test_the_rough_bound_is_close_where_the_plan_is_good(name: str, options: dic
     """To less than one pass over the output."""
     workload, config = accel.conv2d(1, 64, 28, 28, 64, 1, **options), accel.machine(name).config
     shape, best = conv_shape(workload, config), candidates(workload, config)[0].plan
-    quick = Sizes(shape, config, ConvTable.of([best])).quick()[0]
+    quick = Sizes(shape, config, conv_table([best])).quick()[0]
     taken = as_it_is(workload, name).run(check=False).cycles
     assert shape.outputs / taken > 0.06
     assert quick == pytest.approx(taken, rel=0.055)

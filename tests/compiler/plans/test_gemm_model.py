@@ -13,10 +13,11 @@ from accel.base.errors import ScheduleError
 from accel.compiler.codegen.build import compile_schedule
 from accel.compiler.operators.default import candidates
 from accel.compiler.plans.candidate import Prediction
-from accel.compiler.plans.gemm_default import shape_of
-from accel.compiler.plans.gemm_model import GemmModel
-from accel.compiler.plans.gemm_plans import GemmPlan, PlanTable
+from accel.compiler.plans.gemm_default import GEMM_PLANNER
+from accel.compiler.plans.gemm_model import GemmShape, gemm_shape
+from accel.compiler.plans.gemm_plans import GemmPlan
 from accel.compiler.plans.gemm_schedule import gemm_schedule
+from accel.compiler.plans.tiles import Sizes, Tiling
 from accel.core.access import dram_rows
 from accel.core.isa import Gemm, Load, Loops, Memory
 from accel.image.image import Image
@@ -32,17 +33,25 @@ class Case(NamedTuple):
     plan: GemmPlan
 
     @property
-    def model(self) -> GemmModel:
-        return GemmModel(shape_of(self.workload, self.machine.config), self.machine.config)
+    def shape(self) -> GemmShape:
+        return gemm_shape(self.workload, self.machine.config)
+
+    @property
+    def fits(self) -> bool:
+        return GEMM_PLANNER.fits(self.shape, self.machine.config, self.plan)
+
+    @property
+    def sizes(self) -> Sizes:
+        return Sizes(self.shape, self.machine.config, Tiling.of([self.plan.row]))
 
     @property
     def turns(self) -> int:
         """How many parts the loop has that threads take turns in."""
-        shape, plan = self.model.shape, self.plan
+        shape, plan = self.shape, self.plan
         size, part = {
             ("depth", "rows"): (shape.depth, plan.depth),
             ("depth", "columns"): (shape.depth, plan.depth),
-            ("inner", "rows"): (shape.columns, plan.columns),
+            ("inner", "rows"): (shape.channels, plan.columns),
             ("inner", "columns"): (shape.rows, plan.rows),
         }[plan.thread_axis, plan.outer]
         return -(-size // part)
@@ -83,10 +92,10 @@ def any_case(seed: int, names: tuple[str, ...] = FIRST) -> Case:
         )
     else:
         workload = accel.dense(M, K, N, bias=bias, residual=True, relu=relu, shift=shift)
-    shape = shape_of(workload, config)
+    shape = gemm_shape(workload, config)
     plan = GemmPlan(
         rows=rng.randint(1, shape.rows),
-        columns=rng.randint(1, shape.columns),
+        columns=rng.randint(1, shape.channels),
         depth=rng.randint(1, shape.depth),
         threads=rng.choice((1, 1, 2, 3, 4)),
         thread_axis=rng.choice(("inner", "depth")),
@@ -99,8 +108,7 @@ def any_case(seed: int, names: tuple[str, ...] = FIRST) -> Case:
 @given(st.builds(any_case, st.integers(0, 1 << 32), st.sampled_from([FIRST, SECOND])))
 def test_what_fits_and_what_is_loaded(case: Case) -> None:
     """Both to the element; where a loop has fewer turns than there are threads, fewer would do."""
-    table = PlanTable.of([case.plan])
-    fits = bool(case.model.fits(table)[0])
+    fits = case.fits
     try:
         image = case.compiled()
     except ScheduleError:
@@ -114,8 +122,8 @@ def test_what_fits_and_what_is_loaded(case: Case) -> None:
                 rows = dram_rows(instruction, image.config)
                 assert rows is not None
                 loaded += rows.rows * rows.row_bytes
-        assert case.model.traffic(table)[0] == loaded
-    number = case.model.instructions(table)[0]
+        assert case.sizes.read_bytes()[0] == loaded
+    number = case.sizes.instructions()[0]
     assert 0.6 * number - 8 < len(image.instructions)
     if not image.config.post:  # where the store unit finishes, the last tiles are stored in pieces
         assert len(image.instructions) < 1.6 * number + 8
@@ -127,7 +135,7 @@ def measured(cases: list[Case]) -> tuple[np.ndarray, np.ndarray]:
     for case in cases:
         image = case.compiled()
         run = simulate_timing(image.instructions, image.config, address=image.code_offset)
-        predicted.append(case.model.predict(case.plan).cycles)
+        predicted.append(GEMM_PLANNER.predict(case.shape, case.machine.config, case.plan).cycles)
         simulated.append(run.cycles)
     return np.array(predicted), np.array(simulated, dtype=float)
 
@@ -141,7 +149,7 @@ def test_predictions() -> None:
     cases = []
     for seed in range(10_000):
         case = any_case(seed)
-        if case.turns >= case.plan.threads and case.model.fits(PlanTable.of([case.plan]))[0]:
+        if case.turns >= case.plan.threads and case.fits:
             cases.append(case)
         if len(cases) == 80:
             break
@@ -185,7 +193,7 @@ def test_plans_say_what_they_are() -> None:
     assert str(plan) == "tiles of 2 x 3 x 4 blocks, columns outermost, 4 threads along depth"
     plan = GemmPlan(rows=1, columns=1, depth=1, threads=1, thread_axis="inner", outer="columns")
     assert str(plan) == "tiles of 1 x 1 x 1 blocks, columns outermost"
-    assert PlanTable.of([plan]).plans() == [plan]
+    assert GemmPlan.of(plan.row) == plan
 
 
 # --- work --------------------------------------------------------------------------------------------
@@ -219,10 +227,11 @@ def test_micro_ops_are_known_exactly(name: str, options: dict[str, Any]) -> None
 def test_the_rough_bound_is_close_where_the_plan_is_good(name: str, options: dict[str, Any]) -> None:
     """To less than half a pass over the result."""
     workload, config = accel.gemm(512, 256, 64, **options), accel.machine(name).config
-    model = GemmModel(shape_of(workload, config), config)
-    quick = model.quick(PlanTable.of([candidates(workload, config)[0].plan]))[0]
+    shape = gemm_shape(workload, config)
+    table = Tiling.of([candidates(workload, config)[0].plan.row])
+    quick = Sizes(shape, config, table).quick()[0]
     taken = accel.build(workload, name).run(check=False).cycles
-    assert model.shape.rows * model.shape.columns / taken > 2 * 0.025
+    assert shape.rows * shape.channels / taken > 2 * 0.025
     assert quick == pytest.approx(taken, rel=0.025)
 
 
@@ -231,7 +240,7 @@ def test_the_rough_bound_is_close_where_the_plan_is_good(name: str, options: dic
 def test_micro_ops_are_products_where_the_store_unit_finishes(name: str, options: dict[str, Any]) -> None:
     machine = accel.machine(name)
     workload = accel.gemm(96, 80, 64, **options)
-    shape = shape_of(workload, machine.config)
+    shape = gemm_shape(workload, machine.config)
     assert shape.resets == 0
     assert shape.passes == (0 if shape.stored else bool(options))
     for candidate in candidates(workload, machine.config)[::25]:

@@ -8,11 +8,10 @@ import accel
 from accel.base.errors import ScheduleError
 from accel.compiler.operators.default import best, candidates, planner_of
 from accel.compiler.operators.registry import OPERATORS
-from accel.compiler.plans.candidate import Candidate, Prediction, check_threads_fit
+from accel.compiler.plans.candidate import check_threads_fit
 from accel.compiler.plans.conv_default import CONV_PLANNER
 from accel.compiler.plans.gemm_default import GEMM_PLANNER
 from accel.compiler.plans.gemm_plans import GemmPlan
-from accel.compiler.plans.planner import with_threads_made
 from tests.expect import refused
 
 VTA, TINY = accel.machine("vta").config, accel.machine("tiny").config
@@ -53,18 +52,6 @@ def test_tiles_that_do_not_fit() -> None:
     )
     with refused(ScheduleError, message):
         GEMM_PLANNER.candidates(accel.gemm(512, 512, 512), VTA, None, {"tile_m": 256, "tile_n": 256})
-
-
-def test_threads_are_those_that_are_made() -> None:
-    def candidate(threads: int, rows: int) -> Candidate[GemmPlan]:
-        plan = GemmPlan(rows=rows, columns=1, depth=1, threads=threads, thread_axis="inner", outer="columns")
-        return Candidate(
-            plan=plan, prediction=Prediction(cycles=rows, compute=1, load=1, store=1), read_bytes=0
-        )
-
-    given = [candidate(4, 1), candidate(4, 2), candidate(2, 2), candidate(3, 2)]
-    found = with_threads_made(given, lambda plan: 6 // plan.rows)
-    assert [(one.plan.threads, one.plan.rows) for one in found] == [(4, 1), (3, 2), (2, 2)]
 
 
 @pytest.mark.parametrize("most", [1, 2, 7, 255])

@@ -7,7 +7,8 @@ import pytest
 import accel
 from accel.base.errors import ScheduleError
 from accel.compiler.operators.default import candidates
-from accel.compiler.plans.pool_default import pool_candidates, pool_shape
+from accel.compiler.plans.pool_default import pool_candidates
+from accel.compiler.plans.pool_model import pool_shape
 from accel.compiler.plans.pool_schedule import PoolPlan, PoolThreadAxis, pool_schedule
 from accel.core.isa import Loops
 from accel.run.program import Program

@@ -1,0 +1,207 @@
+"""The choice among plans of tiled sums: all that fit are ranked by a rough bound, the best by the model.
+
+One search serves matrix products and convolutions. The model looks at many plans briefly, at the better ones
+more closely, and then at their neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+import numpy as np
+
+from accel.compiler.plans.arrays import BoolArray, FloatArray, IntArray
+from accel.compiler.plans.candidate import Candidate, PlanT
+from accel.compiler.plans.clocks import TURNS, Predictions, predict
+from accel.compiler.plans.sums import Sums
+from accel.compiler.plans.tile_walker import TileWalker
+from accel.compiler.plans.tiles import Sizes, Tiling
+from accel.core.config import Config
+
+_BRIEFLY = 40
+"""Turns that the model goes through of the plans that are looked at first."""
+_FIRST_OF_KIND = 6
+"""Plans of each kind (threads, what they run along, loop order) that the model looks at."""
+_FIRST = 128
+"""Plans of any kind that it looks at besides."""
+_CLOSELY = 40
+"""Plans that it looks at closely."""
+_REFINED = 3
+"""The best of them are tried with somewhat other sizes, until that gains nothing."""
+_ROUNDS = 3
+"""How often."""
+_ALIKE = 0.003
+"""Rough bounds that differ by less than this share say nothing; effort decides."""
+CLOSE = 0.002
+"""Plans whose cycles differ by less than this share are as good as one another; bytes decide."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space(Generic[PlanT]):
+    """The plans of an operator on a machine.
+
+    Attributes:
+        shape: what is to be computed.
+        config: the machine.
+        plan: what a row of a table means.
+        allowed: which plans there are schedules for.
+        around: by an attribute of the table, all sizes that it may have.
+    """
+
+    shape: Sums
+    config: Config
+    plan: Callable[[Tiling], list[PlanT]]
+    allowed: Callable[[Sizes], BoolArray]
+    around: Mapping[str, Sequence[int]]
+
+    def sizes(self, table: Tiling) -> Sizes:
+        """What follows from plans."""
+        return Sizes(self.shape, self.config, table)
+
+    def fitting(self, table: Tiling, threads: int | None) -> Tiling:
+        """Those of some plans that fit, are useful, and have a schedule, with no more threads than have
+        something to do; some may be there twice."""
+        sizes = self.sizes(table)
+        made = table._replace(threads=np.minimum(table.threads, sizes.turns))
+        return made.take(sizes.useful(threads) & self.allowed(sizes) & sizes.fits())
+
+    def predict(self, table: Tiling, most: int = TURNS) -> Predictions:
+        """What plans take."""
+        return predict(TileWalker(self.shape, self.config, table), most)
+
+
+def search(space: Space[PlanT], table: Tiling, threads: int | None) -> list[Candidate[PlanT]]:
+    """The most promising plans, best first.
+
+    Args:
+        space: of plans.
+        table: those that fit, at least one.
+        threads: so many for all of them; any number if None.
+    """
+    sizes = space.sizes(table)
+    quick = sizes.quick()
+    effort = sizes.instructions()
+    first = table.take(_best_of_each(table, quick, effort, _FIRST_OF_KIND, _FIRST))
+    first = Tiling.of(list(dict.fromkeys(first.rows_of())))
+    brief = space.predict(first, _BRIEFLY).cycles
+    sizes = space.sizes(first)
+    chosen = first.take(_best_of_each(first, brief, sizes.instructions(), 1, _CLOSELY))
+    found = _Found(space)
+    found.add(chosen)
+    looked: set[tuple[int, ...]] = set()
+    for _ in range(_ROUNDS):
+        fresh = [row for row in found.leaders() if row not in looked]
+        if not fresh:
+            break
+        looked.update(fresh)
+        others = space.fitting(Tiling.of(list(_neighbours(space, fresh))), threads)
+        found.add(Tiling.of([row for row in dict.fromkeys(others.rows_of()) if row not in found.rows]))
+    return found.ranked()
+
+
+def _best_of_each(table: Tiling, cycles: FloatArray, effort: IntArray, of_kind: int, of_all: int) -> IntArray:
+    """The best plans of each kind and the best of all; those that hardly differ by the effort."""
+    alike = np.floor(np.log(cycles / cycles.min()) / np.log(1 + _ALIKE))
+    order = np.lexsort((effort, alike))
+    kinds = ((table.threads * 8 + table.thread_axis) * 2 + table.outer)[order]
+    by_kind = np.argsort(kinds, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(kinds[by_kind]) != 0])
+    place = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+    return np.unique(np.concatenate([order[by_kind[place < of_kind]], order[:of_all]]))
+
+
+class _Found(Generic[PlanT]):
+    """Plans that the model has looked at closely."""
+
+    def __init__(self, space: Space[PlanT]) -> None:
+        self.space = space
+        self.rows: set[tuple[int, ...]] = set()
+        self.table: Tiling | None = None
+        self.parts: list[Predictions] = []
+
+    def add(self, table: Tiling) -> None:
+        """Look at some more."""
+        if not len(table.rows):
+            return
+        self.rows.update(table.rows_of())
+        self.table = table if self.table is None else self.table.join(table)
+        self.parts.append(self.space.predict(table))
+
+    def of(self, name: str) -> FloatArray:
+        """A part of the predictions of all."""
+        return np.concatenate([getattr(part, name) for part in self.parts])
+
+    def leaders(self) -> list[tuple[int, ...]]:
+        """The best of them."""
+        assert self.table is not None
+        return self.table.take(np.argsort(self.of("cycles"), kind="stable")[:_REFINED]).rows_of()
+
+    def ranked(self) -> list[Candidate[PlanT]]:
+        """All, best first. Of plans that are about as good as the best those that read the fewest bytes come
+        first, and among those the ones with the fewest instructions."""
+        assert self.table is not None
+        sizes = self.space.sizes(self.table)
+        read, effort, cycles = sizes.read_bytes(), sizes.instructions(), self.of("cycles")
+        close = cycles <= cycles.min() * (1 + CLOSE)
+        order = np.lexsort(
+            (np.where(close, effort, 0), np.where(close, read, 0), np.where(close, 0.0, cycles), ~close)
+        )
+        plans = self.space.plan(self.table)
+        predictions = [one for part in self.parts for one in part.each()]
+        return [
+            Candidate(plan=plans[n], prediction=predictions[n], read_bytes=int(read[n]))
+            for n in order.tolist()
+        ]
+
+
+def _neighbours(space: Space[PlanT], rows: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
+    """Plans with one or two choices a little different."""
+    for row in rows:
+        plan = Tiling(*row)  # type: ignore[arg-type]  # numbers in place of arrays
+        changes: list[tuple[str, int]] = []
+        for name, every in space.around.items():
+            at = min(range(len(every)), key=lambda n: abs(every[n] - getattr(plan, name)))
+            changes += [(name, every[n]) for n in range(max(0, at - 2), min(len(every), at + 3))]
+        for name, size in changes:
+            yield tuple(plan._replace(**{name: size}))  # type: ignore[arg-type]
+        if plan.threads > 1:
+            for axis in range(4):
+                yield tuple(plan._replace(thread_axis=axis))  # type: ignore[arg-type]
+
+
+def every_plan(
+    space: Space[PlanT], tried: Mapping[str, Sequence[int]], threads: Sequence[int], exactly: int | None
+) -> Tiling:
+    """All plans that fit and are useful.
+
+    Args:
+        space: of plans.
+        tried: by an attribute of the table, its sizes.
+        threads: numbers of virtual threads.
+        exactly: how many there must be work for; for several if None.
+    """
+    sizes = [tried[name] for name in ("channels", "rows", "columns", "depth", "kernel_rows")]
+    config = space.config
+    alone = Tiling.grid(*sizes, [1], [0], [0])
+    seen = space.sizes(alone)
+    room = (
+        (seen.inputs <= config.inp_depth)
+        & (seen.weights <= config.wgt_depth)
+        & (seen.elements <= config.acc_depth)
+    )
+    alone = alone.take(np.flatnonzero(room))
+    axes = range(4 if space.shape.groups > 1 else 3)
+    kinds = [
+        (number, axis, outer)
+        for number in threads
+        for axis in (axes if number > 1 else [0])
+        for outer in range(2)
+    ]
+    found = Tiling.of([])
+    for number, axis, outer in kinds:
+        whole = np.full(len(alone.rows), 1)
+        table = alone._replace(threads=whole * number, thread_axis=whole * axis, outer=whole * outer)
+        found = found.join(space.fitting(table, exactly))
+    return found

@@ -1,0 +1,278 @@
+"""The walk through tiles of sums of products: what each step of each tile loads, computes and stores."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from accel.compiler.plans.arrays import BoolArray, FloatArray, IntArray
+from accel.compiler.plans.clocks import Turns, Work, fetched_first
+from accel.compiler.plans.sums import Sums
+from accel.compiler.plans.tiles import Sizes, Tiling, each, parts
+from accel.compiler.plans.transfers import Moved
+from accel.core.config import INSTRUCTION_BYTES, UOP_BYTES, Config
+from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, compute_depth
+
+_DISPATCH = 12
+"""Cycles after which the load unit has its first instruction, at most."""
+_APART = 2
+"""Micro-ops in place of one where padding is cut off, about."""
+_PASSES = 8
+"""Micro-ops of what else there is than products, about."""
+
+
+class _Loops:
+    """How often the loops of plans repeat, an element for each plan; that over threads is inside the others.
+
+    Attributes:
+        rows, channels, groups, depths: turns of threads in these directions.
+        steps: turns of threads in a tile.
+        places: of tiles on the output, in turns.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        self.sizes = sizes
+        self.config, self.shape, self.table = sizes.config, sizes.shape, sizes.table
+        threads = self.table.threads
+        self.rows = np.where(sizes.along_rows, parts(sizes.down_rows, threads), sizes.down_rows)
+        self.channels = np.where(
+            sizes.along_channels, parts(sizes.across_channels, threads), sizes.across_channels
+        )
+        self.groups = np.where(sizes.along_groups, parts(self.shape.groups, threads), self.shape.groups)
+        self.depths = np.where(sizes.along_depth, parts(sizes.depths, threads), sizes.depths)
+        self.steps = self.depths * sizes.kernel_parts
+        self.places = self.shape.batches * self.rows * sizes.across_columns
+
+    @property
+    def tiles(self) -> IntArray:
+        """Turns of threads over all tiles."""
+        return np.asarray(self.groups * self.channels * self.places)
+
+
+class _Turn:
+    """Where turns are, (turns, plans): which tile, which step, and what of it buffers hold already.
+
+    Attributes:
+        slot: the thread.
+        valid: whether there is such a tile and step.
+        first, last: whether the step is the tile's.
+        ends: whether the tile is among the last ones of all.
+        place, channel_turn: of the tile, in turns of threads.
+        row_at, rows, column_at, columns: of the output.
+        channels: blocks.
+        depth: blocks of the step.
+        tap_at, taps: rows of the kernel.
+        input_held, weights_held: whether the buffers of the step hold what it needs.
+        one_channel: whether a thread only ever has these channels.
+    """
+
+    def __init__(self, loops: _Loops, numbers: IntArray) -> None:
+        sizes, shape, table = loops.sizes, loops.shape, loops.table
+        threads, along_depth, pixels_outer = table.threads, sizes.along_depth, sizes.pixels_outer
+        self.slot = slot = numbers % threads
+        step, tile = numbers // threads % loops.steps, numbers // threads // loops.steps
+        self.ends = tile == loops.tiles - 1
+        inner = np.where(along_depth, loops.depths, sizes.kernel_parts)
+        kernel_part = np.where(along_depth, step // inner, step % inner)
+        deep = np.where(along_depth, step % inner * threads + slot, step // inner)
+        inner = np.where(pixels_outer, loops.channels, loops.places)
+        outer = np.where(pixels_outer, loops.places, loops.channels)
+        low, high, group_turn = tile % inner, tile // inner % outer, tile // inner // outer
+        self.channel_turn, self.place = np.where(pixels_outer, low, high), np.where(pixels_outer, high, low)
+        column = self.place % sizes.across_columns
+        row_turn = self.place // sizes.across_columns % loops.rows
+        channel = np.where(sizes.along_channels, self.channel_turn * threads + slot, self.channel_turn)
+        row = np.where(sizes.along_rows, row_turn * threads + slot, row_turn)
+        group = np.where(sizes.along_groups, group_turn * threads + slot, group_turn)
+        self.valid = valid = (
+            (group_turn < loops.groups)
+            & (group < shape.groups)
+            & (channel < sizes.across_channels)
+            & (row < sizes.down_rows)
+            & (deep < sizes.depths)
+        )
+        self.first = valid & (deep == 0) & (kernel_part == 0)
+        self.last = valid & (deep == sizes.depths - 1) & (kernel_part == sizes.kernel_parts - 1)
+        channel, row, column, deep, kernel_part = (
+            np.where(valid, one, 0) for one in (channel, row, column, deep, kernel_part)
+        )
+        self.channels = np.minimum(table.channels, shape.channels - channel * table.channels)
+        self.row_at, self.column_at, self.tap_at = (
+            row * table.rows,
+            column * table.columns,
+            kernel_part * table.kernel_rows,
+        )
+        self.rows = np.minimum(table.rows, shape.rows - self.row_at)
+        self.columns = np.minimum(table.columns, shape.columns - self.column_at)
+        self.depth = np.minimum(table.depth, shape.depth - deep * table.depth)
+        self.taps = np.minimum(table.kernel_rows, shape.kernel[0] - self.tap_at)
+        self._holding(loops, numbers)
+
+    def _holding(self, loops: _Loops, numbers: IntArray) -> None:
+        """What is in the buffers of a thread is what its turn before needed, if that was of another tile."""
+        sizes, shape, slot, threads = loops.sizes, loops.shape, self.slot, loops.table.threads
+
+        def of_thread(along: BoolArray, all_parts: IntArray) -> IntArray:
+            """Parts of a loop that a thread gets."""
+            return np.where(along, (all_parts - slot + threads - 1) // threads, all_parts)
+
+        own_depths = of_thread(sizes.along_depth, sizes.depths)
+        one_step = own_depths * sizes.kernel_parts == 1
+        own_rows = of_thread(sizes.along_rows, sizes.down_rows)
+        one_place = shape.batches * sizes.across_columns * own_rows == 1
+        self.one_channel = of_thread(sizes.along_channels, sizes.across_channels) == 1
+        self.input_held = one_step & (self.channel_turn > 0) & (sizes.pixels_outer | one_place)
+        self.weights_held = one_step & (self.place > 0) & (~sizes.pixels_outer | self.one_channel)
+        if not shape.weighted:
+            self.weights_held = numbers >= threads
+
+
+class TileWalker:
+    """Says what the turns of tiled sums do: each is a step of a tile, those of threads come in turn."""
+
+    def __init__(self, shape: Sums, config: Config, table: Tiling) -> None:
+        self.shape, self.config, self.table = shape, config, table
+        self.store_pace = config.bus_bytes / config.lanes if shape.stored else 1.0
+        self.gemm_instructions = 1 if shape.gemms == shape.outputs * shape.depth * shape.taps else 2
+
+    def work(self) -> Work:
+        """Of each plan as a whole."""
+        shape, config, table = self.shape, self.config, self.table
+        sizes = Sizes(shape, config, table)
+        loops = _Loops(sizes)
+        threads, count = table.threads, len(table.threads)
+        uops = np.minimum(self._micro_ops(), config.uop_depth) * UOP_BYTES / config.bus_bytes
+        # in front of a bias that is not folded into a reset there is nothing that needs micro-ops
+        late = np.where(sizes.bias_stays, uops, 0) * (shape.bias and not shape.stored and not shape.folded)
+        compute, port, load = self._start(sizes, uops - late)
+        return Work(
+            turns=loops.tiles * loops.steps * threads,
+            period=loops.steps * threads,
+            threads=threads,
+            slots=np.full(count, float(shape.slots)),
+            load_bytes=sizes.read_bytes(),
+            store_bytes=np.full(count, float(shape.outputs * config.out_element_bytes)),
+            compute_start=compute,
+            port_start=port,
+            load_start=load,
+            late=late,
+        )
+
+    def _start(self, sizes: Sizes, uops: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """When the compute unit, the port and the load unit are free: after the first instructions,
+        micro-ops in so many beats, clearing of accumulators, and what stays in scratchpads throughout. The
+        last LOAD of the first step waits until that of the bias has been asked for."""
+        config, shape = self.config, self.shape
+        first, stays = fetched_first(config), sizes.bias_stays
+        instructions = 3 + sizes.tiles * (3 * sizes.steps + shape.passes + 1)
+        port = first + np.minimum(config.fetch_buffer, instructions) * INSTRUCTION_BYTES / config.bus_bytes
+        port = port + uops
+        compute = np.where(
+            uops > 0, np.maximum(port, first + 3 + config.read_latency) + WRITE_DELAY + 1, first
+        )
+        if shape.folded:
+            compute = compute + sizes.accumulators + compute_depth(config)
+        load = np.full(len(compute), float(first + _DISPATCH))
+        if shape.stored:
+            moved = shape.biases * config.par_element_bytes / config.bus_bytes
+            return compute, port + np.where(stays, moved, 0), load
+        if shape.bias:
+            inputs = sizes.inputs * config.inp_element_bytes / config.bus_bytes
+            load = np.where(stays, np.maximum(load, compute - inputs), load)
+            moved = shape.biases * config.acc_element_bytes / config.bus_bytes
+            loading = REQUEST_STARTUP + config.read_latency + moved + WRITE_DELAY + 1
+            compute = compute + np.where(stays, loading, 0)
+            port = port + np.where(stays, moved, 0)
+        return compute, port, load
+
+    def _micro_ops(self) -> FloatArray:
+        """About how many are loaded: of each kind of tiles and each thread those of all loops but the two
+        longest, which an instruction has; where padding is cut off, some of a loop come apart."""
+        table, shape = self.table, self.shape
+        across = np.full_like(table.depth, shape.kernel[1])
+        loops = (table.channels, table.rows, table.columns, table.depth, table.kernel_rows, across)
+        inside = np.prod(np.sort(np.stack(loops), axis=0)[:-2], axis=0)
+        kinds = each(partial(shape.kinds, 0), table.rows, table.kernel_rows)
+        kinds = kinds * each(partial(shape.kinds, 1), table.columns, across)
+        return np.asarray(table.threads * inside * np.where(kinds > 1, _APART, 1) * kinds + _PASSES)
+
+    def turns(self, numbers: IntArray, plans: IntArray) -> Turns:
+        """What turns do."""
+        shape, config = self.shape, self.config
+        sizes = Sizes(shape, config, self.table.take(plans))
+        loops = _Loops(sizes)
+        turn = _Turn(loops, numbers)
+        first, last = turn.first, turn.last
+        loads = self._loads(turn)
+        gemms = np.where(turn.valid, turn.channels * turn.depth * self._met(turn), 0) * 1.0
+        elements = turn.channels * turn.rows * turn.columns * 1.0
+        out = shape.outputs_moved(config, turn.channels, turn.rows, turn.columns)
+        ends = last & turn.ends
+        found = Turns(
+            valid=turn.valid,
+            first=first,
+            last=last,
+            set=np.where(sizes.along_depth, 0, turn.slot),
+            loads=loads,
+            clear=elements * first if shape.resets else None,
+            slots=gemms,
+            tail=elements * last * (shape.passes - shape.resets),
+            stored=out.beats * last,
+            stored_bursts=out.bursts * last,
+            fetched=turn.valid * self.gemm_instructions
+            + loads.instructions
+            + first * shape.resets
+            + last * (shape.passes - shape.resets + out.instructions * (1 + shape.residual)),
+            beside=None if shape.resets else ends * gemms * (1 - 1 / np.maximum(turn.channels, 1)),
+            pieces=None if shape.resets else np.where(ends, turn.channels, 1),
+        )
+        if shape.stored:
+            parameters = shape.row_moved(config.par_element_bytes, config, turn.channels).beats
+            found.port = last * (parameters * ~sizes.bias_stays + shape.residual * out.beats)
+        elif shape.residual:
+            found.between = out.where(last)
+        if shape.bias and not shape.stored and not sizes.bias_stays.all():
+            found.before = self._biases(turn, sizes)
+        return found
+
+    def _loads(self, turn: _Turn) -> Moved:
+        """LOADs of both operands."""
+        shape, config = self.shape, self.config
+        inputs = shape.inputs_moved(
+            config,
+            shape.loaded(0, turn.row_at, turn.rows, turn.tap_at, turn.taps),
+            shape.loaded(1, turn.column_at, turn.columns, 0, shape.kernel[1]),
+            turn.depth,
+        )
+        weights = shape.weights_moved(config, turn.channels, turn.depth, turn.taps)
+        some, others = turn.valid & ~turn.input_held, turn.valid & ~turn.weights_held
+        return Moved(*(one * some + other * others for one, other in zip(inputs, weights, strict=True)))
+
+    def _met(self, turn: _Turn) -> IntArray:
+        """Pairs of outputs and taps of a step that meet in the input."""
+        down = _between(self.shape.met(0), turn.row_at, turn.rows, turn.tap_at, turn.taps)
+        across = _between(
+            self.shape.met(1), turn.column_at, turn.columns, 0 * turn.column_at, self.shape.kernel[1]
+        )
+        return down * across
+
+    def _biases(self, turn: _Turn, sizes: Sizes) -> Moved:
+        """LOADs of biases that do not stay: with the channels, if these are the outermost loop, and else with
+        each tile."""
+        shared = ~sizes.pixels_outer & ~sizes.along_groups
+        wanted = np.where(shared, (turn.place == 0) & (turn.slot == 0), ~turn.one_channel | (turn.place == 0))
+        wanted = turn.first & ~sizes.bias_stays & wanted
+        together = np.where(shared & sizes.along_channels, sizes.table.threads, 1)
+        blocks = np.minimum(turn.channels * together, self.shape.channels)
+        return self.shape.row_moved(self.config.acc_element_bytes, self.config, blocks).where(wanted)
+
+
+def _between(
+    pairs: IntArray, at: IntArray, size: IntArray, other_at: IntArray, other: IntArray | int
+) -> IntArray:
+    """How many pairs there are within a box, from how many there are before each corner."""
+    width, flat = pairs.shape[1], pairs.reshape(-1)
+    above, below = at * width, (at + size) * width
+    left, right = other_at, other_at + other
+    return np.asarray(flat[below + right] - flat[above + right] - flat[below + left] + flat[above + left])
