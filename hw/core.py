@@ -19,6 +19,7 @@ from accel.core.memories import scratchpads_of
 from accel.core.token_rules import WORKERS, Counter, queue_depth
 from accel.hw.bus.control import Control, subordinate_ports
 from accel.hw.bus.port import ReadPort, readers_of
+from accel.hw.datapath.gemm import tap_names
 from accel.hw.datapath.layouts import (
     BEATS_BITS,
     INDEX_BITS,
@@ -271,6 +272,12 @@ class Core(wiring.Component):
         m.d.comb += [getattr(compute, pad.name).eq(getattr(unit, pad.name)) for pad, unit in holders.items()]
         for index, unit in ((f"{pad}_index", unit) for pad, unit in holders.items()):
             m.d.comb += getattr(unit, index).eq(getattr(compute, index))
+        for name in tap_names(self.config):
+            index = f"{name}_index"
+            m.d.comb += [
+                getattr(compute, name).eq(getattr(parts.load, name)),
+                getattr(parts.load, index).eq(getattr(compute, index)),
+            ]
         stores = kinds_of(StoreInstruction, Unit.STORE, self.config)
         for name, member in out_ports(stores, self.config).items():
             ours, theirs = getattr(compute, name), getattr(store, name)

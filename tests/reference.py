@@ -100,6 +100,7 @@ class Reference:
         self.inp_zero = 0
         self.out, self.sum = SetOut(), SetSum()
         self.loaded = self.taken = 0
+        self.taps = self.step_of_taps = 0
 
     def copy(self) -> "Reference":
         """An independent copy with nothing seen."""
@@ -115,6 +116,7 @@ class Reference:
         twin.inp_zero = self.inp_zero
         twin.out, twin.sum = self.out, self.sum
         twin.loaded, twin.taken = self.loaded, self.taken
+        twin.taps, twin.step_of_taps = self.taps, self.step_of_taps
         twin.seen = set()
         return twin
 
@@ -153,6 +155,7 @@ class Reference:
             self.inp_unsigned, self.inp_zero = instruction.unsigned, instruction.zero
         elif isinstance(instruction, SetAcc):
             self.acc_unsigned = instruction.unsigned
+            self.taps, self.step_of_taps = instruction.taps, instruction.step
         elif isinstance(instruction, SetOut):
             self.out = instruction
         elif isinstance(instruction, SetSum):
@@ -177,7 +180,7 @@ class Reference:
             return self.transfer_fault(i)
         if isinstance(i, Alu) and i.alu_op > MUL:
             return "alu-op"
-        if isinstance(i, Mac) and i.depthwise:
+        if isinstance(i, Mac) and i.depthwise and self.config.block_in != self.config.block_out:
             return "reserved"
         if isinstance(i, Set) and i.memory not in (INP, ACC, OUT):
             return "memory-id"
@@ -185,9 +188,18 @@ class Reference:
             return "zero-point"
         if isinstance(i, SetOut) and i.shift > 41:
             return "reserved"
-        if isinstance(i, Loops) and i.iter_out and i.iter_in and i.uop_begin < i.uop_end:
-            return "uop-range" if i.uop_end > len(self.uop) else None
-        return None
+        if isinstance(i, SetAcc) and not self.taps_fit(i):
+            return "reserved"
+        runs = isinstance(i, Loops) and i.iter_out and i.iter_in and i.uop_begin < i.uop_end
+        if isinstance(i, Loops) and runs and i.uop_end > len(self.uop):
+            return "uop-range"
+        return "reserved" if isinstance(i, Mac) and i.depthwise and not self.taps else None
+
+    def taps_fit(self, i: SetAcc) -> bool:
+        """Whether no two taps are in one bank of inp, and each has a column of wgt."""
+        banks = self.config.tap_banks
+        places = {tap * i.step % banks for tap in range(i.taps)}
+        return len(places) == i.taps and i.taps <= self.config.block_in
 
     def transfer_fault(self, i: Transfer) -> str | None:
         post = self.config.post == 1
@@ -374,12 +386,14 @@ class Reference:
         uses_src = not i.use_imm if isinstance(i, Alu) else not reset
         if dst >= len(self.acc):
             return "dst-index"
-        if uses_src and src >= len(self.inp if gemm else self.acc):
+        depthwise = isinstance(i, Mac) and i.depthwise
+        taps = [src + tap * self.step_of_taps for tap in range(self.taps)] if depthwise else [src]
+        if uses_src and max(taps) >= len(self.inp if gemm else self.acc):
             return "src-index"
         if gemm and uses_src and wgt >= len(self.wgt):
             return "wgt-index"
         if uses_src:
-            self.seen.add(("inp" if gemm else "acc", False, src))
+            self.seen |= {("inp" if gemm else "acc", False, place) for place in taps}
         if gemm and uses_src:
             self.seen.add(("wgt", False, wgt))
         if not (reset or overwrite):
@@ -391,6 +405,9 @@ class Reference:
                     row[o] = operate(i.alu_op, value, i.imm if i.use_imm else self.acc[src][b][o])
                 elif reset:
                     row[o] = 0
+                elif depthwise:
+                    factors = [(self.inp[place][b][o], self.wgt[wgt][o][t]) for t, place in enumerate(taps)]
+                    row[o] = signed((0 if overwrite else value) + sum(x * w for x, w in factors), 32)
                 else:
                     products = zip(self.inp[src][b], self.wgt[wgt][o], strict=True)
                     row[o] = signed((0 if overwrite else value) + sum(x * w for x, w in products), 32)

@@ -18,7 +18,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from accel.base.errors import ConfigError
 from accel.core.config import NAMED, Config
-from accel.core.faults import instruction_fault, residual_change, residual_fault
+from accel.core.faults import instruction_fault, most_taps, residual_change, residual_fault
 from accel.core.isa import (
     TRANSFERS,
     Alu,
@@ -29,6 +29,7 @@ from accel.core.isa import (
     LoadPar,
     LoadRes,
     Loops,
+    Mac,
     Products,
     Set,
     SetAcc,
@@ -76,6 +77,8 @@ def geometries(draw: DrawFn, *, blocks: int = 256, depth_bits: int = 11) -> Conf
     or columns, scratchpads of 2 to ``2 ** depth_bits`` elements."""
     size = st.integers(0, blocks.bit_length() - 1).map(lambda bits: 1 << bits)
     batch, block_in, block_out = draw(size), draw(size), draw(size)
+    if draw(st.booleans()):
+        block_out = block_in
     depth = st.integers(1, depth_bits).map(lambda bits: 1 << bits)
     try:
         config = Config(
@@ -221,6 +224,8 @@ def random_loops(
         }
     flag = "reset" if "reset" in slots else "overwrite"
     values[flag] = rng.choice((False, False, True))
+    if cls is Mac and config.depthwise:
+        values["depthwise"] = rng.choice((False, True))
     return cls(
         uop_begin=begin,
         uop_end=_seldom(rng, max(0, begin - 1), begin + 1, min(begin + uops, config.uop_depth)),
@@ -335,10 +340,17 @@ def _random_output(rng: Random, cls: type[Set], config: Config) -> Set:
 def random_set(rng: Random, config: Config) -> Set:
     """A SET of a machine of the second generation that is not at fault."""
     if rng.randint(0, 2) == 0:
-        return SetAcc(unsigned=rng.choice((False, True)))
+        return random_taps(rng, config)
     unsigned = rng.choice((False, True))
     low, high = SetInp(unsigned=unsigned).byte_range
     return SetInp(unsigned=unsigned, zero=rng.choice((low, high, 0, rng.randint(low, high))))
+
+
+def random_taps(rng: Random, config: Config) -> SetAcc:
+    """A SET.ACC that is not at fault, mostly with as many taps as its step allows."""
+    step = rng.choice((0, 1, 1, 1, 2, 3, rng.randint(0, 9)))
+    most = most_taps(step, config)
+    return SetAcc(unsigned=rng.choice((False, True)), taps=_seldom(rng, 0, 1, most), step=step)
 
 
 # --- micro-ops -----------------------------------------------------------------------------------
@@ -445,6 +457,8 @@ def programs(
             body.append(random_finishing(rng, config, **sizes))
         elif rng.choice((False, False, True)):
             body.append(random_loops(rng, config, iterations=2, uops=3, factor=factor))
+            if isinstance(body[-1], Mac) and body[-1].depthwise and rng.randint(0, 3):
+                body.insert(-1, random_taps(rng, config))
         else:
             body.append(random_transfer(rng, config, **sizes))
     body = [one if crowd and rng.randint(0, 7) else _flagged(rng, one) for one in [*body, Finish()]]

@@ -8,8 +8,8 @@ from accel.assembly.names import stage_label
 from accel.core.access import AccessSets, Elements, LoopAccess, Touch, loop_shape
 from accel.core.faults import (
     Fault,
+    acc_settings,
     fetch_fault,
-    instruction_fault,
     instruction_faults,
     residual_change,
     sram_ranges,
@@ -21,6 +21,7 @@ from accel.core.isa import (
     Instruction,
     Load,
     Loops,
+    Mac,
     Products,
     Set,
     SetAcc,
@@ -49,6 +50,7 @@ class Annotator:
         self._sets = AccessSets(image.config)
         self._uops = UopMemory(image.config, image.dram(), image.start.contents)
         self._faults = faults = instruction_faults(image.instructions, self._config)
+        self._settings = acc_settings(image.instructions)
         self._shared = SharedDram(
             [Finish() if fault else one for one, fault in zip(image.instructions, faults, strict=True)],
             self._config,
@@ -66,7 +68,7 @@ class Annotator:
             self._follow(index, instruction)
             return stage + self._transfer(instruction)
         if isinstance(instruction, Loops):
-            return stage + self._loops(instruction)
+            return stage + self._loops(index, instruction)
         if isinstance(instruction, Set):
             return setting(instruction)
         return ""
@@ -86,13 +88,13 @@ class Annotator:
         if not isinstance(instruction, Loops) or not instruction.uop_count:
             return ()
         words = self._uops.words(instruction)
-        return () if words is None else self._sets.loops(instruction, words).touches
+        return () if words is None else self._sets.loops(instruction, words, self._settings[index]).touches
 
-    def steps(self, instruction: Instruction, most: int) -> Iterator[str]:
+    def steps(self, index: int, instruction: Instruction, most: int) -> Iterator[str]:
         """The first ``most`` micro-ops of an instruction with the loops' offsets added."""
         if not isinstance(instruction, Loops) or not instruction.uop_count:
             return
-        if instruction_fault(instruction, self._config) is not None:
+        if self._faults[index] is not None:
             return
         words = self._uops.words(instruction)
         if words is None:
@@ -104,7 +106,7 @@ class Annotator:
             i, j = divmod(loop, instruction.iter_in)
             dst, src, wgt = (uops[u] + factors @ (i, j)).tolist()
             if isinstance(instruction, Products):
-                yield product_step(instruction, dst, src, wgt)
+                yield product_step(instruction, dst, src, wgt, self._settings[index])
             elif isinstance(instruction, Alu):
                 yield alu_step(instruction, f"acc[{dst}]", f"acc[{src}]")
         if instruction.uop_count > most:
@@ -129,14 +131,14 @@ class Annotator:
             found.append(f"{abs(change)} {'into' if change > 0 else 'out of'} {RES}")
         return ", ".join(found)
 
-    def _loops(self, instruction: Loops) -> str:
+    def _loops(self, index: int, instruction: Loops) -> str:
         if not instruction.uop_count:
             return "no micro-ops"
         count = f"{instruction.uop_count:,} micro-op{'s' if instruction.uop_count > 1 else ''}"
         words = self._uops.words(instruction)
         if words is None:
             return f"{count}, which only the run can tell"
-        access = self._sets.loops(instruction, words)
+        access = self._sets.loops(instruction, words, self._settings[index])
         if access.fault is not None:
             return f"{access.fault[1].cause.label}: {access.fault[1].message}"
         return f"{count}: {_effect(instruction, access)}"
@@ -152,7 +154,8 @@ def setting(instruction: Set) -> str:
     if isinstance(instruction, SetInp):
         return f"bytes of inp are {kind}" + (f", less {instruction.zero}" if instruction.zero else "")
     if isinstance(instruction, SetAcc):
-        return f"bytes of acc are {kind}"
+        taps = f", depthwise MACs have {instruction.taps} taps, step {instruction.step}"
+        return f"bytes of acc are {kind}" + (taps if instruction.taps else "")
     return f"acc * scale {_bounded(instruction)}; residuals are {kind}, shift {instruction.shift}"
 
 
@@ -165,11 +168,16 @@ def _factors(instruction: SetSum) -> str:
     return f"{instruction.left_multiplier} and {instruction.right_multiplier}"
 
 
-def product_step(instruction: Products, dst: int, src: int, wgt: int) -> str:
-    """One micro-op of GEMM or MAC."""
+def product_step(instruction: Products, dst: int, src: int, wgt: int, setting: SetAcc) -> str:
+    """One micro-op of GEMM or MAC, behind a SET.ACC."""
     if not instruction.multiplies:
         return f"acc[{dst}] = 0"
-    return f"acc[{dst}] {_assignment(instruction)} inp[{src}] * wgt[{wgt}]"
+    taps = f"inp[{src}]"
+    if isinstance(instruction, Mac) and instruction.depthwise:
+        last = src + setting.reach
+        taps = f"inp[{src}..{last}:{setting.step}]" if setting.reach else taps
+        return f"acc[{dst}] {_assignment(instruction)} {taps} . wgt[{wgt}]"
+    return f"acc[{dst}] {_assignment(instruction)} {taps} * wgt[{wgt}]"
 
 
 def _assignment(instruction: Products) -> str:
@@ -191,7 +199,8 @@ def _effect(instruction: Loops, access: LoopAccess) -> str:
     if isinstance(instruction, Products):
         if not instruction.multiplies:
             return f"{acc} = 0"
-        factors = f"{_elements(named['inp', False])} * {_elements(named['wgt', False])}"
+        sign = "." if isinstance(instruction, Mac) and instruction.depthwise else "*"
+        factors = f"{_elements(named['inp', False])} {sign} {_elements(named['wgt', False])}"
         return f"{acc} {_assignment(instruction)} {factors}"
     assert isinstance(instruction, Alu)
     sources = [t for t in access.touches if t.memory == "acc" and not t.write]

@@ -54,7 +54,7 @@ def code_lines(image: Image, *, micro_ops: int = 0) -> Iterator[str]:
         text = f"{index:>{width}}  {format_instruction(instruction, names)}"
         comment = annotator.comment(index, instruction)
         yield f"{text:<{_COMMENT_COLUMN}}  # {comment}" if comment else text
-        for step in annotator.steps(instruction, micro_ops) if micro_ops else ():
+        for step in annotator.steps(index, instruction, micro_ops) if micro_ops else ():
             yield f"{'':>{width}}    # {step}"
 
 

@@ -13,17 +13,20 @@ import numpy.typing as npt
 from accel.core.config import Config
 from accel.core.faults import (
     INDEX_CAUSES,
+    NOTHING_SET,
     Fault,
     dram_element_bytes,
     dram_span,
     instruction_faults,
     residual_change,
     sram_ranges,
+    taps_fault,
 )
 from accel.core.isa import (
     Instruction,
     Loops,
     MicroOp,
+    SetAcc,
     Transfer,
     UopArray,
     decode_uops,
@@ -67,22 +70,37 @@ class LoopShape(NamedTuple):
     checked: tuple[bool, bool, bool]
     """Whether dst, src, wgt are used."""
     depths: tuple[int, int, int]
+    taps: int = 1
+    """Elements that an index of src stands for."""
+    step: int = 0
+    """From one of them to the next."""
 
 
-def loop_shape(instruction: Loops, config: Config) -> LoopShape:
-    """Iterations, factors and used operands of a GEMM or ALU instruction."""
+def loop_shape(instruction: Loops, config: Config, setting: SetAcc = NOTHING_SET) -> LoopShape:
+    """Iterations, factors and used operands of a GEMM or ALU instruction.
+
+    Args:
+        instruction: one that is not at fault by itself.
+        config: the machine.
+        setting: the SET.ACC before it; a depthwise MAC needs its taps.
+    """
     factors, used, depths = [0] * 6, [False] * 3, [0] * 3
+    tapped = False
     for operand in instruction.OPERANDS:
         column = COLUMNS[operand.name]
         factors[2 * column : 2 * column + 2] = (getattr(instruction, name) for name in operand.factors)
         used[column] = operand.used_by(instruction)
         depths[column] = operand.memory.depth(config)
+        tapped = tapped or operand.tapped_by(instruction)
+    assert setting.taps or not tapped, "the taps of a depthwise MAC are not known"
     return LoopShape(
         iter_out=instruction.iter_out,
         iter_in=instruction.iter_in,
         factors=(factors[0], factors[1], factors[2], factors[3], factors[4], factors[5]),
         checked=(used[0], used[1], used[2]),
         depths=(depths[0], depths[1], depths[2]),
+        taps=setting.taps if tapped else 1,
+        step=setting.step if tapped else 0,
     )
 
 
@@ -97,6 +115,7 @@ def reached(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np.in
     for count, factor in (
         (shape.iter_out, shape.factors[2 * operand]),
         (shape.iter_in, shape.factors[2 * operand + 1]),
+        (shape.taps if operand == COLUMNS["src"] else 1, shape.step),
     ):
         if factor and count > 1:
             steps = np.arange(min(count, depth // factor + 2), dtype=np.int64) * factor
@@ -110,8 +129,10 @@ def _distinct(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.flatnonzero(np.bincount(indices))
 
 
-def index_fault(instruction: Loops, uops: UopArray, config: Config) -> tuple[int, Fault] | None:
-    """The first micro-op executed whose dst, src or wgt index is out of range.
+def index_fault(
+    instruction: Loops, uops: UopArray, config: Config, setting: SetAcc = NOTHING_SET
+) -> tuple[int, Fault] | None:
+    """The first micro-op executed whose dst, src or wgt index is out of range; of several taps, the last.
 
     Returns:
         Its number in order of execution and the fault, or None. Operands that are not used are not
@@ -119,12 +140,12 @@ def index_fault(instruction: Loops, uops: UopArray, config: Config) -> tuple[int
     """
     if not instruction.uop_count:
         return None
-    shape = loop_shape(instruction, config)
+    shape = loop_shape(instruction, config, setting)
     best: tuple[int, int, int] | None = None
     for operand, depth in enumerate(shape.depths):
         if not shape.checked[operand] or _highest(uops, shape, operand) < depth:
             continue
-        position, index = _first_beyond(uops[:, operand], shape, operand)
+        position, index = _first_beyond(_last_taps(uops, shape, operand), shape, operand)
         if best is None or position < best[0]:
             best = (position, operand, index)
     if best is None:
@@ -141,7 +162,16 @@ def index_fault(instruction: Loops, uops: UopArray, config: Config) -> tuple[int
 def _highest(uops: UopArray, shape: LoopShape, operand: int) -> int:
     """The highest index of one operand over all iterations; factors are not negative."""
     out, inner = shape.factors[2 * operand], shape.factors[2 * operand + 1]
-    return int(uops[:, operand].max()) + out * (shape.iter_out - 1) + inner * (shape.iter_in - 1)
+    return (
+        int(_last_taps(uops, shape, operand).max()) + out * (shape.iter_out - 1) + inner * (shape.iter_in - 1)
+    )
+
+
+def _last_taps(uops: UopArray, shape: LoopShape, operand: int) -> npt.NDArray[np.int64]:
+    """The indices of one operand in micro-ops; of several taps, the last's."""
+    column: npt.NDArray[np.int64] = uops[:, operand]
+    reach = (shape.taps - 1) * shape.step if operand == COLUMNS["src"] else 0
+    return column + reach if reach else column
 
 
 def _first_beyond(column: npt.NDArray[np.int64], shape: LoopShape, operand: int) -> tuple[int, int]:
@@ -178,7 +208,7 @@ class AccessSets:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self._cache: dict[tuple[Loops, bytes], LoopAccess] = {}
+        self._cache: dict[tuple[Loops, bytes, SetAcc | None], LoopAccess] = {}
 
     def transfer(self, instruction: Transfer) -> tuple[Touch, ...]:
         """Scratchpad elements that a LOAD writes or a STORE reads; none if it does not know the memory id.
@@ -192,24 +222,31 @@ class AccessSets:
             if elements
         )
 
-    def loops(self, instruction: Loops, words: npt.NDArray[np.uint32]) -> LoopAccess:
+    def loops(
+        self, instruction: Loops, words: npt.NDArray[np.uint32], setting: SetAcc = NOTHING_SET
+    ) -> LoopAccess:
         """Scratchpad elements that a GEMM or ALU instruction touches.
 
         Args:
             instruction: it must not be empty (``uop_count`` > 0).
             words: the encoded micro-ops ``[uop_begin, uop_end)``.
+            setting: the SET.ACC before it, as :func:`~accel.core.faults.acc_settings` has it.
         """
-        key = without_tokens(instruction), words.tobytes()
+        tapped = any(operand.tapped_by(instruction) for operand in instruction.OPERANDS)
+        key = without_tokens(instruction), words.tobytes(), without_tokens(setting) if tapped else None
         found = self._cache.get(key)
         if found is None:
-            found = self._cache[key] = self._loops(instruction, decode_uops(words, self.config))
+            found = self._cache[key] = self._loops(instruction, decode_uops(words, self.config), setting)
         return found
 
-    def _loops(self, instruction: Loops, uops: UopArray) -> LoopAccess:
-        fault = index_fault(instruction, uops, self.config)
+    def _loops(self, instruction: Loops, uops: UopArray, setting: SetAcc) -> LoopAccess:
+        missing = taps_fault(instruction, setting)
+        if missing is not None:
+            return LoopAccess((), (0, missing))
+        fault = index_fault(instruction, uops, self.config, setting)
         if fault is not None:
             return LoopAccess((), fault)
-        shape = loop_shape(instruction, self.config)
+        shape = loop_shape(instruction, self.config, setting)
         found = [Touch(UOP.name, False, slice(instruction.uop_begin, instruction.uop_end))]
         used = [operand for operand in instruction.OPERANDS if operand.used_by(instruction)]
         elements = {o.name: as_elements(reached(uops, shape, COLUMNS[o.name])) for o in used}

@@ -40,6 +40,8 @@ class Spec:
     high: int
     power_of_two: bool = False
     post: bool = False
+    optional: bool = False
+    """Of geometry, whether programs of older releases do not have it."""
 
 
 def _field(
@@ -52,8 +54,18 @@ def _field(
     *,
     power_of_two: bool = False,
     post: bool = False,
+    optional: bool = False,
 ) -> Any:
-    spec = Spec(kind=kind, unit=unit, doc=doc, low=low, high=high, power_of_two=power_of_two, post=post)
+    spec = Spec(
+        kind=kind,
+        unit=unit,
+        doc=doc,
+        low=low,
+        high=high,
+        power_of_two=power_of_two,
+        post=post,
+        optional=optional,
+    )
     return field(default=default, metadata={"spec": spec})
 
 
@@ -69,6 +81,10 @@ def _timing(
     default: int, unit: str, doc: str, low: int, high: int, *, power_of_two: bool = False, post: bool = False
 ) -> Any:
     return _field(default, "timing", unit, doc, low, high, power_of_two=power_of_two, post=post)
+
+
+_TAP_BANKS = 4
+"""Enough for three columns of a kernel, side by side."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +154,18 @@ class Config:
         power_of_two=True,
         post=True,
     )
+    inp_banks: int = _field(
+        0,
+        "geometry",
+        "banks",
+        "of the inp scratchpad, by element index, across which the taps of a depthwise MAC lie; "
+        "0: 4 (or block_in if that is less) where block_in and block_out are equal, otherwise 1",
+        0,
+        64,
+        power_of_two=True,
+        post=True,
+        optional=True,
+    )
 
     def __post_init__(self) -> None:
         for name, spec in SPECS.items():
@@ -175,6 +203,16 @@ class Config:
             raise ConfigError(
                 f"par_bytes is {self.par_bytes} in configuration {self.name!r}; an index into par has "
                 f"{PAR_INDEX_BITS} bits, so {most} are the most"
+            )
+        if self.inp_banks > 1 and self.block_in != self.block_out:
+            raise ConfigError(
+                f"inp_banks is {self.inp_banks} in configuration {self.name!r}; only machines with equal "
+                f"block_in and block_out have depthwise MACs, and more banks than 1"
+            )
+        if self.inp_banks > self.inp_depth:
+            raise ConfigError(
+                f"inp_banks is {self.inp_banks} in configuration {self.name!r}; "
+                f"inp has {self.inp_depth} elements"
             )
         for bytes_, what in ((self.bus_bytes, "a beat"), (self.out_element_bytes, "an out element")):
             if self.post_lanes > bytes_:
@@ -273,6 +311,19 @@ class Config:
         return self.post_lanes or min(self.bus_bytes, self.out_element_bytes)
 
     @cached_property
+    def depthwise(self) -> bool:
+        """Whether there are depthwise MACs: each column of an inp element has a row of a wgt element."""
+        return bool(self.post) and self.block_in == self.block_out
+
+    @cached_property
+    def tap_banks(self) -> int:
+        """Banks of inp across which the taps of a depthwise MAC lie: ``inp_banks``, or what its zero stands
+        for."""
+        if self.inp_banks or not self.depthwise:
+            return self.inp_banks or 1
+        return min(_TAP_BANKS, self.block_in, self.inp_depth)
+
+    @cached_property
     def token_limit(self) -> int:
         """Largest value of a token counter."""
         return (1 << self.token_bits) - 1
@@ -331,10 +382,11 @@ class Config:
 
     @cached_property
     def hardware(self) -> "Config":
-        """What the hardware is built from: :data:`RUN_FIELDS` at their defaults, ``post_lanes`` as they are,
-        no name."""
+        """What the hardware is built from: :data:`RUN_FIELDS` at their defaults, ``post_lanes`` and
+        ``inp_banks`` as they are, no name."""
         values = {name: getattr(self, name) for name in SPECS if name not in RUN_FIELDS}
-        return Config(**values | ({"post_lanes": self.lanes} if self.post else {}))
+        counts = {"post_lanes": self.lanes, "inp_banks": self.tap_banks} if self.post else {}
+        return Config(**values | counts)
 
     def to_dict(self) -> dict[str, Any]:
         """All fields as plain data, as :func:`from_dict` reads them."""

@@ -9,6 +9,8 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
+from math import gcd
 
 from accel.base.errors import DeadlockError, LimitExceeded, MachineError, ProgramError
 from accel.core.config import Config
@@ -26,6 +28,7 @@ from accel.core.isa import (
     Memory,
     MicroOp,
     Set,
+    SetAcc,
     SetInp,
     SetOut,
     Store,
@@ -76,8 +79,9 @@ class Cause(IntEnum):
     DEADLOCK = 17, "nothing moves, and the head of every queue that is not empty lacks a token"
     RESERVED = (
         18,
-        "what is reserved: bit 63 of a MAC, sram_base of a LOAD of RES, both par_y and par_x of a STORE, "
-        f"a shift of SET.OUT above {MAX_ADD_SHIFT}",
+        "what is reserved: sram_base of a LOAD of RES, both par_y and par_x of a STORE, a shift of SET.OUT "
+        f"above {MAX_ADD_SHIFT}, taps of SET.ACC without a bank of inp or a column of wgt for each, a "
+        "depthwise MAC without taps or on a machine whose block_in and block_out differ",
         True,
     )
     ZERO_POINT = 19, "a SET of INP whose zero point is no value of the byte", True
@@ -168,8 +172,8 @@ def fetch_faults(program: Distinct, config: Config) -> dict[int, Fault]:
 def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
     """What its unit finds wrong with an instruction before it starts, first in this order: neighbours, then
     memory id, pads, what is reserved, scratchpad and DRAM range, or ALU operation, reserved bit and range of
-    micro-ops, or memory id, zero point and shift. Behind all that comes :func:`residual_fault`, which depends
-    on the instructions before."""
+    micro-ops, or memory id, zero point, taps and shift. Behind all that come :func:`residual_fault` and
+    :func:`taps_fault`, which depend on the instructions before."""
     if (instruction.pop_prev or instruction.push_prev) and instruction.unit.previous is None:
         return _no_neighbour(instruction, "previous")
     if (instruction.pop_next or instruction.push_next) and instruction.unit.next is None:
@@ -179,13 +183,14 @@ def instruction_fault(instruction: Instruction, config: Config) -> Fault | None:
     if isinstance(instruction, Loops):
         return _loops_fault(instruction, config)
     if isinstance(instruction, Set):
-        return _set_fault(instruction)
+        return _set_fault(instruction, config)
     return None
 
 
 def instruction_faults(instructions: Sequence[Instruction], config: Config) -> list[Fault | None]:
     """What its unit finds wrong with each instruction of a program before it starts:
-    :func:`instruction_fault`, of what is one object once, then :func:`residual_fault`."""
+    :func:`instruction_fault`, of what is one object once, then :func:`residual_fault` or
+    :func:`taps_fault`."""
     program = Distinct(instructions)
     alone = [instruction_fault(one, config) for one in program.every]
     found = list(map(alone.__getitem__, program.places.tolist()))
@@ -195,7 +200,35 @@ def instruction_faults(instructions: Sequence[Instruction], config: Config) -> l
             if found[index] is None:
                 fault = found[index] = residual_fault(instructions[index], held, config)
                 held += 0 if fault is not None else residual_change(instructions[index])
+        depthwise = program.where(lambda one: isinstance(one, Mac) and one.depthwise).tolist()
+        settings = acc_settings(instructions) if depthwise else ()
+        for index in depthwise:
+            if found[index] is None:
+                found[index] = taps_fault(instructions[index], settings[index])
     return found
+
+
+NOTHING_SET = SetAcc()
+"""What compute finds set at the start of a run."""
+
+
+def acc_settings(instructions: Sequence[Instruction]) -> list[SetAcc]:
+    """The SET.ACC that holds for each instruction, the last one before it; at first :data:`NOTHING_SET`."""
+    found = [NOTHING_SET] * len(instructions)
+    sets = Distinct(instructions).where(lambda one: isinstance(one, SetAcc)).tolist()
+    for index, following in pairwise([*sets, len(instructions)]):
+        setting = instructions[index]
+        assert isinstance(setting, SetAcc)
+        found[index + 1 : following + 1] = [setting] * (min(following, len(instructions) - 1) - index)
+    return found
+
+
+def taps_fault(instruction: Instruction, setting: SetAcc) -> Fault | None:
+    """What is wrong with an instruction behind a SET.ACC: a depthwise MAC must have taps."""
+    if not isinstance(instruction, Mac) or not instruction.depthwise or setting.taps:
+        return None
+    message = "a depthwise MAC has no taps; a SET.ACC before it must say how many"
+    return Fault(cause=Cause.RESERVED, message=message)
 
 
 def residual_change(instruction: Instruction) -> int:
@@ -356,8 +389,12 @@ def _loops_fault(instruction: Loops, config: Config) -> Fault | None:
             + ", ".join(f"{op.name} {op.value}" for op in AluOp)
             + " exist",
         )
-    if isinstance(instruction, Mac) and instruction.depthwise:
-        return Fault(cause=Cause.RESERVED, message="bit 63 of a MAC is set; it is reserved and must be zero")
+    if isinstance(instruction, Mac) and instruction.depthwise and not config.depthwise:
+        message = (
+            f"a MAC is depthwise; block_in is {config.block_in} and block_out {config.block_out}, "
+            "and they must be equal"
+        )
+        return Fault(cause=Cause.RESERVED, message=message)
     depth = UOP.depth(config)
     if instruction.uop_count and instruction.uop_end > depth:
         return Fault(
@@ -368,7 +405,12 @@ def _loops_fault(instruction: Loops, config: Config) -> Fault | None:
     return None
 
 
-def _set_fault(instruction: Set) -> Fault | None:
+def most_taps(step: int, config: Config) -> int:
+    """Taps that SET.ACC takes with a step: a bank of inp and a column of wgt for each."""
+    return min(config.tap_banks // gcd(step, config.tap_banks), config.block_in)
+
+
+def _set_fault(instruction: Set, config: Config) -> Fault | None:
     if type(instruction) is Set:
         known = [Memory(memory).name for memory in dict.fromkeys(one().memory for one in SETTINGS)]
         return Fault(
@@ -384,6 +426,13 @@ def _set_fault(instruction: Set) -> Fault | None:
                 message=f"the zero point is {instruction.zero}; "
                 f"a byte read as {'uint8' if instruction.unsigned else 'int8'} is in {low}..{high}",
             )
+    if isinstance(instruction, SetAcc) and instruction.taps > most_taps(instruction.step, config):
+        return Fault(
+            cause=Cause.RESERVED,
+            message=f"taps is {instruction.taps} with step={instruction.step}; with inp_banks="
+            f"{config.tap_banks} and block_in={config.block_in} it must be at most "
+            f"{most_taps(instruction.step, config)}",
+        )
     if isinstance(instruction, SetOut) and instruction.shift > MAX_ADD_SHIFT:
         return Fault(
             cause=Cause.RESERVED, message=f"the shift is {instruction.shift}; {MAX_ADD_SHIFT} is the most"

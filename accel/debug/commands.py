@@ -257,7 +257,7 @@ class Session:
         annotator = Annotator(self.debugger.program)
         for number, one in enumerate(self.debugger.instructions[:index]):
             annotator.comment(number, one)
-        yield from annotator.steps(instruction, count)
+        yield from annotator.steps(index, instruction, count)
 
     def _print(self, words: list[str]) -> Iterator[str]:
         text = " ".join(words)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from accel.base.errors import AccelError, MachineError
 from accel.core.access import AccessSets, dram_rows, residual_touches
 from accel.core.events import Event, EventKind
-from accel.core.faults import instruction_fault
+from accel.core.faults import acc_settings, instruction_faults
 from accel.core.isa import Instruction, Load, Loops, Store, decode_uops
 from accel.debug.breakpoints import Breakpoint
 from accel.debug.places import Place
@@ -100,6 +100,8 @@ class Debugger:
         self._cycles = [event.cycle for event in self._events]
         self._sets = AccessSets(program.config)
         self._residuals = residual_touches(self.instructions, program.config)
+        self._faults = instruction_faults(self.instructions, program.config)
+        self._settings = acc_settings(self.instructions)
         self.restart()
 
     @property
@@ -226,7 +228,7 @@ class Debugger:
         """Whether an instruction that starts now accesses a part of memory."""
         instruction, place = self.instructions[index], breakpoint.place
         assert place is not None
-        if instruction_fault(instruction, self.program.config) is not None:
+        if self._faults[index] is not None:
             return False
         if place.memory == "dram":
             rows = dram_rows(instruction, self.program.config)
@@ -241,7 +243,7 @@ class Debugger:
                 touches = (*touches, self._residuals[index])
         elif isinstance(instruction, Loops) and instruction.uop_count:
             words = self.pads.uop[instruction.uop_begin : instruction.uop_end]
-            touches = self._sets.loops(instruction, words).touches
+            touches = self._sets.loops(instruction, words, self._settings[index]).touches
         else:
             return False
         every = np.zeros(int(getattr(self.program.config, f"{place.memory}_depth")), dtype=bool)

@@ -316,7 +316,7 @@ def _config(data: dict[str, Any]) -> Config:
     """The configuration; timing fields that an older release did not have take their defaults, and fields of
     the second generation may be missing altogether."""
     for name, spec in SPECS.items():
-        if spec.kind == "geometry" and (data.get("post") or not spec.post):
+        if spec.kind == "geometry" and (data.get("post") or not spec.post) and not spec.optional:
             read_entry(data, name, int)
     config = from_dict(data)
     check_encodable(config)

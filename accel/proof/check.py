@@ -26,7 +26,14 @@ from accel.base.errors import DeadlockError, MachineError, ProgramFault, RaceErr
 from accel.core.access import AccessSets, Elements
 from accel.core.config import Config
 from accel.core.distinct import Distinct
-from accel.core.faults import EMPTY_PROGRAM, Cause, Fault, fetch_faults, instruction_faults
+from accel.core.faults import (
+    EMPTY_PROGRAM,
+    Cause,
+    Fault,
+    acc_settings,
+    fetch_faults,
+    instruction_faults,
+)
 from accel.core.isa import Instruction, Loops, Transfer, Unit
 from accel.core.memories import UOP, scratchpads_of
 from accel.core.token_rules import WORKERS, Counter, Stepper, Waiting, deadlock_place, explain_deadlock
@@ -288,6 +295,7 @@ class _TokenCheck:
         self.config = config
         self.stepper = Stepper(instructions, config, tokens=tokens)
         self.sets = AccessSets(config)
+        self.settings = acc_settings(instructions)
         self.shared = SharedDram(instructions, config, program_span)
         pads = scratchpads_of(config)
         self.histories = {name: _History(pad.depth(config)) for name, pad in pads.items()}
@@ -390,7 +398,7 @@ class _TokenCheck:
             if words is None:
                 self.unknown.append(index)
                 return
-            access = self.sets.loops(instruction, words)
+            access = self.sets.loops(instruction, words, self.settings[index])
             if access.fault is not None:
                 self.faults.append((index, access.fault[1]))
             for memory, write, elements in access.touches:

@@ -155,7 +155,7 @@ class Residents:
             raise ProgramError(
                 f"what is to run is a {type(program).__name__}; it must be a program, as accel.build makes"
             )
-        theirs, mine = program.config, self._config
+        theirs, mine = program.config.hardware, self._config.hardware
         for name, spec in SPECS.items():
             if spec.kind == "geometry" and getattr(theirs, name) != getattr(mine, name):
                 raise ProgramError(

@@ -21,6 +21,7 @@ import numpy as np
 
 from accel.core.access import AccessSets, Elements, Touch
 from accel.core.config import Config
+from accel.core.faults import acc_settings
 from accel.core.isa import Gemm, Instruction, Loops, Set, Transfer, Unit
 from accel.core.memories import UOP, scratchpads_of
 from accel.proof.shared_dram import SharedDram
@@ -176,6 +177,7 @@ def dependences(
         shared: what of DRAM these instructions both write and read; nothing if not given.
     """
     sets = AccessSets(config)
+    settings = acc_settings(instructions)
     memories = {
         name: _Last(pad.depth(config)) for name, pad in scratchpads_of(config).items() if pad is not UOP
     }
@@ -198,7 +200,9 @@ def dependences(
                 touches = (*touches, Touch("dram", not instruction.FILLS, segments))
         elif isinstance(instruction, Loops) and instruction.uop_count:
             words = uops[instruction.uop_begin : instruction.uop_end]
-            touches = tuple(t for t in sets.loops(instruction, words).touches if t.memory != UOP.name)
+            touches = tuple(
+                t for t in sets.loops(instruction, words, settings[index]).touches if t.memory != UOP.name
+            )
         needed = _needed(unit, touches, memories)
         position = counts[unit]
         if unit is Unit.STORE:

@@ -9,7 +9,7 @@ from typing import Any
 from amaranth.hdl import Const, Module, Mux, Signal, Value
 
 from accel.core.config import Config
-from accel.core.faults import CAUSE_BITS, Cause
+from accel.core.faults import CAUSE_BITS, Cause, most_taps
 from accel.core.isa import (
     AluOp,
     Finishing,
@@ -17,14 +17,16 @@ from accel.core.isa import (
     Mac,
     Opcode,
     OwnMemory,
+    SetAcc,
     SetOut,
     Store,
     StoreReq,
     Unit,
 )
+from accel.core.isa.instructions import TAPS_BITS
 from accel.core.memories import PAR
 from accel.core.requantize import MAX_ADD_SHIFT
-from accel.hw.datapath.layouts import view
+from accel.hw.datapath.layouts import log2, view
 from accel.hw.datapath.transfer import Kind, choose, kind_number, kinds_of
 
 
@@ -143,7 +145,7 @@ def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
     """Faults of an instruction with micro-ops, seen as an ALU instruction."""
     operation = (alu.opcode == Opcode.ALU) & (alu.alu_op > max(AluOp))
     reserved = []
-    if config.post:
+    if config.post and not config.depthwise:
         mac = view(Mac, config, Value.cast(alu))
         reserved.append(((mac.opcode == Opcode.MAC) & mac.depthwise, Cause.RESERVED))
     return [
@@ -151,6 +153,24 @@ def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:
         *reserved,
         (loops_run(alu) & (alu.uop_end > config.uop_depth), Cause.UOP_RANGE),
     ]
+
+
+def compute_set_faults(setting: Any, config: Config) -> list[tuple[Value, Cause]]:
+    """Faults of a SET that the compute unit executes, seen as SET.ACC: it finds unknown memory ids, too."""
+    is_set, known = setting.opcode == Opcode.SET, setting.memory == SetAcc.MEMORY
+    return [
+        (is_set & ~known, Cause.MEMORY_ID),
+        (is_set & known & _taps_beyond(setting, config), Cause.RESERVED),
+    ]
+
+
+def _taps_beyond(setting: Any, config: Config) -> Value:
+    """Whether a SET.ACC has more taps than its step allows."""
+    banks = config.tap_banks
+    most: Value = Const(most_taps(0, config), TAPS_BITS)
+    for bit in reversed(range(log2(banks))):
+        most = Mux(setting.step[bit], most_taps(1 << bit, config), most)
+    return setting.taps > most
 
 
 def loops_run(loops: Any) -> Value:

@@ -43,11 +43,16 @@ class Shape:
 
 
 def scratchpad_shape(
-    holds: memories.Scratchpad, kinds: Sequence[Kind], config: Config, *, circular: bool = False
+    holds: memories.Scratchpad,
+    kinds: Sequence[Kind],
+    config: Config,
+    *,
+    circular: bool = False,
+    taps: int = 1,
 ) -> Shape:
-    """Banks and lane enables for beats of some kinds."""
+    """Banks and lane enables for beats of some kinds, and for so many banks of ``taps`` at least."""
     element_bytes, element_bits = holds.element_bytes(config), holds.word_bits(config)
-    depth, banks = holds.depth(config), max(kind.lanes for kind in kinds)
+    depth, banks = holds.depth(config), max(taps, *(kind.lanes for kind in kinds))
     return Shape(
         element_bits=element_bits,
         depth=depth,
@@ -128,11 +133,14 @@ class Scratchpad(wiring.Component):
         copies: how many elements can be read at once.
         paced: with a port ``advance``, without which no element is read and those that were read stay.
         circular: behind the last element comes the first; nothing writes more elements than there are.
+        taps: names of the elements that can be read at once with element 0, each in a bank of its own, of
+            which there are ``tap_banks`` at least.
 
     Ports: ``beat_valid`` writes what ``beat`` describes from ``data``; ``word_valid`` writes element
-    ``word_index`` whole. ``read_index_n`` gives ``element_n`` in the next cycle. Where SET says how values
-    are read, ``unsigned`` does, and ``zero`` is subtracted if there is room for it; both stand still while
-    there are beats.
+    ``word_index`` whole. ``read_index_n`` gives ``element_n`` in the next cycle, and so does the index of a
+    tap; where two are in one bank, the later tap is not what its index says. Where SET says how values are
+    read, ``unsigned`` does, and ``zero`` is subtracted if there is room for it; both stand still while there
+    are beats.
     """
 
     def __init__(
@@ -145,6 +153,7 @@ class Scratchpad(wiring.Component):
         paced: bool = False,
         circular: bool = False,
         extra: Mapping[str, Any] | None = None,
+        taps: Sequence[str] = (),
     ) -> None:
         self.holds = holds
         self._kinds = kinds = [kind for kind in unit_kinds if kind.route.scratchpad is holds]
@@ -152,7 +161,9 @@ class Scratchpad(wiring.Component):
         self._copies = copies
         self.paced = paced
         self._circular = circular
-        self.layout = scratchpad_shape(holds, kinds, config, circular=circular)
+        self._taps = taps
+        banks = config.tap_banks if taps else 1
+        self.layout = scratchpad_shape(holds, kinds, config, circular=circular, taps=banks)
         bits = self.layout.element_bits
         self._config = config
         self.is_set = bool(config.post) and any(kind.route.set_by is not None for kind in kinds)
@@ -173,6 +184,9 @@ class Scratchpad(wiring.Component):
         for n in range(copies):
             ports[f"read_index_{n}"] = In(index)
             ports[f"element_{n}"] = Out(bits)
+        for name in taps:
+            ports[f"{name}_index"] = In(index)
+            ports[name] = Out(bits)
         super().__init__(ports)
 
     def writes(self, m: Module) -> list[Write]:
@@ -227,15 +241,19 @@ class Scratchpad(wiring.Component):
         m = Module()
         writes = self.writes(m)
         for copy in range(self._copies):
-            index = getattr(self, f"read_index_{copy}")
-            m.d.comb += getattr(self, f"element_{copy}").eq(self._read(m, writes, index, copy))
+            names = () if copy else self._taps
+            indices = [getattr(self, f"read_index_{copy}"), *(getattr(self, f"{tap}_index") for tap in names)]
+            found = [getattr(self, f"element_{copy}"), *(getattr(self, tap) for tap in names)]
+            elements = self._read(m, writes, indices, copy)
+            m.d.comb += [one.eq(element) for one, element in zip(found, elements, strict=True)]
         self.mirror(m, writes)
         return m
 
     def mirror(self, m: Module, writes: Sequence[Write]) -> None:
         """Add what else follows the ``writes``."""
 
-    def _read(self, m: Module, writes: list[Write], index: Value, copy: int) -> Value:
+    def _read(self, m: Module, writes: list[Write], indices: Sequence[Value], copy: int) -> list[Value]:
+        """The elements of some indices; a bank reads for the first one that is in it."""
         shape = self.layout
         elements = []
         for number, write in enumerate(writes):
@@ -243,20 +261,26 @@ class Scratchpad(wiring.Component):
             m.submodules[f"copy_{copy}_bank_{number}"] = memory
             port = memory.write_port(granularity=shape.grain_bits)
             read = memory.read_port()
+            *first, address = (index >> log2(shape.banks) for index in indices)
+            for index, own in zip(indices[-2::-1], first[::-1], strict=True):
+                address = Mux(bank_of(index, shape.banks) == number, own, address)
             m.d.comb += [
                 port.addr.eq(write.address),
                 port.data.eq(write.data),
                 port.en.eq(write.enable),
-                read.addr.eq(index >> log2(shape.banks)),
+                read.addr.eq(address),
                 read.en.eq(self.advance if self.paced else 1),
             ]
             elements.append(read.data)
         if shape.banks == 1:
-            return elements[0]
-        bank = Signal(log2(shape.banks), name=f"bank_{copy}")
-        with m.If(self.advance) if self.paced else nullcontext():
-            m.d.sync += bank.eq(bank_of(index, shape.banks))
-        return Array(elements)[bank]
+            return elements
+        found: list[Value] = []
+        for position, index in enumerate(indices):
+            bank = Signal(log2(shape.banks), name=f"bank_{copy}" + (f"_{position}" if position else ""))
+            with m.If(self.advance) if self.paced else nullcontext():
+                m.d.sync += bank.eq(bank_of(index, shape.banks))
+            found.append(Array(elements)[bank])
+        return found
 
 
 class SlotLayout(data.StructLayout):

@@ -22,6 +22,7 @@ class OperationLayout(data.StructLayout):
 
     def __init__(self, config: Config) -> None:
         mac = {"mac": 1, "overwrite": 1} if config.post else {}
+        mac |= {"depthwise": 1} if config.depthwise else {}
         super().__init__(
             {
                 "run": 1,  # there is a micro-op; an instruction without any takes a slot all the same
@@ -137,6 +138,8 @@ class Sequencer(wiring.Component):
             ]
             if mac is not None:
                 m.d.sync += [held.mac.eq(is_mac), held.overwrite.eq(is_mac & mac.overwrite)]
+            if mac is not None and config.depthwise:
+                m.d.sync += held.depthwise.eq(is_mac & mac.depthwise)
         with m.If(self.flush):
             m.d.sync += active.eq(0)
         return m

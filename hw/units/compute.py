@@ -10,26 +10,28 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.access import COLUMNS
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.faults import CAUSE_BITS, INDEX_CAUSES, Cause
-from accel.core.isa import Alu, Gemm, Instruction, Load, Opcode, SetAcc, Store, Unit, loops_of
-from accel.core.memories import SCRATCHPADS, UOP
+from accel.core.isa import Alu, Gemm, Instruction, Load, Mac, Opcode, SetAcc, Store, Unit, loops_of
+from accel.core.isa.instructions import STEP_BITS, TAPS_BITS
+from accel.core.memories import INP, SCRATCHPADS, UOP
 from accel.core.timing_rules import compute_depth
 from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.alu import Alu as AluLanes
 from accel.hw.datapath.checks import (
+    compute_set_faults,
     first_fault,
     loops_faults,
     loops_run,
     neighbour_fault,
     transfer_faults,
 )
-from accel.hw.datapath.gemm import ACC_BITS, GemmCore
+from accel.hw.datapath.gemm import ACC_BITS, GemmCore, tap_names
 from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, uop_view, view
 from accel.hw.datapath.operands import depth, used
 from accel.hw.datapath.queue import Queue
@@ -78,6 +80,11 @@ class Compute(wiring.Component):
                         (pad.name, In(pad.word_bits(config))),
                     )
                 },
+                **{
+                    name: port
+                    for tap in tap_names(config)
+                    for name, port in ((f"{tap}_index", Out(index)), (tap, In(INP.word_bits(config))))
+                },
                 **out_ports(self._out, config),
                 "retire": Out(1),
                 "retired": Out(RetireLayout()),
@@ -98,6 +105,7 @@ class Compute(wiring.Component):
         m.submodules.accumulators = accumulators = Accumulators(self._kinds, self._out, config)
         m.submodules.flight = flight = Queue(RetireLayout(), compute_depth(config) + 1)
         self._unsigned = Signal(name="acc_unsigned")
+        self._taps = _Taps(config) if config.depthwise else None
         if accumulators.is_set:
             m.d.comb += accumulators.unsigned.eq(self._unsigned)
         finished = self._pipeline(m, sequencer, uops, accumulators)
@@ -189,12 +197,18 @@ class Compute(wiring.Component):
     def _set(self, m: Module) -> list[tuple[Value, Cause]]:
         """What SETs of this unit leave behind, and what is wrong with one: unknown ids come here, too."""
         setting = view(SetAcc, self._config, self.head.word)
-        is_set, known = setting.opcode == Opcode.SET, setting.memory == SetAcc.MEMORY
+        is_set = setting.opcode == Opcode.SET
         with m.If(self.start & is_set):
             m.d.sync += self._unsigned.eq(setting.unsigned)
         with m.If(self.flush):
             m.d.sync += self._unsigned.eq(0)
-        return [(is_set & ~known, Cause.MEMORY_ID)]
+        faults = compute_set_faults(setting, self._config)
+        if self._taps is not None:
+            mac = view(Mac, self._config, self.head.word)
+            self._taps.take(m, setting, start=self.start & is_set, flush=self.flush)
+            tapped = (mac.opcode == Opcode.MAC) & mac.depthwise
+            faults.append((tapped & (self._taps.taps == 0), Cause.RESERVED))
+        return faults
 
     def _pipeline(
         self, m: Module, sequencer: Sequencer, uops: Scratchpad, accumulators: Accumulators
@@ -206,6 +220,11 @@ class Compute(wiring.Component):
         # s + 4: products; then the adder tree, which ALU operations pass beside.
         m.submodules.core = core = GemmCore(config)
         m.d.comb += [core.inp.eq(self.inp), core.wgt.eq(self.wgt)]
+        m.d.comb += [getattr(core, tap).eq(getattr(self, tap)) for tap in tap_names(config)]
+        if self._taps is not None:
+            depthwise = Signal()
+            m.d.sync += depthwise.eq(operation.depthwise)
+            m.d.comb += [core.depthwise.eq(depthwise), core.taps.eq(self._taps.taps)]
         for stage in range(config.tree_stages + 1):
             operation = self._delay(m, operation, f"product_{stage}")
             late = [Signal(sram_bits(config), name=f"{name}_{stage}") for name in ("dst", "src")]
@@ -255,6 +274,9 @@ class Compute(wiring.Component):
             held = Signal(len(offset), name=f"{name}_offset")
             indices[name] = Signal(len(offset), name=name)
             m.d.sync += [held.eq(offset), indices[name].eq(uop[name] + held)]
+        highest = dict(indices)
+        if self._taps is not None and tap_names(config):
+            highest["src"] = self._taps.indices(m, self, sequencer, uop)
         read_index, checked_index = Signal(INDEX_BITS), Signal(INDEX_BITS)
         m.d.sync += [read_index.eq(sequencer.index), checked_index.eq(read_index)]
 
@@ -268,7 +290,7 @@ class Compute(wiring.Component):
         }
         m.d.comb += [signal.eq(conditions[name]) for name, signal in uses.items()]
         faults = []
-        for name, index in indices.items():
+        for name, index in highest.items():
             beyond = index >= depth(name, chosen, config)
             faults.append((uses[name] & beyond if name in uses else beyond, INDEX_CAUSES[name]))
         cause = first_fault(m, faults)
@@ -314,3 +336,42 @@ class Compute(wiring.Component):
         with m.If(self.flush):
             m.d.sync += [late.run.eq(0), late.last.eq(0)]
         return late
+
+
+class _Taps:
+    """What SET.ACC leaves behind for depthwise MACs: how many taps there are, and how far each is behind the
+    first."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._names = tap_names(config)
+        self.taps = Signal(TAPS_BITS, name="acc_taps")
+        bits = STEP_BITS + len(self._names).bit_length()
+        self._offsets = {name: Signal(bits, name=f"{name}_offset") for name in self._names}
+        self._reach = Signal(bits, name="taps_reach")
+
+    def take(self, m: Module, setting: Any, *, start: Value, flush: Value) -> None:
+        """Execute a SET.ACC, or forget those of the run before."""
+        offsets: list[Value] = [Const(0, 1)]
+        for tap in range(1, len(self._names) + 1):
+            doubled = Cat(Const(0, 1), offsets[tap // 2])
+            offsets.append(setting.step if tap == 1 else doubled + setting.step if tap % 2 else doubled)
+        last = Array(offsets)[(setting.taps - 1)[: len(self._names).bit_length()]] if self._names else 0
+        with m.If(start):
+            m.d.sync += [self.taps.eq(setting.taps), self._reach.eq(Mux(setting.taps == 0, 0, last))]
+            m.d.sync += [held.eq(one) for held, one in zip(self._offsets.values(), offsets[1:], strict=True)]
+        with m.If(flush):
+            m.d.sync += self.taps.eq(0)
+
+    def indices(self, m: Module, unit: Compute, sequencer: Sequencer, uop: Any) -> Value:
+        """Give the load unit the indices of all taps but the first; returns the last one's index."""
+        highest = Signal(max(len(sequencer.src), len(self._reach)) + 1, name="src_last")
+        held = Signal(len(highest), name="src_last_offset")
+        reach = Mux(sequencer.operation.depthwise, self._reach, 0)
+        m.d.sync += [held.eq(sequencer.src + reach), highest.eq(uop.src + held)]
+        for name, distance in self._offsets.items():
+            port = getattr(unit, f"{name}_index")
+            behind, index = Signal(len(port), name=f"{name}_held"), Signal(len(port), name=f"{name}_at")
+            m.d.sync += [behind.eq(sequencer.src + distance), index.eq(uop.src + behind)]
+            m.d.comb += port.eq(index)
+        return highest

@@ -11,8 +11,10 @@ from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.faults import CAUSE_BITS, Cause
 from accel.core.isa import Load as LoadInstruction
 from accel.core.isa import Opcode, SetInp, Unit
+from accel.core.memories import INP
 from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.checks import first_fault, neighbour_fault, transfer_faults
+from accel.hw.datapath.gemm import tap_names
 from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
 from accel.hw.datapath.scratchpads import Scratchpad, access_ports, connect_access
 from accel.hw.datapath.transfer import kinds_of, sram_bits
@@ -50,6 +52,8 @@ class Load(wiring.Component):
         }
         for kind in self._kinds:
             ports[f"{kind.route.scratchpad}_index"] = In(sram_bits(config))
+        for name in tap_names(config):
+            ports |= {f"{name}_index": In(sram_bits(config)), name: Out(INP.word_bits(config))}
         super().__init__(ports | access_ports(Unit.LOAD, config))
 
     def elaborate(self, platform: Any) -> Module:
@@ -89,13 +93,16 @@ class Load(wiring.Component):
             m.d.comb += [self.fault.eq(cause), self.start.eq(cause == 0)]
         for number, kind in enumerate(self._kinds):
             name = kind.route.scratchpad.name
-            pad = Scratchpad(kind.route.scratchpad, self._kinds, config)
+            taps = tap_names(config) if kind.route.scratchpad is INP else []
+            pad = Scratchpad(kind.route.scratchpad, self._kinds, config, taps=taps)
             m.submodules[name] = pad
             m.d.comb += [
                 pad.beat_valid.eq(loader.data_valid & (loader.data_beat.kind == number)),
                 pad.beat.eq(loader.data_beat),
                 pad.data.eq(loader.data),
                 pad.read_index_0.eq(getattr(self, f"{name}_index")),
+                *(getattr(pad, f"{tap}_index").eq(getattr(self, f"{tap}_index")) for tap in taps),
+                *(getattr(self, tap).eq(getattr(pad, tap)) for tap in taps),
             ]
             with m.If(loader.pad_valid & (loader.pad_kind == number)):
                 m.d.comb += [pad.word_valid.eq(1), pad.word_index.eq(loader.pad_index)]

@@ -25,14 +25,17 @@ from accel.core.faults import (
     instruction_faults,
     overflow_fault,
     residual_fault,
+    taps_fault,
 )
 from accel.core.isa import (
     Alu,
     Instruction,
     Load,
     Loops,
+    Mac,
     Products,
     Set,
+    SetAcc,
     Store,
     UopArray,
     decode_uops,
@@ -41,6 +44,7 @@ from accel.core.isa import (
 from accel.core.token_rules import Counter, Stepper, TokenFlow, Waiting, deadlock_place, explain_deadlock
 from accel.image.dram import Dram
 from accel.sim.functional.alu import AluBox, alu_box, alu_general
+from accel.sim.functional.depthwise import TapProducts, depthwise_box, depthwise_general
 from accel.sim.functional.gemm import Product, gemm_box, gemm_general
 from accel.sim.functional.patterns import Box, affine_box, affine_boxes, apart, disjoint, index_chunks
 from accel.sim.functional.scratchpads import Scratchpads
@@ -65,6 +69,8 @@ class _Pattern(NamedTuple):
     """The accumulators that a GEMM with ``reset`` writes; None if it is another instruction, or at fault."""
     products: tuple[Product, ...] = ()
     """The matrix products that another GEMM or a MAC comes to; none if they are not known."""
+    taps: TapProducts | None = None
+    """The products of a depthwise MAC; None if it is another instruction, or they are not known."""
     alu: AluBox | None = None
     """The operations on arrays that an ALU instruction is; None if they are not known."""
 
@@ -77,7 +83,7 @@ class Executor:
         self.dram = dram
         self.pads = pads
         self.state = RunState(config)
-        self._patterns: dict[tuple[Loops, bytes], _Pattern] = {}
+        self._patterns: dict[tuple[Loops, bytes, SetAcc | None], _Pattern] = {}
         self._bare: dict[int, tuple[Loops, Loops]] = {}
         """Instructions and what they are without tokens, by the id of the first, which is kept so that nobody
         else takes it."""
@@ -91,6 +97,7 @@ class Executor:
         """
         fault = instruction_fault(instruction, self.config)
         fault = fault or residual_fault(instruction, self.state.held, self.config)
+        fault = fault or taps_fault(instruction, self.state.acc)
         return (0, fault) if fault is not None else self.execute_checked(instruction)
 
     def execute_checked(self, instruction: Instruction) -> tuple[int, Fault] | None:
@@ -114,15 +121,16 @@ class Executor:
         kept = self._bare.get(id(instruction))
         if kept is None:
             kept = self._bare[id(instruction)] = (instruction, without_tokens(instruction))
-        key = kept[1], words.tobytes()
+        tapped = isinstance(instruction, Mac) and instruction.depthwise
+        key = kept[1], words.tobytes(), without_tokens(self.state.acc) if tapped else None
         found = self._patterns.get(key)
         if found is None:
             found = self._patterns[key] = self._new_pattern(instruction, decode_uops(words, self.config))
         return found
 
     def _new_pattern(self, instruction: Loops, uops: UopArray) -> _Pattern:
-        shape = loop_shape(instruction, self.config)
-        fault = index_fault(instruction, uops, self.config)
+        shape = loop_shape(instruction, self.config, self.state.acc)
+        fault = index_fault(instruction, uops, self.config, self.state.acc)
         if fault is not None:
             return _Pattern(uops, shape, fault)
         return self._recognized(instruction, uops, shape)
@@ -134,6 +142,9 @@ class Executor:
         box = affine_box(uops, shape)
         if isinstance(instruction, Products):
             overwrite = not instruction.accumulates
+            if isinstance(instruction, Mac) and instruction.depthwise:
+                taps = None if box is None else depthwise_box(box, shape, overwrite=overwrite)
+                return _Pattern(uops, shape, taps=None if taps is None else taps.on(self.pads))
             return _Pattern(uops, shape, products=self._products(uops, shape, box, overwrite))
         if box is None:
             return _Pattern(uops, shape)
@@ -170,6 +181,11 @@ class Executor:
             elif not instruction.multiplies:
                 for indices in index_chunks(pattern.uops, pattern.shape, count):
                     pads.acc[indices[:, 0]] = 0
+            elif pattern.taps is not None:
+                pattern.taps.run()
+            elif isinstance(instruction, Mac) and instruction.depthwise:
+                overwrite = not instruction.accumulates
+                depthwise_general(pads, pattern.uops, pattern.shape, count, overwrite=overwrite)
             elif pattern.products:
                 for product in pattern.products:
                     product.run()

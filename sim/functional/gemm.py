@@ -104,7 +104,7 @@ def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | 
     float64 holds, or if operands would be gathered too many times over.
     """
     if overwrite:
-        box = _last_steps(box)
+        box = last_steps(box)
     along: dict[tuple[bool, bool, bool], list[Axis]] = {}
     for axis in box.axes:
         d, s, w = axis.strides
@@ -139,7 +139,7 @@ def gemm_box(box: Box, config: Config, *, overwrite: bool = False) -> GemmBox | 
     )
 
 
-def _last_steps(box: Box) -> Box:
+def last_steps(box: Box) -> Box:
     """The box at the last step of every axis that does not move dst."""
     base = list(box.base)
     for extent, strides in box.axes:
@@ -172,11 +172,13 @@ def gemm_general(
 ) -> None:
     """Run the first ``count`` micro-ops of any instruction; cost is linear in them."""
     for indices in index_chunks(uops, shape, count):
-        if overwrite:
-            _, last = np.unique(indices[::-1, 0], return_index=True)
-            _accumulate(pads, indices[::-1][last], overwrite)
-        else:
-            _accumulate(pads, indices, overwrite)
+        _accumulate(pads, last_writers(indices) if overwrite else indices, overwrite)
+
+
+def last_writers(indices: UopArray) -> UopArray:
+    """Of the micro-ops with one dst only the last."""
+    _, last = np.unique(indices[::-1, 0], return_index=True)
+    return indices[::-1][last]
 
 
 def _accumulate(pads: Scratchpads, indices: UopArray, overwrite: bool) -> None:
@@ -192,6 +194,14 @@ def _accumulate(pads: Scratchpads, indices: UopArray, overwrite: bool) -> None:
         products = np.empty((len(wgt), *pads.acc.shape[1:]), dtype=np.int32)
         for number, (start, count) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True)):
             products[start : start + count] = x[start : start + count] @ weights[number]
+    add_products(pads, dst, products, overwrite)
+
+
+def add_products(
+    pads: Scratchpads, dst: npt.NDArray[np.int64], products: npt.NDArray[np.int32], overwrite: bool
+) -> None:
+    """Add each micro-op's product [batch, block_out] to its accumulator; or write there the sum of all that
+    have one."""
     by_dst = _order(dst)
     dst = dst[by_dst]
     firsts = _starts(dst)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from accel.core.access import dram_rows
 from accel.core.config import Config
-from accel.core.faults import residual_change
+from accel.core.faults import NOTHING_SET, residual_change
 from accel.core.isa import (
     Load,
     LoadRes,
@@ -48,6 +48,12 @@ class RunState:
         kind = None if route.set_by is None else class_of(Opcode.SET, route.set_by, self._config)
         found = self._last.get(kind) if kind is not None and issubclass(kind, Set) else None
         return found if isinstance(found, SetInp | SetAcc) else None
+
+    @property
+    def acc(self) -> SetAcc:
+        """What was set of LOADs of ACC_8BIT and of depthwise MACs."""
+        found = self._last.get(SetAcc)
+        return found if isinstance(found, SetAcc) else NOTHING_SET
 
     @property
     def out(self) -> SetOut:

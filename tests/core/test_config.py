@@ -78,7 +78,7 @@ def test_every_field_is_documented_and_its_default_is_legal() -> None:
 def test_geometry_is_what_programs_are_bound_to() -> None:
     geometry = {name for name, spec in SPECS.items() if spec.kind == "geometry"}
     sizes = {"batch", "block_in", "block_out", "uop_bytes", "inp_bytes", "wgt_bytes", "acc_bytes"}
-    assert geometry == sizes | {"post", "par_bytes", "res_bytes"}
+    assert geometry == sizes | {"post", "par_bytes", "res_bytes", "inp_banks"}
 
 
 def test_configurations_are_values() -> None:
@@ -431,6 +431,24 @@ def test_lanes_are_as_many_as_a_beat_and_an_out_element_have_values() -> None:
         vta.override({"post_lanes": 16})
     with refused(ConfigError, "post_lanes is 8 in configuration 'tiny-int8'; an out element has 4 values"):
         NAMED["tiny-int8"].override({"post_lanes": 8})
+
+
+def test_banks_of_inp_are_four_where_blocks_are_square() -> None:
+    banks = {name: config.tap_banks for name, config in NAMED.items() if config.post}
+    assert banks == {"vta-int8": 4, "gemm8x8-int8": 4, "tiny-int8": 4, "ecp5-int8": 4}
+    vta = NAMED["vta-int8"]
+    assert vta.override({"block_out": 32}).tap_banks == 1
+    assert vta.override({"block_in": 2, "block_out": 2}).tap_banks == 2
+    assert vta.hardware == vta.override({"inp_banks": 4}).hardware
+    assert (NAMED["vta"].tap_banks, NAMED["vta"].depthwise, vta.depthwise) == (1, False, True)
+    with refused(
+        ConfigError,
+        "inp_banks is 2 in configuration 'vta-int8 with block_out=32'; only machines with equal block_in and "
+        "block_out have depthwise MACs, and more banks than 1",
+    ):
+        replace(vta, name="vta-int8 with block_out=32", block_out=32, inp_banks=2)
+    with refused(ConfigError, "inp_banks is 8 in configuration 'tiny-int8'; inp has 4 elements"):
+        NAMED["tiny-int8"].override({"inp_bytes": 16, "inp_banks": 8})
 
 
 def test_par_and_res_hold_two_elements_at_least_and_par_no_more_than_its_index_reaches() -> None:

@@ -1,5 +1,6 @@
 """The error causes that show in an instruction, in words, and the order in which they are found."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,11 +11,13 @@ from accel.core.access import index_fault
 from accel.core.config import NAMED, PAGE_BYTES
 from accel.core.faults import (
     Cause,
+    acc_settings,
     fetch_fault,
     instruction_fault,
     instruction_faults,
     scratchpad,
     scratchpad_depth,
+    taps_fault,
 )
 from accel.core.isa import (
     Alu,
@@ -27,6 +30,7 @@ from accel.core.isa import (
     Mac,
     Memory,
     Set,
+    SetAcc,
     SetInp,
     SetOut,
     SetSum,
@@ -97,7 +101,12 @@ FAULTS = [
     (
         Mac(depthwise=True),
         Cause.RESERVED,
-        "bit 63 of a MAC is set; it is reserved and must be zero",
+        "a MAC is depthwise; block_in is 4 and block_out 8, and they must be equal",
+    ),
+    (
+        SetAcc(taps=2, step=1),
+        Cause.RESERVED,
+        "taps is 2 with step=1; with inp_banks=1 and block_in=4 it must be at most 1",
     ),
     (
         SetInp(zero=128),
@@ -325,6 +334,28 @@ def test_what_the_store_unit_finds_where_it_finishes_outputs(
 )
 def test_what_the_store_unit_lets_pass(instruction: Instruction) -> None:
     assert instruction_fault(instruction, TINY_INT8) is None
+
+
+def test_taps_have_a_bank_each_whatever_the_step() -> None:
+    """By their places, for all steps and numbers of banks; a wgt element has four columns."""
+    for banks in (1, 2, 4, 8):
+        config = replace(TINY_INT8, inp_banks=banks)
+        for step in (*range(17), 65535):
+            for taps in range(12):
+                fits = len({tap * step % banks for tap in range(taps)}) == taps <= 4
+                assert (instruction_fault(SetAcc(taps=taps, step=step), config) is None) == fits
+
+
+def test_depthwise_macs_have_the_taps_of_the_set_before() -> None:
+    macs = [Mac(depthwise=True), Mac()]
+    program = [*macs, SetAcc(taps=2, step=1), *macs, SetInp(), Gemm(), *macs, SetAcc(unsigned=True), *macs]
+    found = [n for n, fault in enumerate(instruction_faults(program, TINY_INT8)) if fault is not None]
+    assert found == [0, 10]
+    assert [one.taps for one in acc_settings(program)] == [0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 0, 0]
+    fault = instruction_faults(program, TINY_INT8)[0]
+    assert fault == taps_fault(program[0], SetAcc())
+    assert fault is not None
+    assert fault.message == "a depthwise MAC has no taps; a SET.ACC before it must say how many"
 
 
 def test_residuals_are_counted_in_program_order() -> None:

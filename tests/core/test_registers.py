@@ -58,6 +58,7 @@ def test_registers_of_the_second_generation_come_behind_all_others() -> None:
         "par_bytes",
         "res_bytes",
         "post_lanes",
+        "inp_banks",
     ]
     assert (REGISTERS["post"].offset, REGISTERS["post_lanes"].offset) == (0x300, 0x310)
     assert constants(NAMED["vta-int8"])["post_lanes"] == 8

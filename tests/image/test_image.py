@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import accel
 from accel.base.errors import AccelError, ProgramError
+from accel.core.config import NAMED
 from accel.image.image import ImageTensor
 from accel.image.layout import PackedLayout
 from accel.image.scenario import Start
@@ -417,6 +418,13 @@ def test_a_file_of_an_older_release_takes_defaults(file: Path, scratch: Path) ->
     """Timing fields that did not exist yet."""
     rewritten(file, scratch, lambda manifest: manifest["config"].pop("stores_in_flight") and None)
     assert Program.load(scratch).config == TINY
+
+
+def test_a_program_of_before_depthwise_macs_takes_the_default_banks(tmp_path: Path, scratch: Path) -> None:
+    program = handmade(config=NAMED["tiny-int8"])
+    program.save(tmp_path / "p.accel")
+    rewritten(tmp_path / "p.accel", scratch, lambda manifest: manifest["config"].pop("inp_banks") or None)
+    assert Program.load(scratch).config == NAMED["tiny-int8"]
 
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]

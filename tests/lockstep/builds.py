@@ -118,6 +118,7 @@ BUILDS: dict[str, Config] = {
         SECOND,
         post_stages=0,
         post_lanes=2,
+        inp_banks=8,
         par_bytes=64,
         res_bytes=16,
         bus_bits=256,
@@ -134,6 +135,7 @@ BUILDS: dict[str, Config] = {
         SECOND,
         post_stages=5,
         post_lanes=0,
+        inp_banks=2,
         batch=4,
         inp_bytes=128,
         wgt_bytes=128,
@@ -148,6 +150,7 @@ BUILDS: dict[str, Config] = {
     "int8, 1x32x4": _build(
         SECOND,
         block_in=32,
+        inp_banks=1,
         inp_bytes=1024,
         wgt_bytes=4096,
         load_queue=4,
@@ -190,6 +193,9 @@ def built(config: Config) -> Engine:
 def same_geometry(config: Config) -> list[str]:
     """The builds on which a program of this machine runs."""
     names = [name for name, spec in SPECS.items() if spec.kind == "geometry"]
+    mine = config.hardware
     return [
-        key for key, build in BUILDS.items() if all(getattr(build, n) == getattr(config, n) for n in names)
+        key
+        for key, build in BUILDS.items()
+        if all(getattr(build.hardware, n) == getattr(mine, n) for n in names)
     ]

@@ -284,10 +284,25 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
         {"out_data": late, "out_strobe": late},
         "memory",
     ),
-    "a MAC whose reserved bit is not looked at": (
-        "fault_reserved",
+    "a depthwise MAC that is none": (
+        "mac_depthwise",
         "Compute",
         {"head": only(Mac, MAC["depthwise"])},
+        "scratchpads",
+    ),
+    "a tap from another bank": ("mac_depthwise", "Compute", {"tap_1_index": flipped(0)}, "scratchpads"),
+    "a tap from another place in its bank": (
+        "mac_depthwise_steps",
+        "Load",
+        {"tap_2_index": flipped(2)},
+        "scratchpads",
+    ),
+    "taps in each other's place": ("mac_depthwise", "Compute", {"tap_1": late}, "scratchpads"),
+    "a tap too few": ("mac_depthwise", "Compute", {"head": only(SetAcc, SET_ACC["taps"])}, "scratchpads"),
+    "a step that is not looked at": (
+        "mac_depthwise_steps",
+        "Compute",
+        {"head": only(SetAcc, SET_ACC["step"] + 1)},
         "events",
     ),
     "a LOAD of par a cycle late": (

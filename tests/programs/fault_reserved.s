@@ -1,4 +1,4 @@
-# A MAC with bit 63 set, which is reserved; what is before it has run.
+# A depthwise MAC behind no SET.ACC has no taps; what is before it has run.
 .config tiny-int8
 .preset uop[0] .uop 0,0,0
 .preset inp[0] .int16 1*4

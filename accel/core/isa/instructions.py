@@ -98,6 +98,9 @@ PAD_BITS = 4
 SRAM_BASE_BITS = 16
 DRAM_BASE_BITS = 32
 ALU_OP_BITS = 3
+TAPS_BITS = 9
+"""Enough for as many taps as a wgt element has columns."""
+STEP_BITS = 16
 IMMEDIATE_BITS = 16
 
 
@@ -444,18 +447,23 @@ class Mac(Products):
     With ``overwrite``: ``acc[dst][b][o] = sum over k``, and what ``acc[dst]`` held is not read; of several
     micro-ops with one dst the last wins. Micro-ops run strictly in order; no iterations, or
     ``uop_begin >= uop_end``, do nothing.
+
+    With ``depthwise``, on machines whose ``block_in`` and ``block_out`` are equal, each channel has its own
+    sum: ``acc[dst][b][o] += sum over t < taps of inp[src + t * step][b][o] * wgt[wgt][o][t]``, with taps and
+    step of SET.ACC. All of these elements of inp must exist; the other columns of the wgt element are not
+    looked at. Without taps it is a fault.
     """
 
     OPCODE: ClassVar[Opcode] = Opcode.MAC
     POST: ClassVar[bool] = True
     OPERANDS: ClassVar[tuple[Operand, ...]] = (
         Operand(name="dst", memory=ACC, writes=True, unless="overwrite"),
-        Operand(name="src", memory=INP),
+        Operand(name="src", memory=INP, tapped="depthwise"),
         Operand(name="wgt", memory=WGT),
     )
     opcode: int = field(OPCODE_BITS, "operation", enum=Opcode, default=Opcode.MAC)
     overwrite: bool = field(1, "write the sum instead of accumulating", default=False, before="uop_begin")
-    depthwise: bool = field(1, "reserved; must be zero", default=False, at=63)
+    depthwise: bool = field(1, "multiply channel by channel, tap by tap", default=False, at=63)
 
     @property
     def multiplies(self) -> bool:
@@ -545,11 +553,24 @@ class SetInp(Set):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SetAcc(Set):
-    """LOADs of ACC_8BIT extend bytes by zeros with ``unsigned``, else by their sign."""
+    """LOADs of ACC_8BIT extend bytes by zeros with ``unsigned``, else by their sign; depthwise MACs multiply
+    ``taps`` elements of inp, each ``step`` behind the one before.
+
+    There are at most ``block_in`` taps, and each has a bank of inp to itself: ``taps`` times the greatest
+    common divisor of ``step`` and the number of banks (``inp_banks``) is at most that number. With four banks
+    these are four taps with an odd step, two with one that is twice an odd number, and otherwise one.
+    """
 
     MEMORY: ClassVar[IntEnum | None] = Memory.ACC
     memory: int = field(MEMORY_ID_BITS, "memory", enum=Memory, default=Memory.ACC)
     unsigned: bool = field(1, "bytes of ACC_8BIT are uint8, not int8", default=False)
+    taps: int = field(TAPS_BITS, "elements of inp that a depthwise MAC multiplies at once")
+    step: int = field(STEP_BITS, "from one of them to the next")
+
+    @property
+    def reach(self) -> int:
+        """Elements of inp from the first tap to the last."""
+        return max(0, self.taps - 1) * self.step
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

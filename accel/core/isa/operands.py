@@ -17,12 +17,15 @@ class Operand:
         memory: where the elements are.
         writes: whether they are written; before that, they are read unless the flag says otherwise.
         unless: name of the flag of the instruction with which they are not read; None if they always are.
+        tapped: name of the flag with which an index stands for several elements, SET.ACC's ``taps``, each
+            ``step`` behind the one before; None if it never does.
     """
 
     name: str
     memory: Scratchpad
     writes: bool = False
     unless: str | None = None
+    tapped: str | None = None
 
     def read_by(self, instruction: object) -> bool:
         """Whether the instruction looks at the elements."""
@@ -31,6 +34,10 @@ class Operand:
     def used_by(self, instruction: object) -> bool:
         """Whether the instruction reads or writes the elements; otherwise the index is not looked at."""
         return self.writes or self.read_by(instruction)
+
+    def tapped_by(self, instruction: object) -> bool:
+        """Whether the instruction takes several elements for each index."""
+        return self.tapped is not None and bool(getattr(instruction, self.tapped))
 
     @property
     def factors(self) -> tuple[str, str]:

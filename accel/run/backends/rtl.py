@@ -14,7 +14,7 @@ from accel.core.faults import (
     Fault,
     fault_error,
     fetch_fault,
-    instruction_fault,
+    instruction_faults,
     overflow_fault,
 )
 from accel.core.isa import Finish, Instruction, Load, Loops, Memory, Store, Unit, encode
@@ -161,10 +161,11 @@ def check_uops(instructions: Sequence[Instruction], config: Config, max_uops: in
         LimitExceeded: they are more than ``max_uops``.
     """
     total = 0
+    checked = instruction_faults(instructions, config)
     for index, instruction in enumerate(instructions):
         if fetch_fault(instruction, index, len(instructions), config) is not None:
             break
-        if instruction.unit is Unit.COMPUTE and instruction_fault(instruction, config) is not None:
+        if instruction.unit is Unit.COMPUTE and checked[index] is not None:
             break
         if isinstance(instruction, Loops):
             excess = uop_limit_fault(instruction, total, max_uops)
@@ -210,7 +211,7 @@ def _message(run: HardwareRun, instructions: Sequence[Instruction], tokens: Toke
     instruction = instructions[run.index]
     known = (
         fetch_fault(instruction, run.index, len(instructions), run.config),
-        instruction_fault(instruction, run.config),
+        instruction_faults(instructions[: run.index + 1], run.config)[-1],
     )
     for fault in known:
         if fault is not None and fault.cause is run.cause:

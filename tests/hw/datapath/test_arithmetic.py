@@ -9,7 +9,7 @@ import pytest
 from accel.core.config import NAMED
 from accel.core.isa import AluOp
 from accel.hw.datapath.alu import Alu
-from accel.hw.datapath.gemm import GemmCore, spread
+from accel.hw.datapath.gemm import GemmCore, spread, tap_names
 from accel.sim.functional.alu import OPERATIONS
 from tests.hw.bench import as_array, as_integer, run
 from tests.reference import operate
@@ -41,6 +41,42 @@ def test_products_are_summed_after_the_tree(name: str, stages: int) -> None:
         np.testing.assert_array_equal(np.stack(found), expected)
 
     run(core, bench)
+
+
+@pytest.mark.parametrize(("name", "batch"), [("tiny-int8", 2), ("ecp5-int8", 1)])
+def test_depthwise_products_are_summed_over_the_taps(name: str, batch: int) -> None:
+    """Of nine bits and each number of taps, and between them sums over the whole element."""
+    config = replace(NAMED[name], batch=batch, tree_stages=1)
+    core = GemmCore(config)
+    rng = np.random.default_rng(3)
+    most, size = config.tap_banks, config.block_in
+    taps = rng.integers(-256, 256, (20, most, batch, size), dtype=np.int16)
+    wgts = rng.integers(-128, 128, (20, size, size), dtype=np.int8)
+    taps[0], wgts[0] = -256, -128
+
+    async def bench(context: Any) -> None:
+        found, expected = [], []
+        for n in range(20):
+            count = n % (most + 1)  # 0: not depthwise
+            words = [as_held(word) for word in taps[n]]
+            for tap_name, word in zip(("inp", *tap_names(config)), words, strict=True):
+                context.set(getattr(core, tap_name), word)
+            context.set(core.wgt, as_integer(wgts[n]))
+            context.set(core.depthwise, count > 0)
+            context.set(core.taps, count or most)
+            await context.tick().repeat(2)
+            found.append(as_array(context.get(core.sums), "<i4", (batch, size)))
+            values, factors = taps[n].astype(np.int32), wgts[n].astype(np.int32)
+            depthwise = np.einsum("tbo,ot->bo", values[:count], factors[:, :count])
+            expected.append(depthwise if count else values[0] @ factors.T)
+        np.testing.assert_array_equal(np.stack(found), np.stack(expected))
+
+    run(core, bench)
+
+
+def as_held(values: np.ndarray) -> int:
+    """An inp element of nine bits a value, as a number."""
+    return sum((int(value) & 0x1FF) << 9 * n for n, value in enumerate(values.reshape(-1)))
 
 
 def test_registers_are_spread_over_the_tree() -> None:

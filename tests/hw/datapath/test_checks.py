@@ -20,6 +20,7 @@ from accel.core.isa import (
     Memory,
     Opcode,
     Set,
+    SetAcc,
     SetOut,
     SetSum,
     Store,
@@ -31,6 +32,7 @@ from accel.core.isa import (
 from accel.core.requantize import MAX_ADD_SHIFT
 from accel.hw.datapath.checks import (
     CAUSE_BITS,
+    compute_set_faults,
     first_fault,
     loops_faults,
     neighbour_fault,
@@ -65,7 +67,10 @@ class Checks(wiring.Component):
         else:
             pads = unit is not Unit.STORE
             for fault, cause in transfer_faults(transfer, box, self.mem_size, kinds, pads=pads):
-                faults.append((~self.loops & fault, cause))
+                moving = ~self.loops & (transfer.opcode != Opcode.SET)
+                faults.append((moving & fault, cause))
+        if config.post and unit is Unit.COMPUTE:
+            faults += compute_set_faults(view(SetAcc, config, self.word), config)
         faults += [(self.loops & fault, cause) for fault, cause in loops_faults(alu, config)]
         m.d.comb += self.cause.eq(first_fault(m, faults))
         return m
@@ -76,7 +81,7 @@ def suspect(rng: Random, unit: Unit, config: Config) -> Instruction:
     while True:
         instruction = any_instruction(rng, config)
         if instruction.unit is not unit or not isinstance(
-            instruction, Load | Store | Loops | SetOut | SetSum
+            instruction, Load | Store | Loops | SetAcc | SetOut | SetSum
         ):
             continue
         values = {name: getattr(instruction, name) for name in field_specs(type(instruction))}

@@ -35,7 +35,7 @@ def any_loops(rng: Random, config: Config) -> Gemm | Mac | Alu:
     wgt = 1 << config.wgt_address_bits
     factors = {"wgt_factor_out": rng.randrange(wgt), "wgt_factor_in": rng.randrange(wgt)}
     if kind == 2:
-        return Mac(**shape, **factors, overwrite=bool(rng.randint(0, 1)))
+        return Mac(**shape, **factors, overwrite=bool(rng.randint(0, 1)), depthwise=bool(rng.randint(0, 1)))
     return Gemm(**shape, **factors, reset=bool(rng.randint(0, 1)))
 
 
@@ -85,6 +85,7 @@ def test_a_micro_op_a_cycle_back_to_back(config: Config) -> None:
                         assert operation.reset == instruction.reset
                     else:
                         assert (operation.reset, operation.overwrite) == (0, instruction.overwrite)
+                        assert operation.depthwise == instruction.depthwise
                     assert operation.gemm == isinstance(instruction, Gemm)
                     if config.post:
                         assert operation.mac == isinstance(instruction, Mac)
