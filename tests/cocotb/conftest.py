@@ -9,8 +9,7 @@ import pytest
 from accel.core.config import NAMED
 from accel.hw.core import Core
 from tests.cocotb.flipped import Flipped
-from tests.cocotb.simulators import TOOLS, Model, model
-from tests.tools import needs
+from tests.cocotb.simulators import Model, model
 
 _WINDOW = {"mem_base": 0xA5_0040_0000, "mem_size": 1 << 20}
 CONFIGS = {
@@ -35,21 +34,16 @@ CONFIGS = {
 """Bus as narrow as it gets with long bursts; a wide one with short bursts and little of everything else."""
 
 
-@pytest.fixture(params=list(TOOLS))
-def simulator(request: pytest.FixtureRequest) -> str:
-    """Each simulator that is installed."""
-    name = str(request.param)
-    needs(TOOLS[name])
-    return name
+@pytest.fixture
+def cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where models and objects are kept."""
+    kept = pytestconfig.pluginmanager.has_plugin("cacheprovider")
+    return Path(pytestconfig.cache.mkdir("cocotb")) if kept else tmp_path_factory.getbasetemp()  # type: ignore[union-attr]
 
 
 @pytest.fixture
-def built(
-    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str, str], Model]:
+def built(cache: Path) -> Callable[[str, str], Model]:
     """For a simulator the core by its name in :data:`CONFIGS`, or ``flipped-`` and that name."""
-    kept = pytestconfig.pluginmanager.has_plugin("cacheprovider")
-    cache = Path(pytestconfig.cache.mkdir("cocotb")) if kept else tmp_path_factory.getbasetemp()  # type: ignore[union-attr]
 
     def build(simulator: str, name: str) -> Model:
         kind, _, config = name.rpartition("-")

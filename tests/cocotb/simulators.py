@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from accel.hw.core import Core
 from accel.hw.engines.build import source_files
 from accel.hw.export.verilog import verilog_text
 from tests.cocotb import CONFIG_VARIABLE, flipped
+from tests.cocotb.objects import front
 
 TOOLS = {"icarus": "iverilog", "verilator": "verilator"}
 """cocotb's name of a simulator, and its program's."""
@@ -31,9 +33,9 @@ SECONDS = 900
 _BUILD_ARGS = {"icarus": [], "verilator": ["-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-public-flat-rw"]}
 _MAKEFLAGS = (
     "CFG_CXXFLAGS_PCH_I=-include CFG_LDLIBS_THREADS=-pthread CFG_CXXFLAGS_STD=-std=gnu++17 "
-    "OPT_FAST=-O1 OPT_SLOW=-O0 OPT_GLOBAL=-O1"
+    f"OPT_FAST=-O1 OPT_SLOW=-O0 OPT_GLOBAL=-O1 VM_PARALLEL_BUILDS=0 PYTHON3={sys.executable}"
 )
-"""What the package's Makefiles lack; and little optimization, since Python takes most of the time."""
+"""What the package's Makefiles lack; and one file, little optimized, since Python takes most of the time."""
 _PORTS = ("clk", "rst", "irq", "m_axi_*", "s_axi_*")
 _VISIBLE = "\n".join(
     ["`verilator_config", *(f'public_flat_rw -module "{TOP}" -var "{name}"' for name in _PORTS), ""]
@@ -124,7 +126,7 @@ def model(
         if not stamp.exists() or stamp.read_text() != identity:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            _build(simulator, design(config.hardware), folder)
+            _build(simulator, design(config.hardware), folder, cache)
             stamp.write_text(identity)
     return Model(simulator=simulator, config=config, folder=folder)
 
@@ -152,11 +154,11 @@ def _identity(simulator: str, config: Config) -> str:
     return json.dumps({"sources": digest.hexdigest(), "config": config.hardware.to_dict()} | versions)
 
 
-def _build(simulator: str, design: Any, folder: Path) -> None:
+def _build(simulator: str, design: Any, folder: Path, cache: Path) -> None:
     source = folder / "core.sv"
     source.write_text(verilog_text(design, TOP))
     sources: list[Any] = [source]
-    with _environment(**_tools(simulator, folder)):
+    with _environment(**_tools(simulator, folder, cache)):
         if simulator == "verilator":
             visible = folder / "ports.vlt"
             visible.write_text(_VISIBLE)
@@ -171,7 +173,7 @@ def _build(simulator: str, design: Any, folder: Path) -> None:
         )
 
 
-def _tools(simulator: str, folder: Path) -> dict[str, str]:
+def _tools(simulator: str, folder: Path, cache: Path) -> dict[str, str]:
     """Environment variables to find the simulator by."""
     if simulator != "verilator":
         return {}
@@ -186,5 +188,5 @@ def _tools(simulator: str, folder: Path) -> dict[str, str]:
     return {
         "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "VERILATOR_ROOT": str(root),
-        "MAKEFLAGS": _MAKEFLAGS,
+        "MAKEFLAGS": f"{_MAKEFLAGS} OBJCACHE={front(cache / 'objects')}",
     }
