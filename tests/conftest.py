@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from accel.hw.engines.choose import OPTIMIZE
 from tests import tools
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -34,6 +35,7 @@ settings.load_profile("ci")
 def pytest_configure() -> None:
     """Refuse to require a tool that no test asks for; programs that tests start hear Ctrl-C."""
     tools.required()
+    os.environ.setdefault(OPTIMIZE, "1")  # compiling a model takes longer than the short programs here run
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,5 +1,6 @@
 """The engines by name."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,6 +39,19 @@ WAVES = {"verilator": (".vcd", ".fst"), "cxxrtl": (".vcd",), "pysim": (".vcd",)}
 """The wave files that each can write."""
 
 
+OPTIMIZE = "ACCEL_OPTIMIZE"
+"""The environment variable with the level of optimization where none is given."""
+_LEVELS = range(4)
+
+
+def _level(default: int) -> int:
+    """What the environment asks for."""
+    text = os.environ.get(OPTIMIZE, str(default))
+    if text not in map(str, _LEVELS):
+        raise EngineError(f"{OPTIMIZE} is {text!r}; it may be {_LEVELS.start} to {_LEVELS.stop - 1}")
+    return int(text)
+
+
 def open_engine(
     config: Config, name: str | None = None, *, optimize: int | None = None, wave: Path | None = None
 ) -> Engine:
@@ -46,11 +60,12 @@ def open_engine(
     Args:
         config: what it is built from.
         name: of the engine; the first that can write the wave file if not given.
-        optimize: the C++ compiler's level of optimization; 3, or 2 where waves take the time, if not given.
+        optimize: the C++ compiler's level of optimization; if not given, ``$ACCEL_OPTIMIZE``, or 3, or 2
+            where waves take the time.
         wave: a VCD or FST file to write; a save file for GTKWave comes with it, unless there is one.
 
     Raises:
-        EngineError: no such engine, it cannot write such a wave file, or it cannot be built.
+        EngineError: no such engine or level, it cannot write such a wave file, or it cannot be built.
         ProgramError: the wave file or its save file cannot be written.
     """
     if name is None:
@@ -62,7 +77,7 @@ def open_engine(
             f"the wave file is {str(wave)!r}; the engine {name} writes {' and '.join(WAVES[name])} files"
         )
     if optimize is None:
-        optimize = 3 if wave is None else 2
+        optimize = _level(3 if wave is None else 2)
     engine = ENGINES[name](config, optimize, wave)
     if wave is not None:
         try:

@@ -9,14 +9,14 @@ from accel.hw.engines.driver import Engine
 from tests.strategies import RTL_VALUES
 
 TINY, SECOND = NAMED["tiny"].hardware, NAMED["tiny-int8"].hardware
-OPTIMIZE = 1
-"""Compiling takes longer than these short programs run."""
 
 
 def _build(base: Config = TINY, /, **values: int) -> Config:
     return replace(base, **values)  # type: ignore[arg-type]
 
 
+LEVELS = {"cxxrtl": 2}
+"""Of optimization, by the engines whose models are compiled far sooner with another than the others'."""
 BUILDS: dict[str, Config] = {
     "tiny": TINY,
     "short queues": _build(
@@ -180,7 +180,7 @@ def hardware(build: Config) -> Engine:
 
 def opened(config: Config) -> Engine:
     """A machine of one's own of that build, to be closed."""
-    return open_engine(config.hardware, optimize=OPTIMIZE)
+    return open_engine(config.hardware)
 
 
 def built(config: Config) -> Engine:
