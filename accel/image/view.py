@@ -83,7 +83,9 @@ class View:
     def gather(self, tensor: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """The values of the program's tensor, of this shape, from those of the user's."""
         around = [(low, high) for low, _, high in self._edges()]
-        padded = np.pad(tensor, around, constant_values=self.fill) if self.fills else tensor
+        padded = np.ascontiguousarray(tensor)
+        if self.fills:
+            padded = np.pad(padded, around, constant_values=self.fill)
         return np.ascontiguousarray(self._strided(padded)).reshape(shape)
 
     def scatter(self, inner: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -104,15 +106,29 @@ class View:
 
     def _strided(self, padded: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The dimensions of the program's tensor as they lie in the user's, edges included."""
-        first = [low - before for (low, _, _), before in zip(self._edges(), self.before, strict=True)]
-        strides = [
-            sum(row[k] * step for row, step in zip(self.coefficients, padded.strides, strict=True))
-            if size > 1
-            else 0
+        start, strides = self.walk()
+        nbytes = padded.itemsize
+        first = padded.reshape(-1)[start:]
+        return np.lib.stride_tricks.as_strided(first, self.sizes, [step * nbytes for step in strides])
+
+    def walk(self) -> tuple[int, tuple[int, ...]]:
+        """Where the first value of the program's tensor lies in an array of :attr:`extents`, and how far the
+        next one is along each of ``sizes``, in values."""
+        edges = self._edges()
+        steps = [prod(self.extents[d + 1 :]) for d in range(len(edges))]
+        start = sum(
+            (low - before) * step for (low, _, _), before, step in zip(edges, self.before, steps, strict=True)
+        )
+        strides = (
+            sum(row[k] * step for row, step in zip(self.coefficients, steps, strict=True)) if size > 1 else 0
             for k, size in enumerate(self.sizes)
-        ]
-        start = padded[tuple(slice(place, None) for place in first)]
-        return np.lib.stride_tricks.as_strided(start, self.sizes, strides)
+        )
+        return start, tuple(strides)
+
+    @property
+    def inset(self) -> tuple[int, ...]:
+        """Where the user's tensor begins in an array of :attr:`extents`."""
+        return tuple(low for low, _, _ in self._edges())
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data; :meth:`from_dict` reads it back."""

@@ -190,7 +190,7 @@ class Chooser:
     def _found(self, stage: Stage) -> tuple[list[Option], str, Cost]:
         try:
             layer = lower(self._graph, stage, approximate=self._approximate)
-            cost = on_machine(self._graph, stage, layer.workload(), self._config)
+            cost = on_machine(self._graph, stage, layer, self._config)
         except (NotOnMachine, ScheduleError, ShapeError) as error:
             return self._on_host(stage, str(error)), str(error), NOTHING
         found = [Option(stage=stage, layer=layer)]

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from accel.compiler.operators.default import best
-from accel.compiler.ops.workload import Workload
 from accel.core.config import Config
 from accel.graph.graph import Graph
 from accel.graph.tensor import Tensor
 from accel.image.manifest import read_entry
+from accel.network.entry import planned
+from accel.network.lower import Layer
 from accel.network.stage import Stage
 
 HOST_SWITCH = 1000
@@ -75,19 +75,19 @@ class Cost:
 NOTHING = Cost(cycles=0, host_cycles=0, nbytes=0)
 
 
-def on_machine(graph: Graph, stage: Stage, workload: Workload, config: Config) -> Cost:
+def on_machine(graph: Graph, stage: Stage, layer: Layer, config: Config) -> Cost:
     """Of a stage that is a layer.
 
     Args:
         graph: the stage's.
         stage: one of the graph's.
-        workload: that it is.
+        layer: that it is.
         config: the machine.
 
     Raises:
         ScheduleError: it has no schedule there.
     """
-    found = best(workload, config)
+    found = planned(graph, layer, config).candidates[0]
     stored = [graph.tensors[stage.output]]
     if stage.addition is not None:
         stored.append(graph.tensors[stage.residual])  # the store unit reads it

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accel.base.errors import GraphError, ScheduleError, ShapeError
-from accel.compiler.codegen.build import compile_schedule
-from accel.compiler.operators.default import default_schedule
+from accel.compiler.mappings.build import compile_mapped
 from accel.compiler.target.machine import Machine
 from accel.graph.graph import Graph
 from accel.network.choose import Choice, Chooser, Where
+from accel.network.entry import enters, planned
 from accel.network.fuse import Group
 from accel.network.lower import Layer, NotOnMachine
 from accel.network.stage import Stage
@@ -71,7 +71,7 @@ def place(
     found: dict[str, Part] = {}
     choices: dict[str, Choice] = {}
     for group in groups:
-        parts, choice = _placed(group, chooser, machine, compiled)
+        parts, choice = _placed(graph, group, chooser, machine, compiled)
         found |= {part.stage.output: part for part in parts}
         if len(choice.alternatives) > 1:
             choices[parts[-1].stage.output] = choice
@@ -83,7 +83,7 @@ def place(
 
 
 def _placed(
-    group: Group, chooser: Chooser, machine: Machine, compiled: list[tuple[Layer, Program]]
+    graph: Graph, group: Group, chooser: Chooser, machine: Machine, compiled: list[tuple[Layer, Program]]
 ) -> tuple[list[Part], Choice]:
     """A group's parts. What turns out to have no program is chosen anew, without it."""
     while True:
@@ -93,7 +93,7 @@ def _placed(
             program = None
             if option.layer is not None:
                 try:
-                    program = _compiled(option.layer, machine, compiled)
+                    program = _compiled(graph, option.layer, machine, compiled)
                 except NotOnMachine as error:
                     chooser.refuse(option, str(error))
                     break
@@ -110,18 +110,20 @@ def _placed(
             return parts, choice
 
 
-def _compiled(layer: Layer, machine: Machine, known: list[tuple[Layer, Program]]) -> Program:
+def _compiled(graph: Graph, layer: Layer, machine: Machine, known: list[tuple[Layer, Program]]) -> Program:
     """A layer's program; layers that are alike share one. It is proven as a part of its chain.
 
     Raises:
         NotOnMachine: the compiler finds no schedule.
     """
+    first = enters(graph, layer)
     for other, program in known:
-        if (other.operator, other.parameters) == (layer.operator, layer.parameters):
+        same = (other.operator, other.parameters) == (layer.operator, layer.parameters)
+        if same and enters(graph, other) == first:
             return program
     try:
-        schedule = default_schedule(layer.workload(), machine)
-        program = as_program(compile_schedule(schedule, machine.config))
+        choice = planned(graph, layer, machine.config)
+        program = as_program(compile_mapped(choice.mapping, choice.schedule(machine), machine.config))
     except (ScheduleError, ShapeError) as error:
         raise NotOnMachine(str(error)) from None
     known.append((layer, program))

@@ -15,6 +15,7 @@ from accel.graph.tensor import Array, Tensor
 from accel.image.layout import BlockDiagonal, Interleaved
 from accel.image.scenario import Start
 from accel.image.tensor import ImageTensor
+from accel.image.view import View
 from accel.network.chain import Chain
 from accel.network.lower import Operand
 from accel.network.memory import Lifetime, plan
@@ -247,6 +248,8 @@ class _Building:
             )
             self.step(detail, source, target)
             source = target
+        if tensor.view is not None:
+            source = self._gathered(tensor, tensor.view, source)
         if tensor.widening is not None:
             target = self.fresh(f"{tensor.name} widened", tensor.layout.shape, tensor.dtype)
             for step in _widened(tensor, tensor.widening):
@@ -254,10 +257,34 @@ class _Building:
             source = target
         self.step(Pack(tensor=tensor, stream=stream), source)
 
+    def _gathered(self, tensor: ImageTensor, view: View, source: str) -> str:
+        """An array that a view arranges; the name of what comes of it."""
+        nbytes = value_bytes(tensor.dtype)
+        if view.fills:
+            padded = self.fresh(f"{tensor.name} padded", view.extents, tensor.dtype)
+            filler, size = one_value(view.fill, tensor.dtype), prod(view.extents) * nbytes
+            self.step(Fill(values=filler, value_bytes=nbytes, nbytes=size), target=padded)
+            self.step(_inside(view, nbytes), source, padded)
+            source = padded
+        arranged = self.fresh(f"{tensor.name} arranged", tensor.inner_shape, tensor.dtype)
+        self.step(_arranged(view, nbytes), source, arranged)
+        return arranged
+
     def unpack(self, tensor: ImageTensor, stream: int, target: str) -> None:
         """Memory to an array."""
         _check_rank(tensor)
-        self.step(Unpack(tensor=tensor, stream=stream), target=target)
+        view, nbytes = tensor.view, value_bytes(tensor.dtype)
+        if view is None:
+            self.step(Unpack(tensor=tensor, stream=stream), target=target)
+            return
+        arranged = self.fresh(f"{tensor.name} arranged", tensor.inner_shape, tensor.dtype)
+        self.step(Unpack(tensor=tensor, stream=stream), target=arranged)
+        if not view.fills:
+            self.step(_back(_arranged(view, nbytes)), arranged, target)
+            return
+        padded = self.fresh(f"{tensor.name} padded", view.extents, tensor.dtype)
+        self.step(_back(_arranged(view, nbytes)), arranged, padded)
+        self.step(_back(_inside(view, nbytes)), padded, target)
 
     def result(self) -> Deployment:
         """The whole, with a place for every array of the workspace."""
@@ -307,7 +334,8 @@ def _array(tensor: Tensor, place: str, at: int) -> HostArray:
 
 
 def _check_rank(tensor: ImageTensor) -> None:
-    rank = max(len(tensor.layout.packed), len(tensor.layout.shape))
+    seen = 0 if tensor.view is None else max(len(tensor.view.shape), len(tensor.view.sizes))
+    rank = max(len(tensor.layout.packed), len(tensor.layout.shape), seen)
     if rank > MAX_RANK:
         raise ProgramError(f"tensor {tensor.name!r} has {rank} dimensions; a package has at most {MAX_RANK}")
 
@@ -337,6 +365,41 @@ def _check_repeatable(program: Program) -> None:
             )
 
 
+def _inside(view: View, nbytes: int) -> Move:
+    """A user's tensor into an array with room for what a view fills in around it."""
+    wide = row_major(view.extents)
+    return Move(
+        value_bytes=nbytes,
+        sizes=view.shape,
+        source_strides=row_major(view.shape),
+        target_strides=wide,
+        target_start=sum(place * step for place, step in zip(view.inset, wide, strict=True)),
+    )
+
+
+def _arranged(view: View, nbytes: int) -> Move:
+    """Such an array into what the view makes of it."""
+    start, strides = view.walk()
+    return Move(
+        value_bytes=nbytes,
+        sizes=view.sizes,
+        source_strides=strides,
+        target_strides=row_major(view.sizes),
+        source_start=start,
+    )
+
+
+def _back(move: Move) -> Move:
+    """The other way round."""
+    return replace(
+        move,
+        source_strides=move.target_strides,
+        target_strides=move.source_strides,
+        source_start=move.target_start,
+        target_start=move.source_start,
+    )
+
+
 def _widened(tensor: ImageTensor, widening: BlockDiagonal | Interleaved) -> list[Fill | Move]:
     """An array, widened into another one."""
     nbytes = value_bytes(tensor.dtype)
@@ -347,7 +410,7 @@ def _widened(tensor: ImageTensor, widening: BlockDiagonal | Interleaved) -> list
         template = np.stack([np.zeros_like(words), words], axis=1)
         move = Move(value_bytes=nbytes, sizes=wide[:1], source_strides=(1,), target_strides=(2,))
         return [Fill(values=copied(template, tensor.dtype), value_bytes=nbytes, nbytes=size * nbytes), move]
-    rows, columns, *rest = tensor.shape
+    rows, columns, *rest = tensor.inner_shape
     inner = columns * prod(rest)
     steps: list[Fill | Move] = [
         Fill(values=one_value(0, tensor.dtype), value_bytes=nbytes, nbytes=size * nbytes)

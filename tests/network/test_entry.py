@@ -1,0 +1,24 @@
+"""What enters from the host is packed for the first layer; others take what their neighbours write."""
+
+from pathlib import Path
+
+import accel
+from accel.network.network import Network
+from tests.network.networks import MACHINE, Small
+
+
+def test_the_first_layer_is_mapped_and_no_other(tmp_path: Path) -> None:
+    small = Small((1, 3, 13, 12), dtype="uint8")
+    small.conv("x", "a", 16, kernel=5, stride=2, pad=2)
+    small.conv("a", "b", 16, kernel=1)
+    small.conv("b", "c", 8, kernel=3, pad=1)
+    program = Network(graph=small.graph("c")).build(MACHINE, keep=True)
+    mappings = [part.program.mapping for part in program.parts if part.program is not None]
+    assert mappings[0] in ("rows", "columns", "windows")
+    assert mappings[1:] == ["plain", "plain"]
+    accel.save_network(program, tmp_path / "n.accel")
+    for one in (program, accel.load_network(tmp_path / "n.accel")):
+        result = one.run(seed=4)
+        assert result.mismatches == {}
+    views = [tensor.view for chain in program.chains for tensor in chain.program.tensors]
+    assert [view.fill for view in views if view is not None and view.shape == (1, 3, 13, 12)] == [small.zero]
