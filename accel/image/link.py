@@ -78,6 +78,10 @@ class Addresses:
         """
         steps = np.asarray(distances, dtype=np.int64)
         for field in self._fields:
+            if (steps[field.parts] % field.element_bytes).any():
+                raise ProgramError(
+                    f"a part of the program is moved within an element, which has {field.element_bytes} bytes"
+                )
             code = add_to_field(code, field.slot, field.rows, steps[field.parts] // field.element_bytes)
         return code
 
@@ -110,18 +114,20 @@ class Linker(Generic[ImageT]):
                 self._holding(start, stop - start, "its content")
         self._addresses = Addresses(image.instructions, references.of.tolist(), image.config)
 
-    def linked(self, places: Mapping[Part, int]) -> ImageT:
+    def linked(self, places: Mapping[Part, int], *, within_pages: bool = False) -> ImageT:
         """The program with its parts elsewhere.
 
         Args:
             places: the new offset of each part that moves; it must lie as far behind a page's start as the
                 old one.
+            within_pages: whether it may lie elsewhere in a page, which bursts and thereby cycles depend on;
+                then elements must stay whole.
 
         Raises:
-            ProgramError: a part changes its place within a page, or leaves the window.
+            ProgramError: a part changes its place within a page or an element, or leaves the window.
         """
         image = self._image
-        _check_places(places, image.config)
+        _check_places(places, image.config, 1 if within_pages else alignment(image.config))
         distances = [places.get(part, part.offset) - part.offset for part in self._references.parts]
 
         def moved(start: int, nbytes: int, what: str) -> int:
@@ -189,12 +195,12 @@ def by_address(image: Image, parts: Sequence[Part]) -> References:
     return References(parts=tuple(parts), of=of)
 
 
-def _check_places(places: Mapping[Part, int], config: Config) -> None:
+def _check_places(places: Mapping[Part, int], config: Config, step: int) -> None:
     for part, offset in places.items():
-        if (offset - part.offset) % alignment(config):
+        if (offset - part.offset) % step:
             raise ProgramError(
                 f"a part of the program is moved from {part.offset:#x} to {offset:#x}; "
-                f"it may move by multiples of {alignment(config)} bytes"
+                f"it may move by multiples of {step} bytes"
             )
         if offset < 0 or offset + part.nbytes > config.mem_size:
             raise ProgramError(

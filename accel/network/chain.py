@@ -41,6 +41,7 @@ from accel.image.tensor import ImageTensor, Region
 from accel.network.lower import Operand
 from accel.network.memory import Lifetime, MemoryPlan, plan
 from accel.network.place import Part
+from accel.network.views import Stored, find_views, may_be_view, stored_as, view_of
 from accel.proof.shared_dram import SharedDram
 from accel.run.program import Program, as_program
 from accel.run.tensors import same_packing
@@ -100,22 +101,31 @@ def divide(graph: Graph, parts: Sequence[Part]) -> list[tuple[Part, ...]]:
 
     Args:
         graph: the parts'.
-        parts: of the machine, and some that move nothing.
+        parts: of the machine, and some that are to move nothing.
     """
     groups: list[list[Part]] = [[]]
-    made: dict[str, ImageTensor] = {}
+    made: dict[str, ImageTensor | Stored] = {}
     for part in parts:
         if any(name in made and not _fits(made[name], part, name) for name in part.stage.inputs):
             groups.append([])
             made = {}
         groups[-1].append(part)
-        out = _output(part) if part.on_machine else made.get(part.stage.main.inputs[0])
+        out = part.output if part.on_machine else _moved(graph, part, made)
         if out is not None:
             made[part.stage.output] = out
     return [tuple(group) for group in groups if group]
 
 
-def _fits(made: ImageTensor, part: Part, name: str) -> bool:
+def _moved(graph: Graph, part: Part, made: Mapping[str, ImageTensor | Stored]) -> ImageTensor | Stored | None:
+    """What a part that moves nothing has where its operands lie; None where they do not."""
+    sources = [made.get(name) for name in part.stage.main.inputs]
+    if not may_be_view(graph, part):
+        return sources[0]
+    view = view_of(graph, part, [stored_as(one) if isinstance(one, ImageTensor) else one for one in sources])
+    return None if view is None else view[0]
+
+
+def _fits(made: ImageTensor | Stored, part: Part, name: str) -> bool:
     """Whether a part takes a tensor as another has written it."""
     if part.layer is None or part.program is None:
         return True
@@ -123,6 +133,8 @@ def _fits(made: ImageTensor, part: Part, name: str) -> bool:
     if any(operand.copies > 1 for operand in operands):
         return False
     names = [operand.name for operand in operands]
+    if isinstance(made, Stored):
+        return all(made.is_taken_as(one) for one in part.program.tensors if one.name in names)
     return all(
         one.dtype == made.dtype
         and one.preparation is None
@@ -131,12 +143,6 @@ def _fits(made: ImageTensor, part: Part, name: str) -> bool:
         for one in part.program.tensors
         if one.name in names
     )
-
-
-def _output(part: Part) -> ImageTensor:
-    assert part.layer is not None
-    assert part.program is not None
-    return next(one for one in part.program.tensors if one.name == part.layer.output)
 
 
 class _Names:
@@ -195,31 +201,31 @@ class _Chaining:
         self._outputs: dict[str, str] = {}
         self._known: dict[object, Place] = {}
         """Places of what several layers share: weights, micro-ops, inputs."""
-        self._aliases = self._find_aliases()
-        self._made = {self._root(part.stage.output): _output(part) for part in self._layers}
+        self._views = find_views(graph, parts, needed, config)
+        assert not self._views.wrong
+        made = {part.stage.output: part.output for part in self._layers}
+        self._made = {name: tensor for name, tensor in made.items() if self._root(name) == name}
+        self._bytes = {name: one.nbytes for name, one in self._made.items()}
+        self._bytes |= {name: size for name, size in self._views.nbytes.items() if self._root(name) == name}
         self._kept = {self._root(name) for name in needed} & self._made.keys()
         self._memory = self._plan()
 
-    def _find_aliases(self) -> dict[str, str]:
-        """Tensors that are others under another name."""
-        return {part.stage.output: part.stage.main.inputs[0] for part in self._parts if not part.on_machine}
-
     def _root(self, name: str) -> str:
-        while name in self._aliases:
-            name = self._aliases[name]
-        return name
+        """The tensor that one is, or lies in."""
+        return self._views.place(name)[0]
 
     def _plan(self) -> MemoryPlan:
         """Where tensors lie that only layers of the chain need."""
-        first = {self._root(part.stage.output): at for at, part in enumerate(self._layers)}
-        last = dict(first)
+        first: dict[str, int] = {}
+        last: dict[str, int] = {}
         for at, part in enumerate(self._layers):
-            for name in part.stage.inputs:
-                if self._root(name) in last:
+            first.setdefault(self._root(part.stage.output), at)
+            for name in (part.stage.output, *part.stage.inputs):
+                if self._root(name) in self._bytes:
                     last[self._root(name)] = at
         lifetimes = [
-            Lifetime(name=name, nbytes=tensor.nbytes, first=first[name], last=last[name])
-            for name, tensor in self._made.items()
+            Lifetime(name=name, nbytes=nbytes, first=first[name], last=last[name])
+            for name, nbytes in self._bytes.items()
             if name not in self._kept
         ]
         return plan(lifetimes, self._room.step)
@@ -227,7 +233,7 @@ class _Chaining:
     def result(self) -> Chain:
         pool = self._room.take(self._names.fresh("activations"), self._memory.nbytes)
         placed: dict[str, Place] = {
-            name: Place(offset=pool.offset + at, nbytes=self._made[name].nbytes, name=pool.name)
+            name: Place(offset=pool.offset + at, nbytes=self._bytes[name], name=pool.name)
             for name, at in self._memory.offsets.items()
         }
         for name in self._made:
@@ -305,13 +311,16 @@ class _Chaining:
             if tensor is None or tensor.role == "constant":
                 places[one] = self._own(one, contents).offset
             elif tensor.role == "output":
-                places[one] = placed[self._root(part.stage.output)].offset
+                root, before = self._views.place(part.stage.output)
+                places[one] = placed[root].offset + before
             else:
                 operand = operands[tensor.name]
-                known = None if operand.made else placed.get(self._root(operand.tensor))
-                found = known or self._input(tensor, operand)
-                places[one] = found.offset
-        return linker.linked(places)
+                root, before = self._views.place(operand.tensor)
+                if root in placed and not operand.made:
+                    places[one] = placed[root].offset + before
+                else:
+                    places[one] = self._input(tensor, operand).offset
+        return linker.linked(places, within_pages=True)
 
     def _own(self, one: Place, contents: dict[int, bytes]) -> Place:
         """Room for what only the layer's instructions know, as micro-ops; one for equal contents."""
@@ -386,10 +395,20 @@ class _Chaining:
 
         Waiting once leaves the LOADs behind it free to run ahead; each wait takes the way through compute.
         """
-        makers = {self._root(part.stage.output): at for at, part in enumerate(self._layers)}
+        makers: dict[str, list[int]] = {}
+        for at, part in enumerate(self._layers):
+            makers.setdefault(self._root(part.stage.output), []).append(at)
         sources = [
-            max((makers[name] for name in map(self._root, part.stage.inputs) if name in makers), default=None)
-            for part in self._layers
+            max(
+                (
+                    maker
+                    for name in map(self._root, part.stage.inputs)
+                    for maker in makers.get(name, ())
+                    if maker < at
+                ),
+                default=None,
+            )
+            for at, part in enumerate(self._layers)
         ]
         stores: dict[int, int] = {}
         found: dict[int, int] = {}

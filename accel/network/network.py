@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
@@ -14,6 +14,7 @@ from accel.network.fuse import apart, fuse
 from accel.network.place import Part, check_strict, place
 from accel.network.program import NetworkProgram
 from accel.network.schedule import schedule
+from accel.network.views import find_views, may_be_view
 
 DEFAULT_MACHINE = "vta-int8"
 """What networks are compiled for if nothing else is said."""
@@ -77,22 +78,41 @@ def link(
         config: the machine.
         keep: whether the result of every stage is kept.
     """
-    groups: list[tuple[Part, ...]] = []
-    for group in schedule(graph, parts):
-        groups += divide(graph, group) if any(part.on_machine for part in group) else [group]
+    views = {part.stage.output for part in parts if not part.on_machine and may_be_view(graph, part)}
+    while True:
+        groups: list[tuple[Part, ...]] = []
+        for group in schedule(graph, parts, views):
+            groups += divide(graph, group) if any(part.on_machine for part in group) else [group]
+        needed = [_needed(graph, groups, at, keep=keep) for at in range(len(groups))]
+        wrong: set[str] = set()
+        for group, outside in zip(groups, needed, strict=True):
+            if any(part.on_machine for part in group):
+                wrong |= find_views(graph, group, outside, config).wrong
+            else:
+                wrong |= views.intersection(part.stage.output for part in group)
+        if not wrong:
+            break
+        views -= wrong
     steps: list[Chain | Part] = []
-    for at, group in enumerate(groups):
-        if all(not part.on_machine for part in group):
+    for group, outside in zip(groups, needed, strict=True):
+        if any(part.on_machine for part in group):
+            told = (_told(part) if part.stage.output in views else part for part in group)
+            steps.append(chain(graph, tuple(told), outside, config))
+        else:
             steps += group
-            continue
-        needed = {
-            *graph.outputs,
-            *(name for other in groups[at + 1 :] for part in other for name in part.stage.inputs),
-        }
-        if keep:
-            needed.update(part.stage.output for part in group)
-        steps.append(chain(graph, group, needed, config))
     return tuple(steps)
+
+
+def _needed(graph: Graph, groups: Sequence[Sequence[Part]], at: int, *, keep: bool) -> set[str]:
+    """The tensors that are needed outside a group, by those behind it or in the end."""
+    behind = (name for other in groups[at + 1 :] for part in other for name in part.stage.inputs)
+    kept = (part.stage.output for part in groups[at] if keep)
+    return {*graph.outputs, *behind, *kept}
+
+
+def _told(part: Part) -> Part:
+    """A part that moves nothing, with that as the reason why it is nowhere."""
+    return replace(part, reason="layers write and take its values where they are")
 
 
 def load_onnx(path: str | os.PathLike[str], *, batch: int | None = None) -> Network:

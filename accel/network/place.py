@@ -7,6 +7,7 @@ from accel.base.errors import GraphError, ScheduleError, ShapeError
 from accel.compiler.mappings.build import compile_mapped
 from accel.compiler.target.machine import Machine
 from accel.graph.graph import Graph
+from accel.image.tensor import ImageTensor
 from accel.network.choose import Choice, Chooser, Where
 from accel.network.entry import enters, planned
 from accel.network.fuse import Group
@@ -36,6 +37,13 @@ class Part:
     def on_machine(self) -> bool:
         """Whether the machine runs it."""
         return self.where == "machine"
+
+    @property
+    def output(self) -> ImageTensor:
+        """What the machine makes."""
+        assert self.layer is not None
+        assert self.program is not None
+        return next(one for one in self.program.tensors if one.name == self.layer.output)
 
     @property
     def moves_nothing(self) -> bool:

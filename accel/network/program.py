@@ -254,7 +254,7 @@ class _Run:
         for called, name in chain.outputs.items():
             self._resident[name] = done[called]
         for part in chain.parts:
-            if not part.on_machine and self.has(part.stage.main.inputs[0]):
+            if not part.on_machine and all(self.has(name) for name in part.stage.main.inputs):
                 self._on_host(part)
         result = self._session.results[-1]
         self.layers += machine_layers(self._graph, chain, result)

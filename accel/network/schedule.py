@@ -1,12 +1,14 @@
 """Order: parts in as few runs of machine parts as a simple rule finds."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from accel.graph.graph import Graph
 from accel.network.place import Part
 
 
-def schedule(graph: Graph, parts: Sequence[Part]) -> tuple[tuple[Part, ...], ...]:
+def schedule(
+    graph: Graph, parts: Sequence[Part], views: Collection[str] = ()
+) -> tuple[tuple[Part, ...], ...]:
     """The parts in groups, of the machine and of the host in turn; each behind those whose results it takes.
 
     A group takes every part of its place that can run by then. Parts that move nothing go with the machine.
@@ -14,6 +16,7 @@ def schedule(graph: Graph, parts: Sequence[Part]) -> tuple[tuple[Part, ...], ...
     Args:
         graph: the parts'.
         parts: in any order in which they can run.
+        views: results of parts that are to move nothing where machine parts take them.
     """
     known = {*graph.inputs, *graph.constants}
     rest, groups = list(parts), list[tuple[Part, ...]]()
@@ -21,7 +24,8 @@ def schedule(graph: Graph, parts: Sequence[Part]) -> tuple[tuple[Part, ...], ...
     while rest:
         group: list[Part] = []
         for part in rest:
-            wanted = part.moves_nothing or part.on_machine != host
+            on_machine = part.on_machine or part.stage.output in views
+            wanted = part.moves_nothing or on_machine != host
             if wanted and known.issuperset(part.stage.inputs):
                 group.append(part)
                 known.add(part.stage.output)

@@ -213,6 +213,13 @@ def same_packing(a: ImageTensor, b: ImageTensor) -> bool:
     return not fills and _same_origins(a.layout, a.view, b.layout, b.view)
 
 
+def numbers_of(tensor: ImageTensor) -> npt.NDArray[np.int32] | None:
+    """For every byte of a tensor of bytes the number of the value that it is, in row-major order, from 1 on,
+    and 0 where it is none; None where it is packed by more than a layout."""
+    fills = tensor.view is not None and tensor.view.fills and bool(tensor.view.fill)
+    return None if tensor.widening is not None or fills else _origins(tensor.layout, tensor.view)
+
+
 @lru_cache(maxsize=256)
 def _same_origins(a: PackedLayout, seen: View | None, b: PackedLayout, other: View | None) -> bool:
     return np.array_equal(_origins(a, seen), _origins(b, other))
