@@ -54,8 +54,8 @@ T = TypeVar("T")
 
 
 def examples(count: int) -> settings:
-    """``count`` examples in the default profile, in others as many times more as the profile asks for."""
-    return settings(max_examples=count * settings().max_examples // 100)
+    """``count`` examples in the profile ``whole``, in others as many times more or fewer as they ask for."""
+    return settings(max_examples=max(1, count * settings().max_examples // 100))
 
 
 def drawn(build: Callable[..., T], *args: Any, **options: Any) -> SearchStrategy[T]:

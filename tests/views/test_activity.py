@@ -47,7 +47,7 @@ def look(program: list[Instruction], config: Config, **arguments: Any) -> tuple[
 def test_states_add_up_to_what_the_simulator_counts(sizes: dict[str, int]) -> None:
     ended: list[Cause | None] = []
 
-    @examples(120)
+    @examples(240)
     @given(st.data())
     def compare(data: st.DataObject) -> None:
         machine = data.draw(st.sampled_from((TINY, NAMED["tiny-int8"])))
