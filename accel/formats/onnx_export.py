@@ -211,11 +211,13 @@ def _conv(exporter: _Exporter, node: Node) -> None:
     weights = exporter.tensor(node.inputs[1])
     dtype = out.dtype if out.dtype in QUANTIZED else exporter.tensor(node.inputs[0]).dtype
     left = exporter.as_type(node.inputs[0], dtype)
-    if out.dtype != "int32" and len(set(weights.quantized.zero)) > 1:
+    if len(set(weights.quantized.zero)) > 1:
         _channel_by_channel(exporter, node, left, dtype)
         return
     right = exporter.as_type(node.inputs[1], _weights_type(weights, dtype))
-    right[2] = _one_zero(exporter, right[2])
+    zeros = exporter.values(right[2])
+    assert zeros is not None  # all of them are one
+    right[2] = exporter.constant(zeros.reshape(-1)[0], zeros.dtype.name)
     if out.dtype == "int32":
         sums = exporter.write(
             "ConvInteger",
@@ -224,21 +226,16 @@ def _conv(exporter: _Exporter, node: Node) -> None:
             **attributes,
         )
         if len(node.inputs) > 2:
-            along = exporter.constant([1, -1, *[1] * operator.windows.rank], "int64")
-            exporter.write("Add", [sums, exporter.write("Reshape", [node.inputs[2], along])], node.output)
+            _add_bias(exporter, node, sums, operator.windows.rank)
         return
     exporter.write(
         "QLinearConv", [*left, *right, *exporter.pair(out), *node.inputs[2:]], node.output, **attributes
     )
 
 
-def _one_zero(exporter: _Exporter, name: str) -> str:
-    """A zero point that is the same for all channels, once."""
-    zeros = exporter.values(name)
-    assert zeros is not None
-    if zeros.ndim and (zeros != zeros[0]).any():
-        raise GraphError("weights have different zero points; ONNX Runtime's ConvInteger takes one")
-    return exporter.constant(zeros.reshape(-1)[0], zeros.dtype.name)
+def _add_bias(exporter: _Exporter, node: Node, sums: str, rank: int) -> None:
+    along = exporter.constant([1, -1, *[1] * rank], "int64")
+    exporter.write("Add", [sums, exporter.write("Reshape", [node.inputs[2], along])], node.output)
 
 
 def _channel_by_channel(exporter: _Exporter, node: Node, left: Sequence[str], dtype: str) -> None:
@@ -251,8 +248,10 @@ def _channel_by_channel(exporter: _Exporter, node: Node, left: Sequence[str], dt
     if kernel is None or (len(node.inputs) > 2 and bias is None):
         raise GraphError(f"node {node.name!r}: weights with different zero points must be constants")
     inner, outer = weights.shape[1], weights.shape[0] // operator.groups
-    result, target = exporter.pair(out), _weights_type(weights, dtype)
+    target = _weights_type(weights, dtype)
     shift = (_BYTE if target == "uint8" else -_BYTE) if target != weights.dtype else 0
+    integers = out.dtype == "int32"
+    result = [] if integers else exporter.pair(out)
     channels = []
     for channel, (scale, zero) in enumerate(
         zip(weights.quantized.scale, weights.quantized.zero, strict=True)
@@ -262,18 +261,20 @@ def _channel_by_channel(exporter: _Exporter, node: Node, left: Sequence[str], dt
             "Slice",
             [left[0], *(exporter.constant([one], "int64") for one in (first, first + inner, 1))],
         )
-        operands = [
-            part,
-            *left[1:],
-            exporter.constant(kernel[channel : channel + 1].astype(np.int32) + shift, target),
-            exporter.constant(scale, "float32"),
-            exporter.constant(zero + shift, target),
-            *result,
-        ]
-        if bias is not None:
-            operands.append(exporter.constant(bias[channel : channel + 1], "int32"))
-        channels.append(exporter.write("QLinearConv", operands, **_windows(operator.windows)))
-    exporter.write("Concat", channels, node.output, axis=1)
+        own = exporter.constant(kernel[channel : channel + 1].astype(np.int32) + shift, target)
+        own_zero = exporter.constant(zero + shift, target)
+        if integers:
+            operands = [part, own, left[2], own_zero]
+        else:
+            operands = [part, *left[1:], own, exporter.constant(scale, "float32"), own_zero, *result]
+            if bias is not None:
+                operands.append(exporter.constant(bias[channel : channel + 1], "int32"))
+        kind = "ConvInteger" if integers else "QLinearConv"
+        channels.append(exporter.write(kind, operands, **_windows(operator.windows)))
+    added = integers and bias is not None
+    sums = exporter.write("Concat", channels, None if added else node.output, axis=1)
+    if added:
+        _add_bias(exporter, node, sums, operator.windows.rank)
 
 
 @_writer(MatMul)
@@ -301,20 +302,46 @@ def _matmul(exporter: _Exporter, node: Node) -> None:
     if len(node.inputs) == 2 and operator.alpha == 1:
         exporter.write("QLinearMatMul", [*left, *right, *exporter.pair(out)], node.output)
         return
+    ends = [*right, node.inputs[2] if len(node.inputs) > 2 else "", *exporter.pair(out)]
+    alpha = float(operator.alpha)
     if len(weights.shape) > 2:
-        raise GraphError(f"node {node.name!r}: a QGemm takes a matrix; its weights are {weights.shape}")
+        _matrix_by_matrix(exporter, node, left, ends)
+        return
     flat = len(data.shape) == 2
     if not flat:
         left[0] = exporter.write("Reshape", [left[0], exporter.constant([-1, data.shape[-1]], "int64")])
-    product = exporter.write(
-        "QGemm",
-        [*left, *right, node.inputs[2] if len(node.inputs) > 2 else "", *exporter.pair(out)],
-        node.output if flat else None,
-        domain=MICROSOFT,
-        alpha=float(operator.alpha),
-    )
+    target = node.output if flat else None
+    product = exporter.write("QGemm", [*left, *ends], target, domain=MICROSOFT, alpha=alpha)
     if not flat:
         exporter.write("Reshape", [product, exporter.constant(out.shape, "int64")], node.output)
+
+
+def _matrix_by_matrix(exporter: _Exporter, node: Node, left: Sequence[str], ends: Sequence[str]) -> None:
+    """A product of several matrices with what only a QGemm has, which takes one."""
+    operator, out = node.operator, exporter.tensor(node.output)
+    assert isinstance(operator, MatMul)
+    data, weights = (exporter.tensor(name) for name in node.inputs[:2])
+    count = int(np.prod(out.shape[:-2]))
+
+    def parts(name: str, matrix: Sequence[int]) -> list[str]:
+        whole = exporter.constant([*out.shape[:-2], *matrix], "int64")
+        rows = exporter.constant([count * matrix[0], matrix[1]], "int64")
+        spread = exporter.write("Reshape", [exporter.write("Expand", [name, whole]), rows])
+        return [
+            exporter.write(
+                "Slice",
+                [spread, *(exporter.constant([n * matrix[0]], "int64") for n in (at, at + 1))],
+            )
+            for at in range(count)
+        ]
+
+    pairs = zip(parts(left[0], data.shape[-2:]), parts(ends[0], weights.shape[-2:]), strict=True)
+    products = [
+        exporter.write("QGemm", [a, *left[1:], b, *ends[1:]], domain=MICROSOFT, alpha=float(operator.alpha))
+        for a, b in pairs
+    ]
+    rows = exporter.write("Concat", products, axis=0)
+    exporter.write("Reshape", [rows, exporter.constant(out.shape, "int64")], node.output)
 
 
 # --- pools -----------------------------------------------------------------------------------------
@@ -335,10 +362,44 @@ def _average_pool(exporter: _Exporter, node: Node) -> None:
     if out.dtype == "float32":
         exporter.write("AveragePool", node.inputs, node.output, **attributes)
         return
+    source = exporter.tensor(node.inputs[0])
+    ends = [*exporter.pair(source), *exporter.pair(out)]
     if max(attributes.pop("dilations")) > 1:
-        raise GraphError(f"node {node.name!r}: ONNX Runtime's QLinearAveragePool has no dilations")
-    operands = [node.inputs[0], *exporter.pair(exporter.tensor(node.inputs[0])), *exporter.pair(out)]
-    exporter.write("QLinearAveragePool", operands, node.output, domain=MICROSOFT, **attributes)
+        _dilated(exporter, node, ends)
+        return
+    exporter.write("QLinearAveragePool", [source.name, *ends], node.output, domain=MICROSOFT, **attributes)
+
+
+def _dilated(exporter: _Exporter, node: Node, ends: Sequence[str]) -> None:
+    """ONNX Runtime's QLinearAveragePool has no dilations: windows are gathered side by side."""
+    operator, source = node.operator, exporter.tensor(node.inputs[0])
+    assert isinstance(operator, AveragePool)
+    windows, data = operator.windows, source.name
+    if any(windows.begin + windows.end):
+        if not operator.count_padding:
+            raise GraphError(
+                f"node {node.name!r}: ONNX Runtime has no average with dilations and padding left out"
+            )
+        pads = [0, 0, *windows.begin, 0, 0, *windows.end]
+        value = exporter.constant(source.per_tensor[1], source.dtype)
+        data = exporter.write("Pad", [data, exporter.constant(pads, "int64"), value])
+    outputs = list(windows.outputs(source.shape[2:]))
+    outputs[-1] += 1  # twice the last window: a single one would be averaged as a global mean
+    for axis, count in enumerate(outputs):
+        taps = np.arange(windows.kernel[axis]) * windows.dilations[axis]
+        last = axis == len(outputs) - 1
+        starts = np.minimum(np.arange(count), count - 1 - last) * windows.strides[axis]
+        places = exporter.constant((starts[:, None] + taps).reshape(-1), "int64")
+        data = exporter.write("Gather", [data, places], axis=axis + 2)
+    pooled = exporter.write(
+        "QLinearAveragePool",
+        [data, *ends],
+        domain=MICROSOFT,
+        kernel_shape=list(windows.kernel),
+        strides=list(windows.kernel),
+    )
+    cut = [exporter.constant([one], "int64") for one in (0, outputs[-1] - 1, len(outputs) + 1)]
+    exporter.write("Slice", [pooled, *cut], node.output)
 
 
 @_writer(GlobalAveragePool)
