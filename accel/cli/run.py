@@ -30,6 +30,7 @@ from accel.cli.network import run_network
 from accel.cli.output import wrote
 from accel.cli.pictures import Pictures, new_waves, picture_options, written_at
 from accel.core.states import State
+from accel.image.source import PLAIN
 from accel.network.file import is_network
 from accel.proof.check import TokenReport
 from accel.run.figures import ErrorFigures, RunFigures
@@ -192,11 +193,18 @@ def print_result(program: Program, result: Result, tokens: TokenReport | None = 
     if result.utilization is not None and result.roofline_fraction is not None:
         rows.append(("utilization", f"{result.utilization:.1%} of the GEMM core"))
         rows.append(("roofline", f"{result.roofline_fraction:.1%} of the limit"))
+    if result.slot_utilization is not None and result.slot_roofline_fraction is not None:
+        busy, reached = result.slot_utilization, result.slot_roofline_fraction
+        rows.append(("slots", f"{busy:.1%} filled, {reached:.1%} of their limit"))
     if result.bound_by is not None:
         rows.append(("bound by", result.bound_by))
     rows.append(("instructions", f"{len(result.instructions):,}"))
     if result.uops is not None:
         rows.append(("micro-ops", f"{result.uops:,}"))
+    if program.mapping != PLAIN:
+        factor = program.packing_factor or 0
+        packed = f"{program.packed_bytes:,} bytes of inputs packed, {factor:.3g} times those given"
+        rows.append(("mapping", f"{program.mapping}: {packed}"))
     moved = ", ".join(f"{kind} {n:,}" for kind, n in result.bytes_by_kind.items() if n)
     rows.append(("bytes moved", moved))
     if result.mismatches is not None:

@@ -31,7 +31,7 @@ from accel.image.manifest import read_entry, read_object, read_offset, read_opti
 from accel.image.provenance import Provenance
 from accel.image.references import NUMBER_BYTES, References, numbers_to_bytes
 from accel.image.scenario import Expected, Start, check_scenario
-from accel.image.source import Source
+from accel.image.source import PLAIN, Source
 from accel.image.tensor import ImageTensor, Region, read_region, read_tensor
 
 __all__ = ["FORMAT", "FORMAT_VERSION", "Image", "ImageTensor", "Region", "check_image"]
@@ -99,6 +99,24 @@ class Image:
     def size(self) -> int:
         """Bytes of DRAM from the start of the window that the image occupies."""
         return max(stop for _, stop in self.spans())
+
+    @property
+    def mapping(self) -> str:
+        """The name of the mapping by which the program computes what it was asked for."""
+        return PLAIN if self.source is None or self.source.mapped is None else self.source.mapped.name
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of DRAM that the host packs inputs into."""
+        return sum(tensor.nbytes for tensor in self.tensors if tensor.role == "input")
+
+    @property
+    def packing_factor(self) -> float | None:
+        """How many times the inputs' own bytes that is: what fills elements up, and what stands there several
+        times. None if there are no inputs."""
+        inputs = {tensor.name: tensor for tensor in self.tensors if tensor.role == "input"}.values()
+        given = sum(math.prod(one.shape) * np.dtype(one.dtype).itemsize for one in inputs)
+        return self.packed_bytes / given if given else None
 
     def with_timing(self, config: Config) -> Self:
         """The same program for a run with another timing.

@@ -46,6 +46,10 @@ class Options:
         return cls(workload=workload, parameters=values, fold=fold)
 
 
+PLAIN = "plain"
+"""The mapping of an operator to itself."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Mapped:
     """The expression that a program carries out where it is not the one that it was asked for.

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from accel.compiler.expr.inputs import random_inputs
 from accel.compiler.expr.metrics import Compulsory, compulsory
 from accel.compiler.expr.reference import evaluate
 from accel.compiler.expr.tensor import Placeholder, Tensor, producers
-from accel.compiler.mappings.mapping import PLAIN
 from accel.compiler.schedule.records import apply_steps
 from accel.compiler.schedule.schedule import Schedule, create_schedule
 from accel.compiler.target.machine import Machine
@@ -58,11 +56,6 @@ class Compiled(Image):
         return computed
 
     @property
-    def mapping(self) -> str:
-        """The name of the mapping by which the program computes its expression."""
-        return PLAIN if self.source is None or self.source.mapped is None else self.source.mapped.name
-
-    @property
     def has_expression(self) -> bool:
         """Whether the program holds the tensor expression that it computes."""
         return self.source is not None and self.source.expression is not None
@@ -99,22 +92,18 @@ class Compiled(Image):
         options = None if self.source is None else self.source.options
         return options is None or options.fold is not False
 
-    @property
-    def packed_bytes(self) -> int:
-        """Bytes of DRAM that the host packs inputs into."""
-        return sum(tensor.nbytes for tensor in self.tensors if tensor.role == "input")
-
-    @property
-    def packing_factor(self) -> float | None:
-        """How many times the inputs' own bytes that is: what fills elements up, and what is duplicated. None
-        if there are no inputs."""
-        given = sum(prod(shape) * np.dtype(dtype).itemsize for shape, dtype in self.inputs.values())
-        return self.packed_bytes / given if given else None
-
     @cached_property
     def compulsory(self) -> Compulsory | None:
         """What the computation takes at least; None if it is not known."""
         return compulsory(self.outputs) if self.has_expression else None
+
+    @cached_property
+    def carried(self) -> Compulsory | None:
+        """What the operator that the program carries out takes at least: more than :attr:`compulsory` where
+        the host packs values several times; None if it is not known."""
+        if self.source is None or self.source.mapped is None:
+            return self.compulsory
+        return compulsory(self.computed)
 
     def _check_expression(self, outputs: tuple[Tensor, ...], *, inner: bool = False) -> None:
         """Refuse a tensor expression that is not about this program's tensors: as users know them, or as the

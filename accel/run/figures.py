@@ -54,7 +54,13 @@ class RunFigures:
     roofline_cycles: float | None = None
     utilization: float | None = None
     roofline_fraction: float | None = None
+    slot_bound_cycles: float | None = None
+    slot_utilization: float | None = None
+    slot_roofline_fraction: float | None = None
     bound_by: str | None = None
+    mapping: str | None = None
+    packed_bytes: int | None = None
+    packing_factor: float | None = None
     load_bytes: int | None = None
     store_bytes: int | None = None
     bytes_by_kind: Mapping[str, int] | None = None

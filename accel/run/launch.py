@@ -46,6 +46,7 @@ class Launch:
         *,
         reference: Callable[[], Arrays] | None = None,
         compulsory: Compulsory | None = None,
+        carried: Compulsory | None = None,
         pack_seconds: float,
     ) -> Result:
         """What the run gave; the error that ended it early knows it, too.
@@ -54,6 +55,7 @@ class Launch:
             outputs: arrays by name, of a run that ended well.
             reference: computes what they must be; they are not compared if it is not given.
             compulsory: what the computation takes at least.
+            carried: the same of the operator that the program carries out.
             pack_seconds: that the host took to pack inputs and to unpack outputs.
         """
         done = self.execution
@@ -70,6 +72,7 @@ class Launch:
             uops=done.uops,
             timing=done.timing,
             compulsory=compulsory if done.error is None else None,
+            carried=carried if done.error is None else None,
             compile_seconds=self.image.compile_seconds,
             pack_seconds=pack_seconds,
             simulate_seconds=self.seconds,

@@ -169,6 +169,7 @@ class Program(Compiled):
             outputs,
             reference=(lambda: program.reference(values)) if check and program.has_expression else None,
             compulsory=program.compulsory,
+            carried=program.carried,
             pack_seconds=pack_seconds,
         )
         result.raise_if_stopped()

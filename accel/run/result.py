@@ -64,6 +64,8 @@ class Result:
         timing: what is known of cycles; None if time was not simulated.
         image: the program that ran, with the timing of the run.
         compulsory: what the computation takes at least, or None if it is not known or was not done.
+        carried: the same of the operator that the program carries out, which differs where it was mapped to
+            another one.
         pack_seconds: packing of inputs and unpacking of outputs, which the host does; not in ``cycles``.
         simulate_seconds: from a loaded program with its inputs in memory to outputs and cycles in memory.
         error: what ended the run early, or None.
@@ -80,6 +82,7 @@ class Result:
     pack_seconds: float
     simulate_seconds: float
     error: MachineError | None = None
+    carried: Compulsory | None = None
 
     def __repr__(self) -> str:
         """The main figures in a line; all of them are in :meth:`to_dict`."""
@@ -140,6 +143,29 @@ class Result:
                 f"that the roofline allows; one of the two is wrong"
             )
         return fraction
+
+    @property
+    def slot_utilization(self) -> float | None:
+        """Cycles in which the compute unit executes a micro-op, over cycles taken. Other than
+        :attr:`utilization`, it counts products of zeros that fill up blocks, and passes that multiply
+        nothing."""
+        return None if not self.cycles or self.uops is None else self.uops / self.cycles
+
+    @property
+    def slot_bound_cycles(self) -> float | None:
+        """Cycles that the program's micro-ops need at least, or the bus in either direction for what the
+        operator that it carries out must move."""
+        if self.uops is None or self.carried is None:
+            return None
+        width = self.config.bus_bytes
+        return max(self.uops, self.carried.read_bytes / width, self.carried.write_bytes / width)
+
+    @property
+    def slot_roofline_fraction(self) -> float | None:
+        """:attr:`slot_bound_cycles` over cycles taken: how good the schedule is, whatever it computes. Only
+        :attr:`roofline_fraction` says how much of it was needed."""
+        bound = self.slot_bound_cycles
+        return None if not self.cycles or bound is None else bound / self.cycles
 
     @property
     def bound_by(self) -> str | None:
@@ -219,7 +245,13 @@ class Result:
             roofline_cycles=None if least is None else least.roofline_cycles(self.config),
             utilization=self.utilization,
             roofline_fraction=self.roofline_fraction,
+            slot_bound_cycles=self.slot_bound_cycles,
+            slot_utilization=self.slot_utilization,
+            slot_roofline_fraction=self.slot_roofline_fraction,
             bound_by=self.bound_by,
+            mapping=self.image.mapping,
+            packed_bytes=self.image.packed_bytes,
+            packing_factor=self.image.packing_factor,
             load_bytes=self.load_bytes,
             store_bytes=self.store_bytes,
             bytes_by_kind=self.bytes_by_kind,

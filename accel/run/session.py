@@ -181,6 +181,7 @@ class Session:
             if compared
             else None,
             compulsory=running.compulsory,
+            carried=running.carried,
             pack_seconds=self.packing.seconds - before,
         )
         result.raise_if_stopped()

@@ -8,12 +8,14 @@ from typing import Any
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.tensor import Placeholder, Tensor, producers
 from accel.compiler.ops.workload import Workload
+from accel.image.source import PLAIN
 from accel.image.view import View
 
-PLAIN = "plain"
-"""The mapping of an operator to itself."""
 AUTO = "auto"
 """What stands for the mapping that takes the fewest cycles."""
+
+
+__all__ = ["AUTO", "PLAIN", "Mapping", "plain", "tensors_of", "unknown_mapping"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,7 @@ def test_text(accel: Shell, saved: Callable[..., Path]) -> None:
     found = {line[0]: line[-1].strip() for line in lines}
     result = gemm_program().run()
     assert list(found) == [
-        *("machine", "cycles", "utilization", "roofline", "bound by", "instructions", "micro-ops"),
+        *("machine", "cycles", "utilization", "roofline", "slots", "bound by", "instructions", "micro-ops"),
         *("bytes moved", "compared to numpy", "tokens", "packing, simulation", "where the cycles went"),
         *("unit", "fetch", "load", "compute", "store"),
     ]
@@ -61,7 +61,8 @@ def test_functional_runs_have_no_cycles(accel: Shell, saved: Callable[..., Path]
     assert found["backend"] == "functional"
     assert found["mismatches"] == 0
     assert {key for key, value in found.items() if value is None} == {
-        *("cycles", "utilization", "roofline_fraction", "bound_by", "stalls", "error")
+        *("cycles", "utilization", "roofline_fraction", "bound_by", "stalls", "error"),
+        *("slot_utilization", "slot_roofline_fraction"),
     }
     lines = accel("run", file, "--backend", "functional").text.splitlines()
     assert not any(line.startswith(("cycles", "unit", "utilization")) for line in lines)

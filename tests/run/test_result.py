@@ -144,12 +144,14 @@ def test_what_does_not_apply_is_none() -> None:
     figures = found.to_dict()
     assert tuple(figures) == RESULT_KEYS
     assert {key for key, value in figures.items() if value is None} == {
-        *("cycles", "utilization", "roofline_fraction", "bound_by", "mismatches", "stalls", "error")
+        *("cycles", "utilization", "roofline_fraction", "bound_by", "mismatches", "stalls", "error"),
+        *("slot_utilization", "slot_roofline_fraction"),
     }
     handmade_figures = handmade(Gemm()).run().to_dict()
     assert {key for key, value in handmade_figures.items() if value is None} == {
         *("macs", "padding_macs", "ideal_cycles", "roofline_cycles", "utilization", "roofline_fraction"),
         *("mismatches", "compile_seconds", "error"),
+        *("slot_bound_cycles", "slot_roofline_fraction", "packing_factor"),
     }
 
 
