@@ -19,6 +19,7 @@ from accel.compiler.codegen.dependence import CARRIER, Dependence, Ordered, depe
 from accel.core.config import Config
 from accel.core.isa import (
     Finish,
+    Finishing,
     Instruction,
     Load,
     Loops,
@@ -27,6 +28,8 @@ from accel.core.isa import (
     Set,
     SetAcc,
     SetInp,
+    SetOut,
+    SetSum,
     Store,
     Unit,
     encode,
@@ -351,8 +354,15 @@ class _Chaining:
     def _settled(self, at: int, linked: Sequence[Image]) -> list[Instruction]:
         """What comes before a layer's instructions: it finds SETs as at the start of a run."""
         before = {type(one) for image in linked[:at] for one in image.instructions if isinstance(one, Set)}
-        own = {type(one) for one in linked[at].instructions if isinstance(one, Set)}
-        return [kind() for kind in (SetInp, SetAcc) if kind in before - own]
+        body = linked[at].instructions
+        own = {type(one) for one in body if isinstance(one, Set)}
+        kinds: list[type[Set]] = [SetInp, SetAcc]
+        stores = {one.memory for one in body if isinstance(one, Store)}
+        if stores & {Finishing.REQ, Finishing.ADD}:
+            kinds.append(SetOut)
+        if Finishing.ADD in stores:
+            kinds.append(SetSum)
+        return [kind() for kind in kinds if kind in before - own]
 
     def _fastest(
         self, instructions: Sequence[Instruction], layers: Sequence[int], offset: int

@@ -4,9 +4,24 @@ import numpy as np
 import pytest
 
 from accel.core.isa import Finish
+from accel.graph.elementwise import Requantize
+from accel.graph.tensor import Quantization
 from accel.network.memory import Lifetime, plan
 from accel.network.network import Network
 from tests.network.networks import MACHINE, Small, residual_network
+
+
+def test_a_layer_finds_settings_as_at_the_start() -> None:
+    """All results of the last layer are 0, within 0 and 0: what the store unit is set to at the start."""
+    small = Small((1, 16, 3, 3), dtype="uint8")
+    small.zero_out = 100
+    small.conv("x", "a", 16, 1)
+    for source, output, zero in (("a", "b", 255), ("b", "y", 0)):
+        quantization = Quantization.of(1e6, zero)
+        small.builder.emit(Requantize(), [source], output, dtype="uint8", quantization=quantization)
+    program = Network(graph=small.graph("y")).build(MACHINE)
+    assert len(program.chains) == 1
+    program.run(backend="functional").raise_if_wrong()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
