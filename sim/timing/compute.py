@@ -4,40 +4,43 @@ GEMM, MAC and ALU start when their predecessor's micro-ops have all been issued,
 a cycle. A LOAD, SET or FINISH waits until everything before it has retired, and what follows waits for it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from accel.core.isa import Unit
 from accel.core.timing_rules import EMPTY_DURATION, INDEX_CHECK, REQUEST_STARTUP, WRITE_DELAY, compute_depth
-from accel.sim.timing.engine import NEVER, Engine
+from accel.sim.timing.engine import Engine
 from accel.sim.timing.pads import PadWriter
-from accel.sim.timing.plan import Step
-from accel.sim.timing.port import BurstLog, Requester
+from accel.sim.timing.plan import Plan, Shape
+from accel.sim.timing.recurring import NEVER, later
+from accel.sim.timing.unit import Worker
 
 
-class ComputeUnit(Requester):
-    """The compute unit; ``queue`` is filled by fetch."""
+class ComputeUnit(Worker):
+    """The compute unit."""
 
-    def __init__(self, engine: Engine, queue: list[Step]) -> None:
-        self._engine = engine
-        self._queue = queue
-        self.log = BurstLog(Unit.COMPUTE)
-        self._next = 0
+    UNIT = Unit.COMPUTE
+    CYCLES: ClassVar[tuple[str, ...]] = (*Worker.CYCLES, "_slot", "_drained", "_written")
+    COUNTS: ClassVar[tuple[str, ...]] = ("_loads",)
+    LISTS: ClassVar[Mapping[str, str]] = {**Worker.LISTS}
+
+    def __init__(self, engine: Engine, plan: Plan) -> None:
+        super().__init__(engine, plan)
+        self._uop_faults = plan.uop_faults
         self._depth = compute_depth(engine.config)
         self._slot = 0
         """First cycle in which the sequencer is free."""
         self._drained = 0
         """First cycle after the retirement of all that has started."""
-        self._loading: Step | None = None
+        self._loading: Shape | None = None
         self._burst = 0
         self._loads = 0
         self._written = 0
         self.pads = PadWriter(self.log, self._settle)
-        engine.on(Unit.COMPUTE, self._advance)
 
     def waiting(self) -> tuple[int, Sequence[int]]:
-        step = self._loading
-        assert step is not None
-        return step.index, step.bursts[self._burst :]
+        assert self._loading is not None
+        return self.indices[len(self.starts) - 1], self._loading.bursts[self._burst :]
 
     def granted(self, count: int) -> None:
         assert self._loading is not None
@@ -50,55 +53,71 @@ class ComputeUnit(Requester):
         self._settle()
 
     def _advance(self) -> None:
-        engine = self._engine
-        while self._next < len(self._queue) and self._loading is None:
-            step = self._queue[self._next]
-            assert step.dispatch is not None
-            step.ready = max(step.dispatch + 1, self._slot if step.pipelined else self._drained)
-            cycle = engine.with_tokens(step, step.ready)
-            if not engine.reaches(cycle):
+        engine, starts, dispatches = self._engine, self.starts, self.dispatches
+        while self._loading is None and len(starts) < len(dispatches):
+            place = len(starts)
+            shape = self.shapes[place]
+            self.ready = max(dispatches[place] + 1, self._slot if shape.pipelined else self._drained)
+            cycle = engine.with_tokens(shape, self.ready) if shape.pops else self.ready
+            if cycle > engine.horizon:
+                engine.reaches(cycle)
                 return
-            if step.start_fault is not None:
-                engine.fail(cycle, Unit.COMPUTE, step.index, step.start_fault)
+            if self._fails(place, cycle):
                 return
-            self._start(step, cycle)
+            self._start(place, shape, cycle)
 
-    def _start(self, step: Step, cycle: int) -> None:
-        self._engine.start(step, cycle)
-        self._next += 1
-        if step.pipelined:
-            slots = max(1, step.uops)
+    def _start(self, place: int, shape: Shape, cycle: int) -> None:
+        self.starts.append(cycle)
+        self.readies.append(self.ready)
+        self.ready = NEVER
+        self._engine.start(shape, cycle)
+        if shape.pipelined:
+            slots = max(1, shape.uops)
             self._slot = cycle + slots
-            if step.uop_fault is not None:
-                position, fault = step.uop_fault
-                self._engine.fail(cycle + position + INDEX_CHECK, Unit.COMPUTE, step.index, fault)
-            self._retire(step, cycle + slots - 1 + self._depth)
-        elif step.bursts or step.pads:
-            self._loading = step
+            if self._uop_faults and self.indices[place] in self._uop_faults:
+                position, fault = self._uop_faults[self.indices[place]]
+                self._engine.fail(cycle + position + INDEX_CHECK, Unit.COMPUTE, self.indices[place], fault)
+            self._retire(shape, cycle + slots - 1 + self._depth)
+        elif shape.bursts or shape.pads:
+            self._loading = shape
             self._burst = 0
             self._written = 0
-            if step.bursts:
+            if shape.bursts:
                 self.request = cycle + REQUEST_STARTUP
-            self.pads.add(step.pads, cycle + REQUEST_STARTUP)
+            self.pads.add(shape.pads, cycle + REQUEST_STARTUP)
             self._settle()
         else:
-            self._retire(step, cycle + EMPTY_DURATION)
+            self._retire(shape, cycle + EMPTY_DURATION)
             self._slot = self._drained
 
     def _settle(self) -> None:
         """Retire the LOAD in flight if its last write is known."""
-        step = self._loading
-        if step is None or self._burst < len(step.bursts):
+        shape = self._loading
+        if shape is None or self._burst < len(shape.bursts):
             return
         pads = self.pads.last_write(self._loads)
         if pads is None:
             return
         self._loading = None
         self._loads += 1
-        self._retire(step, max(self._written, pads))
+        self._retire(shape, max(self._written, pads))
         self._slot = self._drained
         self._engine.wake(Unit.COMPUTE)
 
-    def _retire(self, step: Step, cycle: int) -> None:
-        self._engine.retire(step, cycle)
+    def _retire(self, shape: Shape, cycle: int) -> None:
+        self.retires.append(cycle)
+        self._engine.retire(shape, cycle)
         self._drained = cycle + 1
+
+    def state(self, fetched: int, base: int) -> tuple[object, ...]:
+        """What matters of it; fetch hands out nothing before cycle ``fetched``."""
+        floor = self.floor(fetched)
+        loading = self._loading is not None
+        return (
+            self.common(fetched, base),
+            later(self._slot, floor, base),
+            later(self._drained, floor, base),
+            self._burst if loading else -1,
+            later(self._written, 0, base) if loading and self._written else 0,
+            self.pads.state(self._loads, floor + REQUEST_STARTUP, base),
+        )

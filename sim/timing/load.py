@@ -6,38 +6,41 @@ as they come; pad words are written one a cycle in cycles without a beat, those 
 first. A SET starts when all before it have retired, and what follows it when it has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from accel.core.isa import Unit
 from accel.core.timing_rules import EMPTY_DURATION, REQUEST_STARTUP, WRITE_DELAY
-from accel.sim.timing.engine import NEVER, Engine
+from accel.sim.timing.engine import Engine
 from accel.sim.timing.pads import PadWriter
-from accel.sim.timing.plan import Step
-from accel.sim.timing.port import BurstLog, Requester
+from accel.sim.timing.plan import Plan, Shape
+from accel.sim.timing.recurring import CYCLE, NEVER, later
+from accel.sim.timing.unit import Worker
 
 
-class LoadUnit(Requester):
-    """The load unit; ``queue`` is filled by fetch."""
+class LoadUnit(Worker):
+    """The load unit."""
 
-    def __init__(self, engine: Engine, queue: list[Step]) -> None:
-        self._engine = engine
-        self._queue = queue
-        self.log = BurstLog(Unit.LOAD)
-        self._next = 0
+    UNIT = Unit.LOAD
+    CYCLES: ClassVar[tuple[str, ...]] = (*Worker.CYCLES, "_free")
+    LISTS: ClassVar[Mapping[str, str]] = {**Worker.LISTS, "_written": CYCLE}
+
+    def __init__(self, engine: Engine, plan: Plan) -> None:
+        super().__init__(engine, plan)
+        self._limit = engine.config.loads_in_flight
+        self._reach = max(self._reach, self._limit)
         self._free = 0
         """First cycle in which the next instruction may start, as far as bursts are concerned."""
         self._burst = 0
-        self._requesting: Step | None = None
+        self._requesting: Shape | None = None
         self._written: list[int] = []
-        """Per started instruction, the cycle of its last beat's write, once all bursts are granted."""
+        """Per started instruction, the cycle of its last beat's write, once all bursts are granted; 0 if it
+        has none."""
         self.pads = PadWriter(self.log, self._settle)
-        self._settled = 0
-        engine.on(Unit.LOAD, self._advance)
 
     def waiting(self) -> tuple[int, Sequence[int]]:
-        step = self._requesting
-        assert step is not None
-        return step.index, step.bursts[self._burst :]
+        assert self._requesting is not None
+        return self.indices[len(self.starts) - 1], self._requesting.bursts[self._burst :]
 
     def granted(self, count: int) -> None:
         assert self._requesting is not None
@@ -53,48 +56,52 @@ class LoadUnit(Requester):
         self._settle()
 
     def _advance(self) -> None:
-        engine = self._engine
-        while self._next < len(self._queue) and self._requesting is None:
-            step = self._queue[self._next]
-            ready = self._ready(step)
+        engine, starts, dispatches = self._engine, self.starts, self.dispatches
+        while self._requesting is None and len(starts) < len(dispatches):
+            place = len(starts)
+            shape = self.shapes[place]
+            ready = self._ready(place, shape)
             if ready == NEVER:
                 return
-            step.ready = ready
-            cycle = engine.with_tokens(step, ready)
-            if not engine.reaches(cycle):
+            self.ready = ready
+            cycle = engine.with_tokens(shape, ready) if shape.pops else ready
+            if cycle > engine.horizon:
+                engine.reaches(cycle)
                 return
-            if step.start_fault is not None:
-                engine.fail(cycle, Unit.LOAD, step.index, step.start_fault)
+            if self._fails(place, cycle):
                 return
-            self._start(step, cycle)
+            self._start(shape, cycle)
 
-    def _ready(self, step: Step) -> int:
-        """The first cycle in which the unit can accept ``step``, the next one; NEVER if it is not known."""
-        assert step.dispatch is not None
-        ready = max(step.dispatch + 1, self._free)
-        before = self._queue[self._next - 1] if self._next else None
-        if before is not None and (step.alone or before.alone):
-            if before.retire is None:
+    def _ready(self, place: int, shape: Shape) -> int:
+        """The first cycle in which the unit can accept an instruction, the next one; NEVER if it is not
+        known."""
+        ready = max(self.dispatches[place] + 1, self._free)
+        shapes, retires = self.shapes, self.retires
+        retired = len(retires)
+        if place and (shape.alone or shapes[place - 1].alone):
+            if retired < place:
                 return NEVER
-            ready = max(ready, before.retire + 1)
-        limit = self._engine.config.loads_in_flight
-        leaver = self._queue[self._next - limit] if self._next >= limit else None
-        for earlier in self._queue[max(0, self._next - limit) : self._next]:
-            retire = earlier.retire
-            if retire is not None and retire < ready:
-                continue
-            if earlier is leaver or _overlap(step, earlier):
-                if retire is None:
-                    return NEVER
-                ready = retire + 1
+            ready = max(ready, retires[-1] + 1)
+        leaver = place - self._limit
+        for earlier in range(max(0, leaver), place):
+            if earlier < retired:
+                retire = retires[earlier]
+                if retire < ready:
+                    continue
+                if earlier == leaver or _overlap(shape, shapes[earlier]):
+                    ready = retire + 1
+            elif earlier == leaver or _overlap(shape, shapes[earlier]):
+                return NEVER
         return ready
 
-    def _start(self, step: Step, cycle: int) -> None:
-        self._engine.start(step, cycle)
-        self._next += 1
-        self.pads.add(step.pads, cycle + REQUEST_STARTUP)
-        if step.bursts:
-            self._requesting = step
+    def _start(self, shape: Shape, cycle: int) -> None:
+        self.starts.append(cycle)
+        self.readies.append(self.ready)
+        self.ready = NEVER
+        self._engine.start(shape, cycle)
+        self.pads.add(shape.pads, cycle + REQUEST_STARTUP)
+        if shape.bursts:
+            self._requesting = shape
             self._burst = 0
             self.request = cycle + REQUEST_STARTUP
         else:
@@ -104,23 +111,33 @@ class LoadUnit(Requester):
 
     def _settle(self) -> None:
         """Retire, in order, instructions whose last write is known."""
-        while self._settled < len(self._written):
-            step = self._queue[self._settled]
-            pads = self.pads.last_write(self._settled)
+        retires, written = self.retires, self._written
+        while len(retires) < len(written):
+            place = len(retires)
+            pads = self.pads.last_write(place)
             if pads is None:
                 break
-            assert step.start is not None
-            retire = max(step.start + EMPTY_DURATION, self._written[self._settled], pads)
-            if self._settled:
-                previous = self._queue[self._settled - 1].retire
-                assert previous is not None
-                retire = max(retire, previous + 1)
-            self._settled += 1
-            self._engine.retire(step, retire)
+            retire = max(self.starts[place] + EMPTY_DURATION, written[place], pads)
+            if place:
+                retire = max(retire, retires[-1] + 1)
+            retires.append(retire)
+            self._engine.retire(self.shapes[place], retire)
         self._engine.wake(Unit.LOAD)
 
+    def state(self, fetched: int, base: int) -> tuple[object, ...]:
+        """What matters of it; fetch hands out nothing before cycle ``fetched``."""
+        floor, settled = self.floor(fetched), len(self.retires)
+        requesting = self._requesting is not None
+        return (
+            self.common(fetched, base),
+            later(self._free, floor, base),
+            self._burst if requesting else -1,
+            tuple(cycle and cycle - base for cycle in self._written[settled:]),
+            self.pads.state(settled, floor + REQUEST_STARTUP, base),
+        )
 
-def _overlap(one: Step, other: Step) -> bool:
+
+def _overlap(one: Shape, other: Shape) -> bool:
     """Whether two LOADs fill overlapping ranges of one scratchpad."""
     if one.sram is None or other.sram is None:
         return False

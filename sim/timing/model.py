@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from accel.core.config import Config
 from accel.core.events import Event, EventKind, UnitCycles
@@ -18,12 +20,46 @@ from accel.sim.timing.fetch import Fetch
 from accel.sim.timing.intervals import Interval, IntervalArray, covered
 from accel.sim.timing.load import LoadUnit
 from accel.sim.timing.pads import PadWriter
-from accel.sim.timing.plan import Step, plan_steps
+from accel.sim.timing.plan import Plan, Step
 from accel.sim.timing.port import BurstLog, BurstRecord, ReadPort
+from accel.sim.timing.recurring import NEVER
+from accel.sim.timing.repeats import Repeats
 from accel.sim.timing.store import StoreUnit
+from accel.sim.timing.unit import Worker
 
 DEFAULT_MAX_CYCLES = 10**10
 """Cycles that a run may take unless the caller says otherwise."""
+
+
+UNKNOWN = -1
+"""In columns, a cycle that is not known."""
+
+
+class Columns(NamedTuple):
+    """What is known of each instruction, int64[instructions]; see :class:`~accel.sim.timing.plan.Step`."""
+
+    arrival: npt.NDArray[np.int64]
+    dispatch: npt.NDArray[np.int64]
+    ready: npt.NDArray[np.int64]
+    start: npt.NDArray[np.int64]
+    retire: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, plan: Plan, fetch: Fetch, workers: Sequence[Worker]) -> "Columns":
+        """What is known at the end of a simulation."""
+        found = cls(*(np.full(len(plan), UNKNOWN, dtype=np.int64) for _ in cls._fields))
+        found.arrival[: len(fetch.arrivals)] = fetch.arrivals
+        found.dispatch[: len(fetch.dispatches)] = fetch.dispatches
+        for worker in workers:
+            members = plan.members[worker.UNIT]
+            waits = [] if worker.ready == NEVER else [worker.ready]
+            for column, cycles in (
+                (found.ready, [*worker.readies, *waits]),
+                (found.start, worker.starts),
+                (found.retire, worker.retires),
+            ):
+                column[members[: len(cycles)]] = cycles
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +69,8 @@ class TimingRun:
     Attributes:
         cycles: length of the run: up to and including the last cycle in which anything happens; cut short
             by an error, the cycles before the one in which it was found.
-        steps: the instructions, with the cycles of hand-out, start and retirement; those that lie
-            behind an error are not to be looked at (:meth:`events` leaves them out).
+        plan: the instructions.
+        columns: their cycles.
         logs: the bursts, reads and writes of each unit apart.
         pad_writes: per unit, when it writes pad words into a scratchpad.
         stop: the error that ended the run, or None.
@@ -42,10 +78,22 @@ class TimingRun:
 
     config: Config
     cycles: int
-    steps: list[Step]
+    plan: Plan
+    columns: Columns
     logs: tuple[BurstLog, ...]
     pad_writes: dict[Unit, list[Interval]]
     stop: Stop | None
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The instructions, with the cycles of hand-out, start and retirement; those that lie behind an error
+        are not to be looked at (:meth:`events` leaves them out)."""
+        shapes = map(self.plan.shapes.__getitem__, self.plan.numbers.tolist())
+        cycles = [[None if c == UNKNOWN else c for c in column.tolist()] for column in self.columns]
+        return [
+            Step(shape, index, *of)
+            for index, (shape, of) in enumerate(zip(shapes, zip(*cycles, strict=True), strict=True))
+        ]
 
     @property
     def bursts(self) -> list[BurstRecord]:
@@ -77,9 +125,9 @@ class TimingRun:
     def retirements(self) -> list[tuple[int, int]]:
         """Each instruction that retired, by its index, and the cycle; none behind an error."""
         end = self.cycles if self.stop is None else self.stop.cycle
-        return [
-            (step.index, step.retire) for step in self.steps if step.retire is not None and step.retire <= end
-        ]
+        retire = self.columns.retire
+        found = np.flatnonzero((retire != UNKNOWN) & (retire <= end))
+        return list(zip(found.tolist(), retire[found].tolist(), strict=True))
 
     @cached_property
     def unit_cycles(self) -> dict[Unit, UnitCycles]:
@@ -126,41 +174,46 @@ def simulate_timing(
     """
     if checked is None:
         checked = instruction_faults(instructions, config)
-    steps = plan_steps(instructions, config, faults or {}, checked)
+    plan = Plan(instructions, config, faults or {}, checked)
     engine = Engine(config, tokens, max_cycles)
-    fetch = Fetch(engine, steps, address)
-    load = LoadUnit(engine, fetch.queues[Unit.LOAD])
-    compute = ComputeUnit(engine, fetch.queues[Unit.COMPUTE])
-    store = StoreUnit(engine, fetch.queues[Unit.STORE])
+    load, compute, store = LoadUnit(engine, plan), ComputeUnit(engine, plan), StoreUnit(engine, plan)
+    fetch = Fetch(engine, plan, address, (load, compute, store))
     logs = (fetch.log, load.log, compute.log, store.log, store.writes)
     readers = (compute, store, load, fetch) if config.post else (compute, load, fetch)
-    _run(engine, ReadPort(config, readers), (load.pads, compute.pads))
-    engine.find_overflow(steps)
+    port = ReadPort(config, readers)
+    repeats = Repeats(plan, engine, port, fetch, load, compute, store)
+    _run(engine, port, (load.pads, compute.pads), fetch, repeats)
+    engine.find_overflow(plan)
     stop = engine.stop
-    complete = all(step.retire is not None for step in steps)
-    if stop is None and not complete and not engine.cut:
-        stop = _deadlock(instructions, config, tokens, _last_cycle(steps, logs))
-    late = [step.index for step in steps if step.retire is None or step.retire >= max_cycles]
-    if late and (stop is None or stop.cycle >= max_cycles):
+    columns = Columns.of(plan, fetch, (load, compute, store))
+    retire = columns.retire
+    if stop is None and (retire == UNKNOWN).any() and not engine.cut:
+        stop = _deadlock(instructions, config, tokens, _last_cycle(columns, logs))
+    late = np.flatnonzero((retire == UNKNOWN) | (retire >= max_cycles))
+    if len(late) and (stop is None or stop.cycle >= max_cycles):
         message = f"the run takes more than {max_cycles} cycles (max_cycles)"
-        stop = Stop(max_cycles, Unit.FETCH, late[0], Fault(cause=Cause.LIMIT, message=message))
-    last = max((step.retire for step in steps if step.retire is not None), default=-1)
-    cycles = stop.cycle if stop is not None else last + 1
+        stop = Stop(max_cycles, Unit.FETCH, int(late[0]), Fault(cause=Cause.LIMIT, message=message))
+    cycles = stop.cycle if stop is not None else int(retire.max(initial=-1)) + 1
     return TimingRun(
         config=config,
         cycles=cycles,
-        steps=steps,
+        plan=plan,
+        columns=columns,
         logs=logs,
         pad_writes={Unit.LOAD: load.pads.writes(), Unit.COMPUTE: compute.pads.writes()},
         stop=stop,
     )
 
 
-def _run(engine: Engine, port: ReadPort, writers: Sequence[PadWriter]) -> None:
+def _run(
+    engine: Engine, port: ReadPort, writers: Sequence[PadWriter], fetch: Fetch, repeats: Repeats
+) -> None:
     """Let everything happen. When no unit can go ahead by itself, the earliest decision is due: whatever is
     not known yet comes later, since it follows from this decision or from those after it."""
     while True:
         engine.advance()
+        if fetch.asked == repeats.next:
+            repeats.look()
         grant = port.next_cycle()
         writer = min(writers, key=lambda writer: writer.finish)
         if not engine.reaches(min(grant, writer.finish)):
@@ -171,12 +224,10 @@ def _run(engine: Engine, port: ReadPort, writers: Sequence[PadWriter]) -> None:
             port.grant(grant, writer.finish)
 
 
-def _last_cycle(steps: Sequence[Step], logs: Sequence[BurstLog]) -> int:
+def _last_cycle(columns: Columns, logs: Sequence[BurstLog]) -> int:
     """The last cycle in which anything is known to happen."""
-    known = [
-        cycle for step in steps for cycle in (step.dispatch, step.start, step.retire) if cycle is not None
-    ]
-    return max([0, *known, *(cycle for log in logs for cycle in log.lasts)])
+    known = [int(one.max(initial=0)) for one in (columns.dispatch, columns.start, columns.retire)]
+    return max([0, *known, *(cycle for log in logs for cycle in log.lasts[-1:])])
 
 
 def _deadlock(
@@ -191,40 +242,39 @@ def _deadlock(
 
 def _unit_cycles(run: TimingRun, unit: Unit) -> UnitCycles:
     """Classify each cycle: busy, else in flight, else waiting, else idle."""
-    busy: list[Interval] = []
-    flight: list[Interval] = []
-    waits: list[Interval] = []
+    end, columns = run.cycles, run.columns
     if unit is Unit.FETCH:
-        free = 0
-        for step in run.steps:
-            if step.arrival is None:
-                flight.append((free, run.cycles))
-                break
-            handed = run.cycles if step.dispatch is None else step.dispatch
-            flight.append((free, step.arrival))
-            waits.append((max(free, step.arrival), handed))
-            busy.append((handed, handed + 1))
-            if step.dispatch is None:
-                break
-            free = handed + 1
+        handed = int((columns.dispatch != UNKNOWN).sum())
+        arrived = min(handed + 1, int((columns.arrival != UNKNOWN).sum()))
+        dispatch = columns.dispatch[:handed]
+        free = np.concatenate([[0], dispatch + 1])
+        arrival = columns.arrival[:arrived]
+        given = np.concatenate([dispatch, [end]])[:arrived]
+        flight = _intervals(free[:arrived], arrival)
+        if arrived == handed < len(columns.arrival):
+            flight = np.concatenate([flight, _intervals(free[-1:], np.array([end]))])
+        waits = _intervals(np.maximum(free[:arrived], arrival), given)
+        work = [_intervals(dispatch, dispatch + 1)]
     else:
-        for step in run.steps:
-            if step.unit is not unit or step.ready is None:
-                continue
-            waits.append((step.ready, run.cycles if step.start is None else step.start))
-            if step.start is not None and step.pipelined:
-                busy.append((step.start, step.start + step.uops))
-            elif step.start is not None:
-                flight.append((step.start, run.cycles if step.retire is None else step.retire + 1))
-    work: list[list[Interval] | IntervalArray] = [busy]
-    if unit is not Unit.FETCH:
-        work.append(run.writes(unit))
-    at_work = covered(work, run.cycles)
-    with_flight = covered([*work, flight], run.cycles)
-    with_waits = covered([*work, flight, waits], run.cycles)
+        found = run.plan.members[unit]
+        found = found[columns.ready[found] != UNKNOWN]
+        ready, start, retire = columns.ready[found], columns.start[found], columns.retire[found]
+        waits = _intervals(ready, np.where(start == UNKNOWN, end, start))
+        pipelined = np.array([one.pipelined for one in run.plan.shapes], dtype=bool)[run.plan.numbers[found]]
+        uops = np.array([one.uops for one in run.plan.shapes], dtype=np.int64)[run.plan.numbers[found]]
+        slots, loads = pipelined & (start != UNKNOWN), ~pipelined & (start != UNKNOWN)
+        flight = _intervals(start[loads], np.where(retire == UNKNOWN, end, retire + 1)[loads])
+        work = [_intervals(start[slots], start[slots] + uops[slots]), run.writes(unit)]
+    at_work = covered(work, end)
+    with_flight = covered([*work, flight], end)
+    with_waits = covered([*work, flight, waits], end)
     return UnitCycles(
         busy=at_work,
         memory_stall=with_flight - at_work,
         token_stall=with_waits - with_flight,
-        idle=run.cycles - with_waits,
+        idle=end - with_waits,
     )
+
+
+def _intervals(starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> IntervalArray:
+    return np.stack([starts, stops], axis=1)

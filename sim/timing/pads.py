@@ -2,15 +2,16 @@
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from accel.core.timing_rules import WRITE_DELAY
-from accel.sim.timing.engine import NEVER
 from accel.sim.timing.intervals import Interval
 from accel.sim.timing.port import BurstLog
+from accel.sim.timing.recurring import CYCLE, NEVER, Mark, Recurring, later
 
 
-class PadWriter:
+class PadWriter(Recurring):
     """The pad words of one unit's LOADs, a batch for each.
 
     Words between two bursts that are known stay there. Those behind the last one do once no burst granted
@@ -20,6 +21,10 @@ class PadWriter:
         log: the unit's bursts, whose beats are written ``WRITE_DELAY`` later.
         settled: called when :meth:`settle` has found the last word of a batch.
     """
+
+    CYCLES: ClassVar[tuple[str, ...]] = ("finish", "_position")
+    COUNTS: ClassVar[tuple[str, ...]] = ("_cursor",)
+    LISTS: ClassVar[Mapping[str, str]] = {"_done": CYCLE, "_begins": CYCLE, "_ends": CYCLE}
 
     def __init__(self, log: BurstLog, settled: Callable[[], None]) -> None:
         self.finish = NEVER
@@ -34,7 +39,9 @@ class PadWriter:
         """Words left, and earliest cycle, of each batch that is not done; there are some of the first."""
         self._done: list[int] = []
         """Cycle of the last word of each batch that is done; 0 if it has none."""
-        self._runs: list[Interval] = []
+        self._begins: list[int] = []
+        self._ends: list[int] = []
+        """When words were written: from a cycle on, up to another."""
 
     def add(self, words: int, earliest: int) -> None:
         """The next instruction has ``words`` pad words, none to be written before ``earliest``."""
@@ -50,9 +57,38 @@ class PadWriter:
         known yet."""
         return self._done[number] if number < len(self._done) else None
 
+    def state(self, done: int, floor: int, base: int) -> tuple[int, ...]:
+        """What matters of it, and of the bursts, if words of later instructions are not written before
+        ``floor``.
+
+        Args:
+            done: how many of the unit's LOADs have been asked for their last word.
+            floor: a cycle.
+            base: from which cycles are counted.
+        """
+        begin = max(self._begin(), floor) if not self._batches else self._begin()
+        batches = [number for words, earliest in self._batches for number in (words, earliest - base)]
+        last = [cycle and cycle - base for cycle in self._done[done:]]
+        known = self._log.behind(begin - WRITE_DELAY, base, self._cursor)
+        return (
+            len(batches),
+            len(last),
+            later(self.finish, 0, base),
+            later(self._position, floor if not self._batches else 0, base),
+            *batches,
+            *last,
+            *known,
+        )
+
+    def repeat(self, since: Mark, times: int, by: Mapping[str, int]) -> None:
+        super().repeat(since, times, by)
+        go = times * by[CYCLE]
+        self._batches = deque((words, earliest + go) for words, earliest in self._batches)
+
     def writes(self) -> list[Interval]:
         """When pad words are written, as far as bursts are known."""
-        return [*self._runs, *([(self._begin(), self.finish + 1)] if self._batches else [])]
+        runs = zip(self._begins, self._ends, strict=True)
+        return [*runs, *([(self._begin(), self.finish + 1)] if self._batches else [])]
 
     def look(self) -> None:
         """Fill the gaps before the bursts that are known."""
@@ -70,7 +106,8 @@ class PadWriter:
                 self._write(begin, words)
                 continue
             if room > 0:
-                self._runs.append((begin, begin + room))
+                self._begins.append(begin)
+                self._ends.append(begin + room)
                 self._batches[0] = (words - room, earliest)
             self._position = written + 1
         self.finish = NEVER
@@ -82,12 +119,13 @@ class PadWriter:
         self._settled()
 
     def _begin(self) -> int:
-        return max(self._position, self._batches[0][1])
+        return max(self._position, self._batches[0][1]) if self._batches else self._position
 
     def _write(self, begin: int, words: int) -> None:
         """Write what is left of the first batch."""
         self._position = begin + words
-        self._runs.append((begin, self._position))
+        self._begins.append(begin)
+        self._ends.append(self._position)
         self._batches.popleft()
         self._done.append(self._position - 1)
         while self._batches and not self._batches[0][0]:

@@ -4,13 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from accel.core.access import dram_rows
 from accel.core.config import Config
-from accel.core.faults import Cause, Fault, fetch_fault, residual_change, sram_ranges
+from accel.core.distinct import Distinct
+from accel.core.faults import Cause, Fault, fetch_faults, residual_change, sram_ranges
 from accel.core.isa import Instruction, Load, LoadPar, LoadRes, Loops, Set, StoreReq, Transfer, Unit
 from accel.core.memories import PAR
 from accel.core.timing_rules import beat_cycles, burst_beats
-from accel.core.token_rules import Counter, pops, pushes
+from accel.core.token_rules import WORKERS, Counter, pops, pushes
 
 
 class Shared(NamedTuple):
@@ -25,14 +29,8 @@ class Shared(NamedTuple):
     """Cycles that a beat takes."""
 
 
-@dataclass(slots=True)
-class Step:
-    """One instruction. Cycles are None until they are known.
-
-    ``arrival`` is the first cycle in which fetch could hand it out, were it alone;
-    ``ready`` is the first cycle in which it headed its queue and its unit could accept it;
-    from there to ``start`` it waited for tokens.
-    """
+class Shape(NamedTuple):
+    """What equal instructions share."""
 
     unit: Unit
     pops: tuple[Counter, ...]
@@ -52,86 +50,126 @@ class Step:
     """Whether it is a LOAD."""
     shared: Shared | None
     """Of what fills PAR or RES, or uses it."""
+
+
+@dataclass(slots=True)
+class Step:
+    """One instruction as it ran. Cycles are None where they are not known.
+
+    ``arrival`` is the first cycle in which fetch could hand it out, were it alone;
+    ``ready`` is the first cycle in which it headed its queue and its unit could accept it;
+    from there to ``start`` it waited for tokens.
+    """
+
+    shape: Shape
     index: int
-    fetch_fault: Fault | None
-    start_fault: Fault | None
-    uop_fault: tuple[int, Fault] | None
     arrival: int | None = None
     dispatch: int | None = None
     ready: int | None = None
     start: int | None = None
     retire: int | None = None
 
+    @property
+    def unit(self) -> Unit:
+        """The unit that executes it."""
+        return self.shape.unit
 
-def plan_steps(
-    instructions: Sequence[Instruction],
-    config: Config,
-    faults: Mapping[int, tuple[int, Fault]],
-    checked: Sequence[Fault | None],
-) -> list[Step]:
-    """The steps of a program.
+    @property
+    def pops(self) -> tuple[Counter, ...]:
+        """The counters that it takes a token from."""
+        return self.shape.pops
+
+    @property
+    def pushes(self) -> tuple[Counter, ...]:
+        """The counters that it adds a token to."""
+        return self.shape.pushes
+
+    @property
+    def uops(self) -> int:
+        """Micro-ops."""
+        return self.shape.uops
+
+    @property
+    def bursts(self) -> tuple[int, ...]:
+        """Beats of each burst."""
+        return self.shape.bursts
+
+    @property
+    def pads(self) -> int:
+        """Scratchpad words written as zero."""
+        return self.shape.pads
+
+
+class Plan:
+    """A program for the timing model.
 
     Args:
         instructions: the decoded program.
         config: the machine.
         faults: what functional execution found, by instruction.
         checked: what is wrong with each instruction by itself.
+
+    Attributes:
+        shapes: the different shapes.
+        numbers: which of them each instruction has, intp[instructions].
+        units: of each instruction, int8[instructions].
+        members: of each unit the places of its instructions in the program, in order.
+        fetch_faults, start_faults, uop_faults: what is wrong, by instruction, found by fetch, by the unit
+            before the start, or at a micro-op.
     """
-    count = len(instructions)
-    known: dict[tuple[int, bool], _Shape] = {}
-    steps = []
-    for index, instruction in enumerate(instructions):
-        key = id(instruction), checked[index] is None  # what RES holds may differ
-        shape = known.get(key)
-        if shape is None:
-            shape = known[key] = _shape(instruction, config, checked[index])
-        found = faults.get(index)
-        steps.append(
-            Step(
-                *shape,
-                index=index,
-                fetch_fault=fetch_fault(instruction, index, count, config),
-                start_fault=checked[index],
-                uop_fault=found if found is not None and found[1].cause in _IN_UOP else None,
-            )
-        )
-    return steps
+
+    def __init__(
+        self,
+        instructions: Sequence[Instruction],
+        config: Config,
+        faults: Mapping[int, tuple[int, Fault]],
+        checked: Sequence[Fault | None],
+    ) -> None:
+        program = Distinct(instructions)
+        self.fetch_faults = fetch_faults(program, config)
+        self.start_faults = {n: one for n, one in enumerate(checked) if one is not None}
+        self.uop_faults = {n: found for n, found in faults.items() if found[1].cause in _IN_UOP}
+        wrong = np.zeros(len(program), dtype=bool)
+        wrong[list(self.start_faults)] = True
+        sound = np.zeros(len(program.every), dtype=bool)
+        sound[program.places[~wrong]] = True
+        known: dict[Shape, int] = {}
+        numbers = [
+            known.setdefault(_shape(one, config, fault=not right), len(known))
+            for one, right in zip(program.every, sound.tolist(), strict=True)
+        ]
+        self.numbers = np.array(numbers, dtype=np.intp)[program.places]
+        for index in self.start_faults:  # what RES holds may differ where one object stands
+            shape = _shape(instructions[index], config, fault=True)
+            self.numbers[index] = known.setdefault(shape, len(known))
+        self.shapes = list(known)
+        self.units = np.array([one.unit for one in self.shapes], dtype=np.int8)[self.numbers]
+        self.members: dict[Unit, npt.NDArray[np.intp]] = {u: np.flatnonzero(self.units == u) for u in WORKERS}
+
+    def __len__(self) -> int:
+        """Instructions."""
+        return len(self.numbers)
 
 
 _IN_UOP = (Cause.DST_INDEX, Cause.SRC_INDEX, Cause.WGT_INDEX)
 
 
-class _Shape(NamedTuple):
-    """The part of a step that equal instructions share: its first fields."""
-
-    unit: Unit
-    pops: tuple[Counter, ...]
-    pushes: tuple[Counter, ...]
-    uops: int
-    bursts: tuple[int, ...]
-    pads: int
-    sram: tuple[int, int, int] | None
-    pipelined: bool
-    alone: bool
-    fills: bool
-    shared: Shared | None
-
-
-def _shape(instruction: Instruction, config: Config, start_fault: Fault | None) -> _Shape:
+def _shape(instruction: Instruction, config: Config, *, fault: bool) -> Shape:
+    """What decides how long an instruction takes; ``fault``: whether its unit finds it wrong."""
     uops = pads = 0
     bursts: tuple[int, ...] = ()
     sram = None
     if isinstance(instruction, Loops):
         uops = instruction.uop_count
-    elif isinstance(instruction, Transfer) and start_fault is None:
+    elif isinstance(instruction, Transfer) and not fault:
         rows = dram_rows(instruction, config)
         if rows is not None:
             bursts = burst_beats(rows, config)
         if instruction.sram_elements:
             pads = instruction.sram_elements - instruction.x_size * instruction.y_size
             begin = instruction.sram_base
-            sram = (instruction.memory, begin, begin + instruction.sram_elements)
-    return _Shape(
+            sram = (int(instruction.memory), begin, begin + instruction.sram_elements)
+    return Shape(
         unit=instruction.unit,
         pops=pops(instruction),
         pushes=pushes(instruction),
@@ -142,7 +180,7 @@ def _shape(instruction: Instruction, config: Config, start_fault: Fault | None) 
         pipelined=isinstance(instruction, Loops),
         alone=isinstance(instruction, Set),
         fills=isinstance(instruction, Load),
-        shared=_shared(instruction, config) if config.post and start_fault is None else None,
+        shared=_shared(instruction, config) if config.post and not fault else None,
     )
 
 

@@ -11,16 +11,17 @@ the accumulators and to go through the stages of the store path, and ``pace`` th
 the last of which it is on the bus.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from accel.core.config import Config
 from accel.core.isa import Unit
 from accel.core.timing_rules import store_depth
-from accel.sim.timing.engine import NEVER
 from accel.sim.timing.intervals import IntervalArray
+from accel.sim.timing.recurring import CYCLE, INSTRUCTION, NEVER, PLAIN, Mark, Recurring, extend, later
 
 
 class BurstRecord(NamedTuple):
@@ -41,13 +42,20 @@ class BurstRecord(NamedTuple):
     """Cycles that a beat takes, in the last of which it is on the bus."""
 
 
-class BurstLog:
+class BurstLog(Recurring):
     """The reads or the writes of one unit in order of their grant, an entry in each list.
 
     Args:
         unit: whose bursts they are.
         writes: whether they are writes; they have responses, and their beats may take several cycles.
     """
+
+    LISTS: ClassVar[Mapping[str, str]] = {
+        "instructions": INSTRUCTION,
+        "beats": PLAIN,
+        "grants": CYCLE,
+        "lasts": CYCLE,
+    }
 
     def __init__(self, unit: Unit, *, writes: bool = False) -> None:
         self.unit = unit
@@ -59,6 +67,20 @@ class BurstLog:
         self.responses: list[int] = [] if writes else self.lasts
         self.slow: dict[int, int] = {}
         """Cycles that each beat takes, by the number of the burst; of those that are not here, one."""
+
+    def repeat(self, since: Mark, times: int, by: Mapping[str, int]) -> None:
+        begin, count = since["beats"], len(self.beats) - since["beats"]
+        super().repeat(since, times, by)
+        if self.writes:
+            extend(self.responses, begin, times, by[CYCLE])
+        paces = [(number, pace) for number, pace in self.slow.items() if number >= begin]
+        for time in range(1, times + 1):
+            self.slow.update((number + time * count, pace) for number, pace in paces)
+
+    def behind(self, cycle: int, base: int, begin: int = 0) -> tuple[int, ...]:
+        """Of the bursts from number ``begin`` on that end in ``cycle`` or later, as state: ends and beats."""
+        first = bisect_left(self.lasts, cycle, begin)
+        return (*(last - base for last in self.lasts[first:]), *self.beats[first:])
 
     def records(self) -> list[BurstRecord]:
         """All of them, one by one."""
@@ -84,7 +106,7 @@ class BurstLog:
         return np.stack([ends - 1, ends], axis=1)
 
 
-class Requester:
+class Requester(Recurring):
     """A unit's side of the read port.
 
     Attributes:
@@ -105,13 +127,16 @@ class Requester:
         raise NotImplementedError
 
 
-class ReadPort:
+class ReadPort(Recurring):
     """Grants one burst a cycle, ``outstanding`` in flight at most.
 
     Args:
         config: the machine.
         requesters: those that go first in front.
     """
+
+    CYCLES: ClassVar[tuple[str, ...]] = ("_free",)
+    LISTS: ClassVar[Mapping[str, str]] = {"_lasts": CYCLE}
 
     def __init__(self, config: Config, requesters: Sequence[Requester]) -> None:
         self._latency = config.read_latency
@@ -120,6 +145,16 @@ class ReadPort:
         self._lasts = [-1] * self._outstanding
         self._free = 0
         """First cycle in which a burst may be granted."""
+
+    @property
+    def last(self) -> int:
+        """The last cycle in which a beat is known to be on the bus."""
+        return self._lasts[-1]
+
+    def state(self, base: int) -> tuple[int, ...]:
+        """What matters of it, from cycle ``base`` on."""
+        floor = self._free
+        return floor - base, *(later(last, floor - 1, base) for last in self._lasts[-self._outstanding :])
 
     def next_cycle(self) -> int:
         """The cycle of the next grant, by the requests that are known; NEVER if there are none."""
@@ -158,14 +193,21 @@ class ReadPort:
         return count
 
 
-class WritePort:
+class WritePort(Recurring):
     """The write channels, used by the store unit alone."""
+
+    CYCLES: ClassVar[tuple[str, ...]] = ("_free",)
 
     def __init__(self, config: Config) -> None:
         self._latency = config.write_latency
         self._outstanding = config.outstanding
         self._depth = store_depth(config)
         self._free = 0
+
+    def state(self, log: BurstLog, floor: int, base: int) -> tuple[int, ...]:
+        """What matters of it, and of what it has granted, if nothing is requested before ``floor``."""
+        recent = [*log.lasts[-1:], *log.responses[-self._outstanding :]]
+        return later(self._free, floor, base), *(later(cycle, floor - 1, base) for cycle in recent)
 
     def grant(self, request: int, instruction: int, beats: Sequence[int], pace: int, log: BurstLog) -> None:
         """Grant the bursts of an instruction, the first one requested in cycle ``request``, and note them;
