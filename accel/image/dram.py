@@ -30,6 +30,8 @@ class Dram:
         self.size = size
         self._starts: list[int] = []
         self._extents: list[Bytes] = []
+        self.moves = 0
+        """How often extents have been made, grown or replaced: views stay valid while this is the same."""
 
     @classmethod
     def of(cls, config: Config) -> "Dram":
@@ -64,6 +66,11 @@ class Dram:
         """A copy of strided rows, uint8[rows, row_bytes]."""
         return np.array(self.view_rows(rows), order="C")
 
+    def lasting_rows(self, rows: DramRows) -> Bytes | None:
+        """A view of strided rows, uint8[rows, row_bytes], good until :attr:`moves` changes; None if there is
+        none."""
+        return self._strided(rows) if self._in_one_extent(rows) else None
+
     def view_rows(self, rows: DramRows) -> Bytes:
         """Strided rows, uint8[rows, row_bytes], where possible without copying; not to be kept or changed."""
         if self._in_one_extent(rows):
@@ -94,11 +101,13 @@ class Dram:
 
     def assign(self, other: "Dram") -> None:
         """Take over the content of another window of the same place and size."""
+        self.moves += 1
         self._starts = list(other._starts)
         self._extents = [extent.copy() for extent in other._extents]
 
     def clear(self) -> None:
         """Forget all content and give back what it takes."""
+        self.moves += 1
         self._starts.clear()
         self._extents.clear()
 
@@ -157,6 +166,7 @@ class Dram:
         extent = np.zeros(high - low, dtype=np.uint8)
         for old_start, old in zip(self._starts[first:last], self._extents[first:last], strict=True):
             extent[old_start - low : old_start - low + len(old)] = old
+        self.moves += 1
         self._starts[first:last] = [low]
         self._extents[first:last] = [extent]
         return extent, start - low

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from accel.core.access import AccessSets, Elements, Touch
 from accel.core.config import Config
 from accel.core.distinct import Distinct
-from accel.core.isa import Load, Loops, Transfer, Unit
+from accel.core.faults import NOTHING_SET
+from accel.core.isa import Load, Loops, SetAcc, Transfer, Unit
 from accel.core.memories import UOP, scratchpads_of
 from accel.core.token_rules import WORKERS, Counter, TokenFlow
 from accel.image.dram import Dram
@@ -29,6 +30,11 @@ _MOST_ROWS = 1 << 24
 """Accesses to classes of elements of one memory that are looked at together; beyond, one by one."""
 
 Ints = npt.NDArray[np.int64]
+
+
+_Known = dict[tuple[int, bytes, int, int], list[Touch] | None]
+"""What instructions with micro-ops touch besides these, by number, micro-ops, taps and their step; None where
+they are at fault."""
 
 
 class Proof(NamedTuple):
@@ -193,18 +199,26 @@ def _touches(
                     return None  # what a STORE may have written is not known
                 loaded.append(number)
             found.add(places_of[number], touches)
-    loads = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *(places_of[number] for number in loaded)]))
+    loaded += [number for number, one in enumerate(program.every) if isinstance(one, SetAcc)]
+    changes = [np.zeros(0, dtype=np.int64), *(places_of[number] for number in loaded)]
+    loads = np.sort(np.concatenate(changes))
+    """LOADs of micro-ops, and SETs of taps."""
+    setting = NOTHING_SET
     running = program.where(lambda one: isinstance(one, Loops) and one.uop_count > 0)
     ends = np.searchsorted(running, loads).tolist()
     uops = UopMemory(config, memory, contents)
-    known: dict[tuple[int, bytes], list[Touch] | None] = {}
+    known: _Known = {}
     for load, begin, end in zip([-1, *loads.tolist()], [0, *ends], [*ends, len(running)], strict=True):
         if load >= 0:
-            uops.load(program.every[program.places[load]])
+            change = program.every[program.places[load]]
+            if isinstance(change, SetAcc):
+                setting = change
+            else:
+                uops.load(change)
         members = running[begin:end]
         numbers, which = np.unique(program.places[members], return_inverse=True)
         for number, same in zip(numbers.tolist(), _groups(which, len(numbers)), strict=True):
-            looped = _loop_touches(number, program, uops, sets, known)
+            looped = _loop_touches(number, program, uops, setting, sets, known)
             if looped is None:
                 return None
             found.add(members[same], looped)
@@ -215,8 +229,9 @@ def _loop_touches(
     number: int,
     program: Distinct,
     uops: UopMemory,
+    setting: SetAcc,
     sets: AccessSets,
-    known: dict[tuple[int, bytes], list[Touch] | None],
+    known: _Known,
 ) -> list[Touch] | None:
     """What an instruction with micro-ops, by its number, touches besides these; None where they are at fault
     or not known. ``known``: what has been found out so far."""
@@ -225,9 +240,9 @@ def _loop_touches(
     words = uops.words(instruction)
     if words is None:
         return None
-    key = number, words.tobytes()
+    key = number, words.tobytes(), setting.taps, setting.step
     if key not in known:
-        access = sets.loops(instruction, words)
+        access = sets.loops(instruction, words, setting)
         touches = [one for one in access.touches if one.memory != UOP.name]
         known[key] = touches if access.fault is None else None
     return known[key]

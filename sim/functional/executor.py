@@ -48,13 +48,16 @@ from accel.sim.functional.depthwise import TapProducts, depthwise_box, depthwise
 from accel.sim.functional.gemm import Product, gemm_box, gemm_general
 from accel.sim.functional.patterns import Box, affine_box, affine_boxes, apart, disjoint, index_chunks
 from accel.sim.functional.scratchpads import Scratchpads
-from accel.sim.functional.transfers import RunState, execute_load, execute_store
+from accel.sim.functional.transfers import Copy, RunState, copy_of, execute_load, execute_store
 
 DEFAULT_MAX_UOPS = 10**10
 """Micro-ops that a run may execute unless the caller says otherwise."""
 
 _MOST_BOXES = 64
 """A GEMM is looked at as so many matrix products at most."""
+
+_MOST_COPIES = 1 << 14
+"""LOADs of which the way they go is remembered."""
 
 Order = Literal["program", "random"]
 
@@ -83,10 +86,13 @@ class Executor:
         self.dram = dram
         self.pads = pads
         self.state = RunState(config)
-        self._patterns: dict[tuple[Loops, bytes, SetAcc | None], _Pattern] = {}
-        self._bare: dict[int, tuple[Loops, Loops]] = {}
-        """Instructions and what they are without tokens, by the id of the first, which is kept so that nobody
-        else takes it."""
+        self._patterns: dict[tuple[int, bytes, SetAcc | None], _Pattern] = {}
+        self._bare: dict[int, tuple[Loops, int]] = {}
+        """Instructions and a number for what they are without tokens, by the id of the first, which is kept
+        so that nobody else takes it."""
+        self._numbers: dict[Loops, int] = {}
+        self._copies: dict[int, Copy] = {}
+        """By the id of the instruction, which is kept in it."""
 
     def execute(self, instruction: Instruction) -> tuple[int, Fault] | None:
         """Run one instruction as a whole.
@@ -102,8 +108,11 @@ class Executor:
 
     def execute_checked(self, instruction: Instruction) -> tuple[int, Fault] | None:
         """As :meth:`execute`, for an instruction that is not wrong by itself."""
-        if isinstance(instruction, Load):
-            execute_load(instruction, self.config, self.dram, self.pads, self.state)
+        copy = self._copies.get(id(instruction))
+        if copy is not None and copy.moves == self.dram.moves:
+            copy.target[...] = copy.source
+        elif isinstance(instruction, Load):
+            self._load(instruction)
         elif isinstance(instruction, Store):
             execute_store(instruction, self.config, self.dram, self.pads, self.state)
         elif isinstance(instruction, Loops) and instruction.uop_count:
@@ -116,11 +125,21 @@ class Executor:
             self.state.take_setting(instruction)
         return None
 
+    def _load(self, instruction: Load) -> None:
+        copy = copy_of(instruction, self.config, self.dram, self.pads)
+        if copy is None:
+            execute_load(instruction, self.config, self.dram, self.pads, self.state)
+            return
+        copy.target[...] = copy.source
+        if len(self._copies) < _MOST_COPIES:
+            self._copies[id(instruction)] = copy
+
     def _pattern(self, instruction: Loops) -> _Pattern:
         words = self.pads.uop[instruction.uop_begin : instruction.uop_end]
         kept = self._bare.get(id(instruction))
         if kept is None:
-            kept = self._bare[id(instruction)] = (instruction, without_tokens(instruction))
+            number = self._numbers.setdefault(without_tokens(instruction), len(self._numbers))
+            kept = self._bare[id(instruction)] = (instruction, number)
         tapped = isinstance(instruction, Mac) and instruction.depthwise
         key = kept[1], words.tobytes(), without_tokens(self.state.acc) if tapped else None
         found = self._patterns.get(key)

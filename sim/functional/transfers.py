@@ -1,6 +1,6 @@
 """LOAD and STORE: boxes of rows between DRAM and the scratchpads, and what SETs say about them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,33 @@ from accel.core.memories import Route
 from accel.core.requantize import add, multipliers_and_exponents, requantize
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
+
+
+class Copy(NamedTuple):
+    """A LOAD that copies bytes as they are, worth looking at once."""
+
+    instruction: Load
+    target: npt.NDArray[np.uint8]
+    source: npt.NDArray[np.uint8]
+    """Views of scratchpad and DRAM, of one shape."""
+    moves: int
+    """Of the DRAM, while which the view of it is good."""
+
+
+def copy_of(instruction: Load, config: Config, dram: Dram, pads: Scratchpads) -> Copy | None:
+    """The copy that a LOAD is, which is not at fault; None if it is more than that, or no view shows it."""
+    route = instruction.route
+    if route is None or isinstance(instruction, LoadRes) or not route.copies(config):
+        return None
+    rows = dram_rows(instruction, config)
+    begin, elements = instruction.sram_base, instruction.sram_elements
+    if rows is None or elements != instruction.y_size * instruction.x_size:
+        return None
+    source = dram.lasting_rows(rows)
+    if source is None:
+        return None
+    target = pads.of(route.scratchpad)[begin : begin + elements].view(np.uint8)
+    return Copy(instruction, target.reshape(rows.rows, rows.row_bytes), source, dram.moves)
 
 
 class RunState:
@@ -108,10 +135,6 @@ def execute_load(
         return
     begin, elements = instruction.sram_base, instruction.sram_elements
     padded = elements != instruction.y_size * instruction.x_size
-    if rows is not None and not padded and route.copies(config):
-        target = scratchpad[begin : begin + elements].view(np.uint8)
-        target.reshape(rows.rows, rows.row_bytes)[...] = dram.view_rows(rows)
-        return
     box = scratchpad[begin : begin + elements]
     box = box.reshape(instruction.height, instruction.width, *scratchpad.shape[1:])
     if padded:
