@@ -259,13 +259,20 @@ class Add(_Sides):
             swapped: the first operand's is the inner one.
         """
         order = (1, 0) if swapped else (0, 1)
-        (one, one_zero), (other, other_zero) = (operands[i].per_tensor for i in order)
+        a, b, constant = Add.factors([operands[i] for i in order], out)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            inner = fma(arrays[order[1]].astype(np.float32), b, constant)
+            return saturate(fma(arrays[order[0]].astype(np.float32), a, inner), 0, out.dtype)
+
+    @staticmethod
+    def factors(operands: Sequence[Tensor], out: Tensor) -> tuple[float, float, float]:
+        """``ra``, ``rb`` and ``c`` of quantized operands in the order of their multiply-adds; float32."""
+        (one, one_zero), (other, other_zero) = (tensor.per_tensor for tensor in operands)
         scale, zero = out.per_tensor
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             a, b = one / scale, other / scale
             constant = np.float32(zero) - fma(a, np.float32(one_zero), b * np.float32(other_zero))
-            inner = fma(arrays[order[1]].astype(np.float32), b, constant)
-            return saturate(fma(arrays[order[0]].astype(np.float32), a, inner), 0, out.dtype)
+        return float(a), float(b), float(constant)
 
 
 def inner_is_scalar(operands: Sequence[Tensor], out: Tensor) -> bool:
@@ -284,15 +291,21 @@ class Mul(_Sides):
     def evaluate(self, operands: Sequence[Tensor], arrays: Sequence[Array], out: Tensor) -> Array:
         if out.dtype == "float32":
             return np.asarray(arrays[0] * arrays[1])
-        (left, left_zero), (right, right_zero) = (one.per_tensor for one in operands)
-        scale, zero = out.per_tensor
+        left_zero, right_zero = (one.per_tensor[1] for one in operands)
+        zero = out.per_tensor[1]
         factors = [
             (values.astype(np.int32) - zero).astype(np.float32)
             for values, zero in zip(arrays, (left_zero, right_zero), strict=True)
         ]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            numbers = factors[0] * factors[1] * ((left * right) / scale) + np.float32(zero)
+            numbers = factors[0] * factors[1] * self.factor(operands, out) + np.float32(zero)
         return saturate(numbers, 0, out.dtype)
+
+    @staticmethod
+    def factor(operands: Sequence[Tensor], out: Tensor) -> np.float32:
+        """What the product of quantized operands is multiplied by: ``(sa * sb) / sy``."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            return np.float32(operands[0].per_tensor[0] * operands[1].per_tensor[0] / out.per_tensor[0])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -125,11 +125,6 @@ class View:
         )
         return start, tuple(strides)
 
-    @property
-    def inset(self) -> tuple[int, ...]:
-        """Where the user's tensor begins in an array of :attr:`extents`."""
-        return tuple(low for low, _, _ in self._edges())
-
     def to_dict(self) -> dict[str, Any]:
         """As plain data; :meth:`from_dict` reads it back."""
         return {

@@ -11,8 +11,10 @@ import numpy as np
 
 from accel.core.config import PAGE_BYTES, Config
 from accel.graph.tensor import Array, Quantization, Shape
+from accel.graph.windows import Windows
 from accel.image.image import Image
 from accel.image.tensor import ImageTensor
+from accel.image.view import View
 
 WORKSPACE_STEP = 8
 """Arrays of the workspace start at multiples of this many bytes."""
@@ -129,6 +131,20 @@ class Scaled:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Show:
+    """An array as a view shows it.
+
+    Attributes:
+        dtype: of its values.
+        view: what is shown.
+    """
+
+    dtype: str
+    view: View
+    kind = "view"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Move:
     """A copy, value by value; starts and strides in values.
 
@@ -189,6 +205,53 @@ class Softmax:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Binary:
+    """A function of two arrays, see ``accel_binary`` in ``driver/accel_network.h``.
+
+    Attributes:
+        operation: as the driver has it, in lower case.
+        dtype: of the three arrays.
+        sizes: of the result.
+        source_strides, other_strides: along each of these, in values.
+        zeros: of both operands.
+        factors: ``a``, ``b`` and ``c``.
+    """
+
+    operation: str
+    dtype: str
+    sizes: Shape
+    source_strides: Shape
+    other_strides: Shape
+    zeros: tuple[int, int] = (0, 0)
+    factors: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    kind = "binary"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """Means of windows.
+
+    Attributes:
+        dtype: of both arrays.
+        planes: values of the axes before those that windows slide along.
+        sizes, outputs: of a plane, and of its means.
+        windows: how they lie.
+        count_padding: whether padding counts.
+        source, target: scale and zero point of integers.
+    """
+
+    dtype: str
+    planes: int
+    sizes: Shape
+    outputs: Shape
+    windows: Windows
+    count_padding: bool
+    source: tuple[float, int] = (1.0, 0)
+    target: tuple[float, int] = (1.0, 0)
+    kind = "means"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Prepare:
     """``clip(value, *bounds) + offset`` of int32; values beyond ``accepted`` are refused."""
 
@@ -199,7 +262,7 @@ class Prepare:
     kind = "prepare"
 
 
-Detail = Pack | Run | Unpack | Scaled | Move | Fill | Lookup | Softmax | Prepare
+Detail = Pack | Run | Unpack | Scaled | Show | Move | Fill | Lookup | Softmax | Binary | Means | Prepare
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,11 +271,12 @@ class Step:
 
     Attributes:
         detail: what is done.
-        source, target: numbers of arrays; None where there is none.
+        source, other, target: numbers of arrays; None where there is none.
     """
 
     detail: Detail
     source: int | None = None
+    other: int | None = None
     target: int | None = None
 
 
@@ -264,6 +328,12 @@ class Deployment:
 def row_major(shape: Shape) -> Shape:
     """Strides of an array, in values."""
     return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def broadcast_strides(shape: Shape, sizes: Shape) -> Shape:
+    """Strides of an array along the axes of what it is broadcast to, in values."""
+    whole = (*(1,) * (len(sizes) - len(shape)), *shape)
+    return tuple(0 if size == 1 else step for size, step in zip(whole, row_major(whole), strict=True))
 
 
 def copied(array: Array, dtype: str) -> bytes:

@@ -9,16 +9,19 @@ from accel.core.config import PAGE_BYTES, SPECS, Config
 from accel.core.registers import ID, MAP_VERSION, REGISTERS, constants
 from accel.package.content import Content
 from accel.package.deployment import (
+    Binary,
     Deployment,
     Detail,
     Fill,
     HostArray,
     Lookup,
+    Means,
     Move,
     Pack,
     Prepare,
     Run,
     Scaled,
+    Show,
     Softmax,
     Step,
     Stream,
@@ -121,6 +124,7 @@ def _step(deployment: Deployment, step: Step) -> dict[str, Any]:
     return {
         "kind": step.detail.kind,
         "source": step.source,
+        "other": step.other,
         "target": step.target,
         **_detail(deployment, step.detail),
     }
@@ -136,6 +140,7 @@ def _detail(deployment: Deployment, detail: Detail) -> dict[str, Any]:
                 "bytes": tensor.nbytes,
                 "dtype": tensor.dtype,
                 "layout": tensor.layout.to_dict(),
+                "view": None if tensor.view is None else tensor.view.to_dict(),
             }
         case Run():
             return {"stream": detail.stream}
@@ -147,6 +152,8 @@ def _detail(deployment: Deployment, detail: Detail) -> dict[str, Any]:
                 "zero": list(detail.quantization.zero),
                 "axis": detail.quantization.axis,
             }
+        case Show():
+            return {"dtype": detail.dtype, "view": detail.view.to_dict()}
         case Move():
             return {
                 "value_bytes": detail.value_bytes,
@@ -166,6 +173,30 @@ def _detail(deployment: Deployment, detail: Detail) -> dict[str, Any]:
             return {"table": list(detail.table), "values": detail.size}
         case Softmax():
             return {"outer": detail.outer, "count": detail.count, "inner": detail.inner}
+        case Binary():
+            return {
+                "operation": detail.operation,
+                "dtype": detail.dtype,
+                "sizes": list(detail.sizes),
+                "source_strides": list(detail.source_strides),
+                "other_strides": list(detail.other_strides),
+                "zeros": list(detail.zeros),
+                "factors": list(detail.factors),
+            }
+        case Means():
+            return {
+                "dtype": detail.dtype,
+                "planes": detail.planes,
+                "sizes": list(detail.sizes),
+                "outputs": list(detail.outputs),
+                "kernel": list(detail.windows.kernel),
+                "strides": list(detail.windows.strides),
+                "dilations": list(detail.windows.dilations),
+                "begin": list(detail.windows.begin),
+                "count_padding": detail.count_padding,
+                "source": {"scale": detail.source[0], "zero": detail.source[1]},
+                "target": {"scale": detail.target[0], "zero": detail.target[1]},
+            }
         case Prepare():
             return {
                 "values": detail.size,

@@ -15,7 +15,6 @@ from accel.graph.tensor import Array, Tensor
 from accel.image.layout import BlockDiagonal, Interleaved
 from accel.image.scenario import Start
 from accel.image.tensor import ImageTensor
-from accel.image.view import View
 from accel.network.chain import Chain
 from accel.network.lower import Operand
 from accel.network.memory import Lifetime, plan
@@ -31,6 +30,7 @@ from accel.package.deployment import (
     Pack,
     Prepare,
     Run,
+    Show,
     Step,
     Stream,
     Unpack,
@@ -199,7 +199,7 @@ class _Building:
         self._config = config
         self._streams: list[Stream] = []
         self._arrays: dict[str, HostArray] = {}
-        self._steps: list[tuple[Detail, str | None, str | None]] = []
+        self._steps: list[tuple[Detail, str | None, str | None, str | None]] = []
         for number, tensor in enumerate(inputs):
             self._arrays[tensor.name] = _array(tensor, "input", number)
 
@@ -221,9 +221,16 @@ class _Building:
         self.new(name, Tensor(name=name, shape=shape, dtype=dtype))
         return name
 
-    def step(self, detail: Detail, source: str | None = None, target: str | None = None) -> None:
+    def step(
+        self,
+        detail: Detail,
+        source: str | None = None,
+        target: str | None = None,
+        *,
+        other: str | None = None,
+    ) -> None:
         """What comes next."""
-        self._steps.append((detail, source, target))
+        self._steps.append((detail, source, other, target))
 
     def stream(self, program: Program, cycles: int, layers: Sequence[str] = ()) -> int:
         """A program of the machine, which is proven; returns its number.
@@ -248,8 +255,10 @@ class _Building:
             )
             self.step(detail, source, target)
             source = target
-        if tensor.view is not None:
-            source = self._gathered(tensor, tensor.view, source)
+        if tensor.view is not None and tensor.widening is not None:
+            target = self.fresh(f"{tensor.name} arranged", tensor.inner_shape, tensor.dtype)
+            self.step(Show(dtype=tensor.dtype, view=tensor.view), source, target)
+            source, tensor = target, replace(tensor, view=None)
         if tensor.widening is not None:
             target = self.fresh(f"{tensor.name} widened", tensor.layout.shape, tensor.dtype)
             for step in _widened(tensor, tensor.widening):
@@ -257,40 +266,16 @@ class _Building:
             source = target
         self.step(Pack(tensor=tensor, stream=stream), source)
 
-    def _gathered(self, tensor: ImageTensor, view: View, source: str) -> str:
-        """An array that a view arranges; the name of what comes of it."""
-        nbytes = value_bytes(tensor.dtype)
-        if view.fills:
-            padded = self.fresh(f"{tensor.name} padded", view.extents, tensor.dtype)
-            filler, size = one_value(view.fill, tensor.dtype), prod(view.extents) * nbytes
-            self.step(Fill(values=filler, value_bytes=nbytes, nbytes=size), target=padded)
-            self.step(_inside(view, nbytes), source, padded)
-            source = padded
-        arranged = self.fresh(f"{tensor.name} arranged", tensor.inner_shape, tensor.dtype)
-        self.step(_arranged(view, nbytes), source, arranged)
-        return arranged
-
     def unpack(self, tensor: ImageTensor, stream: int, target: str) -> None:
         """Memory to an array."""
         _check_rank(tensor)
-        view, nbytes = tensor.view, value_bytes(tensor.dtype)
-        if view is None:
-            self.step(Unpack(tensor=tensor, stream=stream), target=target)
-            return
-        arranged = self.fresh(f"{tensor.name} arranged", tensor.inner_shape, tensor.dtype)
-        self.step(Unpack(tensor=tensor, stream=stream), target=arranged)
-        if not view.fills:
-            self.step(_back(_arranged(view, nbytes)), arranged, target)
-            return
-        padded = self.fresh(f"{tensor.name} padded", view.extents, tensor.dtype)
-        self.step(_back(_arranged(view, nbytes)), arranged, padded)
-        self.step(_back(_inside(view, nbytes)), padded, target)
+        self.step(Unpack(tensor=tensor, stream=stream), target=target)
 
     def result(self) -> Deployment:
         """The whole, with a place for every array of the workspace."""
         used: dict[str, list[int]] = {}
-        for at, (_, source, target) in enumerate(self._steps):
-            for name in (source, target):
+        for at, (_, *names) in enumerate(self._steps):
+            for name in names:
                 if name is not None:
                     used.setdefault(name, []).append(at)
         lifetimes = [
@@ -314,9 +299,10 @@ class _Building:
                 Step(
                     detail=detail,
                     source=None if source is None else numbers[source],
+                    other=None if other is None else numbers[other],
                     target=None if target is None else numbers[target],
                 )
-                for detail, source, target in self._steps
+                for detail, source, other, target in self._steps
             ),
             workspace_bytes=workspace.nbytes,
         )
@@ -363,41 +349,6 @@ def _check_repeatable(program: Program) -> None:
                 f"instruction {index} writes over constants or instructions; a package is loaded once and "
                 "runs often"
             )
-
-
-def _inside(view: View, nbytes: int) -> Move:
-    """A user's tensor into an array with room for what a view fills in around it."""
-    wide = row_major(view.extents)
-    return Move(
-        value_bytes=nbytes,
-        sizes=view.shape,
-        source_strides=row_major(view.shape),
-        target_strides=wide,
-        target_start=sum(place * step for place, step in zip(view.inset, wide, strict=True)),
-    )
-
-
-def _arranged(view: View, nbytes: int) -> Move:
-    """Such an array into what the view makes of it."""
-    start, strides = view.walk()
-    return Move(
-        value_bytes=nbytes,
-        sizes=view.sizes,
-        source_strides=strides,
-        target_strides=row_major(view.sizes),
-        source_start=start,
-    )
-
-
-def _back(move: Move) -> Move:
-    """The other way round."""
-    return replace(
-        move,
-        source_strides=move.target_strides,
-        target_strides=move.source_strides,
-        source_start=move.target_start,
-        target_start=move.source_start,
-    )
 
 
 def _widened(tensor: ImageTensor, widening: BlockDiagonal | Interleaved) -> list[Fill | Move]:
@@ -501,9 +452,10 @@ class _Network:
         local: dict[str, str] = {}
         for name, tensor in found.temporaries.items():
             local[name] = self._building.fresh(name, tensor.shape, tensor.dtype)
-        for detail, source, target in found.steps:
-            read = None if source is None else local.get(source) or self._read(source)
-            self._building.step(detail, read, local.get(target) or self._written(target))
+        for detail, sources, target in found.steps:
+            read = [local.get(name) or self._read(name) for name in sources]
+            source, other = [*read, None, None][:2]
+            self._building.step(detail, source, local.get(target) or self._written(target), other=other)
 
     def _on_machine(self, chain: Chain) -> None:
         program = chain.whole(self._graph)

@@ -6,17 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from accel.base.names import Names
 from accel.core.registers import REGISTERS
 from accel.graph.tensor import Array, Quantization
+from accel.image.view import View
 from accel.package.content import Content
 from accel.package.deployment import (
+    Binary,
     Deployment,
     Fill,
     HostArray,
     Lookup,
+    Means,
     Move,
     Pack,
     Prepare,
     Run,
     Scaled,
+    Show,
     Softmax,
     Unpack,
     bits_of,
@@ -186,7 +190,8 @@ class _Source:
             for one in content.segments
         ]
         steps = [
-            f"{{ACCEL_STEP_{step.detail.kind.upper()}, {step.source or 0}, {step.target or 0}, "
+            f"{{ACCEL_STEP_{step.detail.kind.upper()}, {step.source or 0}, {step.other or 0}, "
+            f"{step.target or 0}, "
             f"&{self._detail(step.detail)}}}"
             for step in deployment.steps
         ]
@@ -261,7 +266,10 @@ class _Source:
                 values: list[object] = [f"{offset:#x}", _DTYPES[tensor.dtype][0]]
                 values += [len(layout.shape), len(layout.packed)]
                 values += [self._table("uint32_t", map(str, one)) for one in (layout.shape, layout.packed)]
-                return self._struct("accel_layout", [*values, self._table("uint32_t", coefficients)])
+                values += [self._table("uint32_t", coefficients), self._view(tensor.dtype, tensor.view)]
+                return self._struct("accel_layout", values)
+            case Show():
+                return self._view(detail.dtype, detail.view).removeprefix("&")
             case Run():
                 stream = self._deployment.streams[detail.stream]
                 entry = stream.offset + stream.image.code_offset
@@ -287,10 +295,47 @@ class _Source:
                 return self._struct("accel_lookup", [table, detail.size])
             case Softmax():
                 return self._struct("accel_softmax", [detail.outer, detail.count, detail.inner])
+            case Binary():
+                tables = [
+                    self._table("uint32_t", map(str, one))
+                    for one in (detail.sizes, detail.source_strides, detail.other_strides)
+                ]
+                values = [f"ACCEL_{detail.operation.upper()}", _DTYPES[detail.dtype][0], len(detail.sizes)]
+                return self._struct(
+                    "accel_binary", [*values, *tables, *detail.zeros, *map(_float, detail.factors)]
+                )
+            case Means():
+                windows = detail.windows
+                tables = [
+                    self._table("uint32_t", map(str, one))
+                    for one in (
+                        detail.sizes,
+                        detail.outputs,
+                        windows.kernel,
+                        windows.strides,
+                        windows.dilations,
+                        windows.begin,
+                    )
+                ]
+                values = [_DTYPES[detail.dtype][0], detail.planes, windows.rank, int(detail.count_padding)]
+                scales = [_float(detail.source[0]), _float(detail.target[0])]
+                return self._struct(
+                    "accel_means", [*values, *tables, *scales, detail.source[1], detail.target[1]]
+                )
             case Prepare():
                 numbers = [*detail.accepted, *detail.bounds, detail.offset]
                 return self._struct("accel_prepare", [detail.size, *(f"INT64_C({one})" for one in numbers)])
         raise AssertionError(detail)
+
+    def _view(self, dtype: str, view: View | None) -> str:
+        """Where a view's table is."""
+        if view is None:
+            return "NULL"
+        coefficients = [str(one) for row in view.coefficients for one in row]
+        values: list[object] = [_DTYPES[dtype][0], len(view.shape), len(view.sizes)]
+        values += [self._table("uint32_t", map(str, one)) for one in (view.shape, view.sizes)]
+        values += [self._table("int64_t", one) for one in (map(str, view.before), coefficients)]
+        return "&" + self._struct("accel_view", [*values, view.fill])
 
     def _scaled(self, detail: Scaled, quantization: Quantization) -> list[object]:
         return [

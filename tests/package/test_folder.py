@@ -50,7 +50,7 @@ def test_the_manifest_tells_all(deployment: Deployment, tmp_path: Path) -> None:
         == stream.image.dram().read(config.mem_base, stream.image.size).tobytes()
     )
     assert data["streams"][0]["entry"] == stream.image.code_offset
-    assert [step["kind"] for step in data["steps"]] == ["move", "pack", "run", "unpack"]
+    assert [step["kind"] for step in data["steps"]] == ["pack", "run", "unpack"]
     assert [one["name"] for one in data["outputs"]] == ['odd "name" */ é']
 
 

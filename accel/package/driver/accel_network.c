@@ -133,6 +133,43 @@ static int inside(const walk *place, size_t *found) {
     return 1;
 }
 
+/* Whether the plain array has a value that a view shows, and which one it is. */
+static int viewed(const accel_view *view, size_t number, size_t *found) {
+    uint64_t index[MAX_RANK];
+    size_t at = 0;
+    uint32_t k = view->viewed_rank, d;
+    for (d = 0; d < view->rank; d++)
+        index[d] = 0 - (uint64_t)view->before[d]; /* modulo 2^64, as all of it */
+    while (k-- > 0) {
+        const uint64_t place = number % view->sizes[k];
+        number /= view->sizes[k];
+        for (d = 0; d < view->rank; d++)
+            index[d] += (uint64_t)view->coefficients[d * view->viewed_rank + k] * place;
+    }
+    for (d = 0; d < view->rank; d++) {
+        if (index[d] >= view->shape[d])
+            return 0;
+        at = at * view->shape[d] + (size_t)index[d];
+    }
+    *found = at;
+    return 1;
+}
+
+/* The integer that a view shows. */
+static int32_t look(const accel_view *view, size_t number, const unsigned char *array) {
+    size_t at;
+    return viewed(view, number, &at) ? load_integer(array, at, view->dtype) : view->fill;
+}
+
+static void show(const accel_view *view, const unsigned char *source, unsigned char *target) {
+    size_t at, count = 1;
+    uint32_t k;
+    for (k = 0; k < view->viewed_rank; k++)
+        count *= view->sizes[k];
+    for (at = 0; at < count; at++)
+        store_integer(target, at, view->dtype, look(view, at, source));
+}
+
 /* On to the next value; 0 behind the last one. */
 static int advance(walk *place) {
     const accel_layout *layout = place->layout;
@@ -162,7 +199,9 @@ static int pack(accel_device *device, const accel_layout *layout, const unsigned
     walk place;
     begin(&place, layout);
     do {
-        const uint32_t value = inside(&place, &at) ? (uint32_t)load_integer(array, at, layout->dtype) : 0;
+        uint32_t value = 0;
+        if (inside(&place, &at))
+            value = (uint32_t)(layout->view ? look(layout->view, at, array) : load_integer(array, at, layout->dtype));
         for (byte = 0; byte < value_bytes; byte++) /* little-endian */
             chunk[filled++] = (unsigned char)(value >> 8 * byte & 0xffu);
         more = advance(&place);
@@ -199,7 +238,7 @@ static int unpack(accel_device *device, const accel_layout *layout, unsigned cha
         }
         for (byte = 0; byte < value_bytes; byte++)
             value |= (uint32_t)chunk[taken++] << 8 * byte;
-        if (inside(&place, &at)) {
+        if (inside(&place, &at) && (!layout->view || viewed(layout->view, at, &at))) {
             int32_t number;
             copy_bytes(&number, &value, sizeof number);
             store_integer(array, at, layout->dtype, number);
@@ -221,21 +260,27 @@ static int32_t nearest(float number) {
     return whole;
 }
 
+/* The nearest integer within bounds; of NaN the lower one. */
+static int32_t saturated(float number, int32_t least, int32_t most) {
+    if (!(number > (float)least))
+        return least;
+    return number >= (float)most ? most : nearest(number);
+}
+
+/* A result as a float, not fused with what is done to it next. */
+static float rounded(float number) {
+    volatile float result = number;
+    return result;
+}
+
 static void quantize(const accel_scales *scales, const unsigned char *source, unsigned char *target) {
     const int32_t least = least_of(scales->dtype), most = most_of(scales->dtype);
     size_t at;
     for (at = 0; at < scales->values; at++) {
         const size_t channel = at / scales->inner % scales->count;
         const int32_t zero = scales->zero[channel];
-        const float number = (float)(load_float(source + 4 * at) / scales->scale[channel]);
-        int32_t value;
-        if (!(number > (float)(least - zero))) /* NaN, too */
-            value = least;
-        else if (number >= (float)(most - zero))
-            value = most;
-        else
-            value = nearest(number) + zero;
-        store_integer(target, at, scales->dtype, value);
+        const float number = rounded(load_float(source + 4 * at) / scales->scale[channel]);
+        store_integer(target, at, scales->dtype, saturated(number, least - zero, most - zero) + zero);
     }
 }
 
@@ -349,6 +394,138 @@ static void softmax(const accel_softmax *one, const unsigned char *source, unsig
         }
 }
 
+/* a * b + c with one rounding: the product is exact in double, and the sum is rounded to odd before it is
+ * rounded to float (Boldo and Melquiond, 2008). */
+static float fused(float a, float b, float c) {
+    const volatile double product = (double)a * (double)b;
+    volatile double total = product + (double)c, back, error, rest;
+    uint64_t bits;
+    back = total - product;
+    rest = total - back;
+    error = product - rest;
+    rest = (double)c - back;
+    error = error + rest;
+    back = total;
+    copy_bytes(&bits, (const double *)&back, sizeof bits);
+    if (error != 0.0 && !(bits & 1u)) {
+        double odd;
+        bits = (error > 0.0) == (back > 0.0) ? bits + 1 : bits - 1;
+        copy_bytes(&odd, &bits, sizeof odd);
+        return (float)odd;
+    }
+    return (float)back;
+}
+
+static void binary(const accel_binary *one, const unsigned char *source, const unsigned char *other,
+                   unsigned char *target) {
+    const int32_t least = least_of(one->dtype), most = most_of(one->dtype);
+    uint32_t index[MAX_RANK] = {0};
+    size_t left = 0, right = 0, at;
+    for (at = 0;; at++) {
+        const int floats = one->dtype == ACCEL_FLOAT32;
+        const float x = floats ? load_float(source + 4 * left) : (float)load_integer(source, left, one->dtype);
+        const float y = floats ? load_float(other + 4 * right) : (float)load_integer(other, right, one->dtype);
+        float result = 0.0f;
+        uint32_t k = one->rank;
+        switch (one->operation) {
+        case ACCEL_ADD_FLOAT:
+            result = rounded(x + y);
+            break;
+        case ACCEL_SUBTRACT_FLOAT:
+            result = rounded(x - y);
+            break;
+        case ACCEL_MULTIPLY_FLOAT:
+            result = rounded(x * y);
+            break;
+        case ACCEL_ADD:
+            result = fused(x, one->a, fused(y, one->b, one->c));
+            break;
+        case ACCEL_MULTIPLY:
+            result = rounded((x - (float)one->source_zero) * (y - (float)one->other_zero));
+            result = rounded(rounded(result * one->a) + one->c);
+            break;
+        }
+        if (floats)
+            store_float(target + 4 * at, result);
+        else
+            store_integer(target, at, one->dtype, saturated(result, least, most));
+        for (;;) {
+            if (k-- == 0)
+                return;
+            if (index[k] + 1 < one->sizes[k]) {
+                index[k]++;
+                left += one->source_strides[k];
+                right += one->other_strides[k];
+                break;
+            }
+            left -= (size_t)one->source_strides[k] * index[k];
+            right -= (size_t)one->other_strides[k] * index[k];
+            index[k] = 0;
+        }
+    }
+}
+
+/* On to the next index; 0 behind the last one. */
+static int step_index(uint32_t *index, const uint32_t *sizes, uint32_t rank) {
+    while (rank-- > 0) {
+        if (++index[rank] < sizes[rank])
+            return 1;
+        index[rank] = 0;
+    }
+    return 0;
+}
+
+/* The mean of a window; first: of the plane's values. */
+static float mean_of(const accel_means *one, const unsigned char *source, size_t first, const uint32_t *window) {
+    uint32_t tap[MAX_RANK] = {0};
+    float total = 0.0f, count = 0.0f;
+    do {
+        size_t at = 0;
+        uint32_t k;
+        int within = 1;
+        for (k = 0; k < one->rank; k++) {
+            const uint64_t place = (uint64_t)window[k] * one->strides[k] + (uint64_t)tap[k] * one->dilations[k];
+            if (place < one->begin[k] || place - one->begin[k] >= one->sizes[k])
+                within = 0;
+            else
+                at = at * one->sizes[k] + (size_t)(place - one->begin[k]);
+        }
+        if (within) {
+            float value;
+            if (one->dtype == ACCEL_FLOAT32)
+                value = load_float(source + 4 * (first + at));
+            else
+                value = rounded((float)(load_integer(source, first + at, one->dtype) - one->source_zero) *
+                                one->source_scale);
+            total = rounded(total + value);
+        }
+        if (within || one->count_padding)
+            count += 1.0f;
+    } while (step_index(tap, one->kernel, one->rank));
+    return rounded(total / count);
+}
+
+static void means(const accel_means *one, const unsigned char *source, unsigned char *target) {
+    const int32_t least = least_of(one->dtype), most = most_of(one->dtype);
+    size_t plane, size = 1, at = 0;
+    uint32_t k;
+    for (k = 0; k < one->rank; k++)
+        size *= one->sizes[k];
+    for (plane = 0; plane < one->planes; plane++) {
+        uint32_t window[MAX_RANK] = {0};
+        do {
+            const float mean = mean_of(one, source, plane * size, window);
+            if (one->dtype == ACCEL_FLOAT32) {
+                store_float(target + 4 * at, mean);
+            } else {
+                const float number = rounded(rounded(mean / one->target_scale) + (float)one->target_zero);
+                store_integer(target, at, one->dtype, saturated(number, least, most));
+            }
+            at++;
+        } while (step_index(window, one->outputs, one->rank));
+    }
+}
+
 static int prepare(const accel_prepare *one, const unsigned char *source, unsigned char *target) {
     size_t at;
     for (at = 0; at < one->values; at++) {
@@ -374,6 +551,16 @@ static int run(accel_device *device, const accel_stream *stream, uint64_t *cycle
     return status;
 }
 
+/* Where an array lies that is read. */
+static const unsigned char *array_of(const accel_array *array, const void *const *inputs, void *const *outputs,
+                                     const void *workspace) {
+    if (array->place == ACCEL_INPUT)
+        return inputs[array->at];
+    if (array->place == ACCEL_OUTPUT)
+        return outputs[array->at];
+    return workspace ? (const unsigned char *)workspace + array->at : NULL;
+}
+
 int accel_network_run(accel_device *device, const accel_network *network, const void *const *inputs,
                       void *const *outputs, void *workspace) {
     uint64_t cycles = 0;
@@ -389,15 +576,10 @@ int accel_network_run(accel_device *device, const accel_network *network, const 
             return ACCEL_ERROR_ARGUMENT;
     for (at = 0; !status && at < network->step_count; at++) {
         const accel_step *step = &network->steps[at];
-        const accel_array *from = &network->arrays[step->source], *to = &network->arrays[step->target];
-        const unsigned char *source = NULL;
+        const accel_array *to = &network->arrays[step->target];
+        const unsigned char *source = array_of(&network->arrays[step->source], inputs, outputs, workspace);
+        const unsigned char *other = array_of(&network->arrays[step->other], inputs, outputs, workspace);
         unsigned char *target = NULL;
-        if (from->place == ACCEL_INPUT)
-            source = inputs[from->at];
-        else if (from->place == ACCEL_OUTPUT)
-            source = outputs[from->at];
-        else if (workspace)
-            source = (const unsigned char *)workspace + from->at;
         if (to->place == ACCEL_OUTPUT)
             target = outputs[to->at];
         else if (to->place == ACCEL_WORKSPACE && workspace)
@@ -421,6 +603,9 @@ int accel_network_run(accel_device *device, const accel_network *network, const 
         case ACCEL_STEP_MOVE:
             move(step->detail, source, target);
             break;
+        case ACCEL_STEP_VIEW:
+            show(step->detail, source, target);
+            break;
         case ACCEL_STEP_FILL:
             fill(step->detail, target);
             break;
@@ -429,6 +614,12 @@ int accel_network_run(accel_device *device, const accel_network *network, const 
             break;
         case ACCEL_STEP_SOFTMAX:
             softmax(step->detail, source, target);
+            break;
+        case ACCEL_STEP_BINARY:
+            binary(step->detail, source, other, target);
+            break;
+        case ACCEL_STEP_MEANS:
+            means(step->detail, source, target);
             break;
         case ACCEL_STEP_PREPARE:
             status = prepare(step->detail, source, target);

@@ -41,8 +41,21 @@ typedef struct accel_stream {
     uint32_t instructions;
 } accel_stream;
 
+/* An array seen in another shape: value k, by row-major numbers, of this shape is that of the plain array whose
+ * index along d is the sum of coefficients[d * viewed_rank + k] * k's, less before[d]; fill where there is none. */
+typedef struct accel_view {
+    accel_dtype dtype;
+    uint32_t rank, viewed_rank;
+    const uint32_t *shape; /* of the plain array */
+    const uint32_t *sizes;
+    const int64_t *before;
+    const int64_t *coefficients;
+    int32_t fill;
+} accel_view;
+
 /* A tensor in memory: packed[k] runs through sizes[k], and the plain array's index along d is the sum of
- * coefficients[d * packed_rank + k] * packed[k]; where that is beyond shape[d], memory holds zero. */
+ * coefficients[d * packed_rank + k] * packed[k]; where that is beyond shape[d], memory holds zero.
+ * With a view, the plain array is seen by that. */
 typedef struct accel_layout {
     uint64_t offset; /* from the package's base */
     accel_dtype dtype;
@@ -50,6 +63,7 @@ typedef struct accel_layout {
     const uint32_t *shape;
     const uint32_t *sizes;
     const uint32_t *coefficients;
+    const accel_view *view; /* or NULL */
 } accel_layout;
 
 /* Values, one or several along an axis: index / inner % count. */
@@ -86,6 +100,44 @@ typedef struct accel_softmax {
     size_t outer, count, inner;
 } accel_softmax;
 
+/* A function of two arrays, for each value of the target; strides in values, 0 where an operand repeats.
+ *
+ * Of float: source + other, source - other, source * other. Of integers, saturating to the nearest:
+ * ADD fma(source, a, fma(other, b, c)), MULTIPLY (source - source_zero) * (other - other_zero) * a + c. */
+typedef enum accel_operation {
+    ACCEL_ADD_FLOAT,
+    ACCEL_SUBTRACT_FLOAT,
+    ACCEL_MULTIPLY_FLOAT,
+    ACCEL_ADD,
+    ACCEL_MULTIPLY
+} accel_operation;
+
+typedef struct accel_binary {
+    accel_operation operation;
+    accel_dtype dtype; /* of integers: of all three */
+    uint32_t rank;
+    const uint32_t *sizes;
+    const uint32_t *source_strides;
+    const uint32_t *other_strides;
+    int32_t source_zero, other_zero;
+    float a, b, c;
+} accel_binary;
+
+/* Means of windows, of float or of integers by the numbers that they stand for; sums tap by tap. */
+typedef struct accel_means {
+    accel_dtype dtype;
+    size_t planes;
+    uint32_t rank, count_padding;
+    const uint32_t *sizes; /* of a plane */
+    const uint32_t *outputs;
+    const uint32_t *kernel;
+    const uint32_t *strides;
+    const uint32_t *dilations;
+    const uint32_t *begin; /* padding before */
+    float source_scale, target_scale;
+    int32_t source_zero, target_zero;
+} accel_means;
+
 /* target[n] = clamp(source[n], low, high) + offset, of int32; values beyond accepted_* are an error. */
 typedef struct accel_prepare {
     size_t values;
@@ -99,15 +151,18 @@ typedef enum accel_step_kind {
     ACCEL_STEP_QUANTIZE,   /* accel_scales */
     ACCEL_STEP_DEQUANTIZE, /* accel_scales */
     ACCEL_STEP_MOVE,       /* accel_move */
+    ACCEL_STEP_VIEW,       /* accel_view: target is what it shows of source */
     ACCEL_STEP_FILL,       /* accel_fill */
     ACCEL_STEP_LOOKUP,     /* accel_lookup */
     ACCEL_STEP_SOFTMAX,    /* accel_softmax */
+    ACCEL_STEP_BINARY,     /* accel_binary */
+    ACCEL_STEP_MEANS,      /* accel_means */
     ACCEL_STEP_PREPARE     /* accel_prepare */
 } accel_step_kind;
 
 typedef struct accel_step {
     accel_step_kind kind;
-    uint32_t source, target; /* arrays */
+    uint32_t source, other, target; /* arrays */
     const void *detail;
 } accel_step;
 
