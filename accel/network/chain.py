@@ -439,15 +439,8 @@ class _Chaining:
         memory = np.zeros(-(-size // UOP_BYTES) * UOP_BYTES, dtype=np.uint8)
         for at, data in self._segments:
             memory[at : at + len(data)] = np.frombuffer(data, dtype=np.uint8)
-        base = self._config.mem_base // UOP_BYTES
-        moved = [
-            replace(one, dram_base=one.dram_base - base)
-            if base and isinstance(one, Load) and one.memory == Memory.UOP
-            else one
-            for one in instructions
-        ]
         shared = SharedDram(instructions, self._config)
-        return dependences(moved, self._config, memory.view("<u4"), shared)
+        return dependences(instructions, self._config, memory.view("<u4"), shared)
 
 
 def _constants_first(body: Sequence[Instruction]) -> list[int]:

@@ -210,7 +210,8 @@ class Chooser:
             if option.layer is not None:
                 yield self._known[_key(option.stage)][2]
                 continue
-            yield on_host(self._graph, option.stage, switch=made.isdisjoint(option.stage.inputs))
+            switch = made.isdisjoint(option.stage.inputs)
+            yield on_host(self._graph, option.stage, self._config, switch=switch)
             made.add(option.stage.output)
 
 

@@ -6,6 +6,7 @@ computes besides products is free, it only touches each byte once.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from accel.core.config import Config
@@ -17,7 +18,8 @@ from accel.network.lower import Layer
 from accel.network.stage import Stage
 
 HOST_SWITCH = 1000
-"""Cycles from the end of a program until the host works, and back: 10 us at 100 MHz."""
+"""Cycles from the end of a program until the host works, and back: 10 us at 100 MHz. What the machine itself
+takes to end and to start anew comes on top."""
 HOST_BYTE = 1
 """Cycles for each byte that the host reads or writes."""
 HOST_MAC = 1
@@ -31,7 +33,7 @@ class Cost:
     Attributes:
         cycles: of the machine's clock; of a layer, by itself.
         host_cycles: those of them that the host takes, as assumed.
-        nbytes: of tensors and weights, to and from DRAM.
+        nbytes: of tensors and weights to and from DRAM, without parameters, micro-ops and instructions.
     """
 
     cycles: int
@@ -88,26 +90,27 @@ def on_machine(graph: Graph, stage: Stage, layer: Layer, config: Config) -> Cost
         ScheduleError: it has no schedule there.
     """
     found = planned(graph, layer, config).candidates[0]
-    stored = [graph.tensors[stage.output]]
-    if stage.addition is not None:
-        stored.append(graph.tensors[stage.residual])  # the store unit reads it
-    nbytes = found.read_bytes + sum(map(_nbytes, stored))
+    residuals = sum(prod(operand.shape) for operand in layer.operands if operand.name == "residual")
+    nbytes = found.read_bytes + residuals + graph.tensors[stage.output].size  # all of them int8 or uint8
     return Cost(cycles=round(found.prediction.cycles), host_cycles=0, nbytes=nbytes)
 
 
-def on_host(graph: Graph, stage: Stage, *, switch: bool) -> Cost:
+def on_host(graph: Graph, stage: Stage, config: Config, *, switch: bool) -> Cost:
     """Of a stage on the host.
 
     Args:
         graph: the stage's.
         stage: one of the graph's.
+        config: the machine that waits.
         switch: whether the host begins with it.
     """
     if stage.moves_nothing:
         return NOTHING
     taken = [graph.tensors[name] for name in stage.inputs if name not in graph.constants]
     nbytes = sum(map(_nbytes, [*taken, graph.tensors[stage.output]]))
-    cycles = HOST_SWITCH * switch + HOST_BYTE * nbytes + HOST_MAC * stage.macs(graph)
+    cycles = HOST_BYTE * nbytes + HOST_MAC * stage.macs(graph)
+    if switch:  # the last write, and of the next program instructions, micro-ops and data
+        cycles += HOST_SWITCH + config.write_latency + 3 * config.read_latency
     return Cost(cycles=cycles, host_cycles=cycles, nbytes=nbytes)
 
 

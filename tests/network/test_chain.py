@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from accel.core.config import load_config
 from accel.core.isa import Finish
 from accel.graph.elementwise import Requantize
 from accel.graph.tensor import Quantization
@@ -47,6 +48,14 @@ def test_one_program_for_all_layers(dtype: str) -> None:
     assert sum(cycles for cycles in layers if cycles is not None) == result.cycles
     moved = program.run().bytes_by_kind
     assert moved["out"] == sum(layer.bytes_by_kind.get("out", 0) for layer in result.layers)
+
+
+def test_a_window_that_begins_elsewhere() -> None:
+    graph = residual_network()
+    config = load_config(MACHINE).override({"mem_base": 1 << 20})
+    result = Network(graph=graph).build(config).run()
+    assert result.mismatches == {}
+    assert result.cycles == Network(graph=graph).build(MACHINE).run(check=False).cycles
 
 
 def test_what_is_kept_changes_no_value() -> None:
