@@ -41,6 +41,7 @@ from accel.image.link import Linker, alignment
 from accel.image.references import NO_PART, References
 from accel.image.references import Part as Place
 from accel.image.tensor import ImageTensor, Region
+from accel.network.copies import loads_of_copies
 from accel.network.lower import Operand
 from accel.network.memory import Lifetime, MemoryPlan, plan
 from accel.network.place import Part
@@ -109,7 +110,7 @@ def divide(graph: Graph, parts: Sequence[Part]) -> list[tuple[Part, ...]]:
     groups: list[list[Part]] = [[]]
     made: dict[str, ImageTensor | Stored] = {}
     for part in parts:
-        if any(name in made and not _fits(made[name], part, name) for name in part.stage.inputs):
+        if any(name in made and not _fits(graph, made[name], part, name) for name in part.stage.inputs):
             groups.append([])
             made = {}
         groups[-1].append(part)
@@ -128,14 +129,18 @@ def _moved(graph: Graph, part: Part, made: Mapping[str, ImageTensor | Stored]) -
     return None if view is None else view[0]
 
 
-def _fits(made: ImageTensor | Stored, part: Part, name: str) -> bool:
+def _fits(graph: Graph, made: ImageTensor | Stored, part: Part, name: str) -> bool:
     """Whether a part takes a tensor as another has written it."""
     if part.layer is None or part.program is None:
         return True
     operands = [one for one in part.layer.operands if one.tensor == name and not one.made]
-    if any(operand.copies > 1 for operand in operands):
-        return False
-    names = [operand.name for operand in operands]
+    stored = stored_as(made) if isinstance(made, ImageTensor) else made
+    for operand in operands:
+        if operand.copies > 1 and (
+            stored is None or loads_of_copies(graph, part.program, operand, stored) is None
+        ):
+            return False
+    names = [operand.name for operand in operands if operand.copies == 1]
     if isinstance(made, Stored):
         return all(made.is_taken_as(one) for one in part.program.tensors if one.name in names)
     return all(
@@ -202,6 +207,8 @@ class _Chaining:
         self._segments: list[tuple[int, bytes]] = []
         self._operands: dict[str, Operand] = {}
         self._outputs: dict[str, str] = {}
+        self._copies: dict[int, Mapping[int, Sequence[Load]]] = {}
+        """Of layers that take an operand several times, LOADs of the only copy, by instructions' numbers."""
         self._known: dict[object, Place] = {}
         """Places of what several layers share: weights, micro-ops, inputs."""
         self._views = find_views(graph, parts, needed, config)
@@ -242,20 +249,26 @@ class _Chaining:
         for name in self._made:
             if name in self._kept:
                 placed[name] = self._output_place(name)
-        linked = [self._linked(part, placed) for part in self._layers]
+        linked = [self._linked(at, part, placed) for at, part in enumerate(self._layers)]
         code = self._room.take(self._names.fresh("code"), 0)
         numbers = {place.offset: number for number, place in enumerate(self._room.places) if place.nbytes}
         starts = np.array(sorted(numbers), dtype=np.int64)
+        programs = [part.program.instructions for part in self._layers if part.program is not None]
         instructions: list[Instruction] = []
         of: list[int] = []
         layers: list[int] = []
         for at, image in enumerate(linked):
             assert image.references is not None
-            body = [*self._settled(at, linked), *image.instructions[:-1]]  # FINISH ends the whole
-            meant = [NO_PART] * (len(body) - len(image.instructions) + 1)
-            for number in image.references.of[:-1].tolist():
+            body = self._settled(at, linked)
+            meant = [NO_PART] * len(body)
+            copies = self._copies.get(at, {})
+            for n, number in enumerate(image.references.of[:-1].tolist()):  # FINISH ends the whole
                 start = NO_PART if number == NO_PART else image.references.parts[number].offset
-                meant.append(NO_PART if number == NO_PART else numbers[_floor(starts, start)])
+                one = image.instructions[n]
+                taken = [one] if n not in copies else self._moved(copies[n], one, programs[at][n])
+                body += taken
+                part = NO_PART if number == NO_PART else numbers[_floor(starts, start)]
+                meant += [part] * len(taken)
             for n in _constants_first(body) if at else range(len(body)):
                 instructions.append(without_tokens(body[n]))
                 of.append(meant[n])
@@ -297,7 +310,14 @@ class _Chaining:
         self._outputs[called] = name
         return place
 
-    def _linked(self, part: Part, placed: dict[str, Place]) -> Image:
+    def _moved(self, loads: Sequence[Load], linked: Instruction, own: Instruction) -> list[Instruction]:
+        """LOADs of a layer's own program, as far away as one of them is after linking."""
+        assert isinstance(linked, Load)
+        assert isinstance(own, Load)
+        distance = linked.dram_base - own.dram_base
+        return [replace(one, dram_base=one.dram_base + distance) for one in loads]
+
+    def _linked(self, at: int, part: Part, placed: dict[str, Place]) -> Image:
         """A layer's program with its parts where the chain has them."""
         assert part.layer is not None
         assert part.program is not None
@@ -321,6 +341,11 @@ class _Chaining:
                 root, before = self._views.place(operand.tensor)
                 if root in placed and not operand.made:
                     places[one] = placed[root].offset + before
+                    stored = self._views.stored.get(operand.tensor)
+                    if operand.copies > 1 and stored is not None:
+                        found = loads_of_copies(self._graph, program, operand, stored)
+                        assert found is not None  # else it were in another chain
+                        self._copies[at] = found
                 else:
                     places[one] = self._input(tensor, operand).offset
         return linker.linked(places, within_pages=True)

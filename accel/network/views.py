@@ -101,11 +101,13 @@ class Views:
         inside: for each of them another one, and the bytes of that before it.
         nbytes: of those that several layers write.
         wrong: results of parts that would have to move values after all.
+        stored: how tensors lie that others are made of or are taken from, or that layers take several times.
     """
 
     inside: dict[str, tuple[str, int]] = field(default_factory=dict)
     nbytes: dict[str, int] = field(default_factory=dict)
     wrong: set[str] = field(default_factory=set)
+    stored: dict[str, Stored | None] = field(default_factory=dict)
 
     def place(self, name: str) -> tuple[str, int]:
         """The tensor that one lies in, which lies in no other, and the bytes before it."""
@@ -127,8 +129,13 @@ def find_views(graph: Graph, parts: Sequence[Part], needed: Collection[str], con
     """
     element = max(config.inp_element_bytes, config.out_element_bytes, config.res_element_bytes)
     found = Views()
-    stored: dict[str, Stored | None] = {}
-    gathering = any(may_be_view(graph, part) for part in parts if not part.on_machine)
+    stored = found.stored
+    gathering = any(
+        may_be_view(graph, part)
+        if part.layer is None
+        else any(operand.copies > 1 for operand in part.layer.operands)
+        for part in parts
+    )
     for part in parts:
         out, sources = part.stage.output, part.stage.inputs
         if part.on_machine:
