@@ -82,6 +82,13 @@ class Addresses:
         assert region.buffer.scope is not None
         return AccessPtr(region.buffer.scope.name, base, strides)
 
+    def taps(self, region: Region, dimension: int | None, env: Env) -> tuple[int, int]:
+        """How many blocks of a region there are along a dimension, and elements from one to the next."""
+        if dimension is None:
+            return 1, 0
+        place = self.place(region, self.elements[region.buffer])
+        return evaluate(place.dimensions[dimension].extent, env), self._strides(place, env)[dimension]
+
     @staticmethod
     def _stride(region: Region, place: Place, steps: Sequence[int], var: IterVar) -> int:
         """Elements from one iteration of a loop to the next."""

@@ -54,7 +54,7 @@ from accel.compiler.target.registry import AccessPtr, Emitted, Target, find_emit
 from accel.compiler.target.store_emitter import finish_tile
 from accel.core.access import dram_rows
 from accel.core.config import Config
-from accel.core.isa import Gemm, Instruction, Memory, Set, SetAcc, SetInp, SetOut, SetSum
+from accel.core.isa import Gemm, Instruction, Mac, Memory, Set, SetAcc, SetInp, SetOut, SetSum
 
 _SHARE, _SHORT_LIST = 64, 16
 """Boxes become one instruction if that takes this share of the micro-op memory, or so few micro-ops that all
@@ -347,6 +347,8 @@ class Emission:
             for copy in range(regions[0].buffer.copies):
                 self._content.pop((regions[0].buffer, copy), None)
         pointers = tuple(self.addresses.pointer(region, box, env) for region in regions)
+        if isinstance(node, Call):
+            pointers = self._tapped(node, pointers, env)
         for pointer in pointers[isinstance(node, Call) :]:
             self._settle(pointer, extents)
         key = (id(node), extents, pointers, loops)
@@ -356,6 +358,26 @@ class Emission:
             target = Target(config=self.config, extents=extents, loops=loops)
             known = self._known[key] = self._from(node, self._call(node, target, pointers))
         return known
+
+    def _tapped(self, node: Call, pointers: tuple[AccessPtr, ...], env: Env) -> tuple[AccessPtr, ...]:
+        """Pointers of a call, some to several blocks at once, which the compute unit is set to."""
+        found = []
+        for pointer, region, dims in zip(pointers, _regions(node), node.dims, strict=True):
+            scope = region.buffer.scope
+            assert scope is not None
+            if len(dims) > len(scope.element):
+                taps, step = self.addresses.taps(region, dims[0], env)
+                found.append(pointer._replace(taps=taps, step=step))
+                self._set(node, replace(self._acc_setting, taps=taps, step=step))
+            else:
+                found.append(pointer)
+        return tuple(found)
+
+    @property
+    def _acc_setting(self) -> SetAcc:
+        """What the compute unit is set to."""
+        found = self._settings.get(SetAcc)
+        return found if isinstance(found, SetAcc) else SetAcc()
 
     def _call(self, node: Node, target: Target, pointers: tuple[AccessPtr, ...]) -> Sequence[Emitted]:
         if isinstance(node, Alu) and node.op == "zero":
@@ -469,7 +491,7 @@ class Emission:
         if scope.name == "inp_buffer":
             self._set(node, SetInp(zero=node.zero, unsigned=unsigned))
         elif scope.name == "acc_buffer":
-            self._set(node, SetAcc(unsigned=unsigned))
+            self._set(node, replace(self._acc_setting, unsigned=unsigned))
 
     def _set(self, node: Node, *settings: Set) -> None:
         """SETs where something else has been set before."""
@@ -505,9 +527,9 @@ class Emission:
 
 
 def _joined(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
-    """One GEMM instead of several that only differ in their micro-ops, if that is what they are."""
+    """One GEMM or MAC instead of several that only differ in their micro-ops, if that is what they are."""
     every = [item for part in found for item in part]
-    gemms = [item.instruction for item in every if isinstance(item.instruction, Gemm)]
+    gemms = [item.instruction for item in every if isinstance(item.instruction, Gemm | Mac)]
     templates = {replace(gemm, uop_end=0) for gemm in gemms}
     single = all(len(part) == 1 for part in found) and len(gemms) == len(found)
     if len(found) == 1 or not single or len(templates) > 1:

@@ -45,7 +45,7 @@ def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
             tensors = [node.intrin.op.tensor, *node.intrin.inputs]
             operands = [node.output, *node.inputs]
             for region, tensor, dims in zip(operands, tensors, node.dims, strict=False):
-                settle(region, tuple(zip(dims, tensor.shape, strict=True)), node.intrin.form_name(node.form))
+                settle(region, element_of(region, dims, tensor.shape), node.intrin.form_name(node.form))
         elif isinstance(node, Finish):
             scope = node.target.buffer.scope
             assert scope is not None
@@ -69,6 +69,12 @@ def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
             raise TensorizeError(f"{buffer.name} is only copied; no intrinsic says what its elements are")
         _check_scope(buffer, found[buffer][0])
     return {buffer: element for buffer, (element, _) in found.items()}
+
+
+def element_of(region: Region, dims: tuple[int | None, ...], shape: tuple[int, ...]) -> Element:
+    """The element behind an intrinsic's operand; its last dimensions, if that is several elements."""
+    rank = len(shape) if region.buffer.scope is None else len(region.buffer.scope.element)
+    return tuple(zip(dims, shape, strict=True))[-rank:]
 
 
 def _finished_elements(

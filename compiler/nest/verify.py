@@ -47,6 +47,7 @@ from accel.compiler.nest.nest import (
     Store,
     Widen,
 )
+from accel.compiler.nest.packing import element_of
 from accel.compiler.nest.text import format_node, format_region
 from accel.compiler.target.finish import passes
 from accel.compiler.target.registry import operand_scopes
@@ -361,7 +362,8 @@ class _Check:
             f"{name} has the dimensions {dims} of a block",
         )
         sizes = {d: size for d, size in zip(dims, shape, strict=True) if d is not None}
-        places = self._region(region, places, sizes)
+        filled_up = {d: size for d, size in element_of(region, dims, tuple(shape)) if d is not None}
+        places = self._region(region, places, filled_up)
         for d, r in enumerate(region.ranges):
             longest = places.values(r.extent).max(initial=0)
             self._require(longest <= sizes.get(d, 1), f"{name} is no block of {tuple(shape)}")

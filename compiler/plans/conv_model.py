@@ -5,7 +5,7 @@ Transposed convolutions, and means over windows, are such sums, too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.arrays import IntArray
 from accel.compiler.plans.blocking import passes_of
-from accel.compiler.plans.conv_schedule import merged_groups
+from accel.compiler.plans.conv_schedule import merged_groups, taps_at_once
 from accel.compiler.plans.sums import Sums, part_sizes
 from accel.compiler.plans.transfers import Count, Moved, moved
 from accel.core.config import Config
@@ -119,6 +119,37 @@ class ConvShape(Sums):
         return moved(config, config.out_element_bytes, boxes, lines, columns)
 
 
+@dataclass(frozen=True, kw_only=True)
+class DepthwiseShape(ConvShape):
+    """A depthwise convolution, whose micro-ops multiply a whole row of the kernel: that has one column.
+
+    Zeros around the input are multiplied, as they are in the scratchpad.
+
+    Attributes:
+        beside: columns of the kernel behind the first.
+    """
+
+    beside: int
+
+    @cached_property
+    def _met(self) -> tuple[IntArray, IntArray]:
+        down, across = (self.rows, self.kernel[0]), (self.columns, self.kernel[1])
+        return _before(np.ones(down, dtype=np.int64)), _before(np.ones(across, dtype=np.int64))
+
+    def reach(self, way: int, outputs: Count, taps: Count) -> IntArray:
+        return super().reach(way, outputs, taps) + self.beside * way
+
+    def seen(self, way: int, outputs: Count, taps: Count) -> IntArray:
+        return self.reach(way, outputs, taps)
+
+    def zeros(
+        self, row: Count, rows: Count, column: Count, columns: Count, tap: Count, taps: Count
+    ) -> IntArray:
+        boxes = self.reach(0, rows, taps) * self.reach(1, columns, self.kernel[1])
+        read = self.loaded(0, row, rows, tap, taps) * self.loaded(1, column, columns, 0, self.kernel[1])
+        return np.asarray(boxes - read)
+
+
 def _before(met: IntArray) -> IntArray:
     """Sums over all that lies before each place, in both directions."""
     found = np.zeros((met.shape[0] + 1, met.shape[1] + 1), dtype=np.int64)
@@ -152,9 +183,10 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
     skip = vertical if not transposed and rows > 1 and window[2] < (rows - 1) * vertical + reach else 1
     top, left, _, _ = sizes["padding"]
     merged = merged_groups(workload, config)
-    length = merged.inputs * kernel[0] * kernel[1]
+    beside = max(0, taps_at_once(workload, config) - 1)
+    length = (1 if beside else merged.inputs) * kernel[0] * kernel[1]
     cost = passes_of(workload, config, length)
-    return ConvShape(
+    found = ConvShape(
         groups=merged.count,
         weighted=workload.is_product,
         batches=-(-sizes["N"] // config.batch),
@@ -179,3 +211,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
         resets=cost.resets,
         stored=cost.stored,
     )
+    if not beside:
+        return found
+    values = {one.name: getattr(found, one.name) for one in fields(found)}
+    return DepthwiseShape(**(values | {"kernel": (kernel[0], 1), "beside": beside}))

@@ -30,6 +30,7 @@ from accel.compiler.schedule.groups import groups_to_merge
 from accel.compiler.schedule.schedule import Schedule, Stage, create_schedule
 from accel.compiler.target.machine import Machine
 from accel.core.config import Config
+from accel.core.faults import most_taps
 
 ThreadAxis = Literal["channels", "rows", "depth", "groups"]
 Outer = Literal["channels", "pixels"]
@@ -63,6 +64,17 @@ def merged_groups(workload: Workload, config: Config) -> MergedGroups:
         outputs=rows * together,
         inputs=columns * together,
     )
+
+
+def taps_at_once(workload: Workload, config: Config) -> int:
+    """Columns of the kernel that a micro-op multiplies, channel by channel: all of those of a depthwise
+    convolution, if the machine has a bank of inp for each; otherwise 0."""
+    sizes = workload.parameters
+    if workload.name != "conv2d" or not config.depthwise:
+        return 0
+    columns, across = sizes["kernel"][1], sizes["dilation"][1]
+    depthwise = sizes["groups"] == sizes["IC"] == sizes["OC"]
+    return columns if depthwise and across == 1 < columns <= most_taps(1, config) else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +111,10 @@ def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Sched
     stages = in_accumulators(s, workload, machine)
     sums = stages[0]
     merged = merged_groups(workload, machine.config)
+    taps = taps_at_once(workload, machine.config)
     if not workload.is_product:
         sums.multiply_identity(sums.axis[1], merged.outputs)
-    elif merged.together > 1:
+    elif merged.together > 1 and not taps:
         sums.merge_groups("c", merged.together)
     output = s[workload.output]
     channels, innermost = _tile_output(output, plan, machine.config, merged)
@@ -121,10 +134,13 @@ def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Sched
     if workload.residual is not None and not in_store:
         s[s.cache_read(workload.residual, machine.acc_buffer)].compute_at(output, innermost)
     data, weights = (s.tensor(read.tensor.name) for read in reads(sums.body))
-    inp = _loaded_input(s, data, machine)
+    inp = _loaded_input(s, data, machine, padded=bool(taps))
     wgt = s[s.cache_read(weights, machine.wgt_buffer)]
     up = tuple(workload.parameters["stride"]) if workload.name == "conv2d_transpose" else None
-    step = _tile_sums(sums, plan, machine) if up is None else _tile_phases(sums, plan, machine, up)
+    if up is not None:
+        step = _tile_phases(sums, plan, machine, up)
+    else:
+        step = _tile_rows(sums, plan, machine) if taps else _tile_sums(sums, plan, machine)
     inp.compute_at(sums, step)
     wgt.compute_at(sums, step)
     if bias is not None and plan.bias_stays:
@@ -157,14 +173,15 @@ def _tile_phases(stage: Stage, plan: ConvPlan, machine: Machine, up: tuple[int, 
     return thread
 
 
-def _loaded_input(s: Schedule, data: Tensor, machine: Machine) -> Stage:
-    """The stage that loads the input. Padding is neither loaded nor multiplied; rows may be skipped."""
+def _loaded_input(s: Schedule, data: Tensor, machine: Machine, *, padded: bool = False) -> Stage:
+    """The stage that loads the input; rows may be skipped. Padding is neither loaded nor multiplied, or it is
+    ``padded`` by zeros in the scratchpad."""
     if data in s.inputs:
         return loaded(s, data, machine.inp_buffer)
     window = window_of(s[data].axis, s[data].body)
     source = window.read.tensor if window is not None else reads(s[data].body)[0].tensor
     assert isinstance(source, Tensor)
-    if window is not None and not window.padded:
+    if window is not None and (padded or not window.padded):
         if source not in s.inputs:
             s[source].compute_inline()
         return loaded(s, data, machine.inp_buffer)
@@ -193,6 +210,17 @@ def _tile_output(
         oo = outer if threaded is oo else oo
     stage.reorder(*loops, *within)
     return oo, loops[-1]
+
+
+def _tile_rows(stage: Stage, plan: ConvPlan, machine: Machine) -> IterVar:
+    """As :func:`_tile_sums`, of depthwise convolutions whose kernel's rows are multiplied at once."""
+    _, _, y, x = stage.axis
+    c, dy, dx = stage.reduce_axis
+    blocks, inside = split_blocks(stage, machine.config)
+    do, dm = stage.split(dy, plan.kernel_rows, names=("do", "dm"))
+    stage.reorder(do, *blocks, c, y, x, dm, *inside, dx)
+    stage.tensorize(inside[0], machine.depthwise)
+    return do
 
 
 def _tile_sums(stage: Stage, plan: ConvPlan, machine: Machine) -> IterVar:

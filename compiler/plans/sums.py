@@ -109,6 +109,13 @@ class Sums(ABC):
     def outputs_moved(self, config: Config, channels: IntArray, rows: IntArray, columns: IntArray) -> Moved:
         """Of the output, or of the residual."""
 
+    def zeros(
+        self, row: Count, rows: Count, column: Count, columns: Count, tap: Count, taps: Count
+    ) -> IntArray:
+        """Elements of zeros that LOADs write around what such outputs and taps meet, for a block of depth."""
+        del rows, column, columns, tap, taps
+        return np.asarray(0 * row)
+
     def bias_stays(self, pixels_outer: BoolArray, room: BoolArray) -> BoolArray:
         """Whether the bias of all channels lies in the accumulators throughout, by the order of loops and by
         whether there is room."""

@@ -245,6 +245,8 @@ class TileWalker:
             shape.loaded(1, turn.column_at, turn.columns, 0, shape.kernel[1]),
             turn.depth,
         )
+        zeros = shape.zeros(turn.row_at, turn.rows, turn.column_at, turn.columns, turn.tap_at, turn.taps)
+        inputs = inputs._replace(beats=inputs.beats + zeros * turn.depth)
         weights = shape.weights_moved(config, turn.channels, turn.depth, turn.taps)
         some, others = turn.valid & ~turn.input_held, turn.valid & ~turn.weights_held
         return Moved(*(one * some + other * others for one, other in zip(inputs, weights, strict=True)))

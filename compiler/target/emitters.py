@@ -61,16 +61,37 @@ def gemm(target: Target, inp: AccessPtr, wgt: AccessPtr, acc: AccessPtr) -> list
     """``acc = inp @ wgt.T``: reset, then update; where a product can overwrite, the first one does."""
     if not overwrites(target.config):
         return fill_zero(target, acc) + fused_gemm_add(target, inp, wgt, acc)
+    return _overwriting(Mac(), Gemm(), target, acc, inp, wgt)
+
+
+@register_emitter("fused_depthwise_add", ("inp_buffer", "wgt_buffer", "acc_buffer"))
+def fused_depthwise_add(target: Target, inp: AccessPtr, wgt: AccessPtr, acc: AccessPtr) -> list[Emitted]:
+    """``acc += sum of inp[tap] * wgt[:, tap]``, behind a SET.ACC with the taps and the step of ``inp``."""
+    return emit_loops(Mac(depthwise=True), target, acc, inp, wgt)
+
+
+@register_emitter("depthwise", ("inp_buffer", "wgt_buffer", "acc_buffer"))
+def depthwise(target: Target, inp: AccessPtr, wgt: AccessPtr, acc: AccessPtr) -> list[Emitted]:
+    """``acc = sum of inp[tap] * wgt[:, tap]``, behind such a SET.ACC."""
+    template = Mac(depthwise=True)
+    return _overwriting(template, template, target, acc, inp, wgt)
+
+
+def _overwriting(
+    first: Mac, others: Gemm | Mac, target: Target, acc: AccessPtr, inp: AccessPtr, wgt: AccessPtr
+) -> list[Emitted]:
+    """Sums of products over a box, the ``first`` of which overwrites."""
     extents = list(target.extents)
     summed = [n for n, stride in enumerate(acc.strides) if not stride]
     for n in summed:
         extents[n] = min(1, extents[n])
-    emitted = emit_loops(Mac(overwrite=True), replace(target, extents=tuple(extents)), acc, inp, wgt)
+    starting = replace(first, overwrite=True)
+    emitted = emit_loops(starting, replace(target, extents=tuple(extents)), acc, inp, wgt)
     for n in reversed(summed):
         extents[n] = max(0, target.extents[n] - 1)
         rest = replace(target, extents=tuple(extents))
-        behind = (p._replace(base=p.base + p.strides[n]) for p in (inp, wgt, acc))
-        emitted += fused_gemm_add(rest, *behind)
+        behind = (p._replace(base=p.base + p.strides[n]) for p in (acc, inp, wgt))
+        emitted += emit_loops(others, rest, *behind)
         extents[n] = target.extents[n]
     return emitted
 

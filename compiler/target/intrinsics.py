@@ -20,7 +20,7 @@ from accel.compiler.target.intrin import (
 )
 from accel.core.config import Config
 
-__all__ = ["alu", "dma_copy2d", "emitters", "fill_zero", "finished", "gemm", "post"]
+__all__ = ["alu", "depthwise", "dma_copy2d", "emitters", "fill_zero", "finished", "gemm", "post"]
 
 _Operands = Sequence[IntrinOperand]
 
@@ -40,6 +40,28 @@ def gemm(config: Config) -> TensorIntrin:
         whole = hardware_intrin(f"gemm{block}", ww, xx, zz)
         reset = hardware_intrin("fill_zero", zz)
         update = hardware_intrin(f"fused_gemm{block}_add", ww, xx, zz)
+        return whole, reset, update
+
+    scopes = {w: "inp_buffer", x: "wgt_buffer", y: "acc_buffer"}
+    return decl_tensor_intrin(y, lower, scopes=scopes)
+
+
+@lru_cache(maxsize=64)
+def depthwise(config: Config) -> TensorIntrin:
+    """``acc[i][j] = sum over t of inp[t][i][j] * wgt[j][t]``: as many elements of inp as the kernel has
+    columns, one behind the other; behind them, wgt is zero. Its update form adds to acc."""
+    size = config.block_in
+    w = placeholder((size, config.batch, size), name="w")
+    x = placeholder((size, size), name="x")
+    t = reduce_axis((0, size), name="t")
+    y = compute((config.batch, size), lambda i, j: sum(w[t, i, j] * x[j, t], axis=t), name="y")
+
+    def lower(inputs: _Operands, outputs: _Operands) -> tuple[HardwareCall, HardwareCall, HardwareCall]:
+        ww, xx = inputs[0].access_ptr("r"), inputs[1].access_ptr("r")
+        zz = outputs[0].access_ptr("w")
+        whole = hardware_intrin("depthwise", ww, xx, zz)
+        reset = hardware_intrin("fill_zero", zz)
+        update = hardware_intrin("fused_depthwise_add", ww, xx, zz)
         return whole, reset, update
 
     scopes = {w: "inp_buffer", x: "wgt_buffer", y: "acc_buffer"}

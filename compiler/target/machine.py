@@ -50,6 +50,21 @@ class Machine:
         return intrinsics.gemm(self.config)
 
     @property
+    def depthwise(self) -> TensorIntrin:
+        """Sums of a row of a kernel, channel by channel, with ``post=1`` and equal ``block_in`` and
+        ``block_out``.
+
+        Raises:
+            ScheduleError: the machine has no depthwise MACs.
+        """
+        if not self.config.depthwise:
+            raise ScheduleError(
+                f"machine {self.config.name!r} has no depthwise MACs; one with post=1 and equal block_in and "
+                f"block_out, as 'vta-int8', has"
+            )
+        return intrinsics.depthwise(self.config)
+
+    @property
     def fill_zero(self) -> TensorIntrin:
         """Zero in one accumulator."""
         return intrinsics.fill_zero(self.config)
@@ -95,6 +110,8 @@ class Machine:
         }
         if self.config.post:
             own[self.post.name] = self.post
+        if self.config.depthwise:
+            own[self.depthwise.name] = self.depthwise
         if name not in own:
             raise ScheduleError(
                 f"machine {self.config.name!r} has no intrinsic {name!r}; {nearest(name, own)}"

@@ -25,11 +25,15 @@ class AccessPtr(NamedTuple):
         scope: ``inp_buffer``, ``wgt_buffer``, ``acc_buffer`` or ``dram``.
         base: element of the first block.
         strides: elements from block to block along each axis of the target's box.
+        taps: blocks that are read together each time.
+        step: elements from one of them to the next.
     """
 
     scope: str
     base: int
     strides: tuple[int, ...]
+    taps: int = 1
+    step: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
