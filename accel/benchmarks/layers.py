@@ -11,7 +11,7 @@ from typing import Any
 
 from accel.base.errors import AccelError, ProgramFault
 from accel.benchmarks.networks import Epilogue, Layer
-from accel.compiler.mappings.mapping import PLAIN
+from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 from accel.run.program import Program, build
@@ -37,11 +37,36 @@ ROW_KEYS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A layer on a machine; ``seed`` is that of the inputs."""
+    """A layer on a machine.
+
+    Attributes:
+        layer: which.
+        config: the machine.
+        seed: of the inputs.
+        mapping: as which operator it is computed; if None, as in a network: ``auto`` where its input enters
+            from the host, with its result as without a mapping, and ``plain`` elsewhere.
+    """
 
     layer: Layer
     config: Config
     seed: int = 0
+    mapping: str | None = None
+
+    def build(self, vthreads: int | None = None, mapping: str | None = None) -> Program:
+        """The layer's program.
+
+        Args:
+            vthreads: virtual threads; what is best if not given.
+            mapping: in place of that which the task says.
+        """
+        usual = self.mapping or (AUTO if self.layer.entry else PLAIN)
+        return build(
+            self.layer.workload(),
+            Machine(self.config),
+            vthreads=vthreads,
+            mapping=mapping or usual,
+            keep_results=self.mapping is None,
+        )
 
 
 def measure(task: Task) -> Row:
@@ -54,7 +79,7 @@ def measure(task: Task) -> Row:
     Raises:
         AccelError: the layer does not fit the machine.
     """
-    layer, machine = task.layer, Machine(task.config)
+    layer = task.layer
     row: Row = dict.fromkeys(ROW_KEYS) | {
         "name": layer.name,
         "repeats": layer.repeats,
@@ -62,9 +87,8 @@ def measure(task: Task) -> Row:
         "parameters": layer.all_parameters,
     }
     try:
-        workload = layer.workload()
-        chosen = build(workload, machine, mapping=PLAIN)
-        alone = chosen if chosen.vthreads == 1 else build(workload, machine, vthreads=1, mapping=PLAIN)
+        chosen = task.build()
+        alone = chosen if chosen.vthreads == 1 else task.build(vthreads=1, mapping=chosen.mapping)
         serial = alone.with_timing(task.config.override({"serial": 1}))
         programs: dict[str, Program] = {"serial": serial, "v1": alone, "chosen": chosen}
         results = {mode: program.run(seed=task.seed) for mode, program in programs.items()}

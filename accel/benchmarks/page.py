@@ -21,13 +21,14 @@ def page(found: dict[str, Any], config: Config, asked: str) -> str:
         asked: arguments of ``accel bench`` that give the figures.
     """
     rows = found["layers"]
+    products = all(row["operator"] == "gemm" for row in rows)
     parts = [
         f"# {found['network']} on `{config.label}`",
         f"Written by `accel bench {asked} -o FILE`; [networks](../networks.md) explains the columns. The "
         f"machine does {config.batch} x {config.block_in} x {config.block_out} multiply-accumulates per "
         f"cycle, has a {config.bus_bits}-bit bus, and its memory answers after {config.read_latency} "
         f"cycles. {_SCALED if found['epilogue'] == 'scale' else ''}All results equal numpy's.",
-        _markdown(COLUMNS if found["network"] == "gemm" else (NAME, _SHAPE, *COLUMNS[1:]), rows),
+        _markdown(COLUMNS if products else (NAME, _SHAPE, *COLUMNS[1:]), rows),
         "## What bounds the layers",
         " ".join(_sentences(rows)),
         "## The floor",
@@ -51,6 +52,9 @@ def shape_text(row: Row) -> str:
     sizes = row["parameters"]
     if row["operator"] == "dense":
         return f"{sizes['IC']} to {sizes['OC']}"
+    if "C" in sizes:
+        window = f", {sizes['kernel']} x {sizes['kernel']} / {sizes['stride']}" if "kernel" in sizes else ""
+        return f"{sizes['H']} x {sizes['W']} x {sizes['C']}{window}"
     kernel, stride, groups = sizes["kernel"], sizes["stride"], sizes.get("groups", 1)
     text = f"{sizes['H']} x {sizes['W']} x {sizes['IC']} to {sizes['OC']}, {kernel} x {kernel}"
     text += f" / {stride}" if stride > 1 else ""

@@ -59,6 +59,12 @@ from accel.sweeps.executors import here, in_processes
     show_default=True,
     help="Number of processes. With more than one, the seconds are those of processes sharing the machine.",
 )
+@click.option(
+    "--mapping",
+    metavar="NAME",
+    help="As which operator each layer is computed, see 'accel compile'.  [default: auto where an input "
+    "enters from the host, plain elsewhere]",
+)
 @seed_option
 @json_option
 def bench(
@@ -68,6 +74,7 @@ def bench(
     epilogue: Epilogue | None,
     output: Path | None,
     jobs: int,
+    mapping: str | None,
     seed: int,
     as_json: bool,
 ) -> int:
@@ -90,11 +97,13 @@ def bench(
         check_targets({"-o": output}, config_file(config))
     chosen = epilogue or default_epilogue(target.config)
     layers = layers_of(network, chosen)
-    rows = _measured([Task(layer=one, config=target.config, seed=seed) for one in layers], jobs)
+    tasks = [Task(layer=one, config=target.config, seed=seed, mapping=mapping) for one in layers]
+    rows = _measured(tasks, jobs)
     found = report(network, target.config, rows, epilogue=chosen)
     faults = [row for row in rows if row["error"] is not None]
     if output is not None and not faults:
         given = [] if epilogue is None else [f"--epilogue {epilogue}"]
+        given += [] if mapping is None else [f"--mapping {mapping}"]
         asked = " ".join([network, f"--config {config}", *(f"--set {one}" for one in settings), *given])
         write_atomically(output, page(found, target.config, asked).encode())
     if as_json:

@@ -174,7 +174,7 @@ def test_a_program_at_fault_has_no_figures(accel: Shell, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["resnet"], "the network is 'resnet'; did you mean 'resnet18'?"),
+        (["resnet1"], "the network is 'resnet1'; did you mean 'resnet18'?"),
         (["small", "-o", "no/small.md"], "'no/small.md' cannot be written: there is no folder 'no'"),
     ],
 )

@@ -1,0 +1,153 @@
+"""How close to their limits layers come, on many machines: geometric means, and the weakest of all.
+
+python bench/roofline.py
+python bench/roofline.py --networks resnet18 mobilenet --machines vta vta-int8 --json points.json
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from math import exp, log
+from pathlib import Path
+
+import accel
+from accel.base.errors import AccelError
+from accel.benchmarks import NETWORKS, Layer, default_epilogue, layers_of
+from accel.core.config import Config
+
+MACHINES: dict[str, tuple[str, dict[str, int | str]]] = {
+    "vta": ("vta", {}),
+    "gemm8x8": ("gemm8x8", {}),
+    "ecp5": ("ecp5", {}),
+    "32x32, 64 bits": ("vta", {"block_in": 32, "block_out": 32, "bus_bits": 64}),
+    "32x32, 128 bits": ("vta", {"block_in": 32, "block_out": 32, "bus_bits": 128}),
+    "64x64, 512 bits": ("vta", {"block_in": 64, "block_out": 64, "bus_bits": 512}),
+    "16x16x16, 256 bits": ("vta", {"batch": 16, "bus_bits": 256}),
+    "vta, latency 500": ("vta", {"read_latency": 500}),
+    "vta, 8 KiB": ("vta", {"inp_bytes": 8192, "wgt_bytes": 65536, "acc_bytes": 32768}),
+    "vta, 256 bits": ("vta", {"bus_bits": 256}),
+    "vta-int8": ("vta-int8", {}),
+    "gemm8x8-int8": ("gemm8x8-int8", {}),
+    "ecp5-int8": ("ecp5-int8", {}),
+}
+"""A named machine, and what is changed of it."""
+FEW = ("resnet18-first", "resnet18", "mobilenet", "bert-base")
+_LATENCIES = 40
+"""Layers whose bound is less than so many read latencies are told apart: they fill and drain."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A layer on a machine.
+
+    Attributes:
+        cycles, plain_cycles: of the mapping that was taken, and of the plain one.
+        roofline, plain_roofline: the cycles that real products and bytes need at least, over those taken.
+        slots: the same of the program's slots and the bytes of the operator that it carries out.
+        short: whether that bound is below 40 read latencies.
+    """
+
+    machine: str
+    network: str
+    layer: str
+    mapping: str
+    cycles: int
+    plain_cycles: int
+    roofline: float
+    plain_roofline: float
+    slots: float
+    short: bool
+
+
+def points(machines: list[str], networks: list[str], mapping: str) -> Iterator[Point]:
+    """Every layer on every machine; equal layers of a network once."""
+    for machine in machines:
+        base, changes = MACHINES[machine]
+        config = accel.machine(base, **changes).config
+        for network in networks:
+            for layer in layers_of(network, default_epilogue(config)):
+                found = _point(machine, config, network, layer, mapping)
+                if found is not None:
+                    yield found
+
+
+def _point(machine: str, config: Config, network: str, layer: Layer, mapping: str) -> Point | None:
+    try:
+        result = accel.build(layer.workload(), config, mapping=mapping).run(check=False)
+        plain = result
+        if result.image.mapping != "plain":
+            plain = accel.build(layer.workload(), config, mapping="plain").run(check=False)
+    except AccelError as error:
+        print(f"{machine}: {network} {layer.name}: {error}", file=sys.stderr)
+        return None
+    bound = result.slot_bound_cycles or 0.0
+    return Point(
+        machine=machine,
+        network=network,
+        layer=layer.name,
+        mapping=result.image.mapping,
+        cycles=result.cycles,
+        plain_cycles=plain.cycles,
+        roofline=result.roofline_fraction or 1.0,
+        plain_roofline=plain.roofline_fraction or 1.0,
+        slots=result.slot_roofline_fraction or 1.0,
+        short=bound < _LATENCIES * config.read_latency,
+    )
+
+
+def mean(values: list[float]) -> float:
+    """The geometric one."""
+    return exp(sum(map(log, values)) / len(values))
+
+
+def table(found: list[Point]) -> str:
+    """Markdown: machines by both means, and the weakest layers."""
+    lines = [
+        "| machine | layers | mapped | roofline, plain | roofline | slots and bytes | weakest not short |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
+    for machine in dict.fromkeys(one.machine for one in found):
+        here = [one for one in found if one.machine == machine]
+        long = [one for one in here if not one.short] or here
+        worst = min(long, key=lambda one: one.slots)
+        means = (
+            mean([getattr(one, name) for one in here]) for name in ("plain_roofline", "roofline", "slots")
+        )
+        cells = [
+            *(machine, str(len(here)), str(sum(one.mapping != "plain" for one in here))),
+            *(f"{value:.3f}" for value in means),
+            f"{worst.network} {worst.layer}: {worst.slots:.3f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    weak = sorted((one for one in found if not one.short), key=lambda one: one.slots)[:12]
+    lines += [
+        "",
+        "| machine | layer | mapping | cycles | roofline | slots and bytes |",
+        "|---|---|---|---:|---:|---:|",
+    ]
+    for one in weak:
+        cells = [one.machine, f"{one.network} {one.layer}", one.mapping, f"{one.cycles:,}"]
+        lines.append(f"| {' | '.join([*cells, f'{one.roofline:.3f}', f'{one.slots:.3f}'])} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, and print a table or everything as JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--machines", nargs="*", choices=MACHINES, default=list(MACHINES))
+    parser.add_argument("--networks", nargs="*", choices=NETWORKS, default=list(FEW))
+    parser.add_argument("--mapping", default="auto", help="as accel compile has it")
+    parser.add_argument("--json", type=Path, help="write every point here")
+    options = parser.parse_args()
+    found = list(points(options.machines, options.networks, options.mapping))
+    if options.json is not None:
+        options.json.write_text(json.dumps([asdict(one) for one in found], indent=1))
+    print(table(found))
+
+
+if __name__ == "__main__":
+    main()
