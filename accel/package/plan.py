@@ -407,6 +407,14 @@ class _Network:
         ]
         self._roots = {node.output: node.inputs[0] for node in nodes}
         self._own = self._owners()
+        self._wanted = {self._root(name) for name in self._outputs}
+        for step in steps:
+            taken = (
+                [operand.tensor for operand in step.operands.values() if not operand.made]
+                if isinstance(step, Chain)
+                else step.stage.inputs
+            )
+            self._wanted.update(map(self._root, taken))
         for step in steps:
             if isinstance(step, Chain):
                 self._on_machine(step)
@@ -427,6 +435,11 @@ class _Network:
             if root not in given:
                 found.setdefault(root, name)
         return found
+
+    def _is_there(self, name: str) -> bool:
+        """Whether a tensor's values are with the host."""
+        root = self._root(name)
+        return root in self._graph.constants or self._own.get(root, root) in self._building
 
     def _written(self, name: str) -> str:
         """The array for a tensor that is about to be made."""
@@ -469,6 +482,10 @@ class _Network:
             if tensor.role == "output":
                 target = self._written(chain.outputs[tensor.name])
                 self._building.unpack(tensor, number, target)
+        for node in _nodes(chain):  # what lies within others on the machine, and somebody else wants, too
+            wanted = node.output in self._wanted and not moves_nothing(node)
+            if wanted and all(map(self._is_there, node.inputs)):
+                self._on_host(node)
 
     def _operand(self, operand: Operand) -> str:
         """The array that a layer takes."""
