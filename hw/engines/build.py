@@ -26,7 +26,7 @@ from accel.base.version import __version__
 from accel.core import units
 from accel.core.config import Config
 
-NATIVE = Path(__file__).parent / "native"
+NATIVE = Path(__file__).resolve().parent / "native"
 _HARDWARE = Path(__file__).parents[1]
 _DECLARATIONS = Path(units.__file__).parent
 """What the hardware derives from: the folder of the machine's declarations."""

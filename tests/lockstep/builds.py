@@ -100,6 +100,7 @@ BUILDS: dict[str, Config] = {
     "two elements": _build(
         inp_bytes=8, wgt_bytes=64, acc_bytes=64, bus_bits=128, fetch_chunk=1, token_bits=2
     ),
+    "two of inp": _build(inp_bytes=8, outstanding=2, stores_in_flight=1, max_burst_beats=8),
     "few micro-ops": _build(uop_bytes=8, loads_in_flight=2, compute_queue=2, load_queue=2, token_bits=1),
     "half of uop": _build(
         uop_bytes=512,
