@@ -24,11 +24,12 @@ from accel.graph.elementwise import (
 )
 from accel.graph.graph import Graph, Node
 from accel.graph.movement import Identity, Movement, Pad, Reshape
-from accel.graph.pools import GlobalAveragePool, MaxPool
+from accel.graph.pools import AveragePool, GlobalAveragePool, MaxPool
 from accel.graph.products import Conv, MatMul, Product
 from accel.graph.tensor import QUANTIZED, Array, Shape, Tensor
 from accel.graph.windows import Windows
 from accel.network.affine import find_affine
+from accel.network.means import exact_mean_scale
 from accel.network.stage import Stage, bounds
 
 
@@ -130,6 +131,8 @@ def lower(graph: Graph, stage: Stage, *, approximate: bool = False) -> Layer:
             return _matmul(graph, stage, main, approximate)
         if isinstance(main, GlobalAveragePool):
             return _global_mean(graph, stage, main)
+        if isinstance(main, AveragePool):
+            return _average(graph, stage, main)
         if isinstance(main, MaxPool):
             return _max_pool(graph, stage, main)
         if isinstance(main, Add) and not any(name in graph.constants for name in stage.main.inputs):
@@ -264,6 +267,41 @@ def _global_mean(graph: Graph, stage: Stage, pool: GlobalAveragePool) -> Layer:
         operands=(Operand(name="data", tensor=operands[0].name, shape=shape),),
         output="out",
     )
+
+
+def _average(graph: Graph, stage: Stage, pool: AveragePool) -> Layer:
+    """A mean of windows as a product with weights of one, where floating point cannot round otherwise."""
+    data, own = graph.operands(stage.main)[0], graph.tensors[stage.main.output]
+    windows = pool.windows
+    if data.dtype not in QUANTIZED or own.dtype not in QUANTIZED:
+        raise NotOnMachine(_absence(graph, stage))
+    if pool.is_global(data.shape[2:]):
+        return _global_mean(graph, stage, GlobalAveragePool())
+    if windows.rank > 2:
+        raise NotOnMachine(f"the machine's windows have two axes; these have {windows.rank}")
+    counts = pool.counts(data.shape[2:])
+    if counts.min() != counts.max():
+        raise NotOnMachine("its windows have different numbers of values")
+    scale = exact_mean_scale(data, own, prod(windows.kernel), int(counts.max()))
+    if scale is None:
+        raise NotOnMachine("floating point may round some of its means to the other side")
+    channels = data.shape[1]
+    shape = (channels, 1, *_two((1, 1, *windows.kernel), windows.rank)[2:])
+    operands = (
+        Operand(name="data", tensor=data.name, shape=_two(data.shape, windows.rank)),
+        Operand(name="weight", tensor=data.name, shape=shape, made=(1,) * prod(shape)),
+    )
+    parameters = {
+        "N": data.shape[0],
+        "IC": channels,
+        **_sizes(data.shape, windows),
+        "OC": channels,
+        **_windows(windows),
+        "groups": channels,
+        "bias": False,
+        "quantized": _quantized(data, own, np.asarray(scale), stage, None),
+    }
+    return Layer(operator="conv2d", parameters=parameters, operands=operands, output="out")
 
 
 def _max_pool(graph: Graph, stage: Stage, pool: MaxPool) -> Layer:
