@@ -59,6 +59,7 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/utilization.py
 	$(BIN)/python bench/predictions.py
 	$(BIN)/python bench/growth.py
+	$(BIN)/python bench/small.py
 	$(BIN)/python bench/functional.py $(if $(VECTORS),--vectors $(VECTORS))
 
 networks: $(VENV)/installed

@@ -27,7 +27,7 @@ from accel.cli.output import write
 from accel.core.config import NAMED, SPECS
 from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES
 from accel.image import vectors
-from accel.network.file import is_network, load_network, single_program
+from accel.image.image import is_network
 from accel.run.program import BACKENDS, Program
 from accel.run.replay import load_any
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
@@ -205,7 +205,12 @@ def load_program(path: Path, settings: Sequence[str] = (), *, serial: bool = Fal
         ProgramError: the file cannot be read.
         ConfigError: a setting is unknown or not a timing field.
     """
-    program = single_program(load_network(path), str(path)) if is_network(path) else load_any(path)
+    if is_network(path):
+        from accel.network.file import load_network, single_program  # noqa: PLC0415  # slow to import
+
+        program = single_program(load_network(path), str(path))
+    else:
+        program = load_any(path)
     values = parse_settings(settings)
     if serial:
         if "serial" in values:

@@ -8,7 +8,8 @@ import click
 from accel.base.errors import AccelError
 from accel.cli.common import busy, figures_table, json_option, load_program, print_json, show
 from accel.cli.output import wrote
-from accel.network.file import is_network, load_network
+from accel.image.image import is_network
+from accel.network.file import load_network
 from accel.network.program import NetworkProgram
 from accel.package.deployment import Deployment
 from accel.package.folder import check_folder, write_package

@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +13,9 @@ from accel.cli.common import F, busy
 from accel.cli.output import write
 from accel.hw.engines.waves import save_path
 from accel.run.result import Result
-from accel.views import Report, Timeline, Trace
+
+if TYPE_CHECKING:
+    from accel.views import Report, Timeline, Trace
 
 STDOUT = "-"
 """In place of a file's name."""
@@ -40,6 +43,8 @@ def picture_options(command: F) -> F:
 class Pictures:
     """The pictures that were asked for; whatever is wrong with that is found before the run."""
 
+    _files: "dict[type[Report | Timeline | Trace], str]"
+
     def __init__(
         self,
         *,
@@ -54,12 +59,17 @@ class Pictures:
         self._text = timeline == STDOUT
         if self._text and as_json:
             raise click.UsageError("--timeline - and --json are given; both would be on standard output")
+        self._files = {}
+        if report is None and timeline is None and trace is None:
+            return
+        from accel.views import Report, Timeline, Trace  # noqa: PLC0415  # slow to import
+
         asked: dict[type[Report | Timeline | Trace], str | None] = {
             Report: report,
             Timeline: None if self._text else timeline,
             Trace: trace,
         }
-        self._files = {picture: path for picture, path in asked.items() if path is not None}
+        self._files.update((picture, path) for picture, path in asked.items() if path is not None)
         for picture, path in self._files.items():
             picture.check_backend(backend)
             picture.check_path(path)
@@ -106,6 +116,8 @@ class Pictures:
 
 def terminal_timeline(result: Result) -> str:
     """The pipeline chart as wide as the terminal, in signs that it can show."""
+    from accel.views import Timeline  # noqa: PLC0415  # slow to import
+
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_COLUMNS
     timeline = Timeline(result)
     text = timeline.text(columns=columns)

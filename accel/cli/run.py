@@ -26,12 +26,11 @@ from accel.cli.common import (
     set_option,
     show,
 )
-from accel.cli.network import run_network
 from accel.cli.output import wrote
 from accel.cli.pictures import Pictures, new_waves, picture_options, written_at
 from accel.core.states import State
+from accel.image.image import is_network
 from accel.image.source import PLAIN
-from accel.network.file import is_network
 from accel.proof.check import TokenReport
 from accel.run.figures import ErrorFigures, RunFigures
 from accel.run.program import Program
@@ -93,6 +92,8 @@ def run(
     if serial and backend == "functional":
         raise AccelError("--serial is given with the backend 'functional', which has no time; sim and rtl do")
     if is_network(file):
+        from accel.cli.network import run_network  # noqa: PLC0415  # slow to import
+
         timing = parse_settings(settings) | ({"serial": "1"} if serial else {})
         return run_network(
             file,

@@ -8,7 +8,7 @@ from accel.base.errors import AccelError
 from accel.cli.common import complete, load_program
 from accel.cli.network import show_network
 from accel.cli.output import write
-from accel.network.file import is_network
+from accel.image.image import is_network
 from accel.network.text import STAGES as NETWORK_STAGES
 from accel.run.stages import STAGES, stage_text
 

@@ -13,6 +13,8 @@ from typing import IO, Any
 
 from accel.base.errors import ProgramError
 
+MAGIC = b"PK\x03\x04"
+"""What an archive starts with."""
 MANIFEST = "program.json"
 LARGEST_MANIFEST = 8 << 20
 """Bytes that a manifest may have whatever the file's size; as plain data it takes up to 25 times as many."""

@@ -25,7 +25,7 @@ from accel.base.errors import AccelError, ProgramError
 from accel.base.files import write_atomically
 from accel.core.config import INSTRUCTION_BYTES, SPECS, Config, from_dict
 from accel.core.isa import Instruction, check_encodable, decode
-from accel.image.archive import Archive, write_archive
+from accel.image.archive import MAGIC, Archive, write_archive
 from accel.image.dram import Dram
 from accel.image.manifest import read_entry, read_object, read_offset, read_optional
 from accel.image.provenance import Provenance
@@ -54,7 +54,18 @@ def format_version(config: Config, tensors: Iterable[ImageTensor] = ()) -> int:
 _INSTRUCTIONS = "instructions.bin"
 _REFERENCES = "references.bin"
 _PROVENANCE = "provenance.bin"
-_MAGIC = b"PK\x03\x04"
+
+
+def is_network(path: str | Path) -> bool:
+    """Whether a file holds a compiled network; what cannot be read holds none."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(len(MAGIC)) != MAGIC or not file.seekable():
+                return False
+            manifest = Archive(file).manifest()
+    except Exception:  # whatever is wrong with it, those who read programs say it better
+        return False
+    return isinstance(manifest, dict) and manifest.get("format") == NETWORK_FORMAT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,9 +242,9 @@ class Image:
         name = f"program {str(path)!r}"
         try:
             with open(source, "rb") as file:
-                if file.read(len(_MAGIC)) != _MAGIC:
+                if file.read(len(MAGIC)) != MAGIC:
                     raise ProgramError(f"{name} is no program file; 'accel compile' writes such files")
-                return cls._read(name, file if file.seekable() else io.BytesIO(_MAGIC + file.read()))
+                return cls._read(name, file if file.seekable() else io.BytesIO(MAGIC + file.read()))
         except OSError as error:
             raise ProgramError(f"{name} cannot be read: {error.strerror}") from None
 

@@ -20,7 +20,7 @@ from accel.base.files import write_atomically
 from accel.core.config import from_dict
 from accel.graph.data import graph_to_data
 from accel.graph.graph import Graph, Node
-from accel.image.archive import Archive, write_archive
+from accel.image.archive import MAGIC, Archive, write_archive
 from accel.image.image import NETWORK_FORMAT
 from accel.image.manifest import read_entry
 from accel.network.chain import Chain
@@ -35,19 +35,6 @@ from accel.run.program import Program
 
 VERSION = 1
 """Of the file; newer ones are refused."""
-_MAGIC = b"PK\x03\x04"
-
-
-def is_network(path: str | Path) -> bool:
-    """Whether a file holds a compiled network; what cannot be read holds none."""
-    try:
-        with open(path, "rb") as file:
-            if file.read(len(_MAGIC)) != _MAGIC or not file.seekable():
-                return False
-            manifest = Archive(file).manifest()
-    except Exception:  # whatever is wrong with it, those who read programs say it better
-        return False
-    return isinstance(manifest, dict) and manifest.get("format") == NETWORK_FORMAT
 
 
 def save_network(program: NetworkProgram, path: str | Path) -> None:
@@ -105,7 +92,7 @@ def load_network(path: str | Path) -> NetworkProgram:
     name = f"network {str(path)!r}"
     try:
         with open(source, "rb") as file:
-            if file.read(len(_MAGIC)) != _MAGIC:
+            if file.read(len(MAGIC)) != MAGIC:
                 raise ProgramError(f"{name} is no network's file; 'accel compile onnx' writes such files")
             return _read(name, file)
     except OSError as error:

@@ -13,9 +13,6 @@ import numpy.typing as npt
 
 from accel.base.arguments import check_path
 from accel.base.errors import ScheduleError
-from accel.compiler.codegen.build import compile_schedule
-from accel.compiler.mappings.build import compile_mapped, with_views
-from accel.compiler.mappings.choose import choose, mapping_of
 from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule.files import rethreaded, scheduled
@@ -279,6 +276,9 @@ class Program(Compiled):
 
     @cached_property
     def _unfolded(self) -> "Program":
+        from accel.compiler.codegen.build import compile_schedule  # noqa: PLC0415  # slow to import
+        from accel.compiler.mappings.build import with_views  # noqa: PLC0415  # slow to import
+
         inner = {tensor.name: tensor.inner_shape for tensor in self.tensors}
         views = self._views()
         known = {
@@ -344,6 +344,8 @@ def build(
             that can be compiled.
         RaceError, DeadlockError, MachineError: the compiler's own output failed the token check.
     """
+    from accel.compiler.codegen.build import compile_schedule  # noqa: PLC0415  # slow to import
+
     chosen = machine(on)
     begin = time.perf_counter()
     if isinstance(target, Workload):
@@ -374,6 +376,9 @@ def _compiled(
     mapping: str,
     keep_results: bool,
 ) -> Image:
+    from accel.compiler.mappings.build import compile_mapped  # noqa: PLC0415  # slow to import
+    from accel.compiler.mappings.choose import choose, mapping_of  # noqa: PLC0415  # slow to import
+
     if steps is None:
         choice = choose(workload, on.config, mapping=mapping, threads=vthreads, keep_results=keep_results)
         return compile_mapped(choice.mapping, choice.schedule(on), on.config, constants=constants)
