@@ -62,7 +62,7 @@ class Point:
 
 
 def points(machines: list[str], networks: list[str], mapping: str) -> Iterator[Point]:
-    """Every layer on every machine; equal layers of a network once."""
+    """Every layer on every machine, told as soon as it is known; equal layers of a network once."""
     for machine in machines:
         base, changes = MACHINES[machine]
         config = accel.machine(base, **changes).config
@@ -70,6 +70,7 @@ def points(machines: list[str], networks: list[str], mapping: str) -> Iterator[P
             for layer in layers_of(network, default_epilogue(config)):
                 found = _point(machine, config, network, layer, mapping)
                 if found is not None:
+                    print(json.dumps(asdict(found)), file=sys.stderr, flush=True)
                     yield found
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from accel.base.arguments import check_integer
 from accel.base.errors import AccelError, SweepError, nearest
+from accel.compiler.mappings.mapping import AUTO
 from accel.compiler.operators.registry import OPERATORS, make_workload, takes_tuples
-from accel.compiler.schedule.files import load_steps
+from accel.compiler.schedule.files import load_schedule
 from accel.compiler.target.machine import machine
 from accel.core.config import SPECS
 from accel.core.isa import check_encodable
@@ -21,7 +22,7 @@ RUN = "run."
 """Before a timing field: it is set for the run only, the program is compiled without it."""
 TILE = tuple(dict.fromkeys(side.key for operator in OPERATORS.values() for side in operator.planner.sides))
 """Sides of the tiles of any operator."""
-KNOBS = ("label", "config", "vthreads", *TILE, "schedule", "cells")
+KNOBS = ("label", "config", "mapping", "vthreads", *TILE, "schedule", "cells")
 """Of a grid, besides configuration fields."""
 DEFAULT_CONFIG = "gemm8x8"
 
@@ -168,17 +169,21 @@ def _point(
     timing = {name.removeprefix(RUN): value for name, value in values.items() if name.startswith(RUN)}
     config = machine(_config(values.get("config", DEFAULT_CONFIG), folder), **fields).config
     check_encodable(config)
-    schedule = values.get("schedule")
+    schedule, mapping = values.get("schedule"), values.get("mapping")
+    steps, kept = (None, None) if schedule is None else load_schedule((folder or Path()) / schedule)
+    if not isinstance(mapping, str | None):
+        raise SweepError(f"mapping is {mapping!r}; it must be a name, as 'plain'")
     source = Source(
         workload=workload,
         parameters=parameters,
         config=config,
         vthreads=_count("vthreads", values),
         tile=_tile(values),
-        steps=None if schedule is None else json.dumps(load_steps((folder or Path()) / schedule)),
+        steps=None if steps is None else json.dumps(steps),
+        mapping=mapping or kept or AUTO,
     )
     run = Run(source=source, timing=_timing(config.override(timing, kinds=("timing",)), timing), seed=seed)
-    labels = {"grid": _label(values, dict(parameters)), "schedule": schedule}
+    labels = {"grid": _label(values, dict(parameters)), "schedule": schedule, "mapping": mapping}
     return Point(
         run=run,
         labels=tuple((name, str(value)) for name, value in labels.items() if value is not None),

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from accel.base.version import __version__
+from accel.compiler.mappings.mapping import AUTO
 from accel.compiler.operators.registry import operator_of
 from accel.core.config import Config
 
@@ -26,6 +27,7 @@ class Source:
         vthreads: virtual threads; None: what the model chooses.
         tile: sides that the schedule's tiles must have, in elements.
         steps: of a schedule, as JSON, instead of the one that the model chooses.
+        mapping: as which operator it is computed; ``auto``: what takes the fewest cycles.
     """
 
     workload: str
@@ -34,6 +36,7 @@ class Source:
     vthreads: int | None = None
     tile: Values = ()
     steps: str | None = None
+    mapping: str = AUTO
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -128,9 +128,9 @@ def sweep(
         seed: of the inputs.
         journal, jobs, executor, progress: see :func:`run_sweep`.
         grid: values, or sequences or arrays of values whose every combination is measured: ``config``,
-            ``vthreads``, ``tile_m``, ``tile_n``, ``step_k``, and every configuration field. In ``run`` timing
-            fields that are set for the run only; the schedule is then made without knowing them. In ``zip``
-            lists that advance together.
+            ``mapping``, ``vthreads``, ``tile_m``, ``tile_n``, ``step_k``, and every configuration field. In
+            ``run`` timing fields that are set for the run only; the schedule is then made without knowing
+            them. In ``zip`` lists that advance together.
 
     Raises:
         SweepError: an unknown key of the grid, or a bad seed.

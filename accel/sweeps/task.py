@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from accel.base.errors import AccelError, ProgramFault
 from accel.compiler.expr.metrics import Compulsory
-from accel.compiler.operators.default import default_schedule
+from accel.compiler.mappings.choose import choose
 from accel.compiler.operators.registry import make_workload
 from accel.compiler.target.machine import Machine
 from accel.run.program import Program, build
@@ -89,8 +89,10 @@ def _compiled(source: Source) -> Program:
     workload = make_workload(source.workload, dict(source.parameters))
     machine = Machine(source.config)
     if source.steps is not None:
-        return build(workload, machine, vthreads=source.vthreads, steps=json.loads(source.steps))
+        steps = json.loads(source.steps)
+        return build(workload, machine, vthreads=source.vthreads, steps=steps, mapping=source.mapping)
     if not source.tile:
-        return build(workload, machine, vthreads=source.vthreads)
-    chosen = default_schedule(workload, machine, source.vthreads, dict(source.tile))
-    return build(workload, machine, steps=chosen.steps)
+        return build(workload, machine, vthreads=source.vthreads, mapping=source.mapping)
+    tile = dict(source.tile)
+    chosen = choose(workload, machine.config, mapping=source.mapping, threads=source.vthreads, tile=tile)
+    return build(workload, machine, steps=chosen.schedule(machine).steps, mapping=chosen.mapping.name)
