@@ -11,10 +11,11 @@ import pytest
 
 from accel.formats.onnx_export import export_onnx
 from accel.graph.evaluate import evaluate
+from accel.graph.movement import Transpose
 from accel.network.file import load_network, save_network
 from accel.network.network import Network
 from tests.cli.conftest import Shell
-from tests.network.networks import MACHINE, residual_network
+from tests.network.networks import MACHINE, Small, residual_network
 
 GRAPH = residual_network("uint8")
 
@@ -82,8 +83,11 @@ def test_timing(accel: Shell, compiled: Path) -> None:
 def test_pictures_of_each_program(accel: Shell, compiled: Path) -> None:
     accel("run", compiled, "--timeline", "net.svg", "--trace", "net.json.gz")
     assert {path.name for path in accel.folder.glob("net*.*")} >= {"net.svg", "net.json.gz"}
-    (accel.folder / "m.onnx").write_bytes(export_onnx(GRAPH))
-    accel("compile", "onnx", "m.onnx", "--no-fuse", "-o", "apart.accel")
+    small = Small((1, 8, 6, 5))
+    small.conv("x", "a", 8)
+    small.builder.emit(Transpose(permutation=(0, 1, 3, 2)), ["a"], "turned")  # which the host does
+    small.conv("turned", "b", 8)
+    save_network(Network(graph=small.graph("b")).build(MACHINE), accel.folder / "apart.accel")
     accel("run", "apart.accel", "--timeline", "a.svg", "--trace", "a.json.gz")
     found = {path.name for path in accel.folder.glob("a.*")}
     assert {"a.1.svg", "a.2.svg", "a.1.json.gz", "a.2.json.gz"} <= found
