@@ -112,8 +112,9 @@ def test_sweeps_and_configurations(code: str, tmp_path: Path) -> None:
 def test_every_block_is_run() -> None:
     for path in DOCUMENTS:
         fences = re.findall(r"^```(\w*)$", path.read_text(encoding="utf-8"), re.M)
-        assert set(fences[::2]) <= {"sh", "python", "asm", "toml", "text"}, path
+        assert set(fences[::2]) <= {"sh", "python", "asm", "toml", "text", "c"}, path
     assert len(blocks("sh")) >= 1
+    assert len(blocks("c")) == 1, "tests/package/test_driver.py compiles that of docs/package.md only"
 
 
 def test_what_make_is_told_to_do_exists() -> None:
