@@ -8,7 +8,7 @@ from hypothesis import given
 import accel
 from accel.core.distinct import Distinct
 from accel.core.faults import fetch_faults, instruction_faults
-from accel.core.isa import encode
+from accel.core.isa import Mac, encode
 from accel.core.token_rules import TokenFlow
 from accel.proof.check import TokenReport, check_tokens, one_by_one
 from accel.proof.straight import Proof, prove
@@ -68,3 +68,13 @@ def test_programs_that_a_compiler_emits_are_proven_at_once() -> None:
         )
         == report
     )
+
+
+def test_taps_are_part_of_what_a_depthwise_mac_touches() -> None:
+    quantized = accel.Quantized(scale=0.003, output_zero=5)
+    layer = accel.depthwise_conv2d(1, 8, 8, 8, 3, padding=1, bias=True, quantized=quantized)
+    program = accel.build(layer, "tiny-int8")
+    assert any(isinstance(one, Mac) and one.depthwise for one in program.instructions)
+    proof, report = both(program)
+    assert report.ok
+    assert proof == Proof(report.left_over, report.peak)
