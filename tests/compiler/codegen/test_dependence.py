@@ -226,10 +226,10 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "gemm8x8": lambda: accel.build(accel.gemm(300, 40, 200), "gemm8x8"),
     "vta": lambda: accel.build(accel.gemm(40, 200, 300, transpose_a=True), "vta"),
     "tiny": lambda: accel.build(accel.gemm(40, 24, 24), "tiny"),
-    "tiny, epilogue": lambda: accel.build(accel.gemm(24, 40, 10, bias=True, relu=True, shift=4), "tiny"),
+    "tiny, epilogue": lambda: accel.build(accel.gemm(16, 20, 10, bias=True, relu=True, shift=4), "tiny"),
     "ecp5, epilogue": lambda: accel.build(accel.gemm(64, 72, 40, bias=True), "ecp5"),
     "tiny, small uop memory": lambda: accel.build(
-        accel.gemm(24, 40, 10, bias=True, shift=2), accel.machine("tiny", uop_bytes=16)
+        accel.gemm(16, 20, 10, bias=True, shift=2), accel.machine("tiny", uop_bytes=16)
     ),
     "gemm8x8, one tile per copy": lambda: listing_style("gemm8x8"),
     "tiny, one tile per copy": lambda: listing_style("tiny"),
