@@ -86,6 +86,7 @@ BUILDS: dict[str, Config] = {
         batch=4,
         block_in=4,
         block_out=16,
+        bus_bits=512,
         acc_bytes=8192,
         max_burst_beats=4,
         fetch_buffer=4,
@@ -104,7 +105,6 @@ BUILDS: dict[str, Config] = {
     "few micro-ops": _build(uop_bytes=8, loads_in_flight=2, compute_queue=2, load_queue=2, token_bits=1),
     "half of uop": _build(
         uop_bytes=512,
-        bus_bits=512,
         max_burst_beats=2,
         fetch_buffer=2,
         fetch_chunk=1,
