@@ -72,7 +72,7 @@ def test_programs_that_a_compiler_emits_are_proven_at_once() -> None:
 
 def test_taps_are_part_of_what_a_depthwise_mac_touches() -> None:
     quantized = accel.Quantized(scale=0.003, output_zero=5)
-    layer = accel.depthwise_conv2d(1, 8, 8, 8, 3, padding=1, bias=True, quantized=quantized)
+    layer = accel.conv2d(1, 8, 8, 8, 8, 3, padding=1, groups=8, bias=True, quantized=quantized)
     program = accel.build(layer, "tiny-int8")
     assert any(isinstance(one, Mac) and one.depthwise for one in program.instructions)
     proof, report = both(program)
