@@ -34,6 +34,10 @@ TURNS = 192
 """Turns that are gone through where a plan has more."""
 _TAIL = 4
 """One in so many of them are the last ones."""
+_PERIODS = 3
+"""Periods that are gone through at least, unless they are long."""
+_LONGER = 4
+"""How many times as many turns are gone through at most, for that."""
 _TOKEN = 1
 """Cycles from a push to the pop it allows."""
 _NEVER = -1e18
@@ -171,11 +175,12 @@ def _sampled(work: Work, most: int) -> tuple[IntArray, IntArray, IntArray]:
     """Which turns are gone through: how many at the start, from which on the pace is measured, and how many
     are left out then; at borders of periods or, where those are long, of rounds of threads. Where all are
     gone through, the first is -1."""
-    unit = np.where(work.period * _TAIL <= most, work.period, work.threads)
-    tail = -(-most // _TAIL // unit) * unit
-    head = np.maximum(1, (most - tail) // unit) * unit
+    some = np.clip(work.period * _PERIODS, most, most * _LONGER)
+    unit = np.where(work.period * _PERIODS <= some, work.period, work.threads)
+    tail = -(-some // _TAIL // unit) * unit
+    head = np.maximum(1, (some - tail) // unit) * unit
     skipped = np.maximum(0, (work.turns - head - tail) // unit) * unit
-    skipped = np.where(work.turns > most, skipped, 0)
+    skipped = np.where(work.turns > some, skipped, 0)
     measured = np.maximum(head // 2 // unit, 1) * unit
     measured = np.where(measured >= head, 0, measured)
     return np.where(skipped > 0, head, -1), measured, skipped

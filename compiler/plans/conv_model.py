@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class ConvShape(Sums):
     up: tuple[int, int]
     top: int
     left: int
+    bias_first: ClassVar[bool] = True
 
     @cached_property
     def _met(self) -> tuple[IntArray, IntArray]:

@@ -97,7 +97,7 @@ def _sizes(shape: ConvShape, fixed: Blocks) -> Iterator[tuple[str, Sequence[int]
     kernel = shape.kernel[0]
     kernel_rows = [kernel] if shape.is_transposed else sorted({1, kernel})
     tried: dict[str, tuple[int, Sequence[int], int]] = {
-        "channels": (shape.channels, part_sizes(shape.channels, 10), 1),
+        "channels": (shape.channels, part_sizes(shape.channels, 12), 1),
         "rows": (shape.rows, shape.sizes(0, 14), shape.up[0]),
         "columns": (shape.columns, shape.sizes(1, 6), shape.up[1]),
         "depth": (shape.depth, part_sizes(shape.depth, 9), 1),

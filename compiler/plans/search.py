@@ -96,7 +96,7 @@ def search(space: Space[PlanT], table: Tiling, threads: int | None) -> list[Cand
         if not fresh:
             break
         looked.update(fresh)
-        others = space.fitting(Tiling.of(list(_neighbours(space, fresh))), threads)
+        others = space.fitting(Tiling.of(list(_neighbours(space, fresh, threads))), threads)
         found.add(Tiling.of([row for row in dict.fromkeys(others.rows_of()) if row not in found.rows]))
     return found.ranked()
 
@@ -156,7 +156,9 @@ class _Found(Generic[PlanT]):
         ]
 
 
-def _neighbours(space: Space[PlanT], rows: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
+def _neighbours(
+    space: Space[PlanT], rows: Sequence[tuple[int, ...]], threads: int | None
+) -> Iterator[tuple[int, ...]]:
     """Plans with one or two choices a little different."""
     for row in rows:
         plan = Tiling(*row)  # type: ignore[arg-type]  # numbers in place of arrays
@@ -169,6 +171,9 @@ def _neighbours(space: Space[PlanT], rows: Sequence[tuple[int, ...]]) -> Iterato
         if plan.threads > 1:
             for axis in range(4):
                 yield tuple(plan._replace(thread_axis=axis))  # type: ignore[arg-type]
+        if threads is None:
+            for number in (max(1, plan.threads - 1), plan.threads + 1):
+                yield tuple(plan._replace(threads=number))  # type: ignore[arg-type]
 
 
 def every_plan(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -77,6 +78,9 @@ class Sums(ABC):
     def slots(self) -> int:
         """Micro-ops that any plan takes."""
         return self.gemms + self.outputs * self.passes
+
+    bias_first: ClassVar[bool] = False
+    """Whether LOADs of operands wait for that of a bias that stays."""
 
     # --- what operators differ in ----------------------------------------------------------------------
 

@@ -143,9 +143,8 @@ class TileWalker:
         loops = _Loops(sizes)
         threads, count = table.threads, len(table.threads)
         uops = np.minimum(self._micro_ops(), config.uop_depth) * UOP_BYTES / config.bus_bytes
-        # in front of a bias that is not folded into a reset there is nothing that needs micro-ops
-        late = np.where(sizes.bias_stays, uops, 0) * (shape.bias and not shape.stored and not shape.folded)
-        compute, port, load = self._start(sizes, uops - late)
+        late = self._late(sizes, uops)
+        compute, port, load = self._start(sizes, uops)
         return Work(
             turns=loops.tiles * loops.steps * threads,
             period=loops.steps * threads,
@@ -159,12 +158,24 @@ class TileWalker:
             late=late,
         )
 
+    def _late(self, sizes: Sizes, uops: FloatArray) -> FloatArray:
+        """Beats of the second LOAD of the compute unit, if it comes behind the first operands: that of the
+        bias, or that of micro-ops, which nothing needs in front of a bias that is not folded into a reset."""
+        shape, config = self.shape, self.config
+        if not shape.bias or shape.stored or (shape.folded and shape.bias_first):
+            return 0.0 * uops
+        bias = shape.biases * config.acc_element_bytes / config.bus_bytes
+        return np.where(sizes.bias_stays, bias if shape.folded else uops, 0.0)
+
     def _start(self, sizes: Sizes, uops: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """When the compute unit, the port and the load unit are free: after the first instructions,
         micro-ops in so many beats, clearing of accumulators, and what stays in scratchpads throughout. The
         last LOAD of the first step waits until that of the bias has been asked for."""
         config, shape = self.config, self.shape
         first, stays = fetched_first(config), sizes.bias_stays
+        bias_late = shape.folded and not shape.bias_first
+        if shape.bias and not shape.stored and not shape.folded:  # they come behind the bias
+            uops = np.where(stays, 0.0, uops)
         instructions = 3 + sizes.tiles * (3 * sizes.steps + shape.passes + 1)
         port = first + np.minimum(config.fetch_buffer, instructions) * INSTRUCTION_BYTES / config.bus_bytes
         port = port + uops
@@ -177,7 +188,7 @@ class TileWalker:
         if shape.stored:
             moved = shape.biases * config.par_element_bytes / config.bus_bytes
             return compute, port + np.where(stays, moved, 0), load
-        if shape.bias:
+        if shape.bias and not bias_late:
             inputs = sizes.inputs * config.inp_element_bytes / config.bus_bytes
             load = np.where(stays, np.maximum(load, compute - inputs), load)
             moved = shape.biases * config.acc_element_bytes / config.bus_bytes
