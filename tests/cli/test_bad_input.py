@@ -127,7 +127,8 @@ def test_nothing_to_do_is_refused(accel: Shell) -> None:
 
 
 def test_too_many_threads_for_the_tiles_of_a_schedule(accel: Shell) -> None:
-    accel(*GEMM, *SIZES, "--vthreads", 2, "--save-schedule", "s.toml")
+    tile = ["--tile", "m=11,n=48,k=12"]  # 5 steps, of which inp_buffer holds 3
+    accel(*GEMM, *SIZES, *tile, "--vthreads", 2, "--save-schedule", "s.toml")
     accel(*GEMM, *SIZES, "--schedule", "s.toml", "--vthreads", 2)
     outcome = accel(*GEMM, *SIZES, "--schedule", "s.toml", "--vthreads", 4, code=2)
     found = re.fullmatch(

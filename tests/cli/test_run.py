@@ -181,7 +181,7 @@ def test_what_tokens_allow_is_told(
         (
             ["--max-uops", 2],
             "limit",
-            "instruction {}: GEMM runs 4 micro-ops after 0 before it; at most 2 are allowed (max_uops)",
+            "instruction {}: GEMM runs 3 micro-ops after 0 before it; at most 2 are allowed (max_uops)",
         ),
     ],
 )

@@ -20,7 +20,7 @@ def test_stages_tell_how_far_compilation_is(accel: Shell, saved: Callable[..., P
     file = saved(shift=2)
     texts = {stage: accel("show", file, "--stage", stage).text for stage in STAGES}
     assert "C[y][x] = min(max(S[y][x] >> 2, -128), 127)" in texts["nest"]
-    assert "acc_buffer S[2][9]" in texts["scheduled"]
+    assert "acc_buffer S[3][8]" in texts["scheduled"]
     assert "fused_gemm" not in texts["scheduled"]
     assert "vdla.fused_gemm1x4x8_add(" in texts["tensorized"]
     assert "ld.push_dep_to(ex)\nex.pop_dep_from(ld)\n" in texts["streams"]
@@ -36,11 +36,11 @@ def test_instructions_name_their_stage(accel: Shell, saved: Callable[..., Path])
     streams = accel("show", file, "--stage", "streams").text
     asm = accel("show", file, "--stage", "asm").text
     for stage, mnemonic, what in (
-        ("AL", "LOAD.INP", "inp 0..3"),
-        ("biasL", "LOAD.ACC", "acc 8..9"),
-        ("S", "GEMM", "8 micro-ops: acc 0..3 += inp 0..3 * wgt 0..3"),
-        ("CL", "ALU.SHR", "4 micro-ops: acc 0..3 = acc 0..3 >> 3"),
-        ("C", "STORE.OUT", "acc 0..3"),
+        ("AL", "LOAD.INP", "inp 0..1"),
+        ("biasL", "LOAD.ACC", "acc 6..7"),
+        ("S", "GEMM", "4 micro-ops: acc 0..1 += inp 0..1 * wgt 0..3"),
+        ("CL", "ALU.SHR", "2 micro-ops: acc 0..1 = acc 0..1 >> 3"),
+        ("C", "STORE.OUT", "acc 0..1"),
     ):
         assert f"# {stage}: {mnemonic} " in streams
         (line,) = (line for line in asm.splitlines() if line.endswith(f"# {stage}: {what}"))
@@ -48,7 +48,7 @@ def test_instructions_name_their_stage(accel: Shell, saved: Callable[..., Path])
     Path("script").write_text("list 1 1\n")
     assert (
         accel("debug", file, "-x", "script").out
-        == "  1  S: GEMM reset=1 uop_end=1 iter_out=8 dst_factor_out=1\n"
+        == "  1  S: GEMM reset=1 uop_end=1 iter_out=6 dst_factor_out=1\n"
     )
 
 

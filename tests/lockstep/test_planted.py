@@ -18,6 +18,7 @@ from amaranth.lib.wiring import Flow
 from amaranth.sim import SimulatorContext
 
 import accel
+from accel.compiler.operators.default import default_schedule
 from accel.core.config import NAMED, Config
 from accel.core.isa import (
     Instruction,
@@ -423,7 +424,9 @@ FEW = {"uop_bytes": 16, "inp_bytes": 16, "wgt_bytes": 64, "acc_bytes": 512}
 @cache
 def program() -> Program:
     """Every unit waits for every neighbour."""
-    return accel.build(accel.gemm(3, 8, 24, shift=3), SMALL, vthreads=1)
+    workload, machine = accel.gemm(3, 8, 24, shift=3), accel.machine(SMALL)
+    two_tiles = default_schedule(workload, machine, 1, {"tile_m": 2})
+    return accel.build(workload, machine, steps=two_tiles.steps)
 
 
 COMPILED = "a matrix product"

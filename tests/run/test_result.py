@@ -85,7 +85,8 @@ def test_the_roofline_is_the_slowest_of_three(
 
 def test_padding_is_moved_but_is_no_work() -> None:
     """(7, 5) times (5, 13): 1 x 2 x 1 blocks; the bias is repeated in every row of two blocks."""
-    figures = gemm_program(7, 13, 5, config="gemm8x8", bias=True).run().to_dict()
+    program = accel.build(accel.gemm(7, 13, 5, bias=True), "gemm8x8", vthreads=1)
+    figures = program.run().to_dict()
     assert figures["macs"] == 7 * 13 * 5
     kinds = figures["bytes_by_kind"]
     assert (kinds["inp"], kinds["wgt"], kinds["acc"], kinds["out"]) == (64, 2 * 64, 2 * 8 * 8 * 4, 2 * 64)

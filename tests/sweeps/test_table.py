@@ -61,7 +61,7 @@ def test_every_setting_is_a_column(table: Table) -> None:
 
 def test_threads_that_the_model_chooses_are_told() -> None:
     (row,) = accel.sweep(accel.gemm(64, 64, 64)).rows
-    assert row["vthreads"] in (2, 4)
+    assert 2 <= row["vthreads"] <= 8
 
 
 def test_tiles_are_those_asked_for() -> None:
