@@ -123,7 +123,7 @@ class Emission:
         """What the caches above know by its id."""
         self._run(nest.body, {})
         if self._unstarted is not None:
-            self.emitted = parameters_last(stored_early(self.emitted))
+            self.emitted = parameters_last(stored_early(self.emitted, self.config.token_limit))
             self.emitted = residuals_ahead(self.emitted, config)
         for node in copies:  # what no iteration has loaded is an input nevertheless
             if node.source.buffer.scope is None:

@@ -25,8 +25,13 @@ _Range = tuple[int, int]
 """Accumulators that a STORE reads: the first one, and the one behind the last."""
 
 
-def stored_early(emitted: Sequence[Emitted]) -> list[Emitted]:
-    """The same program with products moved in front of others that have other sums."""
+def stored_early(emitted: Sequence[Emitted], tokens: int = 255) -> list[Emitted]:
+    """The same program with products moved in front of others that have other sums.
+
+    Args:
+        emitted: the program.
+        tokens: what a counter holds; the parts of STOREs take half of that at most.
+    """
     pieces: list[Sequence[Emitted]] = []
     seen: list[_Range] = []
     end = len(emitted)
@@ -39,6 +44,8 @@ def stored_early(emitted: Sequence[Emitted]) -> list[Emitted]:
             for one in rows
             if isinstance(one.instruction, Store)
         ]
+        if len(seen) + len(ranges) > tokens // 2:
+            break
         again = any(a[0] < b[1] and b[0] < a[1] for a in ranges for b in seen)
         if not ranges or products == stores or again:
             break

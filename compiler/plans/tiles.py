@@ -134,7 +134,7 @@ class Sizes:
             & (table.threads * self.weights <= config.wgt_depth)
             & (self.tiled <= config.acc_depth)
             & room
-            & (table.threads <= max(1, config.token_limit - self.shape.stored))  # a tile is stored in pieces
+            & (table.threads <= config.token_limit)
         )
         return fitting
 

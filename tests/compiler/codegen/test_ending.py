@@ -60,6 +60,13 @@ def test_one_product_and_one_store_of_several_rows() -> None:
         assert out.instruction == replace(store(4 * row, 1, 4, dram_base=4 * row).instruction, x_stride=4)
 
 
+def test_no_more_parts_than_tokens_are_counted() -> None:
+    tile = product([(0, 0, 0)], iter_out=3, iter_in=4, dst_factor_out=4, dst_factor_in=1)
+    whole = [tile, store(0, 3, 4)]
+    assert stored_early(whole, 5) == whole
+    assert len(stored_early(whole, 6)) == 6
+
+
 def test_micro_ops_are_cut_too() -> None:
     tile = product([(4, 1, 1), (0, 2, 2), (4, 3, 3)], iter_in=4, dst_factor_in=1)
     found = stored_early([tile, store(0, 1, 4), store(4, 1, 4)])
@@ -133,7 +140,7 @@ def test_every_sum_has_its_products_in_order(data: st.DataObject) -> None:
 def test_a_program_ends_sooner(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     workload = accel.gemm(256, 256, 128)
     program = accel.build(workload, name)
-    monkeypatch.setattr("accel.compiler.codegen.emit.stored_early", list)
+    monkeypatch.setattr("accel.compiler.codegen.emit.stored_early", lambda emitted, _: list(emitted))
     before = accel.build(workload, name)
     assert program.run(seed=1).mismatches == 0
     assert program.run(seed=1).cycles < before.run(seed=1).cycles
