@@ -36,7 +36,7 @@ def test_other_shells_are_refused(accel: Shell, monkeypatch: pytest.MonkeyPatch)
         ("accel compile ge", ["plain,gemm"]),
         ("accel compile gemm --config ec", ["plain,ecp5", "plain,ecp5-int8"]),
         ("accel compile gemm --config mine.j", ["file,mine.j"]),
-        ("accel compile gemm --set inp", ["plain,inp_bytes="]),
+        ("accel compile gemm --set inp", ["plain,inp_bytes=", "plain,inp_banks="]),
         ("accel run p.accel --set inp", []),
         ("accel run p.accel --backend f", ["plain,functional"]),
         ("accel show p.accel --stage t", ["plain,tensorized", "plain,threads"]),
