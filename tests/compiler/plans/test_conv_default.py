@@ -52,7 +52,7 @@ def test_a_residual_is_reckoned_with() -> None:
     slots, moved = 491_072 + 12_544, 56 * 56 * 64 // 8
     tiles = sum(isinstance(i, Load) and i.memory is Memory.ACC_8BIT for i in program.instructions)
     taken = cycles(program)
-    assert slots + moved < taken < (slots + moved) * 1.01
+    assert slots + moved < taken < (slots + moved) * 1.011
     assert taken > slots + moved + tiles * config.read_latency
     assert candidates(workload, config)[0].prediction.cycles == pytest.approx(taken, rel=0.004)
 
