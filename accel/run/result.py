@@ -52,6 +52,21 @@ class Totals:
         return
 
 
+@dataclass(frozen=True, kw_only=True)
+class Arranged:
+    """What the host packs for a program.
+
+    Attributes:
+        mapping: by which the program computes what it was asked for.
+        packed_bytes: that inputs take in DRAM.
+        packing_factor: how many times their own bytes that is; None if there are no inputs.
+    """
+
+    mapping: str
+    packed_bytes: int
+    packing_factor: float | None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
     """A finished run, or one that the machine ended early. Two of them are equal if they are the same object:
@@ -66,6 +81,7 @@ class Result:
         compulsory: what the computation takes at least, or None if it is not known or was not done.
         carried: the same of the operator that the program carries out, which differs where it was mapped to
             another one.
+        arranged: what the host packs, of a summary.
         pack_seconds: packing of inputs and unpacking of outputs, which the host does; not in ``cycles``.
         simulate_seconds: from a loaded program with its inputs in memory to outputs and cycles in memory.
         error: what ended the run early, or None.
@@ -83,6 +99,7 @@ class Result:
     simulate_seconds: float
     error: MachineError | None = None
     carried: Compulsory | None = None
+    arranged: Arranged | None = None
 
     def __repr__(self) -> str:
         """The main figures in a line; all of them are in :meth:`to_dict`."""
@@ -223,7 +240,15 @@ class Result:
             image: what the figures of the program are taken from: configuration and instructions are enough.
         """
         timing = None if self.timing is None else Totals.of(self.timing)
-        return replace(self, outputs={}, timing=timing, image=image)
+        return replace(self, outputs={}, timing=timing, image=image, arranged=self._arranged)
+
+    @property
+    def _arranged(self) -> Arranged:
+        """What the host packs; a summary's image does not say it any more."""
+        image = self.image
+        return self.arranged or Arranged(
+            mapping=image.mapping, packed_bytes=image.packed_bytes, packing_factor=image.packing_factor
+        )
 
     def _mismatch(self) -> MismatchError | None:
         if not self.mismatches:
@@ -249,9 +274,9 @@ class Result:
             slot_utilization=self.slot_utilization,
             slot_roofline_fraction=self.slot_roofline_fraction,
             bound_by=self.bound_by,
-            mapping=self.image.mapping,
-            packed_bytes=self.image.packed_bytes,
-            packing_factor=self.image.packing_factor,
+            mapping=self._arranged.mapping,
+            packed_bytes=self._arranged.packed_bytes,
+            packing_factor=self._arranged.packing_factor,
             load_bytes=self.load_bytes,
             store_bytes=self.store_bytes,
             bytes_by_kind=self.bytes_by_kind,
