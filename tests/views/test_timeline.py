@@ -231,7 +231,7 @@ def test_words_are_never_cut(suffix: str, width: int, tmp_path: Path, opened: Ca
         if name == "stopped":
             page.click("g.slice rect.stay")
             settle(page)
-            assert page.text_content("text.stop") == "limit at instruction 28"
+            assert page.text_content("text.stop") == f"limit at {str(stopped.value).split(' (')[0]}"
         assert page.text_content("text.note")
         whole = page.evaluate(
             "[innerWidth, document.querySelector('svg.chart').getBoundingClientRect().bottom]"
