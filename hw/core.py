@@ -155,7 +155,8 @@ class Core(wiring.Component):
         m = Module()
         parts = self._parts(m)
         control, fetch, port = parts.control, parts.fetch, parts.port
-        running, halted, ended = Signal(), Signal(), Signal()
+        running, ended = Signal(), Signal()
+        halted = Signal()
         cycle = Signal(MAX_CYCLES_BITS)
         active, complete = Signal(), Signal()
         flush = control.start | control.clear

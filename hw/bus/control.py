@@ -79,7 +79,9 @@ class Control(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        running, done, interrupt, enable = Signal(), Signal(), Signal(), Signal()
+        running, enable = Signal(), Signal()
+        done = Signal()
+        interrupt = Signal()
         m.d.comb += [running.eq(self.running | self.start), self.irq.eq(interrupt & enable)]
         held = {"interrupt_enable": enable} | {
             register.name: getattr(self, register.name)
@@ -111,8 +113,9 @@ class Control(wiring.Component):
 
     def _write(self, m: Module, held: dict[str, Signal], running: Value) -> dict[str, Signal]:
         """The write channels: registers that hold what is written, and the ones written to others."""
-        address, address_there = Signal(ADDRESS_BITS), Signal()
-        data, strobe, data_there = Signal(WORD_BITS), Signal(WORD_BYTES), Signal()
+        address, data, strobe = Signal(ADDRESS_BITS), Signal(WORD_BITS), Signal(WORD_BYTES)
+        address_there = Signal()
+        data_there = Signal()
         write = Signal()
         m.d.comb += [
             self.s_axi_awready.eq(~address_there),
@@ -174,16 +177,17 @@ class Control(wiring.Component):
 
     def _read(self, m: Module, values: dict[str, Value]) -> None:
         """The read channels: the address is taken in one cycle, the register looked at in the next."""
-        address, address_there = Signal(ADDRESS_BITS), Signal()
+        address = Signal(ADDRESS_BITS)
+        asked = Signal()
         kept, kept_of = Signal(WORD_BITS), Signal(ADDRESS_BITS - 2)
         """High word of the counter whose low word was read last, and that high word's place; 0: none."""
-        m.d.comb += self.s_axi_arready.eq(~address_there & ~self.s_axi_rvalid)
+        m.d.comb += self.s_axi_arready.eq(~asked & ~self.s_axi_rvalid)
         with m.If(self.s_axi_arvalid & self.s_axi_arready):
-            m.d.sync += [address_there.eq(1), address.eq(self.s_axi_araddr)]
+            m.d.sync += [asked.eq(1), address.eq(self.s_axi_araddr)]
         with m.If(self.s_axi_rvalid & self.s_axi_rready):
             m.d.sync += self.s_axi_rvalid.eq(0)
-        with m.If(address_there):
-            m.d.sync += [address_there.eq(0), self.s_axi_rvalid.eq(1)]
+        with m.If(asked):
+            m.d.sync += [asked.eq(0), self.s_axi_rvalid.eq(1)]
             with m.Switch(address[2:]):
                 for register, word in _words(self._config):
                     place = (register.offset >> 2) + word

@@ -38,7 +38,7 @@ class Queue(wiring.Component):
         write = memory.write_port()
         read = memory.read_port(domain="comb")
         tail = Signal(range(depth))
-        head = Signal(range(depth))
+        first = Signal(range(depth))
 
         def following(pointer: Signal) -> Any:
             return Mux(pointer == depth - 1, 0, pointer + 1)
@@ -47,7 +47,7 @@ class Queue(wiring.Component):
             write.addr.eq(tail),
             write.data.eq(self.data),
             write.en.eq(self.push),
-            read.addr.eq(head),
+            read.addr.eq(first),
             self.head.eq(read.data),
             self.valid.eq(self.count != 0),
             self.room.eq(self.count != depth),
@@ -56,9 +56,9 @@ class Queue(wiring.Component):
         with m.If(self.push):
             m.d.sync += tail.eq(following(tail))
         with m.If(self.pop):
-            m.d.sync += head.eq(following(head))
+            m.d.sync += first.eq(following(first))
         with m.If(self.flush):
-            m.d.sync += [self.count.eq(0), head.eq(0), tail.eq(0)]
+            m.d.sync += [self.count.eq(0), first.eq(0), tail.eq(0)]
         return m
 
 

@@ -144,8 +144,8 @@ class RequantizeLane(wiring.Component):
         s = pipe.step(left=s.value - add.left_zero, right=s.residual - add.right_zero, value=s.value)
         s = pipe.step(left=s.left * add.left_multiplier, right=s.right * add.right_multiplier, value=s.value)
         s = pipe.step(total=s.left + s.right + add.offset, value=s.value)
-        s = pipe.step(shifted=_shift_sticky(m, s.total, add.shift, None), value=s.value)
-        total = _round_sticky(s.shifted) + add.range.zero
+        s = pipe.step(quotient=_shift_sticky(m, s.total, add.shift, None), value=s.value)
+        total = _round_sticky(s.quotient) + add.range.zero
         m.d.comb += self.result.eq(Mux(self.adds, _clamp(m, total, add.range), s.value))
         return m
 

@@ -241,7 +241,9 @@ class BeatWalker(wiring.Component):
         kinds = self._kinds
         kind = Signal(KIND_BITS)
         index = Signal(sram_bits(self._config))
-        lane, row_lane, stride = Signal(LANE_BITS), Signal(LANE_BITS), Signal(LANE_BITS)
+        lane = Signal(LANE_BITS)
+        row_lane = Signal(LANE_BITS)
+        stride = Signal(LANE_BITS)
         chunk = Signal(max(1, *(log2(k.chunks) for k in kinds)))
         left = Signal(SIZE_BITS)
         x_size = Signal(SIZE_BITS)

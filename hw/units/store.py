@@ -250,7 +250,8 @@ class Store(wiring.Component):
 
     def _write(self, m: Module, asking: Signal, last: Signal) -> None:
         """The beats on the bus, a cycle after they have been read."""
-        read, read_last = Signal(), Signal()
+        read = Signal()
+        read_last = Signal()
         with m.If(self.out_advance):
             m.d.sync += [read.eq(asking), read_last.eq(last)]
             m.d.sync += [

@@ -1,0 +1,51 @@
+"""The read port: AXI's rules of its address channel, bursts in flight, and to whom beats go."""
+
+from functools import partial
+
+from amaranth.hdl import Cat
+
+from accel.core.config import NAMED, Config
+from accel.hw.bus.port import BurstLayout, ReadPort, readers_of
+from accel.hw.formal.claims import Claims, Proof
+from accel.hw.formal.protocol import steady
+
+
+def read_port(config: Config) -> Claims:
+    """The port on a bus that answers what it was asked, in order."""
+    component = ReadPort(config)
+    claims = Claims(component)
+    count = claims.inside.signal("flight.count")
+    asked = claims.register(range(config.outstanding + 2), "asked")
+    claims.assume((asked != 0) | ~component.rvalid)
+    claims.follows(
+        asked, asked + (component.arvalid & component.arready) - (component.rvalid & component.rlast)
+    )
+
+    steady(claims, "AR", component.arvalid, component.arready, Cat(component.araddr, component.arlen))
+    claims.claim(
+        "never more bursts than the machine may have", asked + component.arvalid <= config.outstanding
+    )
+    claims.lemma("bursts in flight are those asked for", count == asked + component.arvalid)
+    labels = [unit.label for unit in readers_of(config)]
+    grants = Cat(getattr(component, f"grant_{label}") for label in labels)
+    requests = Cat(getattr(component, f"request_{label}_valid") for label in labels)
+    beats = Cat(getattr(component, f"beat_{label}") for label in labels)
+    claims.claim("one grant at a time", (grants & (grants - 1))[: len(labels)] == 0)
+    claims.claim("who is granted has asked", (grants & ~requests) == 0)
+    claims.claim("one reader takes a beat", (beats & (beats - 1))[: len(labels)] == 0)
+    claims.claim("every beat has a reader", (beats != 0) == component.rvalid)
+    for there, bits in claims.queue("flight", config.outstanding):
+        burst = BurstLayout()(bits)
+        known = Cat(burst.unit == unit for unit in readers_of(config)).any()
+        claims.lemma("a burst in flight is a reader's", ~there | known)
+    return claims
+
+
+PROOFS = tuple(
+    Proof(
+        name=f"read port of {name}",
+        statement="AR waits unchanged; at most `outstanding` bursts; every beat has one reader",
+        build=partial(read_port, NAMED[name]),
+    )
+    for name in ("tiny", "tiny-int8")
+)

@@ -1,0 +1,43 @@
+"""The whole core: tokens, AXI's rules at its pins, and what a run ended with."""
+
+from functools import partial
+
+from amaranth.hdl import Cat
+
+from accel.core.config import NAMED, Config
+from accel.hw.core import Core
+from accel.hw.formal.claims import Claims, Proof
+from accel.hw.formal.protocol import steady
+
+
+def core(config: Config) -> Claims:
+    """A core with any program, on any bus and with any software."""
+    component = Core(config)
+    claims = Claims(component)
+    inside = claims.inside
+    pop, available = inside.input("tokens.pop"), inside.signal("tokens.available")
+    claims.claim("no token is taken that is not there", (pop & ~available) == 0)
+    address = Cat(component.m_axi_araddr, component.m_axi_arlen)
+    steady(claims, "AR", component.m_axi_arvalid, component.m_axi_arready, address)
+    address = Cat(component.m_axi_awaddr, component.m_axi_awlen)
+    steady(claims, "AW", component.m_axi_awvalid, component.m_axi_awready, address)
+    data = Cat(component.m_axi_wdata, component.m_axi_wstrb, component.m_axi_wlast)
+    steady(claims, "W", component.m_axi_wvalid, component.m_axi_wready, data)
+    cause = Cat(inside.signal("cause"), inside.signal("fault_index"))
+    claims.lemma(
+        "a cause is that of a core that has stopped", inside.signal("halted") | (inside.signal("cause") == 0)
+    )
+    begins = claims.before(inside.signal("control.start") | inside.signal("control.clear"))
+    ended = claims.before(inside.signal("cause") != 0)
+    claims.claim("what a run ended with stands", ~ended | begins | (cause == claims.before(cause)))
+    return claims
+
+
+PROOFS = tuple(
+    Proof(
+        name=f"core {name}",
+        statement="no unit takes a token that is not there; AR, AW and W wait unchanged; a cause stands",
+        build=partial(core, NAMED[name]),
+    )
+    for name in ("tiny", "tiny-int8")
+)

@@ -1,0 +1,118 @@
+"""A component whose inner signals can be looked at."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from amaranth.hdl import Const, Elaboratable, Fragment, Shape, Signal, Value
+from amaranth.hdl._ast import Assign
+from amaranth.hdl._mem import MemoryInstance
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Flow
+
+
+class Opened(Elaboratable):
+    """A component, elaborated once, with the names of what it consists of.
+
+    Nothing is added to the hardware for a proof: names are those of its signals and submodules. A submodule's
+    signals are those that are driven in it, so an output is found where it is driven, and an input where
+    its user drives it.
+
+    Args:
+        component: what is to be looked into.
+    """
+
+    def __init__(self, component: wiring.Component) -> None:
+        self.component = component
+        self._fragment = Fragment.get(component, None)
+
+    def elaborate(self, platform: Any) -> Fragment:
+        return self._fragment
+
+    def inputs(self) -> dict[str, Value]:
+        """The component's inputs by name."""
+        members = self.component.signature.members.items()
+        return {name: getattr(self.component, name) for name, member in members if member.flow is Flow.In}
+
+    def signal(self, path: str) -> Signal:
+        """A signal by its path, as ``store.flight.slot``.
+
+        Raises:
+            LookupError: there is no such signal, or more than one.
+        """
+        *parts, name = path.split(".")
+        found = [signal for signal in _driven(self._part(parts)) if signal.name == name]
+        if len(found) != 1:
+            raise LookupError(f"{len(found)} signals are called {path!r}")
+        return found[0]
+
+    def input(self, path: str) -> Signal:
+        """An input of one of the component's parts by its path, as ``tokens.pop``.
+
+        Raises:
+            LookupError: the part reads no such signal, or more than one.
+        """
+        *parts, name = path.split(".")
+        part = self._part(parts)
+        driven = set(map(id, _driven(part)))
+        read = {id(signal): signal for signal in _read(part)}
+        found = [signal for key, signal in read.items() if signal.name == name and key not in driven]
+        if len(found) != 1:
+            raise LookupError(f"{len(found)} inputs are called {path!r}")
+        return found[0]
+
+    def cell(self, path: str, index: Value) -> Signal:
+        """What a memory holds at an index, in the same cycle.
+
+        Args:
+            path: of a memory, as ``queue.memory``.
+            index: a row; those behind the last are anything.
+
+        Raises:
+            LookupError: there is no such memory.
+        """
+        memory = self._part(path.split("."))
+        if not isinstance(memory, MemoryInstance):
+            raise LookupError(f"{path!r} is no memory")
+        word = Signal(Shape.cast(memory._data.shape), name="cell")
+        memory.read_port(domain="comb", addr=index, data=word, en=Const(1), transparent_for=())
+        return word
+
+    def cut(self, path: str) -> Signal:
+        """A signal by its path, without what drives it: what follows from it is then looked at for any value.
+
+        Raises:
+            LookupError: there is no such signal, or more than one, or it is driven bit by bit.
+        """
+        signal = self.signal(path)
+        statements = self._part(path.split(".")[:-1]).statements["comb"]
+        drives = [one for one in statements if isinstance(one, Assign) and one.lhs is signal]
+        if len(drives) != 1:
+            raise LookupError(f"{path!r} is driven by {len(drives)} statements")
+        statements.remove(drives[0])
+        return signal
+
+    def _part(self, names: list[str]) -> Any:
+        fragment: Any = self._fragment
+        for name in names:
+            found = [sub for sub, its_name, _ in fragment.subfragments if its_name == name]
+            if len(found) != 1:
+                raise LookupError(f"{len(found)} parts are called {name!r} in {'.'.join(names)!r}")
+            fragment = found[0]
+        return fragment
+
+
+def _driven(fragment: Fragment) -> Iterator[Signal]:
+    """The signals that a fragment's own statements drive, each once."""
+    found = {id(signal): signal for one in _statements(fragment) for signal in one._lhs_signals()}
+    yield from found.values()
+
+
+def _read(fragment: Fragment) -> Iterator[Signal]:
+    """The signals that a fragment's own statements read."""
+    for statement in _statements(fragment):
+        yield from statement._rhs_signals()
+
+
+def _statements(fragment: Fragment) -> Iterator[Any]:
+    for statements in fragment.statements.values():
+        yield from statements

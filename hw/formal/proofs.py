@@ -1,0 +1,17 @@
+"""All proofs."""
+
+from accel.hw.formal import bus, control, core, lanes, loads, queues, residuals, tokens, transfers, writes
+
+PROOFS = (
+    *queues.PROOFS,
+    *tokens.PROOFS,
+    *bus.PROOFS,
+    *control.PROOFS,
+    *transfers.PROOFS,
+    *loads.PROOFS,
+    *writes.PROOFS,
+    *residuals.PROOFS,
+    *lanes.PROOFS,
+    *core.PROOFS,
+)
+"""From the parts to the whole."""

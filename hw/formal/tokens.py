@@ -1,0 +1,40 @@
+"""Token counters: they count, and neither wrap nor go below zero."""
+
+from amaranth.hdl import Mux
+
+from accel.core.config import NAMED
+from accel.core.token_rules import Counter
+from accel.hw.formal.claims import Claims, Proof
+from accel.hw.units.tokens import TokenCounters
+
+_CONFIG = NAMED["tiny"]
+
+
+def counters() -> Claims:
+    """The counters of a machine whose units take only tokens that are there."""
+    component = TokenCounters(_CONFIG)
+    claims = Claims(component)
+    claims.assume((component.pop & ~component.available) == 0)
+    for counter in Counter:
+        name = counter.name.lower()
+        count, push, pop = (
+            getattr(component, f"count_{counter.value}"),
+            component.push[counter],
+            component.pop[counter],
+        )
+        following = count + push - pop
+        overflow = component.overflow[counter]
+        claims.claim(f"{name}: too many are told", overflow == (following > _CONFIG.token_limit))
+        claims.claim(f"{name}: a token is told", component.available[counter] == (count != 0))
+        expected = Mux(component.clear, 0, Mux(overflow, count, following))
+        claims.claim(f"{name}: counts", ~claims.begun | (count == claims.before(expected)))
+    return claims
+
+
+PROOFS = (
+    Proof(
+        name="token counters",
+        statement="each counts pushes less pops, never wraps, never goes below zero, and tells of one too many",
+        build=counters,
+    ),
+)

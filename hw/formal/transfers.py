@@ -1,0 +1,72 @@
+"""Bursts of LOADs and STOREs: their lengths, pages, and rows."""
+
+from functools import partial
+
+from amaranth.hdl import Signal
+
+from accel.core.config import DRAM_ADDRESS_BITS, NAMED, PAGE_BYTES, Config
+from accel.core.isa import Load, Store, Transfer, Unit
+from accel.hw.datapath.layouts import log2
+from accel.hw.datapath.transfer import BurstWalker, kinds_of
+from accel.hw.formal.claims import Claims, Proof
+
+
+def walks(claims: Claims, path: str = "") -> None:
+    """Let the proof know how a :class:`~accel.hw.datapath.transfer.BurstWalker` walks.
+
+    Args:
+        claims: of the walker, or of a component that has one.
+        path: of the walker, with a dot behind it.
+    """
+    left, length = claims.inside.signal(f"{path}left"), claims.inside.signal(f"{path}row_bytes")
+    valid = claims.inside.signal(f"{path}valid")
+    claims.lemma("there is a beat left", ~valid | ((left != 0) & (length != 0)))
+
+
+def bursts(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
+    """The bursts of any transfers of a unit, each started when the one before has had its last."""
+    kinds = kinds_of(cls, unit, config)
+    component = BurstWalker(kinds, config)
+    claims = Claims(component)
+    inside = claims.inside
+    rows = component.rows
+    bus, shift = config.bus_bytes, log2(config.bus_bytes)
+    claims.assume(~component.start | ~component.valid | (component.accept & component.last))
+    claims.assume(~component.start | ((rows.x_size != 0) & (rows.y_size != 0)))
+    claims.assume(rows.kind < len(kinds))
+    claims.assume(component.valid | ~component.accept)
+
+    valid, address, beats = component.valid, component.address, component.beats
+    in_page = address[: log2(PAGE_BYTES)]
+    claims.claim("a burst has a beat", ~valid | (beats != 0))
+    claims.claim("no burst is too long", ~valid | (beats <= config.max_burst_beats))
+    aligned = in_page[shift:] << shift
+    claims.claim("no burst crosses a page", ~valid | (aligned + (beats << shift) <= PAGE_BYTES))
+
+    left, row, length = inside.signal("left"), inside.signal("row_address"), inside.signal("row_bytes")
+    end = Signal(DRAM_ADDRESS_BITS)
+    claims.defined(end, ((row + length + bus - 1)[shift:]) << shift)
+    remaining = Signal(DRAM_ADDRESS_BITS)
+    claims.defined(remaining, left << shift)
+    start = Signal(DRAM_ADDRESS_BITS)
+    claims.defined(start, address[shift:] << shift)
+    walks(claims)
+    claims.claim("a row's bursts end with the row", ~valid | ((start + remaining)[:DRAM_ADDRESS_BITS] == end))
+    return claims
+
+
+PROOFS = tuple(
+    Proof(
+        name=f"bursts of {unit.label} {cls.__name__.upper()}s, {name}",
+        statement="1 to the most beats, never across 4 KiB, and none behind the end of a row",
+        build=partial(bursts, NAMED[name], cls, unit),
+    )
+    for name in ("tiny", "tiny-int8", "vta-int8")
+    for cls, unit in (
+        (Load, Unit.LOAD),
+        (Load, Unit.COMPUTE),
+        (Load, Unit.STORE),
+        (Store, Unit.STORE),
+    )
+    if kinds_of(cls, unit, NAMED[name])
+)

