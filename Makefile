@@ -6,6 +6,7 @@
 #             see that errors are clean and the same everywhere; VECTORS as above
 # make fuzz-networks   random quantized networks, COUNT=2000 of them, against ONNX Runtime
 # make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
+# make prove  prove properties of the hardware for all time
 # make golden write the golden files anew, and what is generated in docs
 # make docs   build the documentation into build/docs; a warning is an error
 # make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
@@ -22,7 +23,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COUNT ?= 10000
 SECONDS ?= 60
 
-.PHONY: demo test lint fuzz fuzz-networks fuzz-programs golden docs bench networks experiments clean
+.PHONY: demo test lint fuzz fuzz-networks fuzz-programs prove golden docs bench networks experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -46,6 +47,9 @@ fuzz-programs: $(VENV)/test
 
 fuzz-networks: $(VENV)/test
 	$(BIN)/python -m tests.formats.campaign $(if $(filter command line,$(origin COUNT)),--count $(COUNT)) $(ARGS)
+
+prove: $(VENV)/formal
+	$(BIN)/python -m accel.hw.formal $(ARGS)
 
 golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden
@@ -87,6 +91,10 @@ $(VENV)/test: pyproject.toml | $(VENV)/bin/python
 $(VENV)/lint: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable ".[test,lint]"
 	touch $@ $(VENV)/installed $(VENV)/test
+
+$(VENV)/formal: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable ".[formal]"
+	touch $@ $(VENV)/installed
 
 $(VENV)/docs: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable ".[docs]"

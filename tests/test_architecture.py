@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "hw.units": "core hw.datapath hw.bus",
     "hw": "core hw.datapath hw.bus hw.units",
     "hw.export": "base core hw.datapath hw",
+    "hw.formal": "base core hw.datapath hw.bus hw.units hw",
     "hw.engines": "base core image hw.datapath hw hw.export",
     "assembly": "base core image proof",
     "run": "base core image proof assembly compiler sim hw",

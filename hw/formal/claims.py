@@ -24,8 +24,8 @@ from accel.hw.formal.opened import Opened
 class Claims(Elaboratable):
     """A component, what its surroundings may do, and what is claimed to hold in every cycle.
 
-    The component's inputs are free: in every cycle anything that no assumption excludes. There is no reset but
-    the one before the first cycle.
+    The component's inputs are free: in every cycle anything that no assumption excludes. There is no reset
+    but the one before the first cycle.
 
     Args:
         component: what the claims are about.
@@ -51,8 +51,8 @@ class Claims(Elaboratable):
         self._module.d.comb += Assert(holds, name)
 
     def lemma(self, name: str, holds: ValueLike) -> None:
-        """What is proven along with the claims since they do not follow from themselves: a state that violates
-        it cannot be reached, but induction alone does not know."""
+        """What is proven along with the claims because induction needs to know it: a state that violates it
+        cannot be reached, but that does not follow from the claims."""
         self._module.d.comb += Assert(holds, f"lemma: {name}")
 
     def queue(self, path: str, depth: int) -> list[tuple[Value, Signal]]:
@@ -137,13 +137,11 @@ class Proof:
         name: of the part of the machine.
         statement: what is claimed, in words.
         build: makes the claims.
-        depth: how many cycles in a row the claims are taken for granted before the next one is proven; the first
-            ones are looked at one by one.
-        bounded: cycles from the first one on are looked at, and there is no induction: what holds until then.
+        depth: in how many cycles in a row the claims are taken for granted when they are proven of the next;
+            as many first ones are looked at one by one.
     """
 
     name: str
     statement: str
     build: Callable[[], Claims]
     depth: int = 1
-    bounded: bool = False

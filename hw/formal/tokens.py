@@ -34,7 +34,7 @@ def counters() -> Claims:
 PROOFS = (
     Proof(
         name="token counters",
-        statement="each counts pushes less pops, never wraps, never goes below zero, and tells of one too many",
+        statement="each counts pushes less pops, never wraps or goes below zero, tells of one too many",
         build=counters,
     ),
 )

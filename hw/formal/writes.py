@@ -11,8 +11,8 @@ from accel.hw.units.store import Store
 
 
 def writes(config: Config) -> Claims:
-    """A store unit with anything in its queue, on a bus that answers each burst once, in order, when all of it
-    was there."""
+    """A store unit with anything in its queue, on a bus that answers each burst once, in order, behind all of
+    its data."""
     component = Store(config)
     claims = Claims(component)
     inside = claims.inside

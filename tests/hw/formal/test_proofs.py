@@ -311,9 +311,7 @@ def test_a_planted_fault_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch)
     assert source.count(fault.right) == 1
     name = fault.owner.__module__ if isinstance(fault.owner, type) else fault.owner.__name__
     space = {**vars(sys.modules[name])}
-    exec(
-        "from amaranth.hdl import Const\n" + source.replace(fault.right, fault.wrong), space
-    )  # its own source
+    exec("from amaranth.hdl import Const\n" + source.replace(fault.right, fault.wrong), space)
     changed = space[fault.method]
     assert isinstance(changed, FunctionType)
     monkeypatch.setattr(fault.owner, fault.method, changed)
