@@ -29,7 +29,8 @@ class Resident:
         space: of that, which bytes are taken.
 
     Attributes:
-        bare: its instructions as compiled, for figures of runs whose program may be gone.
+        bare: its instructions and tensors as compiled, without data, for figures of runs whose program may be
+            gone.
 
     Raises:
         ProgramError: it cannot be moved, or DRAM is full.
@@ -41,6 +42,8 @@ class Resident:
             code=program.code,
             code_offset=program.code_offset,
             compile_seconds=program.compile_seconds,
+            tensors=program.tensors,
+            source=program.source,
         )
         self._linker = Linker(program)
         self._dram = dram
