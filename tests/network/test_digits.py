@@ -23,6 +23,7 @@ from accel.network.digits import (
 )
 from accel.network.program import NetworkProgram
 from accel.package.plan import deploy_network
+from accel.views import Timeline
 from tests.lockstep.builds import BUILDS, opened
 from tests.network.networks import MACHINE
 from tests.package.driver import BASE, Driver, Hardware, library
@@ -81,6 +82,14 @@ def test_on_the_simulators(backend: str, program: NetworkProgram) -> None:
         result = program.run({INPUT: as_images(pictures[index : index + 1])}, backend=backend)
         result.raise_if_wrong()
         assert result.outputs[OUTPUT].argmax() == classes[index]
+
+
+def test_the_picture_in_the_tutorial_is_drawn_as_it_is_now(tmp_path: Path) -> None:
+    network = digits_network()
+    (chain,) = network.build("vta-int8").chains
+    Timeline(chain.whole(network.graph).run(record=True)).save(tmp_path / "digits.svg")
+    documented = Path(__file__).parents[2] / "docs" / "digits.svg"
+    assert documented.read_text(encoding="utf-8") == (tmp_path / "digits.svg").read_text(encoding="utf-8")
 
 
 def test_on_the_hardware(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
