@@ -17,11 +17,12 @@ from accel.hw.formal.proofs import PROOFS
 from accel.hw.formal.solver import Verdict, prove
 
 
-@click.command(help="Prove properties of the hardware for all time.")
+@click.command()
 @click.option("--only", metavar="TEXT", default="", help="Only proofs with this in their name.")
 @click.option("--jobs", type=click.IntRange(min=1), default=os.cpu_count() or 1, help="Solvers at a time.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdicts as JSON.")
 def main(only: str, jobs: int, as_json: bool) -> None:
+    """Prove properties of the hardware for all time."""
     chosen = [proof for proof in PROOFS if only in proof.name]
     if not chosen:
         sys.stderr.write(f"accel: no proof has {only!r} in its name\n")

@@ -211,7 +211,7 @@ def test_depthwise_layers_take_a_slot_per_tap(size: int, channels: int, stride: 
     assert result.cycles is not None
     assert shape.slots < result.cycles < share * shape.slots
     prediction = candidates(workload, config)[0].prediction
-    assert prediction.cycles == pytest.approx(result.cycles, rel=0.01)
+    assert prediction.cycles == pytest.approx(result.cycles, rel=0.015)
     assert prediction.bound == ("loads" if stride == 2 else "compute")
     figures = result.to_dict()
     assert figures["macs"] == channels * rows**2 * 9
