@@ -94,7 +94,9 @@ def luminance(colour: str) -> float:
     return sum(a * b for a, b in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "experiments").glob("*.svg")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs" / "experiments").glob("*.svg")), ids=lambda path: path.name
+)
 def test_plots_in_the_documentation_are_drawn_as_plots_are_now(path: Path) -> None:
     new = TABLE.svg(Plot(x="read_latency", y=("utilization",))).decode()
     style = re.compile("<style.*?</style>", re.DOTALL)
