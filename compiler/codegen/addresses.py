@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from accel.base.errors import TensorizeError
 from accel.compiler.codegen.memory import block_count, place_buffers, row_major
-from accel.compiler.expr.linear import Linear, evaluate, linear
-from accel.compiler.expr.scalar import Const, Expr, IterVar
+from accel.compiler.expr.linear import Linear, evaluate, linear, variables
+from accel.compiler.expr.scalar import Expr, IterVar
 from accel.compiler.nest.nest import Nest, Region
 from accel.compiler.nest.packing import Element, buffer_elements, widths
 from accel.compiler.nest.text import format_region
@@ -44,12 +44,19 @@ class _Blocks:
 
     def __init__(self, sizes: Sequence[Expr], widths_: Sequence[int]) -> None:
         self._pairs = list(zip(sizes, widths_, strict=True))
-        fixed = all(isinstance(size, Const) for size in sizes)
-        self.fixed = self._evaluated({}) if fixed else None
+        self._variables = list(dict.fromkeys(var for size in sizes for var in variables(size)))
+        self.fixed = None if self._variables else self._evaluated({})
         """If they are always the same."""
+        self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def at(self, env: Env) -> tuple[int, ...]:
-        return self._evaluated(env) if self.fixed is None else self.fixed
+        if self.fixed is not None:
+            return self.fixed
+        key = tuple(env[var] for var in self._variables)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._evaluated(env)
+        return found
 
     def _evaluated(self, env: Env) -> tuple[int, ...]:
         return tuple(-(-evaluate(size, env) // width) for size, width in self._pairs)
