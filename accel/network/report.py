@@ -17,10 +17,13 @@ from accel.views.figure import Figure
 from accel.views.report import size_text
 from accel.views.roofline import powers, short
 from accel.views.still import tick_step
+from accel.views.tables import table, verdicts
 from accel.views.timeline import PAGE_HEAD
 
 _SUFFIX = ".html"
 _WIDTH = 1240
+_LEAST = 760
+"""Of a chart that can be read; on narrower screens it scrolls."""
 _ROW = 22
 _LABEL = 250
 _COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8a8a", "#b2a300")
@@ -134,11 +137,7 @@ def _verdict(program: NetworkProgram, result: NetworkResult) -> str:
             over = chain.memory.nbytes - chain.memory.bound
             text = f"{chain.memory.nbytes:,} bytes between layers, {over:,} above the least possible"
             rows.append(("memory", text, not over))
-    body = "".join(
-        f'<tr><th>{escape(name)}</th><td class="{"good" if good else "bad"}">{escape(text)}</td></tr>'
-        for name, text, good in rows
-    )
-    return f"<table><tbody>{body}</tbody></table>"
+    return verdicts(rows)
 
 
 def _figures(result: NetworkResult) -> str:
@@ -234,7 +233,7 @@ def _table_of_layers(result: NetworkResult) -> str:
             )
         )
     headings = ("layer", "operator", "where", "MACs", "cycles", "utilization", "bound by", "read", "written")
-    return _table(headings, rows)
+    return table(headings, rows)
 
 
 def _memory(program: NetworkProgram) -> str:
@@ -272,7 +271,7 @@ def _pool(plan: MemoryPlan, names: Sequence[str]) -> str:
 def _traffic(result: NetworkResult) -> str:
     rows = [(escape(kind), f"{count:,}") for kind, count in result.bytes_by_kind.items() if count]
     host = f'<p class="faint">The host: {escape(str(result.packing))}.</p>'
-    return _table(("what", "bytes"), rows) + host
+    return table(("what", "bytes"), rows) + host
 
 
 def _savings(program: NetworkProgram) -> str:
@@ -306,20 +305,14 @@ def _savings(program: NetworkProgram) -> str:
         "Predicted, each layer by itself; saved against every node on its own. What the host takes is "
         f"assumed. In all {savings(program.choices)}."
     )
-    return f'<p class="faint">{note}</p>' + _table(headings, rows)
-
-
-def _table(headings: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; cells are HTML."""
-    head = "".join(f"<th>{escape(text)}</th>" for text in headings)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>\n" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
+    return f'<p class="faint">{note}</p>' + table(headings, rows)
 
 
 def _svg(height: int, parts: Iterable[str], title: str) -> str:
     return (
-        f'<svg class="chart" viewBox="0 0 {_WIDTH} {height}" style="width:100%;max-width:{_WIDTH}px" '
-        f'role="img"><title>{escape(title)}</title>{"".join(parts)}</svg>'
+        f'<div class="wide"><svg class="chart" viewBox="0 0 {_WIDTH} {height}" '
+        f'style="width:100%;min-width:{_LEAST}px;max-width:{_WIDTH}px" '
+        f'role="img"><title>{escape(title)}</title>{"".join(parts)}</svg></div>'
     )
 
 

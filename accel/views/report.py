@@ -1,7 +1,6 @@
 """A page with all that is worth knowing about a run."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
 from html import escape
 from string import Template
 from typing import Any
@@ -20,6 +19,7 @@ from accel.views.occupancy import Levels, occupancy, peaks, shown
 from accel.views.scene import Scene
 from accel.views.states import Reason, State
 from accel.views.still import tick_step
+from accel.views.tables import table, verdicts
 from accel.views.timeline import PAGE_HEAD, chart_svg, facts, title
 from accel.views.traffic import Traffic, traffic
 
@@ -85,15 +85,7 @@ def report_html(scene: Scene) -> str:
 
 
 def _verdict(scene: Scene) -> str:
-    found = [*_compared(scene), *verdict.rows(scene)]
-    return (
-        "<table><tbody>"
-        + "".join(
-            f'<tr><th>{escape(name)}</th><td class="{"good" if good else "bad"}">{escape(text)}</td></tr>'
-            for name, text, good in found
-        )
-        + "</tbody></table>"
-    )
+    return verdicts([*_compared(scene), *verdict.rows(scene)])
 
 
 # --- figures ---------------------------------------------------------------------------------------
@@ -162,13 +154,6 @@ def size_text(count: int) -> str:
     return f"{count:,} B"
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; cells are HTML, those behind the first column are numbers."""
-    head = "".join(f"<th>{escape(text)}</th>" for text in headings)
-    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>\n" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
-
-
 # --- units -----------------------------------------------------------------------------------------
 
 
@@ -192,7 +177,7 @@ def _units(scene: Scene) -> str:
         for unit in Unit
         for n, (reason, count) in enumerate(_reasons(scene, unit))
     ]
-    parts.append(_table(("unit", "what it does or waits for", "cycles", "share"), rows))
+    parts.append(table(("unit", "what it does or waits for", "cycles", "share"), rows))
     return '<div class="columns">' + "".join(parts) + "</div>"
 
 
@@ -282,7 +267,7 @@ def _dram(scene: Scene) -> str:
     rows = [_traffic_row(one, most) for one in entries if one.moved]
     headings = ("in DRAM", "", "bytes there", "read", "written", "times its size", "bursts", "on the bus", "")
     note = "Bytes on the bus count whole beats, of which parts may be of no use."
-    return _table(headings, rows) + f'<p class="faint">{note}</p>'
+    return table(headings, rows) + f'<p class="faint">{note}</p>'
 
 
 def _traffic_row(one: Traffic, most: int) -> tuple[str, ...]:
