@@ -62,6 +62,7 @@ class Turns:
         stored_bursts: bursts of it.
         beside: slots of its last computation that earlier parts of its STORE need not wait for.
         pieces: parts of that STORE.
+        pads: words of padding that its LOADs of operands write.
         port: beats of the store unit's LOADs.
         fetched: instructions.
         set: accumulators that it uses, a number below that of threads.
@@ -83,6 +84,7 @@ class Turns:
     between: Moved | None = None
     beside: FloatArray | None = None
     pieces: FloatArray | None = None
+    pads: FloatArray | None = None
     port: FloatArray | None = None
 
 
@@ -197,6 +199,9 @@ class _Clocks:
             others nobody waits for the one, and the other is always free.
         bursts_due, loads_due, writes_due: when the next burst or LOAD could have its data, or the next burst
             its answer, had all before it taken their share of those in flight.
+        pads: by pairs of buffers, words of padding up to those of what was loaded last.
+        padded, known_pads: words of padding that are written, and all of LOADs so far.
+        came: when the last data of a LOAD of operands came.
     """
 
     def __init__(self, config: Config, work: Work) -> None:
@@ -209,11 +214,13 @@ class _Clocks:
         self.used, self.ready = np.zeros((threads + 1, count)), np.zeros((threads + 1, count))
         self.stored = np.zeros((threads + 2, count))
         self.bursts_due, self.loads_due, self.writes_due = (np.full(count, _NEVER) for _ in range(3))
+        self.pads = np.zeros((threads + 1, count))
+        self.padded, self.known_pads, self.came = (np.zeros(count) for _ in range(3))
 
     def go_on(self, plans: IntArray, cycles: FloatArray) -> None:
         """Go on as if something that takes so long had been gone through."""
         dues = self.bursts_due, self.loads_due, self.writes_due
-        for clock in (self.compute, self.port, self.load, self.write, *dues):
+        for clock in (self.compute, self.port, self.load, self.write, self.came, *dues):
             clock[plans] += cycles
         for clocks in (self.used, self.ready, self.stored[:-2]):
             clocks[:, plans] += cycles
@@ -235,15 +242,40 @@ class _Clocks:
         np.copyto(bursts_due, np.maximum(bursts_due, asked) + loads.burst_cost[turn, :n], where=mask)
         np.copyto(loads_due, np.maximum(loads_due, asked) + loads.load_cost[turn, :n], where=mask)
         end = np.maximum(asked + self.latency, port)
+        if loads.pads is not None:
+            self._pad(loads.pads[turn, :n], asked, end, mask, buffers)
         end += loads.beats[turn, :n]
         np.maximum(end, bursts_due, out=end)
         np.maximum(end, loads_due, out=end)
         np.copyto(port, end, where=mask)
+        np.copyto(self.came[:n], end, where=mask)
         asked += loads.bursts[turn, :n]
         np.maximum(asked, bursts_due - self.latency, out=asked)
         np.maximum(asked, loads_due - self.latency, out=asked)
         np.copyto(load, asked, where=mask)
         self.ready.reshape(-1)[buffers[mask]] = end[mask] + WRITE_DELAY
+
+    def _pad(
+        self, pads: FloatArray, asked: FloatArray, begin: FloatArray, mask: BoolArray, buffers: IntArray
+    ) -> None:
+        """Words of padding are written in order, in cycles in which no data come: between the data before and
+        those of a turn, which begin then, those of earlier turns and, once it has asked, its own."""
+        n = len(begin)
+        before, known, came = self.padded[:n].copy(), self.known_pads[:n], self.came[:n]
+        start = np.where(known > before, came, np.maximum(asked, came))
+        np.copyto(known, known + pads, where=mask)
+        written = np.minimum(known, before + np.maximum(begin - start, 0))
+        np.copyto(self.padded[:n], written, where=mask)
+        wanted, ready = self.pads[:, :n], self.ready[:, :n]
+        done = (wanted > before) & (wanted <= written) & mask
+        np.copyto(ready, np.maximum(ready, start + wanted - before + WRITE_DELAY), where=done)
+        self.pads.reshape(-1)[buffers[mask]] = known[mask]
+
+    def pads_written(self, buffers: IntArray) -> FloatArray:
+        """When padding in buffers is written that was not before the last data: behind these."""
+        n = len(buffers)
+        left = self.pads.reshape(-1)[buffers] - self.padded[:n]
+        return np.where(left > 0, self.came[:n] + left + WRITE_DELAY, 0.0)
 
     def accumulators(self, beats: FloatArray, loads: FloatArray, backlog: FloatArray | float) -> None:
         """LOADs of the compute unit, one after the other; it is empty before and after. What the load unit
@@ -266,11 +298,13 @@ class _Loads:
     Attributes:
         some: whether there are any.
         beats, bursts: of them.
+        pads: words of padding that they write, if any does.
         burst_cost, load_cost: how long they take up a place among the bursts, and among the LOADs, in flight.
     """
 
-    def __init__(self, config: Config, moved: Moved) -> None:
+    def __init__(self, config: Config, moved: Moved, pads: FloatArray | None) -> None:
         self.beats, self.bursts, loads, _ = moved
+        self.pads = pads
         self.some = loads > 0
         self.burst_cost = (self.bursts * config.read_latency + self.beats) / config.outstanding
         self.load_cost = (loads * (config.read_latency + 3) + self.beats) / config.loads_in_flight
@@ -338,7 +372,10 @@ class _Walk:
         if script.clear is not None:
             now += script.clear[turn, :n]
         if script.loads is not None:
-            np.maximum(now, clocks.ready.reshape(-1)[self.ring[turn, :n]] + _TOKEN, out=now)
+            ready = clocks.ready.reshape(-1)[self.ring[turn, :n]]
+            if script.pads is not None:
+                ready = np.maximum(ready, clocks.pads_written(self.ring[turn, :n]))
+            np.maximum(now, ready + _TOKEN, out=now)
         now += script.slots[turn, :n]
         clocks.used.reshape(-1)[self.uses[turn, :n]] = now + clocks.drain
         if script.between is not None:
@@ -444,9 +481,17 @@ class _Walk:
         soon = np.arange(rounds)[:, None] < threads
         later = np.arange(self.longest)[:, None] + threads
         there, later = later < self.longest, np.minimum(later, self.longest - 1)
+        pads = self.script.pads
+
+        def first(of: FloatArray) -> FloatArray:
+            return of[:rounds] * soon
+
+        def rest(of: FloatArray) -> FloatArray:
+            return np.take_along_axis(of, later, axis=0) * there
+
         return (
-            _Loads(self.config, Moved(*(one[:rounds] * soon for one in loads))),
-            _Loads(self.config, Moved(*(np.take_along_axis(one, later, axis=0) * there for one in loads))),
+            _Loads(self.config, Moved(*map(first, loads)), None if pads is None else first(pads)),
+            _Loads(self.config, Moved(*map(rest, loads)), None if pads is None else rest(pads)),
         )
 
 
@@ -467,8 +512,8 @@ class _Totals:
 
         loads = script.before if script.loads is None else script.loads
         slots = script.slots + script.tail + of(script.head) + of(script.clear)
-        beats, loaded = (zero, zero) if loads is None else (loads.beats, loads.bytes)
-        port = of(script.loads) + of(script.before) + of(script.between) + of(script.port)
+        beats, loaded = (zero, zero) if loads is None else (loads.beats + of(script.pads), loads.bytes)
+        port = of(script.loads) + of(script.pads) + of(script.before) + of(script.between) + of(script.port)
         port = port + script.fetched * (INSTRUCTION_BYTES / bus)
         self.compute, self.port, self.beats, self.stores = (
             np.vstack([np.zeros(len(walk.plans)), np.cumsum(one, axis=0)])

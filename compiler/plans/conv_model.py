@@ -132,6 +132,7 @@ class DepthwiseShape(ConvShape):
     """
 
     beside: int
+    padded: ClassVar[bool] = True
 
     @cached_property
     def _met(self) -> tuple[IntArray, IntArray]:

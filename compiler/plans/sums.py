@@ -51,6 +51,8 @@ class Sums(ABC):
     passes: int
     resets: int
     stored: bool
+    padded: ClassVar[bool] = False
+    """Whether LOADs of the input may write zeros around it."""
 
     @property
     def taps(self) -> int:

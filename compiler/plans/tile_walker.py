@@ -238,6 +238,8 @@ class TileWalker:
             beside=None if shape.resets else ends * gemms * (1 - 1 / np.maximum(turn.channels, 1)),
             pieces=None if shape.resets else np.where(ends, turn.channels, 1),
         )
+        if shape.padded:
+            found.pads = self._pads(turn)
         if shape.stored:
             parameters = shape.row_moved(config.par_element_bytes, config, turn.channels).beats
             found.port = last * (parameters * ~sizes.bias_stays + shape.residual * out.beats)
@@ -256,11 +258,14 @@ class TileWalker:
             shape.loaded(1, turn.column_at, turn.columns, 0, shape.kernel[1]),
             turn.depth,
         )
-        zeros = shape.zeros(turn.row_at, turn.rows, turn.column_at, turn.columns, turn.tap_at, turn.taps)
-        inputs = inputs._replace(beats=inputs.beats + zeros * turn.depth)
         weights = shape.weights_moved(config, turn.channels, turn.depth, turn.taps)
         some, others = turn.valid & ~turn.input_held, turn.valid & ~turn.weights_held
         return Moved(*(one * some + other * others for one, other in zip(inputs, weights, strict=True)))
+
+    def _pads(self, turn: _Turn) -> FloatArray:
+        """Words of zeros around the input."""
+        zeros = self.shape.zeros(turn.row_at, turn.rows, turn.column_at, turn.columns, turn.tap_at, turn.taps)
+        return np.asarray(zeros * turn.depth * (turn.valid & ~turn.input_held) * 1.0)
 
     def _met(self, turn: _Turn) -> IntArray:
         """Pairs of outputs and taps of a step that meet in the input."""

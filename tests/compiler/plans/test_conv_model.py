@@ -132,6 +132,16 @@ def later(plan: ConvPlan, latency: int) -> tuple[float, int]:
     return found[1][0] - found[0][0], found[1][1] - found[0][1]
 
 
+@pytest.mark.parametrize(("size", "threads"), [(7, 2), (7, 6), (14, 2), (14, 4)], ids=str)
+def test_padding_is_written_between_data(size: int, threads: int) -> None:
+    """Where data come one after the other, buffers of as many threads fill before there is time for zeros."""
+    machine = accel.machine("vta-int8")
+    layer = accel.conv2d(1, 512, size, size, 512, 3, padding=1, groups=512, bias=True, shift=6)
+    plan = candidates(layer, machine.config, threads)[0].plan
+    taken = cycles(compiled(layer, machine, plan))
+    assert predicted_cycles(layer, machine, plan) == pytest.approx(taken, rel=0.04)
+
+
 def test_a_tile_waits_until_the_one_before_is_stored() -> None:
     predicted, simulated = later(CHAINED, 500)
     assert simulated > 20_000
