@@ -1,6 +1,6 @@
 """Random programs for lockstep, with memory, timing and limits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -117,10 +117,10 @@ def run_settings(config: Config) -> st.SearchStrategy[Config]:
 
 
 @st.composite
-def cases(draw: DrawFn, builds: Sequence[str] = tuple(BUILDS)) -> Case:
+def cases(draw: DrawFn, builds: Mapping[str, Config] = BUILDS) -> Case:
     """A legal program with tokens where they are needed, or any program with tokens anywhere."""
-    build = draw(st.sampled_from(builds))
-    config = draw(run_settings(BUILDS[build]))
+    build = draw(st.sampled_from(list(builds)))
+    config = draw(run_settings(builds[build]))
     seed = draw(st.integers(0, 1 << 16))
     words = draw(micro_ops(config))
     in_dram = memory(seed, words)[:DATA_BYTES].view(np.uint32)

@@ -7,11 +7,15 @@ import argparse
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from accel.assembly import disassemble
+from accel.base.errors import AccelError
+from accel.cli.common import named_values
+from accel.core.config import Config
 from accel.core.faults import Cause
 from accel.run.lockstep import Difference, Lockstep, lockstep
 from tests.lockstep.builds import BUILDS, built
@@ -25,7 +29,8 @@ _REPORT_SECONDS = 10.0
 class Fuzzer:
     """What has been run so far."""
 
-    def __init__(self, seconds: float, hostile: bool) -> None:
+    def __init__(self, builds: Mapping[str, Config], seconds: float, hostile: bool) -> None:
+        self.builds = builds
         self.begin = time.monotonic()
         self.end = self.begin + seconds
         self.hostile = hostile
@@ -60,7 +65,7 @@ class Fuzzer:
             suppress_health_check=list(HealthCheck),
             report_multiple_bugs=False,
         )
-        @given(cases(list(BUILDS)))
+        @given(cases(self.builds))
         def compare(case: Case) -> None:
             found = self.compare(case)
             if found.difference is not None:
@@ -106,11 +111,21 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--build", choices=BUILDS, help="this hardware alone; all of them if not given")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="FIELD=VALUE", help="change a field of the hardware"
+    )
     parser.add_argument("--seed", type=int, default=None, help="of the first round; the clock's if not given")
     parser.add_argument("--hostile", action="store_true", help="memory answers late and refuses at random")
     parser.add_argument("--folder", type=Path, default=Path("fuzz"), help="for reproducers")
     options = parser.parse_args()
-    fuzzer = Fuzzer(options.seconds, options.hostile)
+    names = [options.build] if options.build else list(BUILDS)
+    try:
+        changes = named_values("--set", options.set, "FIELD=VALUE, as inp_banks=8")
+        builds = {name: BUILDS[name].override(changes) for name in names}
+    except AccelError as error:
+        parser.error(str(error))
+    fuzzer = Fuzzer(builds, options.seconds, options.hostile)
     equal = fuzzer.run(int(time.time() * 1000) if options.seed is None else options.seed)
     print(fuzzer.summary())
     print("compared: " + ", ".join(f"{count:,} {name}" for name, count in fuzzer.scopes.most_common()))
