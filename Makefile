@@ -4,7 +4,8 @@
 # make lint   format, lint and types
 # make fuzz-programs   damage real programs, COUNT=10000 of them on the simulators and a 20th on the hardware, and
 #             see that errors are clean and the same everywhere; VECTORS as above
-# make fuzz-networks   random quantized networks, COUNT=2000 of them, against ONNX Runtime
+# make fuzz-networks   random quantized networks, COUNT=2000 of them, against ONNX Runtime, then small networks of
+#             well-known architectures as its quantizer writes them
 # make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
 # make prove  prove properties of the hardware for all time
 # make golden write the golden files anew, and what is generated in docs
@@ -47,6 +48,7 @@ fuzz-programs: $(VENV)/test
 
 fuzz-networks: $(VENV)/test
 	$(BIN)/python -m tests.formats.campaign $(if $(filter command line,$(origin COUNT)),--count $(COUNT)) $(ARGS)
+	$(BIN)/python -m tests.formats.architectures_campaign $(ARGS)
 
 prove: $(VENV)/formal
 	$(BIN)/python -m accel.hw.formal $(ARGS)

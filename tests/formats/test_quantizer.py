@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from accel.formats.comparison import compare, run_onnx_runtime
-from accel.formats.onnx_import import load_onnx
+from accel.formats.onnx_import import import_model
 from accel.graph.evaluate import evaluate
+from tests.formats.quantizer import Setting, quantize
 from tests.formats.runtime import Array, model, node
-
-quantization = pytest.importorskip("onnxruntime.quantization", reason="onnxruntime comes with the extra onnx")
 
 SHAPE = (1, 3, 17, 15)
 CLOSE = 0.02
@@ -62,21 +59,10 @@ def network() -> bytes:
     return model(nodes, {"x": ("float32", ("n", *SHAPE[1:]))}, ["y", "z"], constants, opset=14)
 
 
-class Pictures(quantization.CalibrationDataReader):  # type: ignore[misc, name-defined]
-    """Random data to calibrate by."""
-
-    def __init__(self) -> None:
-        self._left = [self.picture(seed) for seed in range(8)]
-
-    @staticmethod
-    def picture(seed: int) -> dict[str, Array]:
-        return {"x": np.random.default_rng(seed).normal(size=SHAPE).astype(np.float32)}
-
-    def get_next(self) -> dict[str, Array] | None:
-        return self._left.pop() if self._left else None
+def picture(seed: int) -> dict[str, Array]:
+    return {"x": np.random.default_rng(seed).normal(size=SHAPE).astype(np.float32)}
 
 
-@pytest.mark.filterwarnings("ignore")  # the quantizer's own
 @pytest.mark.parametrize(
     ("form", "data", "weights", "per_channel"),
     [
@@ -86,24 +72,12 @@ class Pictures(quantization.CalibrationDataReader):  # type: ignore[misc, name-d
         ("QOperator", "QInt8", "QInt8", False),
     ],
 )
-def test_what_the_quantizer_writes(
-    form: str, data: str, weights: str, per_channel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logging.root, "disabled", True)
+def test_what_the_quantizer_writes(form: str, data: str, weights: str, per_channel: bool) -> None:
     content = network()
-    source, target = tmp_path / "float.onnx", tmp_path / "quantized.onnx"
-    source.write_bytes(content)
-    quantization.quantize_static(
-        source,
-        target,
-        Pictures(),
-        quant_format=quantization.QuantFormat[form],
-        activation_type=quantization.QuantType[data],
-        weight_type=quantization.QuantType[weights],
-        per_channel=per_channel,
-    )
-    graph = load_onnx(target)
-    feeds = Pictures.picture(99)
+    setting = Setting(form=form, data=data, weights=weights, per_channel=per_channel)
+    quantized = quantize(content, [picture(seed) for seed in range(8)], setting)
+    graph = import_model(quantized)
+    feeds = picture(99)
     compare(graph, feeds).raise_if_bad()
     floats = [one for one in graph.nodes if graph.tensors[one.output].dtype == "float32"]
     assert not any(map(graph.macs, floats))
@@ -112,6 +86,6 @@ def test_what_the_quantizer_writes(
     found, wanted = evaluate(graph, feeds), run_onnx_runtime(content, feeds)
     assert np.abs(found["y"] - wanted["y"]).max() < CLOSE
     if form == "QOperator":
-        theirs = run_onnx_runtime(target.read_bytes(), feeds)
+        theirs = run_onnx_runtime(quantized, feeds)
         np.testing.assert_array_equal(found["z"], theirs["z"])
         assert np.abs(found["y"] - theirs["y"]).max() < CLOSE
