@@ -56,7 +56,7 @@ def model(
     )
     domains = {"": opset, MICROSOFT: 1, **(opsets or {})}
     imports = [onnx.helper.make_opsetid(domain, version) for domain, version in domains.items()]
-    version = max(8, onnx.helper.find_min_ir_version_for(imports[:1]))
+    version = max(8, onnx.helper.find_min_ir_version_for(imports, ignore_unknown=True))
     made = onnx.helper.make_model(graph, opset_imports=imports, ir_version=version)
     content: bytes = made.SerializeToString()
     return content
