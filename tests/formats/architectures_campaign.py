@@ -31,9 +31,10 @@ CALIBRATION = range(3)
 """Seeds of the inputs to calibrate by."""
 RUN = 5
 """Seed of the input to compare."""
-CLOSE = 0.05
+CLOSE = 0.1
 """How far outputs may be from those of the file in ONNX Runtime, of the largest of their tensor, where parts
-of it are float32 or not exact: what rounds otherwise goes through the rest of the network."""
+of it are float32 or not exact. In QDQ a mean right between two integers may be rounded either way; that goes
+through the rest of the network, and Softmax enlarges it."""
 
 
 def draw(name: str, count: int, seed: int) -> list[tuple[int, Setting]]:
