@@ -95,6 +95,8 @@ class Work:
     Attributes:
         turns: how many.
         period: turns after which they start over with other tiles.
+        round: turns after which what buffers hold throughout them is loaded anew.
+        anew: beats of that, of all threads; 0 if there is nothing.
         threads: buffers that turns go round.
         slots: of the compute unit.
         load_bytes: of operands; of what the compute unit loads first where there are none.
@@ -106,6 +108,8 @@ class Work:
 
     turns: IntArray
     period: IntArray
+    round: IntArray
+    anew: FloatArray
     threads: IntArray
     slots: FloatArray
     load_bytes: FloatArray
@@ -537,5 +541,13 @@ class _Totals:
         )
         busiest = np.maximum(np.maximum(compute, port), np.maximum(stores * walk.pace, 1.0))
         ports = np.where(beats > 0, port / np.maximum(beats, 1e-9), 1.0) * self.skipped_beats[plans]
+        pace = np.maximum(taken / busiest, 1.0)
         left = np.maximum(self.skipped_slots[plans], np.maximum(ports, self.skipped_stores[plans]))
-        return np.asarray(left * np.maximum(taken / busiest, 1.0))
+        # what is loaded anew comes at once: computation does not go on beside it for longer than its threads'
+        work, passed, size = walk.work, walk.skipped[plans], np.maximum(end - begin, 1)
+        rounds = (end + passed - 1) // work.round[plans] - (end - 1) // work.round[plans]
+        anew = work.anew[plans] * (work.round[plans] > end)
+        waits = rounds * np.maximum(anew - work.threads[plans] * (taken - port) / size, 0)
+        others = np.maximum(ports - rounds * anew, 0)
+        apart = np.maximum(self.skipped_slots[plans], np.maximum(others, self.skipped_stores[plans]))
+        return np.asarray(np.where(waits > 0, np.maximum(apart * pace + waits, left), left * pace))

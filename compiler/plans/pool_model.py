@@ -212,6 +212,8 @@ class PoolModel:
         return Work(
             turns=self.shape.batches * channels * rows * self.across_columns * table.threads,
             period=table.threads * self.across_columns,
+            round=table.threads * self.across_columns,
+            anew=np.zeros(count),
             threads=table.threads,
             slots=1.0 * blocks * slots,
             load_bytes=1.0 * blocks * down * across * config.out_element_bytes,

@@ -148,6 +148,8 @@ class TileWalker:
         return Work(
             turns=loops.tiles * loops.steps * threads,
             period=loops.steps * threads,
+            round=loops.places * loops.steps * threads,
+            anew=self._anew(sizes, loops),
             threads=threads,
             slots=np.full(count, float(shape.slots)),
             load_bytes=sizes.read_bytes(),
@@ -157,6 +159,13 @@ class TileWalker:
             load_start=load,
             late=late,
         )
+
+    def _anew(self, sizes: Sizes, loops: _Loops) -> FloatArray:
+        """Beats of the weights that threads keep from place to place, if channels are outermost."""
+        table = self.table
+        weights = self.shape.weights_moved(self.config, table.channels, table.depth, table.kernel_rows)
+        stays = ~sizes.pixels_outer & (loops.steps == 1) & (loops.groups * loops.channels > 1)
+        return np.where(stays & self.shape.weighted, weights.beats * table.threads, 0.0)
 
     def _late(self, sizes: Sizes, uops: FloatArray) -> FloatArray:
         """Beats of the second LOAD of the compute unit, if it comes behind the first operands: that of the

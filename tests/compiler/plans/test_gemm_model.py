@@ -259,6 +259,16 @@ def test_products_with_scales_take_about_as_long_as_predicted(name: str, sizes: 
     assert predicted[0] == pytest.approx(simulated[0], rel=0.06, abs=150)
 
 
+def test_weights_of_the_next_columns_are_waited_for() -> None:
+    """They come at once, and no other turn in the middle of a long program is like those that load them."""
+    machine = accel.machine("vta", block_in=32, block_out=32, bus_bits=64)
+    workload = accel.gemm(160, 512, 512, shift=6, bias=True)
+    plan = GemmPlan(rows=8, columns=8, depth=2, threads=8, thread_axis="depth", outer="columns")
+    shape = GEMM_PLANNER.features(workload, machine.config)
+    taken = accel.build(GEMM_PLANNER.schedule(workload, machine, plan), machine).run(check=False).cycles
+    assert GEMM_PLANNER.predict(shape, machine.config, plan).cycles == pytest.approx(taken, rel=0.01)
+
+
 def test_a_tile_waits_until_the_one_before_is_stored() -> None:
     """Where threads share accumulators; each of the 16 tiles pays for the latency of writes."""
     plan = GemmPlan(rows=16, columns=4, depth=2, threads=2, thread_axis="depth", outer="rows")
