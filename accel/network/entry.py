@@ -8,6 +8,7 @@ from accel.compiler.mappings.choose import Choice, choose
 from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.core.config import Config
 from accel.graph.graph import Graph
+from accel.graph.movement import Identity, Reshape, Transpose
 from accel.network.lower import Layer
 
 _DATA = "data"
@@ -26,9 +27,13 @@ def planned(graph: Graph, layer: Layer, config: Config) -> Choice:
 
 def enters(graph: Graph, layer: Layer) -> bool:
     """Whether the host packs a layer's data: it is an input of the graph, or made of floating-point numbers,
-    which the machine does not have."""
-    found = [operand.tensor for operand in layer.operands if operand.name == _DATA]
-    if not found or found[0] in graph.inputs:
-        return bool(found)
-    makers = [node for node in graph.nodes if node.output == found[0]]
-    return any(one.dtype == "float32" for node in makers for one in graph.operands(node))
+    which the machine does not have, and since then at most turned or given another shape."""
+    found = next((operand.tensor for operand in layer.operands if operand.name == _DATA), None)
+    while found is not None and found not in graph.inputs:
+        node = graph.producers.get(found)
+        if node is None:
+            return False
+        if any(one.dtype == "float32" for one in graph.operands(node)):
+            return True
+        found = node.inputs[0] if isinstance(node.operator, Identity | Reshape | Transpose) else None
+    return found is not None
