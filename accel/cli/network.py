@@ -37,6 +37,7 @@ from accel.network.result import NetworkResult
 from accel.network.text import STAGES, choices_text, network_text
 from accel.run.replay import program_name
 from accel.run.result import SCHEMA_VERSION, error_dict
+from accel.run.stages import STAGES as PROGRAM_STAGES
 
 
 @click.command("onnx")
@@ -314,11 +315,12 @@ def show_network(file: Path, stage: str) -> str:
     """A compiled network at one stage, as text.
 
     Raises:
-        AccelError: the stage is one of single programs.
+        AccelError: the stage is one of single programs, or none at all.
         ProgramError: the file cannot be read.
     """
     if stage not in STAGES:
+        what = "is one of programs" if stage in PROGRAM_STAGES else "is none"
         raise AccelError(
-            f"stage {stage!r} is one of programs, and {str(file)!r} holds a network; {nearest(stage, STAGES)}"
+            f"stage {stage!r} {what}, and {str(file)!r} holds a network; {nearest(stage, STAGES)}"
         )
     return network_text(load_network(file), stage)

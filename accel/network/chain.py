@@ -14,6 +14,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.errors import GraphError
 from accel.base.names import Names
 from accel.compiler.codegen.dependence import CARRIER, Dependence, Ordered, dependences, with_tokens
 from accel.core.config import Config
@@ -170,12 +171,22 @@ class _Room:
     def __init__(self, config: Config) -> None:
         self.step = alignment(config)
         self.places: list[Place] = []
+        self._limit = config.mem_size
         self._reached = 0
 
     def take(self, name: str, nbytes: int, like: int = 0) -> Place:
-        """Room for so many bytes, as far behind a page's start as ``like``."""
+        """Room for so many bytes, as far behind a page's start as ``like``.
+
+        Raises:
+            GraphError: there is none left.
+        """
         start = -(-self._reached // self.step) * self.step + like % self.step
         self._reached = start + nbytes
+        if self._reached > self._limit:
+            raise GraphError(
+                f"the network does not fit into the machine's memory: tensors and constants take more than "
+                f"mem_size={self._limit} bytes"
+            )
         found = Place(offset=start, nbytes=nbytes, name=name)
         self.places.append(found)
         return found
@@ -189,6 +200,9 @@ def chain(graph: Graph, parts: Sequence[Part], needed: set[str], config: Config)
         parts: as :func:`divide` groups them; at least one of them is a layer.
         needed: tensors that the host or another program needs.
         config: the machine.
+
+    Raises:
+        GraphError: the machine's memory is too small.
     """
     return _Chaining(graph, parts, needed, config).result()
 

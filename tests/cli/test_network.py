@@ -162,6 +162,7 @@ def test_refused(accel: Shell, compiled: Path) -> None:
     )  # fmt: skip
     assert "is no output of the network" in accel("run", compiled, "--output", "z=z.npy", code=2).err
     assert "is one of programs" in accel("show", compiled, "--stage", "nest", code=2).err
+    assert "stage 'nets' is none" in accel("show", compiled, "--stage", "nets", code=2).err
 
 
 @pytest.mark.parametrize("key", ["graph", "steps", "config"])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from accel.base.errors import GraphError
 from accel.core.config import load_config
 from accel.core.isa import Finish
 from accel.graph.elementwise import Requantize
@@ -48,6 +49,12 @@ def test_one_program_for_all_layers(dtype: str) -> None:
     assert sum(cycles for cycles in layers if cycles is not None) == result.cycles
     moved = program.run().bytes_by_kind
     assert moved["out"] == sum(layer.bytes_by_kind.get("out", 0) for layer in result.layers)
+
+
+def test_a_window_that_is_too_small() -> None:
+    config = load_config(MACHINE).override({"mem_size": 1 << 15})
+    with pytest.raises(GraphError, match="the network does not fit into the machine's memory"):
+        Network(graph=residual_network()).build(config)
 
 
 def test_a_window_that_begins_elsewhere() -> None:
