@@ -287,7 +287,7 @@ def _host(program: NetworkProgram) -> list[dict[str, Any]]:
 
 def _print(row: dict[str, Any], layers: bool) -> None:
     print(f"{row['network']} on {row['config']}")
-    print(f"  cycles       {row['cycles']:,}, utilization {row['utilization']:.3f}")
+    print(f"  cycles       {row['cycles']:,}, utilization {row['utilization']:.3f} by nominal MACs")
     print(f"  MACs         {row['macs']:,}, {row['machine_share']:.3%} of them on the machine")
     print(f"  scores       {row['mismatches']} of {row['values']} differ from ONNX Runtime's")
     print(f"  programs     {row['programs']} of {row['instructions']:,} instructions")
