@@ -31,6 +31,7 @@ from accel.network.annotate import annotated_model
 from accel.network.choose import savings
 from accel.network.file import load_network, save_network
 from accel.network.network import DEFAULT_MACHINE, is_lite, read_network
+from accel.network.place import QUANTIZE, multiplies_floats
 from accel.network.program import NetworkProgram
 from accel.network.report import NetworkReport
 from accel.network.result import NetworkResult
@@ -150,17 +151,16 @@ def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
 def _compiled_rows(program: NetworkProgram) -> list[tuple[str, str]]:
     figures = _compiled(program, None)
     on_host = sum(not part.on_machine for part in program.parts)
+    activations, bound = sum(figures["activation_bytes"]), sum(figures["activation_bound"])
     return [
         ("machine", str(program.config)),
         ("layers", f"{len(program.parts) - on_host} on the machine, {on_host} on the host"),
         ("MACs", f"{program.macs:,}, {program.machine_share:.2%} of them on the machine"),
         ("programs", f"{figures['programs']} of {figures['instructions']:,} instructions"),
-        (
-            "activations",
-            f"{sum(figures['activation_bytes']):,} bytes; none below {sum(figures['activation_bound']):,}",
-        ),
-        ("fusion saves", f"{savings(program.choices)}, as predicted"),
+        ("activations", f"{activations:,} bytes; no plan needs less than {bound:,}"),
+        ("fusion saves", f"{savings(program.choices)}, predicted"),
         ("compiled in", f"{program.compile_seconds or 0:.2f} s"),
+        *([("hint", QUANTIZE)] if multiplies_floats(program.graph, program.parts) else []),
     ]
 
 

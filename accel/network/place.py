@@ -150,4 +150,19 @@ def check_strict(graph: Graph, parts: Sequence[Part]) -> None:
         if not part.on_machine and part.stage.macs(graph)
     ]
     if wrong:
-        raise GraphError(f"nodes with multiplications are left to the host: {'; '.join(wrong)}")
+        hint = f" ({QUANTIZE})" if multiplies_floats(graph, parts) else ""
+        raise GraphError(f"nodes with multiplications are left to the host{hint}: {'; '.join(wrong)}")
+
+
+QUANTIZE = "some are of float32; 'accel quantize' makes a network of integers"
+"""What to tell whoever brings a network that is not quantized."""
+
+
+def multiplies_floats(graph: Graph, parts: Sequence[Part]) -> bool:
+    """Whether multiplications are left to the host because their operands are float32."""
+    return any(
+        tensor.dtype == "float32"
+        for part in parts
+        if not part.on_machine and part.stage.macs(graph)
+        for tensor in graph.operands(part.stage.main)
+    )

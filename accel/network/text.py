@@ -80,7 +80,7 @@ def _choices(program: NetworkProgram) -> Iterator[str]:
             yield f"  {', '.join(one.stages)}: {cost}{remark}"
     total = savings(program.choices)
     if total.cycles:
-        yield f"all fusions save {total}, as predicted"
+        yield f"all fusions save {total}, predicted"
 
 
 def _placed(program: NetworkProgram) -> Iterator[str]:

@@ -7,7 +7,9 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from accel.formats.onnx_export import export_onnx
 from accel.graph.evaluate import evaluate
@@ -177,3 +179,25 @@ def test_damage(accel: Shell, compiled: Path, key: str) -> None:
             for name, content in members.items():
                 archive.writestr(name, content)
         assert accel("run", "bad.accel", code=2).err.startswith("accel: network 'bad.accel'")
+
+
+def test_a_network_that_is_not_quantized_gets_a_hint(accel: Shell) -> None:
+    """It runs on the host; whoever brought it may not have meant that."""
+    weights = np.ones((2, 3, 1, 1), np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 4, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2, 4, 4])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    path = accel.folder / "float.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    assert (
+        "'accel quantize' makes a network of integers"
+        in accel("compile", "onnx", path, "-o", "net.accel").text
+    )
+    assert (
+        "'accel quantize' makes a network of integers"
+        in accel("compile", "onnx", path, "-o", "net.accel", "--strict", code=2).err
+    )
