@@ -27,6 +27,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 import accel
+from accel.benchmarks.networks import MOBILENET_V2
 from accel.formats.comparison import run_onnx_runtime
 from accel.formats.onnx_export import export_onnx
 from accel.network.program import NetworkProgram
@@ -41,17 +42,6 @@ CHANNEL_SPREAD = 0.35
 """Standard deviation of the logarithm of a channel's factor, as folded batch normalization leaves it."""
 BIAS_SPREAD = 0.1
 OPSET = 17
-
-MOBILENET_BLOCKS = (
-    (1, 16, 1, 1),
-    (6, 24, 2, 2),
-    (6, 32, 3, 2),
-    (6, 64, 4, 2),
-    (6, 96, 3, 1),
-    (6, 160, 3, 2),
-    (6, 320, 1, 1),
-)
-"""Of MobileNet-v2: expansion, channels, repetitions, stride of the first."""
 
 
 class Builder:
@@ -168,7 +158,7 @@ def mobilenet_v2(size: int = SIZE, seed: int = 0) -> Any:
         return net.add("Clip", [data, *bounds])
 
     data, channels = relu6(net.conv("picture", (3, 32), 3, 2)), 32
-    for expansion, count, repetitions, first in MOBILENET_BLOCKS:
+    for expansion, count, repetitions, first in MOBILENET_V2:
         for at in range(repetitions):
             stride = first if at == 0 else 1
             wide = channels * expansion

@@ -182,7 +182,7 @@ def _inverted() -> Iterator[Layer]:
     """The blocks of MobileNet-v2: 1x1 up, depthwise, 1x1 down; equal layers are counted."""
     H, IC = 112, 32
     counted: Counter[tuple[int, int, int, int, int, int]] = Counter()
-    for expansion, OC, repeats, first in _MOBILENET_V2:
+    for expansion, OC, repeats, first in MOBILENET_V2:
         for stride in (first, *(1,) * (repeats - 1)):
             wide = IC * expansion
             if expansion > 1:
@@ -197,7 +197,7 @@ def _inverted() -> Iterator[Layer]:
         yield _conv(name, size, inputs, outputs, kernel, stride, repeats, groups)
 
 
-_MOBILENET_V2 = (
+MOBILENET_V2 = (
     (1, 16, 1, 1),
     (6, 24, 2, 2),
     (6, 32, 3, 2),

@@ -59,20 +59,21 @@ class Claims(Elaboratable):
         """Let the proof know how a :class:`~accel.hw.datapath.queue.Queue` inside the component is kept.
 
         Args:
-            path: of the queue.
+            path: of the queue; none if it is the component.
             depth: how many places it has.
 
         Returns:
             Of each place, whether an entry is there, and its bits.
         """
-        first, tail, count = (self.inside.signal(f"{path}.{name}") for name in ("first", "tail", "count"))
+        prefix = f"{path}." if path else ""
+        first, tail, count = (self.inside.signal(f"{prefix}{name}") for name in ("first", "tail", "count"))
         behind = first + count
-        self.lemma(f"{path}: bounds", (first < depth) & (tail < depth) & (count <= depth))
-        self.lemma(f"{path}: order", tail == Mux(behind < depth, behind, behind - depth))
+        self.lemma(f"{prefix}bounds", (first < depth) & (tail < depth) & (count <= depth))
+        self.lemma(f"{prefix}order", tail == Mux(behind < depth, behind, behind - depth))
         entries: list[tuple[Value, Signal]] = []
         for place in range(depth):
             ahead = Mux(first <= place, place - first, place + depth - first)
-            entries.append((ahead < count, self.inside.cell(f"{path}.memory", Const(place, range(depth)))))
+            entries.append((ahead < count, self.inside.cell(f"{prefix}memory", Const(place, range(depth)))))
         return entries
 
     def assume(self, holds: ValueLike) -> None:
@@ -90,12 +91,6 @@ class Claims(Elaboratable):
         signal = self.inside.cut(path)
         self._free.append(signal)
         return signal
-
-    def constant(self, shape: ShapeLike, name: str) -> Value:
-        """A value that may be anything and never changes."""
-        value = self.free(shape, name)
-        self.assume(~self._begun | (value == self.before(value)))
-        return value
 
     def before(self, value: Value) -> Signal:
         """The value in the cycle before; zero in the first cycle."""

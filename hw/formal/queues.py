@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from amaranth.hdl import Mux, Signal, Value
+from amaranth.hdl import Mux, Signal
 
 from accel.hw.datapath.queue import Queue
 from accel.hw.formal.claims import Claims, Proof
@@ -16,18 +16,14 @@ def queue(depth: int) -> Claims:
     component = Queue(8, depth)
     claims = Claims(component)
     inside = claims.inside
-    count, first, tail = component.count, inside.signal("first"), inside.signal("tail")
+    count = component.count
     claims.assume(component.room | ~component.push)
     claims.assume(component.valid | ~component.pop)
-
-    def wrapped(place: Value) -> Value:
-        return Mux(place < depth, place, place - depth)
 
     claims.claim("never more entries than places", count <= depth)
     claims.claim("room is told", component.room == (count < depth))
     claims.claim("an entry is told", component.valid == (count != 0))
-    claims.lemma("pointers lie inside", (first < depth) & (tail < depth))
-    claims.lemma("the tail is as many places behind the head", tail == wrapped(first + count))
+    claims.queue("", depth)
 
     # Of one push, any of them: whether it is still inside, how many entries are ahead of it, and its data.
     inside_now = claims.register(1, "inside_now")
@@ -39,7 +35,8 @@ def queue(depth: int) -> Claims:
     claims.follows(ahead, Mux(inside_now, ahead, count) - component.pop)
     claims.follows(pushed, Mux(inside_now, pushed, component.data))
     place = Signal(range(depth))
-    claims.defined(place, wrapped(first + ahead))
+    behind = inside.signal("first") + ahead
+    claims.defined(place, Mux(behind < depth, behind, behind - depth))
     claims.lemma("it is one of the entries", ~inside_now | (ahead < count))
     claims.claim("its cell holds its data", ~inside_now | (inside.cell("memory", place) == pushed))
     claims.claim("in its turn it is the head", ~inside_now | (ahead != 0) | (component.head == pushed))

@@ -89,15 +89,18 @@ def _tool(
     path = os.pathsep.join([str(program.parent), os.environ.get("PATH", "")])  # where Yices is
     if not program.exists():
         raise EngineError(not_installed(f"proofs need {name}", "formal"))
-    done = subprocess.run(  # noqa: S603
-        [str(program), *arguments],
-        cwd=folder,
-        env=os.environ | {"PATH": path},
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    try:
+        done = subprocess.run(  # noqa: S603
+            [str(program), *arguments],
+            cwd=folder,
+            env=os.environ | {"PATH": path},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+    except subprocess.TimeoutExpired:
+        raise EngineError(f"{name} was stopped after {timeout:g} seconds") from None
     if done.returncode and not may_fail:
         raise EngineError(f"{name} failed: {done.stderr.strip()[-500:]}")
     return done

@@ -66,7 +66,7 @@ FAULTS = [
     ),
     Fault(
         "queue of 3",
-        "lemma: the tail is as many places behind the head",
+        "lemma: order",
         Queue,
         "elaborate",
         "Mux(pointer == depth - 1, 0, pointer + 1)",
