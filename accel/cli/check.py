@@ -8,8 +8,12 @@ import click
 from rich.table import Table
 
 from accel.base.errors import AccelError, ProgramError, ProgramFault
+from accel.base.files import check_targets
 from accel.cli.common import busy, figures_table, json_option, load_program, print_json, set_option, show
+from accel.cli.output import wrote
 from accel.core.token_rules import Counter, explain_deadlock
+from accel.proof.certificate import certificate as certify
+from accel.proof.certificate import write_certificate
 from accel.proof.check import TokenReport
 from accel.run.replay import find_programs, program_name
 from accel.run.result import SCHEMA_VERSION
@@ -19,8 +23,20 @@ from accel.run.result import SCHEMA_VERSION
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
 @click.option("--serial", is_flag=True, help="Assume a monolithic pipeline.")
 @set_option("timing")
+@click.option(
+    "--certificate",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the proof of one program as JSON, for a checker that shares nothing with this command.",
+)
 @json_option
-def check(paths: tuple[Path, ...], serial: bool, settings: tuple[str, ...], as_json: bool) -> int:
+def check(
+    paths: tuple[Path, ...],
+    serial: bool,
+    settings: tuple[str, ...],
+    certificate: Path | None,
+    as_json: bool,
+) -> int:
     """Prove that a program neither deadlocks nor races.
 
     The proof holds whatever the timing. A PATH is a program file, a vector from another VTA compiler, an
@@ -30,15 +46,24 @@ def check(paths: tuple[Path, ...], serial: bool, settings: tuple[str, ...], as_j
     named in "undetermined".
 
     \b
-    Example:
+    Examples:
       accel check gemm.accel
+      accel check gemm.accel --certificate gemm.proof.json
     """
+    if certificate is not None:
+        check_targets({"--certificate": certificate}, {"PATH": paths[0]})
     found = find_programs(list(paths)) if all(path.exists() for path in paths) else list(paths)
     if found == list(paths) and len(found) == 1:
         program = load_program(found[0], settings, serial=serial)
         with busy("checking"):
             report = program.check()
+            if certificate is not None and report.ok:
+                write_certificate(certificate, certify(program))
+        if certificate is not None and report.ok:
+            wrote(certificate)
         return _one(report, as_json)
+    if certificate is not None:
+        raise click.UsageError("--certificate is of one program; give one file")
     reports: list[TokenReport | AccelError] = []
     with busy("checking"):
         for path in found:

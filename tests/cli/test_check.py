@@ -8,6 +8,7 @@ import pytest
 
 from accel.cli.check import REPORT_KEYS
 from accel.core.isa import Alu, Gemm, Instruction, Load, Memory, Store, encode
+from accel.proof import certificate_checker
 from tests.cli.conftest import Shell
 from tests.programs import TINY, gemm_program, handmade
 from tests.vectors import write_vector
@@ -239,3 +240,16 @@ def test_a_file_that_cannot_be_read_keeps_nobody_from_the_others(
     programs = accel("check", "folder", "--json", code=1).json["programs"]
     assert [program["ok"] for program in programs] == [True, False]
     assert "wrong.accel" in programs[1]["error"]
+
+
+def test_a_certificate(accel: Shell, saved: Callable[..., Path], tmp_path: Path) -> None:
+    program, proof = saved(), tmp_path / "proof.json"
+    accel("check", program, "--certificate", proof)
+    assert certificate_checker.main([str(proof), str(program)]) == 0
+    bad, none = tmp_path / "bad.accel", tmp_path / "none.json"
+    handmade(*RACE).save(bad)
+    accel("check", bad, "--certificate", none, code=1)
+    assert not none.exists()
+    error = accel("check", program, bad, "--certificate", none, code=2).err
+    assert "--certificate is of one program" in error
+    assert "overwrite" in accel("check", program, "--certificate", program, code=2).err

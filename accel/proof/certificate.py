@@ -1,0 +1,159 @@
+"""The proof of a program as a file, which a checker verifies that shares nothing with what wrote it.
+
+A certificate names what the proof rests on: an order in which the program runs, for each pop the push whose
+token it takes, for each instruction the clock of what has surely retired when it starts, and what it touches.
+The checker is :mod:`accel.proof.certificate_checker`; docs/verification.md has the format.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from accel.base.files import write_atomically
+from accel.core.access import AccessSets, Elements, Touch, dram_rows
+from accel.core.config import Config
+from accel.core.faults import acc_settings, residual_change
+from accel.core.isa import Instruction, Loops, Transfer, without_tokens
+from accel.core.token_rules import WORKERS, Counter, Stepper, queue_depth
+from accel.image.image import Image
+from accel.proof.certificate_checker import FORMAT, VERSION, digest
+from accel.proof.program import check_program
+from accel.proof.uop_memory import UopMemory
+
+_Access = list[Any]
+"""A memory's name, 1 if it is written, and what of it."""
+
+
+def certificate(program: Image) -> dict[str, Any]:
+    """The proof that a program neither deadlocks nor races, as plain data.
+
+    Args:
+        program: what DRAM holds, what a run starts from, and the machine whose queues and counters count.
+
+    Returns:
+        What a certificate holds, see docs/verification.md.
+
+    Raises:
+        MachineError, DeadlockError, RaceError, ProgramFault: it is not proven; see
+            :meth:`~accel.proof.check.TokenReport.raise_if_bad`.
+    """
+    check_program(program).raise_if_bad()
+    return claims(program)
+
+
+def claims(program: Image) -> dict[str, Any]:
+    """:func:`certificate` of a program that may deadlock or race, whose micro-ops are all known; a checker
+    refuses it if it does."""
+    instructions, config = program.instructions, program.config
+    order, matches, clocks = _run(instructions, config, program.start.tokens)
+    table, of = _accesses(program)
+    begin = config.mem_base + program.code_offset
+    found = {
+        "format": FORMAT,
+        "version": VERSION,
+        "program": hashlib.sha256(program.code).hexdigest(),
+        "span": [begin, begin + len(program.code)],
+        "queues": {unit.label: queue_depth(unit, config) for unit in WORKERS},
+        "serial": bool(config.serial),
+        "token_limit": config.token_limit,
+        "tokens": list(program.start.tokens),
+        "order": None if order == sorted(order) else order,
+        "matches": matches,
+        "clocks": clocks,
+        "accesses": table,
+        "accesses_of": of,
+    }
+    return found | {"digest": digest(found)}
+
+
+def write_certificate(path: Path, found: dict[str, Any]) -> None:
+    """Write what :func:`certificate` has found, as JSON; on an error nothing is left behind.
+
+    Raises:
+        ProgramError: the file cannot be written.
+    """
+    write_atomically(path, json.dumps(found, separators=(",", ":")).encode())
+
+
+def _run(
+    instructions: Sequence[Instruction], config: Config, tokens: Sequence[int]
+) -> tuple[list[int], list[list[int]], list[list[int]]]:
+    """An order in which the instructions run, by counter the pushers of the tokens that are popped (-1: there
+    from the start), and by instruction how many of each worker have surely retired when it starts."""
+    stepper = Stepper(instructions, config, tokens=tokens)
+    pushed: list[list[int]] = [[-1] * count for count in tokens]
+    order: list[int] = []
+    matches: list[list[int]] = [[] for _ in Counter]
+    clocks: list[list[int]] = [[0, 0, 0] for _ in instructions]
+    known: dict[int, list[int]] = {-1: [0, 0, 0]}
+    done = {unit: [0, 0, 0] for unit in WORKERS}
+    while (index := stepper.first()) is not None:
+        unit = stepper.units[index]
+        clock = done[unit]
+        for counter in stepper.pops[index]:
+            pusher = pushed[counter][len(matches[counter])]
+            matches[counter].append(pusher)
+            clock = [max(pair) for pair in zip(clock, known[pusher], strict=True)]
+        clocks[index] = clock
+        place = WORKERS.index(unit)
+        done[unit] = known[index] = [
+            done[unit][place] + 1 if which == place else seen for which, seen in enumerate(clock)
+        ]
+        for counter in stepper.pushes[index]:
+            pushed[counter].append(index)
+        order.append(index)
+        stepper.run(index)
+    return order, matches, clocks
+
+
+def _accesses(program: Image) -> tuple[list[list[_Access]], list[int]]:
+    """What instructions touch, each list of accesses once, and which of them each instruction has."""
+    instructions, config = program.instructions, program.config
+    sets, settings = AccessSets(config), acc_settings(instructions)
+    uops = UopMemory(config, program.dram(), program.start.contents)
+    numbers: dict[object, int] = {}
+    table: list[list[_Access]] = []
+    of = []
+    for index, instruction in enumerate(instructions):
+        key: object = None
+        touches: Sequence[Touch] = ()
+        if isinstance(instruction, Transfer):
+            uops.load(instruction)
+            key, touches = without_tokens(instruction), sets.transfer(instruction)
+        elif isinstance(instruction, Loops) and instruction.uop_count:
+            words = uops.words(instruction)
+            assert words is not None, "a proven program's micro-ops are known"
+            touches = sets.loops(instruction, words, settings[index]).touches
+            key = id(touches)  # which the sets keep
+        if key not in numbers:
+            numbers[key] = len(table)
+            scratchpads = [[memory, int(write), *_ranges(elements)] for memory, write, elements in touches]
+            table.append(scratchpads + _beyond(instruction, config))
+        of.append(numbers[key])
+    return table, of
+
+
+def _ranges(elements: Elements) -> list[int]:
+    """Begin and end of each run of consecutive elements."""
+    if isinstance(elements, slice):
+        return [elements.start, elements.stop] if elements.start < elements.stop else []
+    breaks = np.flatnonzero(np.diff(elements) != 1)
+    begins = elements[np.concatenate([[0], breaks + 1])]
+    ends = elements[np.concatenate([breaks, [len(elements) - 1]])] + 1
+    return np.stack([begins, ends], axis=1).ravel().tolist()
+
+
+def _beyond(instruction: Instruction, config: Config) -> list[_Access]:
+    """What a transfer touches of DRAM and of RES."""
+    found: list[_Access] = []
+    rows = dram_rows(instruction, config)
+    if rows is not None and isinstance(instruction, Transfer):
+        found.append(["dram", int(not instruction.FILLS), rows.start, rows.rows, rows.row_bytes, rows.stride])
+    change = residual_change(instruction)
+    if change:
+        found.append(["res", int(change > 0), abs(change)])
+    return found

@@ -1,0 +1,331 @@
+"""The checker of certificates: it alone has to be believed, so it is short and imports nothing of the rest.
+
+    python accel/proof/certificate_checker.py gemm.json gemm.accel
+
+It reads a certificate and the program file it is about, and follows the certificate's order once: that
+every instruction is fetched, finds the tokens that it takes, and is sure of what its clock says; that no
+counter can overflow; and that of any two accesses of different units to the same element or byte, one of
+them a write, the second one's clock says that the first has retired. Cost is linear in the instructions and
+in the elements that they touch, but for sorting the bounds of the rows in DRAM that are both read and
+written. What a certificate holds, and what has to be believed besides, is in docs/verification.md.
+"""
+
+import hashlib
+import json
+import sys
+import zipfile
+import zlib
+from bisect import bisect_left
+from typing import Any
+
+FORMAT, VERSION = "accel-certificate", 1
+LOAD, COMPUTE, STORE = range(3)
+UNITS = ("load", "compute", "store")
+ENDS = ((LOAD, COMPUTE), (COMPUTE, LOAD), (COMPUTE, STORE), (STORE, COMPUTE))
+"""Source and target of the four counters."""
+FLAGS = {LOAD: (None, 1, None, 0), COMPUTE: (0, 3, 1, 2), STORE: (2, None, 3, None)}
+"""By unit, the counters of the flags pop_prev, pop_next, push_prev and push_next."""
+LOADS = {1: LOAD, 2: LOAD, 6: STORE, 7: STORE}
+SETS = {2: LOAD, 4: STORE}
+"""Units of LOADs and SETs by their memory ids; the compute unit has the others."""
+Pairs = list[tuple[int, int]]
+Step = tuple[int, list[int], list[int], bool]
+"""An instruction: its unit, the counters it pops and pushes, and whether it is a SET."""
+
+
+class Refused(Exception):
+    """The certificate does not prove what it says."""
+
+
+def need(holds: bool, otherwise: str) -> None:
+    """Refuse the certificate unless something holds."""
+    if not holds:
+        raise Refused(otherwise)
+
+
+def digest(certificate: dict[str, Any]) -> str:
+    """SHA-256 of all of a certificate but its own digest."""
+    rest = {key: value for key, value in certificate.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def decoded(code: bytes) -> list[Step]:
+    """The instructions, of 16 bytes each."""
+    found = []
+    for at in range(0, len(code), 16):
+        word = int.from_bytes(code[at : at + 2], "little")
+        opcode, memory = word & 7, word >> 7 & 7
+        unit = {0: LOADS.get(memory, COMPUTE), 1: STORE, 6: SETS.get(memory, COMPUTE)}.get(opcode, COMPUTE)
+        taken = [c if word >> 3 + bit & 1 else None for bit, c in enumerate(FLAGS[unit])]
+        pops, pushes = ([c for c in half if c is not None] for half in (taken[:2], taken[2:]))
+        found.append((unit, pops, pushes, opcode == 6))
+    return found
+
+
+def check(certificate: dict[str, Any], code: bytes) -> int:
+    """How many instructions are proven neither to deadlock nor to race.
+
+    Raises:
+        Refused: saying what does not hold.
+    """
+    need(certificate["format"] == FORMAT and certificate["version"] == VERSION, "no certificate of version 1")
+    need(certificate["digest"] == digest(certificate), "its digest is not that of its content")
+    need(certificate["program"] == hashlib.sha256(code).hexdigest(), "it is about another program")
+    need(0 < len(code) == 16 * (len(code) // 16), "the program is not a number of whole instructions")
+    program = decoded(code)
+    count = len(program)
+    table, of = certificate["accesses"], certificate["accesses_of"]
+    order = certificate["order"] or range(count)
+    need(sorted(order) == list(range(count)), "its order is not one of all instructions")
+    need(len(certificate["clocks"]) == len(of) == count, "it is not about as many instructions")
+    need(all(type(one) is int and 0 <= one < len(table) for one in of), "accesses are missing")
+    limit, start = certificate["token_limit"], certificate["tokens"]
+    need(len(start) == 4 and all(0 <= one <= limit for one in start), "four counters cannot start so")
+    memories = Memories(table, certificate["span"])
+
+    popped: list[list[int]] = [[], [], [], []]  # places in the target's sequence of those that pop a counter
+    seen = [0, 0, 0]
+    for unit, pops, _, _ in program:
+        for counter in pops:
+            popped[counter].append(seen[unit])
+        seen[unit] += 1
+    tokens = [[-1] * n for n in start]  # who pushed the tokens, in order
+    taken, done, own = [0] * 4, [[0, 0, 0] for _ in UNITS], Own()
+    known: dict[int, list[int]] = {-1: [0, 0, 0]}  # what the pushers of tokens were sure of when they retired
+    matches = [iter(found) for found in certificate["matches"]]
+    fetch, positions = Fetch(program, certificate["queues"], certificate["serial"]), [0, 0, 0]
+    for index in order:
+        unit, pops, pushes, is_set = program[index]
+        fetch.start(index)
+        clock, stored = list(done[unit]), 0
+        for counter in pops:
+            need(taken[counter] < len(tokens[counter]), f"instruction {index} pops a token that is not there")
+            pusher = tokens[counter][taken[counter]]
+            need(next(matches[counter], None) == pusher, f"instruction {index} is matched with another push")
+            taken[counter] += 1
+            clock = [max(pair) for pair in zip(clock, known[pusher], strict=True)]
+            stored = max(stored, known[pusher][STORE])
+        need(certificate["clocks"][index] == clock, f"the clock of instruction {index} is not what follows")
+        position = positions[unit]
+        if unit == STORE:
+            own.start(position, position + 1 if is_set else stored, table[of[index]])
+        memories.touch(index, unit, position, clock, of[index], own)
+        positions[unit] += 1
+        done[unit] = clock
+        clock = list(clock)
+        clock[unit] = position + 1
+        done[unit] = known[index] = clock
+        for counter in pushes:
+            tokens[counter].append(index)
+            gone = bisect_left(popped[counter], clock[ENDS[counter][1]])
+            need(
+                len(tokens[counter]) - gone <= limit,
+                f"instruction {index} may overflow the counter from {UNITS[ENDS[counter][0]]}",
+            )
+    need(all(next(rest, None) is None for rest in matches), "it matches more pops than there are")
+    return count
+
+
+class Fetch:
+    """Instructions are handed out in order, while the queue of the next one's unit has room."""
+
+    def __init__(self, program: list[Step], queues: Any, serial: bool) -> None:
+        self.units = [unit for unit, *_ in program]
+        self.room = [queues[name] for name in UNITS]
+        self.serial, self.fetched, self.ended = serial, 0, 0
+        self.waiting: list[list[int]] = [[], [], []]
+        self.heads = [0, 0, 0]
+
+    def start(self, index: int) -> None:
+        """Instruction ``index`` is the next of its unit, and runs."""
+        while self.fetched < len(self.units) and (not self.serial or self.fetched <= self.ended):
+            unit = self.units[self.fetched]
+            if not self.room[unit]:
+                break
+            self.room[unit] -= 1
+            self.waiting[unit].append(self.fetched)
+            self.fetched += 1
+        unit = self.units[index]
+        ready = self.waiting[unit][self.heads[unit] : self.heads[unit] + 1]
+        need(ready == [index], f"instruction {index} is not at the head of a queue when it should run")
+        self.heads[unit] += 1
+        self.room[unit] += 1
+        self.ended += 1
+
+
+class Own:
+    """What the store unit is sure of about its own LOADs and STOREs, which run one into the other."""
+
+    def __init__(self) -> None:
+        self.retired = self.read = self.loaded = self.used = 0
+        self.fillers: dict[int, int] = {}
+        self.residuals: list[tuple[int, int]] = []
+
+    def start(self, position: int, retired: int, accesses: Any) -> None:
+        """The unit's next instruction; by its tokens so many of the unit's have retired."""
+        self.retired = max(self.retired, retired)
+        self.read = max(self.read, self.retired)
+        for memory, writes, *what in accesses:
+            if memory == "par":
+                elements = [one for low, high in pairs(what) for one in range(low, high)]
+                if writes:
+                    self.fillers.update(dict.fromkeys(elements, position))
+                else:
+                    self.read = max(self.read, *(self.fillers.get(one, -1) + 1 for one in elements))
+            elif memory == "res" and writes:
+                self.loaded += what[0]
+                self.residuals.append((self.loaded, position))
+            elif memory == "res":
+                self.used += what[0]
+                behind = bisect_left(self.residuals, (self.used, -1))
+                need(behind < len(self.residuals), "more residuals are taken than loaded")
+                self.read = max(self.read, self.residuals[behind][1] + 1)
+
+
+class Memories:
+    """Who touched each element of each memory last: by memory, unit and kind of access, its place."""
+
+    def __init__(self, table: Any, span: list[int]) -> None:
+        self.span = (span[0], span[1])
+        boxes: tuple[Pairs, Pairs] = [self.span], []
+        for memory, writes, *what in (one for entry in table for one in entry):
+            whole = all(type(one) is int and one >= 0 for one in what)
+            need(writes in (0, 1) and whole, "an access is no access")
+            if memory == "dram":
+                boxes[writes].append(box(*what))
+        union = merged(boxes[0]), merged(boxes[1])
+        self.touches = [
+            [
+                (memory, writes, rows(*what) if memory == "dram" else pairs(what))
+                for memory, writes, *what in entry
+                if memory not in ("par", "res")  # only the store unit has to do with them
+                and (memory != "dram" or meets(union[1 - writes], box(*what)))
+            ]
+            for entry in table
+        ]
+        far = [
+            one for entry in self.touches for memory, _, found in entry if memory == "dram" for one in found
+        ]
+        self.bounds = sorted({bound for one in [*far, self.span] for bound in one})
+        self.last: dict[tuple[str, int, int], list[int]] = {}
+
+    def touch(self, index: int, unit: int, position: int, clock: list[int], which: int, own: Own) -> None:
+        """Compare an instruction's accesses with those before them, and note them."""
+        for memory, writes, found in self.touches[which]:
+            ranges = found
+            if memory == "dram":
+                over = writes and meets([self.span], *found)
+                need(not over, f"instruction {index} writes over the program")
+                ranges = [(bisect_left(self.bounds, a), bisect_left(self.bounds, b)) for a, b in found]
+            for other, wrote in ((unit, kind) for unit in (LOAD, COMPUTE, STORE) for kind in (0, 1)):
+                if other != unit and (writes or wrote):
+                    sure = clock[other]
+                elif other == unit == STORE and memory == "dram" and writes != wrote:
+                    sure = own.retired if wrote else own.read
+                else:
+                    continue
+                last = self.last.get((memory, other, wrote), [])
+                latest = max((max(last[low:high], default=-1) for low, high in ranges), default=-1)
+                need(latest < sure, f"instruction {index} may race in {memory} with the {UNITS[other]} unit")
+            mine = self.last.setdefault((memory, unit, writes), [])
+            for low, high in ranges:
+                if len(mine) < high:
+                    mine.extend([-1] * (high - len(mine)))
+                mine[low:high] = [position] * (high - low)
+
+
+def box(start: int, count: int, size: int, stride: int) -> tuple[int, int]:
+    """The bytes from the first to the last of ``count`` rows."""
+    need(0 < count < 1 << 16 and size > 0, "an access to DRAM has no rows, or more than there can be")
+    return start, start + (count - 1) * stride + size
+
+
+def rows(start: int, count: int, size: int, stride: int) -> Pairs:
+    """The bytes of ``count`` rows."""
+    return merged([(start + row * stride, start + row * stride + size) for row in range(count)])
+
+
+def pairs(flat: list[int]) -> Pairs:
+    """Begin and end of ranges that follow each other."""
+    found = list(zip(flat[::2], flat[1::2], strict=True))
+    need(all(0 <= low < high <= 1 << 16 for low, high in found), "a range is empty or beyond any scratchpad")
+    return found
+
+
+def merged(ranges: Pairs) -> Pairs:
+    """The same bytes as disjoint ranges, in order."""
+    found: Pairs = []
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], high)
+        else:
+            found.append((low, high))
+    return found
+
+
+def meets(disjoint: Pairs, *ranges: tuple[int, int]) -> bool:
+    """Whether one of the ranges has a byte in one of those that are disjoint and in order."""
+    for low, high in ranges:
+        at = bisect_left(disjoint, (low + 1,)) - 1
+        if any(begin < high and low < end for begin, end in disjoint[max(at, 0) : at + 2]):
+            return True
+    return False
+
+
+def main(arguments: list[str]) -> int:
+    """Check files of a certificate and a program: 0 if it is proven, 1 if not, 2 if one is no such file."""
+    if len(arguments) != 2:
+        print("usage: certificate_checker.py CERTIFICATE PROGRAM", file=sys.stderr)
+        return 2
+    try:
+        with open(arguments[0], encoding="utf-8") as file:
+            certificate = json.load(file)
+        with zipfile.ZipFile(arguments[1]) as archive:
+            code, manifest = program_of(archive)
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        RecursionError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        print(f"cannot be read: {error}", file=sys.stderr)
+        return 2
+    try:
+        count = verify(certificate, code, manifest)
+    except Refused as error:
+        print(f"refused: {error}", file=sys.stderr)
+        return 1
+    told = ", ".join(f"{certificate['queues'][name]} in the queue of {name}" for name in UNITS)
+    print(f"{count} instructions: no deadlock, no race: proven")
+    print(f"{told}; counters to {certificate['token_limit']}{'; serial' if certificate['serial'] else ''}")
+    return 0
+
+
+def program_of(archive: zipfile.ZipFile) -> tuple[bytes, Any]:
+    """The instructions and the manifest of a program file, or of a network with one program."""
+    manifest = json.loads(archive.read("program.json"))
+    if manifest["format"] != "accel-network":
+        return archive.read("instructions.bin"), manifest
+    chains = [(number, step["chain"]) for number, step in enumerate(manifest["steps"]) if step["chain"]]
+    if len(chains) != 1:
+        raise ValueError(f"the network has {len(chains)} programs; a certificate is of one")
+    number, chain = chains[0]
+    return archive.read(f"chains/{number}/instructions.bin"), chain["program"]
+
+
+def verify(certificate: Any, code: bytes, manifest: Any) -> int:
+    """:func:`check`, of what may be anything at all, and that it starts as a program file's manifest says."""
+    try:
+        begin = manifest["config"]["mem_base"] + manifest["code_offset"]
+        need(certificate["span"] == [begin, begin + len(code)], "the program lies elsewhere")
+        need(certificate["tokens"] == manifest["start"]["tokens"], "the program starts with other tokens")
+        return check(certificate, code)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise Refused(f"it is malformed: {type(error).__name__}: {error}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
