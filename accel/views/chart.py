@@ -105,6 +105,7 @@ def chart_data(scene: Scene) -> dict[str, Any]:
         "kinds": list(KINDS),
         "kindLabels": list(KINDS.values()),
         "kind": [list(KINDS).index(kind(one)) for one in scene.instructions],
+        "groups": groups(scene),
         "reasons": [reason.label for reason in Reason],
         "counters": [{"kind": c.kind, "label": c.label} for c in Counter],
         "flows": {
@@ -114,6 +115,20 @@ def chart_data(scene: Scene) -> dict[str, Any]:
         },
         "lanes": [_lane_data(scene, lane) for lane in lanes(scene)],
     }
+
+
+def groups(scene: Scene) -> list[dict[str, Any]]:
+    """What instructions can be coloured by besides their kind: names, and for each instruction the number of
+    its own, or -1."""
+    tensors, number_of = _distinct(scene.tensors)
+    nobody = tensors.index("") if "" in tensors else len(tensors)
+    return [
+        {
+            "name": "tensor",
+            "labels": [text for text in tensors if text],
+            "of": [-1 if n == nobody else n - (n > nobody) for n in number_of],
+        }
+    ]
 
 
 def _lane_data(scene: Scene, lane: Lane) -> dict[str, Any]:

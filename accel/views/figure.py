@@ -109,6 +109,6 @@ class Figure:
         """The chart; as wide as its place, at most as wide as it was made."""
         width, height = self._size
         return (
-            f'<svg class="chart" viewBox="0 0 {width} {height}" style="width:100%;max-width:{width}px" '
+            f'<svg class="chart figure" viewBox="0 0 {width} {height}" width="{width}" '
             f'role="img"><title>{escape(title)}</title>' + "".join(self._rules + self._parts) + "</svg>"
         )

@@ -1,20 +1,19 @@
 """A page with all that is worth knowing about a run."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from html import escape
 from string import Template
 from typing import Any
 
 from accel.assembly.annotate import Annotator
 from accel.assembly.names import PlaceNames
-from accel.base.errors import AccelError
 from accel.core.isa import Unit, format_instruction
-from accel.run.program import as_program
-from accel.run.stages import stage_text
 from accel.views import roofline, verdict
 from accel.views.assets import asset
-from accel.views.chart import chart_data, height, packed
+from accel.views.chart import chart_data, packed
 from accel.views.figure import Figure
+from accel.views.loops import LOOPS, loops_text, stages
 from accel.views.occupancy import Levels, occupancy, peaks, shown
 from accel.views.scene import Scene
 from accel.views.states import Reason, State
@@ -23,12 +22,6 @@ from accel.views.tables import table, verdicts
 from accel.views.timeline import PAGE_HEAD, chart_svg, facts, title
 from accel.views.traffic import Traffic, traffic
 
-_STAGES = {
-    "nest": "naive loops",
-    "scheduled": "scheduled",
-    "tensorized": "tensorized",
-    "threads": "virtual threads",
-}
 _BINS = 560
 """Parts of a run in which the highest occupancy is shown."""
 _LEAST_SHARE = 0.0005
@@ -36,17 +29,21 @@ _LEAST_SHARE = 0.0005
 
 _PAGE = Template(
     PAGE_HEAD
-    + """<header>
+    + """<main id="view">
+<header>
 <button id="theme" title="light or dark">&#9681;</button>
 <h1>$title</h1>
 <p>$facts</p>
 <nav>$links</nav>
 </header>
 $sections
+</main>
 <script type="text/plain" id="data">$data</script>
-<script type="text/plain" id="listing-data">$listing</script>
 <script>
-$script</script>
+$script
+accel.unpack(document.getElementById("data").textContent).then(view =>
+  accel.view(document.getElementById("view"), view, { address: true }));
+</script>
 </body>
 </html>
 """
@@ -55,30 +52,64 @@ $script</script>
 
 def report_html(scene: Scene) -> str:
     """The page; it needs nothing but itself."""
+    view = run_view(scene, still=True)
+    return _PAGE.substitute(
+        title=escape(view["title"]),
+        facts=escape(view["facts"]),
+        style=style(),
+        links=" ".join(f'<a href="#{one["name"]}">{escape(one["heading"])}</a>' for one in view["sections"]),
+        sections="\n".join(
+            f'<section id="{one["name"]}"><h2>{escape(one["heading"])}</h2>\n{one["html"]}\n</section>'
+            for one in view["sections"]
+        ),
+        data=packed(view | {"sections": []}),
+        script=script(),
+    )
+
+
+def style() -> str:
+    """The style sheet of a view, wherever it is shown."""
+    return asset("page.css") + asset("report.css") + asset("chart.css")
+
+
+def script() -> str:
+    """The component that makes a view move, as a script that defines ``accel``."""
+    return asset("chart.js") + asset("view.js")
+
+
+def module() -> str:
+    """The same as an ES module."""
+    return f"{script()}export default accel;\n"
+
+
+def run_view(scene: Scene, *, still: bool = False) -> dict[str, Any]:
+    """All that is to be seen of a run as plain data, which the component ``accel.view`` draws in a report, in
+    a notebook and in the studio: sections with their HTML, and the data of what moves in them.
+
+    Args:
+        scene: the run.
+        still: whether the sections hold the chart and the loops also as pictures and text, for readers
+            without scripts.
+    """
     sections = [
         ("verdict", "Verdict", _verdict(scene)),
         ("figures", "Figures", _figures(scene)),
         ("units", "Where the cycles went", _units(scene)),
-        ("timeline", "Timeline", _timeline(scene)),
+        ("timeline", "Timeline", _timeline(scene, still=still)),
         ("roofline", "Roofline", _roofline(scene)),
         ("scratchpads", "Scratchpads", _scratchpads(scene)),
         ("dram", "DRAM traffic", _dram(scene)),
-        ("loops", "Loops", _loops(scene)),
+        ("loops", "Loops", loops_text(scene) if still else LOOPS),
         ("instructions", "Instructions", _LISTING),
     ]
-    return _PAGE.substitute(
-        title=escape(title(scene)),
-        facts=escape(facts(scene)),
-        style=asset("page.css") + asset("report.css") + asset("chart.css"),
-        links=" ".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in sections),
-        sections="\n".join(
-            f'<section id="{name}"><h2>{escape(heading)}</h2>\n{content}\n</section>'
-            for name, heading, content in sections
-        ),
-        data=packed(chart_data(scene)),
-        listing=packed(_listing_data(scene)),
-        script=asset("chart.js") + asset("report.js"),
-    )
+    return {
+        "title": title(scene),
+        "facts": facts(scene),
+        "sections": [{"name": name, "heading": heading, "html": html} for name, heading, html in sections],
+        "chart": chart_data(scene),
+        "listing": _listing_data(scene),
+        "stages": stages(scene),
+    }
 
 
 # --- verdict ---------------------------------------------------------------------------------------
@@ -162,14 +193,7 @@ def _units(scene: Scene) -> str:
     parts = ['<div class="bars">']
     for unit in Unit:
         found = dict(zip(State, scene.seen.unit_cycles(unit).to_dict().values(), strict=True))
-        pieces = "".join(
-            f'<span class="{state.name.lower()}" style="width:{100 * n / cycles:.3f}%" '
-            f'title="{unit.label}: {state.label}, {n:,} cycles, {n / cycles:.1%}">'
-            f"{_percent(n / cycles)}</span>"
-            for state, n in found.items()
-            if n
-        )
-        parts.append(f'<div class="bar"><b>{unit.label}</b><div class="track">{pieces}</div></div>')
+        parts.append(f'<div class="bar"><b>{unit.label}</b>{_track(unit, found, cycles)}</div>')
     keys = "".join(f'<span class="key {s.name.lower()}"></span>{s.label} ' for s in State)
     parts.append(f'<p class="keys">{keys}</p></div>')
     rows = [
@@ -179,6 +203,23 @@ def _units(scene: Scene) -> str:
     ]
     parts.append(table(("unit", "what it does or waits for", "cycles", "share"), rows))
     return '<div class="columns">' + "".join(parts) + "</div>"
+
+
+def _track(unit: Unit, found: Mapping[State, int], cycles: int) -> str:
+    """A unit's cycles as a bar."""
+    pieces, done = [], 0
+    for state, count in found.items():
+        share, at = count / cycles, done / cycles
+        done += count
+        if not count:
+            continue
+        told = f"{unit.label}: {state.label}, {count:,} cycles, {share:.1%}"
+        pieces.append(
+            f'<g><title>{told}</title><rect class="{state.name.lower()}" x="{at:.3%}" width="{share:.3%}" '
+            f'height="26"/><text x="{at + share / 2:.3%}" y="17" class="on-{state.name.lower()}">'
+            f"{_percent(share)}</text></g>"
+        )
+    return f'<svg class="track" width="100%" height="26">{"".join(pieces)}</svg>'
 
 
 def _percent(share: float) -> str:
@@ -197,14 +238,22 @@ def _reasons(scene: Scene, unit: Unit) -> list[tuple[Reason, int]]:
 # --- pictures --------------------------------------------------------------------------------------
 
 
-def _timeline(scene: Scene) -> str:
+def _timeline(scene: Scene, *, still: bool) -> str:
     buttons = "".join(
         f'<button data-zoom="{factor}">{text}</button>'
         for factor, text in (("0.5", "zoom in"), ("2", "zoom out"), ("0", "whole run"))
     )
-    hint = "or Ctrl and the wheel, double-click, drag; click on an instruction to find it in the list below"
-    return f'<p class="hint">{buttons}{hint}</p>' + chart_svg(
-        scene, size=f'style="width:100%;height:{height(scene)}px" tabindex="0"', style=""
+    hint = "Ctrl and the wheel zoom, too; drag to pan, with Shift to measure; click on an instruction"
+    tools = (
+        '<label>colour by <select data-colour><option value="kind">kind</option></select></label>'
+        '<label>find <input data-search type="search" placeholder="GEMM, A[0:64, 17"></label>'
+        '<span data-found class="faint"></span>'
+    )
+    size = 'width="100%" tabindex="0"'
+    return (
+        f'<p class="hint tools">{buttons}{tools}</p>'
+        + (chart_svg(scene, size=size, style="") if still else f'<svg class="chart" {size}></svg>')
+        + f'<p class="hint">{hint}.</p>'
     )
 
 
@@ -280,21 +329,9 @@ def _traffic_row(one: Traffic, most: int) -> tuple[str, ...]:
         f"{one.moved / one.size:,.1f}" if one.size else "",
         f"{one.bursts:,}",
         f"{one.bus:,}",
-        f'<span class="amount" style="width:{160 * one.bus / most:.1f}px"></span>',
+        f'<svg class="amount" width="{160 * one.bus / most:.1f}" height="11">'
+        '<rect width="100%" height="11"/></svg>',
     )
-
-
-def _loops(scene: Scene) -> str:
-    program = as_program(scene.image)
-    parts = []
-    for stage, name in _STAGES.items():
-        try:
-            text = stage_text(program, stage)
-        except AccelError as error:
-            return f"<p>{escape(str(error))}</p>"
-        opened = " open" if stage == "tensorized" else ""
-        parts.append(f"<details{opened}><summary>{name}</summary><pre>{escape(text)}</pre></details>")
-    return "".join(parts)
 
 
 _LISTING = """<p class="hint"><label>unit <select id="unit"><option value="">all</option></select></label>

@@ -70,6 +70,14 @@ class Scene:
             for one, tiles in zip(self.instructions, map(str, self.work), strict=True)
         ]
 
+    @cached_property
+    def tensors(self) -> list[str]:
+        """The tensor that each instruction moves, or whose values it computes; empty where none is known."""
+        origin = self.image.provenance
+        if origin is not None:
+            return [origin[n].tensor for n in range(len(self.instructions))]
+        return [(one.target[0].area or one.target[0].name) if one.target else "" for one in self.work]
+
 
 def scene(result: Result, name: str | None = None) -> Scene:
     """What a run of a program, which may have a name, looks like.

@@ -35,34 +35,44 @@ PREFIX = "vdla."
 
 def format_nest(nest: Nest) -> str:
     """The nest as indented text, scratchpad declarations first."""
-    lines = []
+    return "".join(f"{text}\n" for text, _ in nest_lines(nest))
+
+
+def nest_lines(nest: Nest) -> Iterator[tuple[str, Node | None]]:
+    """The lines of :func:`format_nest`, each with the statement, loop or condition that it shows; None for
+    declarations."""
     for buffer in nest.locals:
         place = buffer.scope.name if buffer.scope is not None else buffer.dtype
         sizes = (buffer.copies, *buffer.shape) if buffer.copies > 1 else buffer.shape
-        lines.append(f"{place} {buffer.name}" + "".join(f"[{n}]" for n in sizes))
+        yield f"{place} {buffer.name}" + "".join(f"[{n}]" for n in sizes), None
     for node in nest.body:
-        lines.extend(format_node(node))
-    return "\n".join(lines) + "\n"
+        yield from _node_lines(node, 0)
 
 
 def format_node(node: Node, indent: int = 0) -> list[str]:
     """The lines of one node."""
-    pad = "    " * indent
+    return [text for text, _ in _node_lines(node, indent)]
+
+
+def _node_lines(node: Node, indent: int) -> Iterator[tuple[str, Node]]:
+    pad, inner, children = "    " * indent, indent, tuple[Node, ...]()
     if isinstance(node, For) and node.unrolled:
-        return [line for child in written_out(node) for line in format_node(child, indent)]
-    if isinstance(node, For):
+        children = tuple(written_out(node))
+    elif isinstance(node, For):
         kind = "vthread" if node.threads else "range"
-        lines = [f"{pad}for {node.var.name} in {kind}({format_expr(node.extent)}):"]
-        return lines + [line for child in node.body for line in format_node(child, indent + 1)]
-    if isinstance(node, Guard):
-        return [f"{pad}if {format_conditions(node.conditions)}:"] + [
-            line for child in node.body for line in format_node(child, indent + 1)
-        ]
-    if isinstance(node, Post):
-        return [line for child in node.body for line in format_node(child, indent)]
-    if isinstance(node, Finish):
-        return [line for child in alu_passes(node) for line in format_node(child, indent)]
-    return [pad + _format_leaf(node)]
+        yield f"{pad}for {node.var.name} in {kind}({format_expr(node.extent)}):", node
+        inner, children = indent + 1, node.body
+    elif isinstance(node, Guard):
+        yield f"{pad}if {format_conditions(node.conditions)}:", node
+        inner, children = indent + 1, node.body
+    elif isinstance(node, Post):
+        children = node.body
+    elif isinstance(node, Finish):
+        children = tuple(alu_passes(node))
+    else:
+        yield pad + _format_leaf(node), node
+    for child in children:
+        yield from _node_lines(child, inner)
 
 
 def _format_leaf(node: Node) -> str:

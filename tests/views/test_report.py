@@ -196,13 +196,13 @@ def test_the_page_says_what_the_run_gave() -> None:
         assert f">{text}<" in page
     for unit in Unit:
         busy = scene.seen.unit_cycles(unit).busy
-        assert f'title="{unit.label}: busy, {busy:,} cycles' in page
+        assert f"<title>{unit.label}: busy, {busy:,} cycles" in page
     assert "right" in page
     for stage in ("naive loops", "scheduled", "tensorized", "virtual threads"):
         assert f"<summary>{stage}</summary>" in page
-    match = re.search(r'id="listing-data">([^<]+)<', page)
+    match = re.search(r'id="data">([^<]+)<', page)
     assert match is not None
-    listing = json.loads(gzip.decompress(base64.b64decode(match[1])))
+    listing = json.loads(gzip.decompress(base64.b64decode(match[1])))["listing"]
     assert scene.result.stalls is not None
     waits = sum(c.token_stall for unit, c in scene.result.stalls.items() if unit != "fetch")
     assert sum(listing["waits"]) == waits > 0
@@ -350,3 +350,55 @@ def test_programs_without_source_have_a_report_too(tmp_path: Path, opened: Calla
     page = opened(path)
     page.wait_for_selector("#rows .row")
     assert count(page, "g.slice") == 2
+
+
+@pytest.mark.browser
+def test_the_chart_is_searched_coloured_and_measured(tmp_path: Path, opened: Callable[..., Any]) -> None:
+    path = tmp_path / "report.html"
+    Report(result()).save(path)
+    page = opened(path)
+    page.wait_for_selector("#rows .row")
+    named = [n for n, name in enumerate(look().names) if "load.wgt" in name.lower()]
+    page.fill("[data-search]", "load.wgt")
+    settle(page)
+    assert count(page, "g.slice:not(.pale)") == len(named) < count(page, "g.slice")
+    page.press("[data-search]", "Enter")
+    settle(page)
+    assert page.text_content("[data-found]") == f"1 of {len(named)}"
+    assert page.get_attribute("g.slice:has(rect.chosen)", "data-index") == str(named[0])
+    page.fill("[data-search]", "")
+    page.click("button[data-zoom='0']")
+    page.select_option("[data-colour]", "tensor")
+    settle(page)
+    words = set(page.evaluate("[...document.querySelectorAll('text.key')].map(e => e.textContent)"))
+    assert {"A", "B", "C"} <= words
+    page.evaluate("document.querySelector('#timeline').scrollIntoView()")
+    box = page.locator("#timeline rect.ruler").bounding_box()
+    page.mouse.move(box["x"], box["y"] + 12)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 12, steps=3)
+    page.mouse.up()
+    settle(page)
+    half = round(look().seen.cycles / 2)
+    assert page.text_content("text.note").startswith(f"{half:,} cycles from 0 to {half:,}: load ")
+    page.hover("g.slice rect.stay >> nth=4")
+    assert page.text_content("g.tip text.first").startswith("#")
+
+
+@pytest.mark.browser
+def test_loops_and_instructions_lead_to_each_other(tmp_path: Path, opened: Callable[..., Any]) -> None:
+    path = tmp_path / "report.html"
+    Report(result()).save(path)
+    page = opened(path)
+    lit = "[...document.querySelectorAll('.stages > div:nth-child({}) .lit')].map(e => e.textContent.trim())"
+    page.click(".stages > div:nth-child(2) .line.means:has-text('fused_gemm')")
+    assert ["+=" in text for text in page.evaluate(lit.format(1))] == [True]
+    mine = page.evaluate(lit.format(3))
+    origin = look().image.provenance
+    assert origin is not None
+    products = [n for n in range(len(origin)) if "fused_gemm" in origin[n].text]
+    assert [int(text.split()[0]) for text in mine] == products
+    settle(page)
+    assert count(page, "g.slice:not(.pale)") == len(products)
+    page.click(f"g.slice[data-index='{products[1]}'] rect.stay")
+    assert page.evaluate(lit.format(2))[0].startswith("vdla.fused_gemm")

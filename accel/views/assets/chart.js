@@ -9,10 +9,13 @@ const accel = (() => {
   const BAR = 4;          // pixels that an instruction takes on average, below which shares are shown
   const BIN = 3;          // pixels of one share
   const MOST_ARROWS = 240;
+  const MOST_KEYS = 24;   // colours that the legend explains
   const LETTER = 6.1;     // pixels of a letter of a label, about
   const LEGEND = 52;      // pixels below the lanes
   const LINE = 14;        // pixels of a line of text there
   const HEAD = 8;         // pixels that the head of an arrow to the first cycle takes, left of the plot
+  const HUES = 8;         // colours of tensors or layers, which repeat from there on
+  const DRAG = 3;         // pixels that a pointer moves at least in a drag
 
   async function unpack(text) {
     const bytes = Uint8Array.from(atob(text.trim()), c => c.charCodeAt(0));
@@ -104,18 +107,29 @@ const accel = (() => {
     const first = overview + axis;
     const bottom = first + data.lanes[data.lanes.length - 1].top + strip;
     let width = 0, from = 0, to = data.cycles, chosen = null, pending = false;
+    let group = null;                               // what colours stand for, if not for kinds
+    let lit = null;                                 // instructions that are looked for; the others are pale
+    let measured = null;                            // [from, to] in cycles
     const least = Math.min(data.cycles, 12);
     const drawn = new Set();                        // colours and arrows
 
     svg.querySelectorAll(".still, .legend").forEach(one => one.remove());
     const view = element("g", {});
     const note = element("text", { class: "note" });
-    svg.append(view, note);
+    const tip = element("g", { class: "tip", "pointer-events": "none" });
+    svg.append(view, note, tip);
 
     const plot = () => width - gutter - right;
     const x = cycle => gutter + (cycle - from) / (to - from) * plot();
     const cycleAt = px => from + (px - gutter) / plot() * (to - from);
     const title = index => `#${index} ${data.names[data.name[index]]}`;
+    const isHue = style => style.startsWith("hue");
+
+    /** The class of an instruction's colour. */
+    function colourOf(index) {
+      if (group === null) return data.kinds[data.kind[index]];
+      return group.of[index] < 0 ? "other" : `hue${group.of[index] % HUES}`;
+    }
 
     function reason(lane, n) {
       const { spans } = lane, other = spans.other[n], one = spans.instruction[n];
@@ -130,6 +144,27 @@ const accel = (() => {
       const [number, n] = data.where.get(index), s = data.lanes[number].slices;
       const work = s.begin[n] < s.end[n] ? `, data ${grouped(s.begin[n])}–${grouped(s.end[n] - 1)}` : "";
       return `${title(index)}: cycles ${grouped(s.start[n])}–${grouped(s.stop[n] - 1)}${work}`;
+    }
+
+    /** What is to be known of an instruction, in lines. */
+    function details(index) {
+      const [number, n] = data.where.get(index), lane = data.lanes[number], s = lane.slices, { spans } = lane;
+      const waits = new Map();
+      spans.instruction.forEach((one, at) => {
+        if (one === index && spans.state[at] !== 0) {
+          const why = data.reasons[spans.reason[at]];
+          waits.set(why, (waits.get(why) || 0) + spans.stop[at] - spans.start[at]);
+        }
+      });
+      const lines = [title(index), `cycles ${grouped(s.start[n])}–${grouped(s.stop[n] - 1)}: ${grouped(s.stop[n] - s.start[n])}`
+        + (s.end[n] > s.begin[n] ? `, data in ${grouped(s.end[n] - s.begin[n])}` : "")];
+      for (const one of data.groups) if (one.of[index] >= 0) lines.push(`${one.name}: ${one.labels[one.of[index]]}`);
+      for (const [why, cycles] of waits) lines.push(`${grouped(cycles)} ${why}`);
+      for (const n of data.tokens.get(index) || []) {
+        const kind = data.counters[data.flows.counter[n]].kind;
+        lines.push(data.flows.source[n] === index ? `${kind} token to #${data.flows.target[n]}` : `${kind} token from #${data.flows.source[n]}`);
+      }
+      return lines;
     }
 
     function sharesPath(spans, top, height, box) {
@@ -158,6 +193,9 @@ const accel = (() => {
         view.append(element("text", { x: x(at), y: overview + axis - 9, "text-anchor": anchor, class: "faint" }, grouped(at)));
       }
       view.append(element("text", { x: 4, y: overview + axis - 9, class: "faint" }, "cycle"));
+      const ruler = element("rect", { x: gutter, y: overview - 4, width: plot(), height: axis, class: "ruler" });
+      ruler.about = () => ["drag here, or anywhere with Shift, to measure"];
+      view.append(ruler);
     }
 
     function drawOverview() {
@@ -180,29 +218,29 @@ const accel = (() => {
         if (b <= a) continue;
         const made = element("rect", { x: a, y: top, width: Math.max(0.5, b - a), height: strip - 1,
           class: [...STATES, "idle"][spans.state[n]], "pointer-events": "all" });
-        made.append(element("title", {}, reason(lane, n)));
+        made.about = () => [reason(lane, n)];
         view.append(made);
       }
     }
 
     function bar(lane, n) {
-      const s = lane.slices, index = s.index[n], kind = data.kinds[data.kind[index]];
-      drawn.add(kind);
+      const s = lane.slices, index = s.index[n], kind = data.kinds[data.kind[index]], style = colourOf(index);
+      drawn.add(group === null || group.of[index] < 0 ? style : group.labels[group.of[index]]);
       const y = first + lane.top + s.row[n] * lane.rowHeight, high = lane.rowHeight - 2;
       const clip = v => Math.min(width - right, Math.max(gutter, v));
       const a = clip(x(s.start[n])), b = clip(x(s.stop[n])), c = clip(x(s.begin[n])), d = clip(x(s.end[n]));
-      const group = element("g", { class: "slice", "data-index": index });
-      const stay = element("rect", { x: a, y, width: Math.max(0.8, b - a), height: high, class: `stay ${kind}` });
+      const made = element("g", { class: lit && !lit.has(index) ? "slice pale" : "slice", "data-index": index });
+      const stay = element("rect", { x: a, y, width: Math.max(0.8, b - a), height: high, class: `stay ${style}` });
       if (index === chosen) stay.classList.add("chosen");
-      group.append(stay);
-      if (d > c) group.append(element("rect", { x: c, y, width: Math.max(0.5, d - c), height: high, class: kind, "pointer-events": "none" }));
+      made.append(stay);
+      if (d > c) made.append(element("rect", { x: c, y, width: Math.max(0.5, d - c), height: high, class: style, "pointer-events": "none" }));
       const onData = d - c >= b - a - (d - c);
       const [left, room] = onData ? [c, d - c] : c - a >= b - d ? [a, c - a] : [d, b - d];
       const text = fitting(data.names[data.name[index]], Math.floor((room - 6) / LETTER), kind);
-      if (text) group.append(element("text", { x: left + 3, y: y + high / 2 + 3.5, class: onData ? "label dark" : "label" }, text));
-      group.append(element("title", {}, summary(index)));
-      group.addEventListener("click", () => select(index, true));
-      view.append(group);
+      if (text) made.append(element("text", { x: left + 3, y: y + high / 2 + 3.5, class: onData ? "label dark" : "label" }, text));
+      made.about = () => details(index);
+      made.addEventListener("click", () => { if (!dragged) select(index, true); });
+      view.append(made);
     }
 
     function drawLane(lane) {
@@ -213,11 +251,41 @@ const accel = (() => {
       const s = lane.slices, begin = above(s.reach, from), end = above(s.start, to);
       if (end - begin > plot() / BAR) {
         view.append(...sharesPath(lane.spans, top, tall + strip - 1, [from, to]));
+        if (lit) drawMarks(s, begin, end, top);
         return false;
       }
       for (let n = begin; n < end; n++) if (s.stop[n] > from) bar(lane, n);
       drawSpans(lane, top + tall);
       return true;
+    }
+
+    /** Where among too many instructions those are that are looked for. */
+    function drawMarks(s, begin, end, top) {
+      const places = new Set();
+      for (let n = begin; n < end; n++) if (lit.has(s.index[n]) && s.stop[n] > from) places.add(Math.round(x(Math.max(from, s.start[n]))));
+      const path = [...places].map(at => `M${at - 3} ${top - 7}h6l-3 6z`).join("");
+      if (path) view.append(element("path", { d: path, class: "mark" }));
+    }
+
+    /** The interval that was measured, with what the units did in it. */
+    function drawMeasured() {
+      if (!measured || measured[1] <= from || measured[0] >= to) return;
+      const [a, b] = measured.map(cycle => Math.min(width - right, Math.max(gutter, x(cycle))));
+      const y = overview + axis - 5, text = `${grouped(measured[1] - measured[0])} cycles`;
+      const at = Math.max(gutter, Math.min((a + b) / 2, width - right - LETTER * text.length / 2 - 4));
+      view.append(element("rect", { x: a, y, width: Math.max(1, b - a), height: bottom - y, class: "measure" }),
+        element("rect", { x: at - LETTER * text.length / 2 - 5, y: y + 3, width: LETTER * text.length + 10, height: 17, rx: 3, class: "plate" }),
+        element("text", { x: at, y: y + 15, "text-anchor": "middle", class: "measured" }, text));
+    }
+
+    /** What was measured, in words. */
+    function measuredWords() {
+      const [start, stop] = measured, length = stop - start;
+      const units = data.lanes.filter(lane => lane.rows).map(lane => {
+        const parts = shares(lane.spans, start, stop, 1).map((one, n) => [one[0], ["busy", "memory", "token"][n]]);
+        return `${lane.label} ${parts.filter(one => one[0] >= 0.005).map(one => `${Math.round(100 * one[0])} % ${one[1]}`).join(", ") || "idle"}`;
+      });
+      return `${grouped(length)} cycles from ${grouped(start)} to ${grouped(stop)}: ${units.join("; ")}.`;
     }
 
     function drawArrow(within, n) {
@@ -256,7 +324,10 @@ const accel = (() => {
     /** What the colours and arrows that are drawn mean, in as many lines as that takes; gives their end. */
     function drawLegend() {
       const states = ["busy", "waits for memory", "waits for token"];
-      const entries = [...data.kinds.map((kind, n) => [kind, data.kindLabels[n]]).filter(([kind]) => drawn.has(kind)),
+      const kinds = group === null ? data.kinds.map((kind, n) => [kind, data.kindLabels[n]])
+        : [...group.labels.map((label, n) => [`hue${n % HUES}`, label]), ["other", "none"]];
+      const known = ([style, text]) => drawn.has(isHue(style) ? text : style);
+      const entries = [...kinds.filter(known).slice(0, MOST_KEYS),
         ...STATES.map((state, n) => [state, states[n]]),
         ...["RAW", "WAR"].filter(kind => drawn.has(kind)).map(kind => [kind, `${kind} token`])];
       const long = ([style, text]) => (style === "RAW" || style === "WAR" ? 48 : 32) + LETTER * text.length;
@@ -302,7 +373,8 @@ const accel = (() => {
       const detailed = data.lanes.map(drawLane), coarse = data.lanes.some((lane, n) => lane.rows && !detailed[n]);
       drawArrows(detailed.includes(true));
       drawStop();
-      drawNote(chosen !== null ? summary(chosen)
+      drawMeasured();
+      drawNote(measured ? measuredWords() : chosen !== null ? summary(chosen)
         : coarse ? "Lanes of many instructions show how much of the time is spent in each state; zoom in to see the instructions."
         : "", drawLegend());
       view.append(element("rect", { x: 0, y: overview, width: gutter - 1, height: axis, fill: "none" }));
@@ -347,34 +419,113 @@ const accel = (() => {
         show(from + by, to + by);
       } else zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) / 120), cycleAt(local(event)));
     }, { passive: false });
-    let drag = null;
+    let drag = null, dragged = false;
+    const within = event => event.clientY - svg.getBoundingClientRect().top;
     svg.addEventListener("pointerdown", event => {
-      const y = event.clientY - svg.getBoundingClientRect().top;
-      drag = { x: local(event), from, to, overview: y < overview, moved: false };
+      const y = within(event), start = Math.max(from, Math.min(to, cycleAt(local(event))));
+      dragged = false;
+      drag = { x: local(event), from, to, overview: y < overview, moved: false, start,
+        measure: y >= overview && (y < first || event.shiftKey) };
+      if (drag.measure) event.preventDefault();
       if (drag.overview) jump(event);
     });
     const jump = event => {
       const at = (local(event) - gutter) / plot() * data.cycles, half = (to - from) / 2;
       show(at - half, at + half);
     };
-    window.addEventListener("pointermove", event => {
+    const moved = event => {
       if (!drag || !event.buttons) { drag = null; return; }
+      hideTip();
       if (drag.overview) { jump(event); return; }
+      if (!drag.moved && Math.abs(drag.x - local(event)) <= DRAG) return;
+      drag.moved = dragged = true;
+      if (drag.measure) {
+        const at = Math.max(from, Math.min(to, cycleAt(local(event))));
+        measure(Math.round(Math.min(drag.start, at)), Math.round(Math.max(drag.start, at)));
+        return;
+      }
       const by = (drag.x - local(event)) / plot() * (drag.to - drag.from);
-      if (drag.moved || Math.abs(drag.x - local(event)) > 3) { drag.moved = true; show(drag.from + by, drag.to + by); }
+      show(drag.from + by, drag.to + by);
+    };
+    const released = () => {
+      if (drag && drag.measure && !drag.moved) measure(null);
+      drag = null;
+    };
+    const stopped = new AbortController(), until = { signal: stopped.signal };
+    window.addEventListener("pointermove", moved, until);
+    window.addEventListener("pointerup", released, until);
+
+    /** Mark an interval and say what happened in it; null for none. */
+    function measure(start, stop) {
+      measured = start === null || start === stop ? null : [start, stop];
+      redraw();
+    }
+
+    // --- what is pointed at
+
+    const hideTip = () => tip.replaceChildren();
+
+    function showTip(lines, px, py) {
+      const most = Math.max(24, Math.min(90, Math.floor((width - 24) / LETTER)));
+      const texts = lines.flatMap(line => wrapped(line, most)).slice(0, 14);
+      const wide = Math.max(...texts.map(text => text.length)) * LETTER + 16, high = texts.length * LINE + 9;
+      const tall = svg.viewBox.baseVal.height;
+      const left = Math.max(4, Math.min(px + 14, width - wide - 4)), top = py + 18 + high > tall ? Math.max(2, py - high - 10) : py + 18;
+      tip.replaceChildren(element("rect", { x: left, y: top, width: wide, height: high, rx: 4, class: "plate" }),
+        ...texts.map((text, n) => element("text", { x: left + 8, y: top + 15 + n * LINE, class: n ? "" : "first" }, text)));
+    }
+
+    svg.addEventListener("pointermove", event => {
+      if (drag && drag.moved) return;
+      let one = event.target;
+      while (one && one !== svg && !one.about) one = one.parentNode;
+      if (one && one.about) { showTip(one.about(), local(event), within(event)); return; }
+      const y = within(event) - first, at = cycleAt(local(event));
+      const lane = data.lanes.find(lane => y >= lane.top && y < lane.top + lane.rows * lane.rowHeight + strip);
+      if (!lane || at < from || at > to || within(event) < first) { hideTip(); return; }
+      const n = above(lane.spans.stop, at);
+      if (n < lane.spans.stop.length) showTip([`cycle ${grouped(Math.floor(at))}`, reason(lane, n)], local(event), within(event));
     });
-    window.addEventListener("pointerup", () => { drag = null; });
+    svg.addEventListener("pointerleave", hideTip);
     svg.addEventListener("dblclick", event => zoom(0.4, cycleAt(local(event))));
     const keys = { "+": () => zoom(0.6), "=": () => zoom(0.6), "-": () => zoom(1 / 0.6), "0": () => show(0, data.cycles),
       ArrowLeft: () => show(from - (to - from) / 5, to - (to - from) / 5),
-      ArrowRight: () => show(from + (to - from) / 5, to + (to - from) / 5), Escape: () => select(null) };
+      ArrowRight: () => show(from + (to - from) / 5, to + (to - from) / 5),
+      Escape: () => { measured = null; hideTip(); select(null); } };
     (options.keys || document).addEventListener("keydown", event => {
       if (event.ctrlKey || event.metaKey || event.altKey || /INPUT|SELECT/.test(event.target.tagName)) return;
       if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
-    });
-    window.addEventListener("resize", redraw);
+    }, until);
+    window.addEventListener("resize", redraw, until);
+
+    /** Colour instructions by their kind, or by a group of `data.groups`. */
+    function colour(name) {
+      group = data.groups.find(one => one.name === name) || null;
+      redraw();
+    }
+
+    /** Make all instructions pale but these; none if null. */
+    function light(indices) {
+      lit = indices === null ? null : new Set(indices);
+      redraw();
+    }
+
+    /** The instructions of which a text is a part, in any case, or the number; in order of their start. */
+    function search(text) {
+      const wanted = text.trim().toLowerCase();
+      if (!wanted) return [];
+      const found = [...data.where.keys()].filter(index =>
+        title(index).toLowerCase().includes(wanted) || String(index) === wanted.replace(/^#/, ""));
+      const start = index => { const [lane, n] = data.where.get(index); return data.lanes[lane].slices.start[n]; };
+      return found.sort((a, b) => start(a) - start(b) || a - b);
+    }
+
+    /** Forget the window's events, for a chart that is replaced. */
+    function close() { stopped.abort(); }
+
     draw();
-    return { show, zoom, select, reveal, cycles: data.cycles };
+    return { show, zoom, select, reveal, colour, light, search, measure, close, cycles: data.cycles,
+      groups: data.groups.map(one => one.name), range: () => [from, to] };
   }
 
   return { unpack, chart, grouped };
