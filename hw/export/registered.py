@@ -1,0 +1,37 @@
+"""A design between registers, so that it can be placed where it has more ports than a device has pins."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+
+class Registered(wiring.Component):
+    """A design, ``design``, whose inputs come from a shift register, and whose outputs go into one.
+
+    Every bit of a port has a flip-flop of its own next to it, so that all paths of the design are between
+    registers, and none can be left out because nobody looks at it: ``shift_out`` depends on all outputs,
+    all inputs on ``shift_in``.
+    """
+
+    def __init__(self, design: wiring.Component) -> None:
+        self._design = design
+        super().__init__({"shift_in": In(1), "shift_out": Out(1)})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.design = self._design
+        ports: dict[Any, list[Value]] = {In: [], Out: []}
+        for name, member in self._design.signature.members.items():
+            ports[member.flow].append(Value.cast(getattr(self._design, name)))
+        inputs, outputs = Cat(ports[In]), Cat(ports[Out])
+        held = Signal(len(inputs))
+        captured, gathered = Signal(len(outputs)), Signal(len(outputs))
+        m.d.sync += [
+            held.eq(Cat(self.shift_in, held)),
+            captured.eq(outputs),
+            gathered.eq(captured ^ Cat(held[-1], gathered)),
+        ]
+        m.d.comb += [inputs.eq(held), self.shift_out.eq(gathered[-1])]
+        return m

