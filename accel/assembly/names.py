@@ -32,6 +32,19 @@ class PlaceNames:
         self._starts = [offset for offset, _, _ in self._named]
 
     def __call__(self, transfer: Transfer) -> str | None:
+        found = self._find(transfer)
+        if found is None:
+            return None
+        name, distance = found
+        return f"{name}+{distance}" if distance else name
+
+    def place(self, transfer: Transfer) -> str | None:
+        """The name alone; None if there is none, or nothing is moved."""
+        found = self._find(transfer)
+        return None if found is None else found[0]
+
+    def _find(self, transfer: Transfer) -> tuple[str, int] | None:
+        """The name of a place, and the distance in elements."""
         if not transfer.x_size or instruction_fault(transfer, self._config) is not None:
             return None
         size = dram_element_bytes(transfer, self._config)
@@ -42,8 +55,7 @@ class PlaceNames:
         start, nbytes, name = self._named[place]
         if start % size or not start <= offset < start + nbytes:
             return None
-        distance = (offset - start) // size
-        return f"{name}+{distance}" if distance else name
+        return name, (offset - start) // size
 
 
 def tensor_label(tensor: ImageTensor, before: Sequence[ImageTensor]) -> str:

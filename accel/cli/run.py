@@ -1,5 +1,6 @@
 """``accel run``: execute a program or a network on a simulator or on the hardware."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,24 @@ from accel.cli.common import (
 )
 from accel.cli.output import wrote
 from accel.cli.pictures import Pictures, new_waves, picture_options, written_at
+from accel.core.isa import Instruction
 from accel.core.states import State
 from accel.image.image import is_network
 from accel.image.source import PLAIN
 from accel.proof.check import TokenReport
+from accel.run.critical import Segment, critical_dict, longest, shares
 from accel.run.figures import ErrorFigures, RunFigures
 from accel.run.program import Program
 from accel.run.replay import program_name
 from accel.run.result import Result
+
+SEGMENTS = 20
+"""The longest of a critical path, that ``--json`` tells."""
+_LONGEST = 3
+"""Those that the text tells."""
+_CAUSES = 8
+_LEAST_SHARE = 0.01
+"""Of the causes in the text: how many, and what share of the cycles each must have."""
 
 
 @click.command()
@@ -164,7 +175,9 @@ def run(
     pictures.draw(result)
     waves = new_waves(wave, before)
     if as_json:
-        print_json(result.to_dict())
+        found = result.critical_path()
+        critical = None if found is None else critical_dict(found, SEGMENTS)
+        print_json(result.to_dict() | {"critical_path": critical})
         return 1 if result.mismatches else 0
     with busy("checking"):
         tokens = None if no_check else program.check()
@@ -219,13 +232,48 @@ def print_result(program: Program, result: Result, tokens: TokenReport | None = 
     show(figures_table(rows))
     if result.stalls is not None and result.cycles:
         show(stall_table(result))
+    path = result.critical_path()
+    if path:
+        show(critical_table(path))
+        show(segments_table(path, result.instructions))
+
+
+def critical_table(path: Sequence[Segment]) -> Table:
+    """What the cycles of a critical path went to."""
+    table = _table("critical path", ("unit", "cause", "cycles", "share"), words=2)
+    cycles = sum(one.cycles for one in path) or 1
+    every = shares(path)
+    told = [one for one in every if one.cycles >= _LEAST_SHARE * cycles][:_CAUSES]
+    for one in told:
+        table.add_row(one.unit, one.cause, f"{one.cycles:,}", f"{one.cycles / cycles:.1%}")
+    rest = sum(one.cycles for one in every[len(told) :])
+    if rest:
+        table.add_row("", f"{len(every) - len(told)} others", f"{rest:,}", f"{rest / cycles:.1%}")
+    return table
+
+
+def segments_table(path: Sequence[Segment], instructions: Sequence[Instruction]) -> Table:
+    """The longest segments of a critical path."""
+    headings = ("unit", "cause", "instruction", "tensor", "from cycle", "cycles")
+    table = _table("its longest segments", headings, words=4)
+    for one in longest(path, _LONGEST):
+        index = one.instruction
+        name = "" if index is None else f"{index} {instructions[index].mnemonic}"
+        table.add_row(one.unit, one.cause, name, one.tensor or "", f"{one.start:,}", f"{one.cycles:,}")
+    return table
+
+
+def _table(title: str, headings: Sequence[str], *, words: int) -> Table:
+    """A table whose first ``words`` columns are words, the others numbers."""
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if number < words else "right")
+    return table
 
 
 def stall_table(result: Result) -> Table:
     """Where each unit's cycles went, in percent."""
-    table = Table(box=None, pad_edge=False, title="where the cycles went", title_justify="left")
-    for heading in ("unit", *(state.label for state in State)):
-        table.add_column(heading, justify="left" if heading == "unit" else "right")
+    table = _table("where the cycles went", ("unit", *(state.label for state in State)), words=1)
     assert result.stalls is not None
     for unit, cycles in result.stalls.items():
         shares = (n / (result.cycles or 1) for n in cycles.to_dict().values())

@@ -18,6 +18,7 @@ from accel.core.isa import Instruction, Memory, Products, Store, Transfer, Unit
 from accel.core.memories import scratchpads_of
 from accel.core.token_rules import is_carrier
 from accel.image.image import Image
+from accel.run.critical import Segment, critical_path
 from accel.run.figures import RESULT_KEYS, SCHEMA_VERSION, ErrorFigures, RunFigures, error_dict
 
 __all__ = ["RESULT_KEYS", "SCHEMA_VERSION", "Result", "TimedResult", "Totals", "error_dict"]
@@ -140,6 +141,19 @@ class Result:
     def events(self) -> list[Event] | None:
         """Everything that happened, sorted; None if time was not simulated, or nothing was recorded."""
         return None if self.timing is None else self.timing.events()
+
+    def critical_path(self) -> tuple[Segment, ...] | None:
+        """Why the run took as many cycles: from its last event back through whatever each event had waited
+        for, as segments in order of time that sum up to :attr:`cycles`.
+
+        Returns:
+            See :class:`~accel.run.critical.Segment`; None if time was not simulated, or nothing was recorded.
+        """
+        return self._critical_path
+
+    @cached_property
+    def _critical_path(self) -> tuple[Segment, ...] | None:
+        return None if self.timing is None else critical_path(self.timing, self.image)
 
     @property
     def utilization(self) -> float | None:

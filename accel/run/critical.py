@@ -1,0 +1,223 @@
+"""Why a run took as many cycles: from its last event back through whatever each event waited for."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from accel.assembly.names import PlaceNames
+from accel.core.events import Timing
+from accel.core.isa import Transfer, Unit
+from accel.image.image import Image
+from accel.run.waits import Edge, Kind, Part, Record, Wait, Waits, plan_of, record_of, record_of_run
+from accel.sim.timing.model import TimingRun
+
+_MEMORY = (Wait.READ_LATENCY, Wait.READ_DATA, Wait.WRITE_DATA, Wait.WRITE_LATENCY)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Cycles in a row that passed for one cause.
+
+    Attributes:
+        start: the first of them.
+        cycles: how many.
+        unit: ``fetch``, ``load``, ``compute`` or ``store``, whose work it was, or who waited.
+        cause: one of :class:`~accel.run.waits.Wait`.
+        instruction: whose work it was, or which one waited, by its place in the program; of fetch's bursts
+            the first in it. None where it is none's.
+        tensor: that the instruction moves, or whose values it computes; None if that is not known.
+    """
+
+    start: int
+    cycles: int
+    unit: str
+    cause: Wait
+    instruction: int | None
+    tensor: str | None
+
+    @property
+    def stop(self) -> int:
+        """Behind the last cycle."""
+        return self.start + self.cycles
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "start": self.start,
+            "cycles": self.cycles,
+            "unit": self.unit,
+            "cause": str(self.cause),
+            "instruction": self.instruction,
+            "tensor": self.tensor,
+        }
+
+
+class Share(NamedTuple):
+    """What one cause took in one unit.
+
+    Attributes:
+        unit, cause: as of :class:`Segment`.
+        cycles: of all such segments.
+        segments: how many.
+    """
+
+    unit: str
+    cause: Wait
+    cycles: int
+    segments: int
+
+
+def critical_path(timing: Timing, image: Image) -> tuple[Segment, ...] | None:
+    """The longest path of a run: segments in order of time that adjoin and sum up to its cycles.
+
+    Args:
+        timing: what is known of the run.
+        image: the program that ran, with the timing of the run.
+
+    Returns:
+        The segments; None if events were not recorded. Of a run that ended early the last one, ``stopped``,
+        goes from the last event to the error.
+    """
+    waits = waits_of(timing, image)
+    if waits is None:
+        return None
+    return _segments(walk(waits, timing.cycles), tensors_of(image))
+
+
+def waits_of(timing: Timing, image: Image) -> Waits | None:
+    """The graph of a run; None if events were not recorded."""
+    config = image.config
+    if isinstance(timing, TimingRun):
+        record, plan = record_of_run(timing), timing.plan
+    else:
+        events = timing.events()
+        if events is None:
+            return None
+        record = record_of(events, image.instructions)
+        plan = plan_of(image.instructions, config)
+    address = config.mem_base + image.code_offset
+    return Waits(record, plan, config, address=address, tokens=image.start.tokens)
+
+
+def walk(waits: Waits, cycles: int) -> list[Part]:
+    """The parts of the longest path through a run, in order of time; they sum up to its cycles."""
+    kind, number = _last_node(waits.record)
+    at = waits.cycle(kind, number)
+    edges = waits.edges
+    found: list[Part] = []
+    while kind is not Kind.BEGIN:
+        edge = _latest(edges(kind, number), at)
+        parts = edge.parts if edge.bound == at else _stretched(edge.parts, at - edge.bound)
+        found.extend(reversed(parts))
+        kind, number = edge.kind, edge.number
+        at -= sum([part.cycles for part in parts])
+    found.reverse()
+    rest = cycles - sum(part.cycles for part in found)
+    if found and waits.record.retire.min() >= 0:
+        found[-1] = found[-1]._replace(cycles=found[-1].cycles + rest)
+    elif rest:
+        found.append(Part(rest, Unit.FETCH, Wait.STOPPED, -1))
+    return found
+
+
+def _latest(edges: Sequence[Edge], at: int) -> Edge:
+    """What a node in cycle ``at`` waited for last. In the memory of the timing contract that is an edge whose
+    bound the node is at; another memory may answer late."""
+    best = edges[0]
+    for edge in edges:
+        if best.bound < edge.bound <= at or edge.bound <= at < best.bound:
+            best = edge
+    return best
+
+
+def _stretched(parts: tuple[Part, ...], late: int) -> tuple[Part, ...]:
+    """Parts that take ``late`` cycles more: those of memory if there are any, else the last."""
+    place = max(range(len(parts)), key=lambda n: (parts[n].wait in _MEMORY, n))
+    longer = parts[place]._replace(cycles=parts[place].cycles + late)
+    return (*parts[:place], longer, *parts[place + 1 :])
+
+
+def _last_node(record: Record) -> tuple[Kind, int]:
+    """The last thing that happened."""
+    best = (-1, Kind.BEGIN, 0)
+    for kind, column in (
+        (Kind.RETIRE, record.retire),
+        (Kind.START, record.start),
+        (Kind.HAND, record.hand),
+        (Kind.LAST, record.read_lasts),
+        (Kind.GRANT, record.read_grants),
+        (Kind.WRITE_GRANT, record.write_grants),
+    ):
+        if len(column):
+            number = int(column.argmax())
+            best = max(best, (int(column[number]), kind, number), key=lambda one: one[0])
+    return best[1:]
+
+
+def _segments(parts: Sequence[Part], tensors: Callable[[int], str | None]) -> tuple[Segment, ...]:
+    """Parts one behind the other, neighbours that only differ in cycles as one."""
+    found: list[Segment] = []
+    start = 0
+    busy = (part for part in parts if part.cycles)
+    for (unit, wait, index), same in groupby(busy, key=lambda part: part[1:]):
+        cycles = sum(part.cycles for part in same)
+        one = Segment(
+            start=start,
+            cycles=cycles,
+            unit=unit.label,
+            cause=wait,
+            instruction=index if index >= 0 else None,
+            tensor=tensors(index) if unit is not Unit.FETCH and index >= 0 else None,
+        )
+        found.append(one)
+        start += cycles
+    return tuple(found)
+
+
+def tensors_of(image: Image) -> Callable[[int], str | None]:
+    """A function that tells the tensor of an instruction, by its place in the program: what a transfer moves,
+    or whose values an instruction computes; None if that is not known."""
+    names, provenance = PlaceNames(image), image.provenance
+    known: dict[int, str | None] = {}
+
+    def tensor(index: int) -> str | None:
+        if index not in known:
+            one = image.instructions[index]
+            name = names.place(one) if isinstance(one, Transfer) else None
+            if name is None and provenance is not None:
+                name = provenance[index].tensor or None
+            known[index] = name
+        return known[index]
+
+    return tensor
+
+
+def shares(segments: Iterable[Segment]) -> list[Share]:
+    """What each cause took in each unit, most first."""
+    sums: dict[tuple[str, Wait], list[int]] = {}
+    for one in segments:
+        row = sums.setdefault((one.unit, one.cause), [0, 0])
+        row[0] += one.cycles
+        row[1] += 1
+    found = [Share(unit, cause, cycles, count) for (unit, cause), (cycles, count) in sums.items()]
+    return sorted(found, key=lambda one: (-one.cycles, one.unit, one.cause))
+
+
+def longest(segments: Sequence[Segment], most: int) -> list[Segment]:
+    """The longest ``most`` of them, longest first."""
+    return sorted(segments, key=lambda one: (-one.cycles, one.start))[:most]
+
+
+def critical_dict(segments: Sequence[Segment], most: int | None = None) -> dict[str, Any]:
+    """A critical path as plain data.
+
+    Args:
+        segments: of the path.
+        most: only the longest so many segments, longest first; all of them in order of time if None.
+    """
+    return {
+        "cycles": sum(one.cycles for one in segments),
+        "causes": [{**one._asdict(), "cause": str(one.cause)} for one in shares(segments)],
+        "segments": [one.to_dict() for one in (segments if most is None else longest(segments, most))],
+    }
