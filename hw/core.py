@@ -11,13 +11,25 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from accel.core.config import DRAM_ADDRESS_BITS, Config
+from accel.core.config import Config
 from accel.core.faults import CAUSE_BITS, Cause
 from accel.core.isa import Instruction, Unit
 from accel.core.isa import Store as StoreInstruction
 from accel.core.memories import scratchpads_of
 from accel.core.token_rules import WORKERS, Counter, queue_depth
-from accel.hw.bus.control import Control, subordinate_ports
+from accel.hw.bus.axi import (
+    MANAGER,
+    SUBORDINATE,
+    Axi4,
+    Axi4Read,
+    Axi4Write,
+    AxiLite,
+    connect_inside,
+    manager_ports,
+    pins,
+    subordinate_ports,
+)
+from accel.hw.bus.control import Control
 from accel.hw.bus.port import ReadPort, readers_of
 from accel.hw.datapath.gemm import tap_names
 from accel.hw.datapath.layouts import (
@@ -43,46 +55,6 @@ from accel.hw.units.tokens import TokenCounters
 COUNTER_BITS = 48
 """Of the hardware's own counters of cycles and bytes."""
 MAX_CYCLES_BITS = 64
-_ADDRESS_CHANNEL = {
-    "id": 1,
-    "addr": DRAM_ADDRESS_BITS,
-    "len": 8,
-    "size": 3,
-    "burst": 2,
-    "cache": 4,
-    "prot": 3,
-    "qos": 4,
-}
-_INCREMENTING = 1
-_CACHE = 0b0011
-"""Normal, non-cacheable, bufferable memory."""
-
-
-def manager_ports(config: Config) -> dict[str, Any]:
-    """The AXI4 manager's signals."""
-    ports: dict[str, Any] = {}
-    for channel in ("ar", "aw"):
-        ports[f"m_axi_{channel}valid"] = Out(1)
-        ports[f"m_axi_{channel}ready"] = In(1)
-        for name, width in _ADDRESS_CHANNEL.items():
-            ports[f"m_axi_{channel}{name}"] = Out(width)
-    return ports | {
-        "m_axi_rvalid": In(1),
-        "m_axi_rready": Out(1),
-        "m_axi_rid": In(1),
-        "m_axi_rdata": In(config.bus_bits),
-        "m_axi_rresp": In(2),
-        "m_axi_rlast": In(1),
-        "m_axi_wvalid": Out(1),
-        "m_axi_wready": In(1),
-        "m_axi_wdata": Out(config.bus_bits),
-        "m_axi_wstrb": Out(config.bus_bytes),
-        "m_axi_wlast": Out(1),
-        "m_axi_bvalid": In(1),
-        "m_axi_bready": Out(1),
-        "m_axi_bid": In(1),
-        "m_axi_bresp": In(2),
-    }
 
 
 def core_ports(config: Config) -> dict[str, Any]:
@@ -219,8 +191,7 @@ class Core(wiring.Component):
         """Whether this cycle has an error, its cause and instruction: the limit, else the first by unit
         and age, else a deadlock."""
         fetch, port, compute = parts.fetch, parts.port, parts.compute
-        bad_read = self.m_axi_rvalid & self.m_axi_rresp[1]
-        bad_write = self.m_axi_bvalid & self.m_axi_bresp[1]
+        bad_read, bad_write = port.bad, parts.store.bad
         errors: list[tuple[Value, Value | Cause, Value]] = [
             (cycle == parts.control.max_cycles, Cause.LIMIT, self._oldest(parts)),
             (fetch.fault != 0, fetch.fault, fetch.next),
@@ -341,29 +312,11 @@ class Core(wiring.Component):
                 part.beat_valid.eq(getattr(port, f"beat_{unit.label}")),
                 part.beat_data.eq(self.m_axi_rdata),
             ]
-        for channel, source in (("ar", port), ("aw", store)):
-            for name in ("valid", "addr", "len"):
-                m.d.comb += getattr(self, f"m_axi_{channel}{name}").eq(getattr(source, f"{channel}{name}"))
-            m.d.comb += [
-                getattr(source, f"{channel}ready").eq(getattr(self, f"m_axi_{channel}ready")),
-                getattr(self, f"m_axi_{channel}size").eq(log2(self.config.bus_bytes)),
-                getattr(self, f"m_axi_{channel}burst").eq(_INCREMENTING),
-                getattr(self, f"m_axi_{channel}cache").eq(_CACHE),
-            ]
-        m.d.comb += [
-            port.rvalid.eq(self.m_axi_rvalid),
-            port.rlast.eq(self.m_axi_rlast),
-            self.m_axi_rready.eq(1),
-            store.wready.eq(self.m_axi_wready),
-            store.bvalid.eq(self.m_axi_bvalid),
-            self.m_axi_bready.eq(1),
-            self.irq.eq(control.irq),
-        ]
-        for name in ("wvalid", "wdata", "wstrb", "wlast"):
-            m.d.comb += getattr(self, f"m_axi_{name}").eq(getattr(store, name))
-        for name, member in subordinate_ports().items():
-            ours, theirs = getattr(self, name), getattr(control, name)
-            m.d.comb += theirs.eq(ours) if member.flow is In else ours.eq(theirs)
+        m.d.comb += self.irq.eq(control.irq)
+        memory, software = (pins(self, Axi4(self.config), MANAGER), AxiLite().flip())
+        connect_inside(m, pins(port, Axi4Read(self.config)), memory)
+        connect_inside(m, pins(store, Axi4Write(self.config)), memory)
+        connect_inside(m, pins(control, software, SUBORDINATE), pins(self, software, SUBORDINATE))
 
     def _oldest(self, parts: "_Parts") -> Value:
         """Place of the first instruction that has not retired."""

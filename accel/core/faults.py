@@ -74,7 +74,7 @@ class Cause(IntEnum):
     SRC_INDEX = 12, "a micro-op whose src is beyond inp (GEMM) or acc (ALU), if src is used"
     WGT_INDEX = 13, "a micro-op whose wgt is beyond wgt, if wgt is used"
     TOKEN_OVERFLOW = 14, "a push into a token counter that is full"
-    BUS = 15, "the memory answers with an error"
+    BUS = 15, "the memory answers with an error, or with more or fewer beats than it was asked for"
     LIMIT = 16, "the run takes longer than max_cycles (simulators: or executes more than max_uops)"
     DEADLOCK = 17, "nothing moves, and the head of every queue that is not empty lacks a token"
     RESERVED = (

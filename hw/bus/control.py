@@ -18,33 +18,9 @@ from accel.core.registers import (
     constants,
     registers_of,
 )
+from accel.hw.bus.axi import OKAY, SLVERR, subordinate_ports
 
-OKAY = 0
-SLVERR = 2
 WORD_BITS = 8 * WORD_BYTES
-
-
-def subordinate_ports() -> dict[str, Any]:
-    """The AXI4-Lite subordinate's signals."""
-    ports: dict[str, Any] = {}
-    for channel in ("aw", "ar"):
-        ports[f"s_axi_{channel}valid"] = In(1)
-        ports[f"s_axi_{channel}ready"] = Out(1)
-        ports[f"s_axi_{channel}addr"] = In(ADDRESS_BITS)
-        ports[f"s_axi_{channel}prot"] = In(3)
-    return ports | {
-        "s_axi_wvalid": In(1),
-        "s_axi_wready": Out(1),
-        "s_axi_wdata": In(WORD_BITS),
-        "s_axi_wstrb": In(WORD_BYTES),
-        "s_axi_bvalid": Out(1),
-        "s_axi_bready": In(1),
-        "s_axi_bresp": Out(2),
-        "s_axi_rvalid": Out(1),
-        "s_axi_rready": In(1),
-        "s_axi_rdata": Out(WORD_BITS),
-        "s_axi_rresp": Out(2),
-    }
 
 
 class Control(wiring.Component):

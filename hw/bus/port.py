@@ -8,6 +8,8 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.isa import Unit
+from accel.hw.bus.axi import Axi4Read, every_burst, pins
+from accel.hw.bus.axi import ports as axi_ports
 from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, UNIT_BITS
 from accel.hw.datapath.queue import Queue
 
@@ -36,7 +38,8 @@ class ReadPort(wiring.Component):
     """AXI4 read channels for the units that read.
 
     ``request_*`` may change or go until it is granted; ``grant_*`` says so in the same cycle, in which the
-    address enters the AR register. Every beat is taken at once.
+    address enters the AR register. Every beat is taken at once. RLAST ends a burst; ``bad`` tells that a beat
+    comes with an error, or that RLAST is not where the burst's length says: surplus beats are nobody's.
     """
 
     def __init__(self, config: Config) -> None:
@@ -44,16 +47,12 @@ class ReadPort(wiring.Component):
         self._readers = readers_of(config)
         ports: dict[str, Any] = {
             "stop": In(1),
-            "arvalid": Out(1),
-            "arready": In(1),
-            "araddr": Out(DRAM_ADDRESS_BITS),
-            "arlen": Out(8),
-            "rvalid": In(1),
-            "rlast": In(1),
+            **axi_ports(Axi4Read(config)),
             "busy": Out(1),
             "grant": Out(1),
             "granted": Out(BurstLayout()),
             "last": Out(1),
+            "bad": Out(1),
             "burst": Out(BurstLayout()),
         }
         for unit in self._readers:
@@ -69,6 +68,7 @@ class ReadPort(wiring.Component):
         m.submodules.flight = flight = Queue(BurstLayout(), self._config.outstanding)
         free = Signal()
         m.d.comb += free.eq(flight.room & (~self.arvalid | self.arready) & ~self.stop)
+        m.d.comb += [self.rready.eq(1), *every_burst(pins(self, Axi4Read(self._config)).ar, self._config)]
         with m.If(self.arready):
             m.d.sync += self.arvalid.eq(0)
         for position, unit in enumerate(self._readers):
@@ -87,14 +87,26 @@ class ReadPort(wiring.Component):
                     self.araddr.eq(request.address & ~(bus - 1)),
                     self.arlen.eq(request.beats - 1),
                 ]
+
+        # Beats of the oldest burst: how many have come, and whether this one is its last.
+        come = Signal(BEATS_BITS)
+        surplus, due = Signal(), Signal()
         m.d.comb += [
+            surplus.eq(come == flight.head.beats),
+            due.eq(come + 1 == flight.head.beats),
             flight.push.eq(self.grant),
             flight.data.eq(self.granted),
             flight.pop.eq(self.last),
             self.busy.eq(flight.valid),
             self.burst.eq(flight.head),
             self.last.eq(self.rvalid & self.rlast),
+            self.bad.eq(self.rvalid & (self.rresp[1] | (self.rlast != due))),
         ]
+        with m.If(self.last):
+            m.d.sync += come.eq(0)
+        with m.Elif(self.rvalid & ~surplus):
+            m.d.sync += come.eq(come + 1)
         for unit in self._readers:
-            m.d.comb += getattr(self, f"beat_{unit.label}").eq(self.rvalid & (flight.head.unit == unit))
+            its = flight.head.unit == unit
+            m.d.comb += getattr(self, f"beat_{unit.label}").eq(self.rvalid & ~surplus & its)
         return m

@@ -89,6 +89,8 @@ class Memory:
         """An address was taken on the read address channel."""
         burst = self._burst(address, length, self._read_ordinal)
         burst.earliest = self.now - 1 + self.config.read_latency + self._delay()
+        burst.beats -= burst.ordinal == self.behaviour.short_read
+        burst.beats += burst.ordinal == self.behaviour.surplus_read
         self._read_ordinal += 1
         self._reads.append(burst)
 
@@ -141,7 +143,7 @@ class Memory:
 
     def _read(self, address: int, size: int) -> int:
         """A beat; bytes beyond the window are zero."""
-        inside = min(size, self.dram.base + self.dram.size - address)
+        inside = max(0, min(size, self.dram.base + self.dram.size - address))
         return int.from_bytes(self.dram.read(address, inside).tobytes(), "little")
 
     def _write_beats(self) -> None:

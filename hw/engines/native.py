@@ -40,6 +40,8 @@ class _Behaviour(ctypes.Structure):
             "bad_read",
             "bad_beat",
             "bad_write",
+            "short_read",
+            "surplus_read",
         )
     ]
 
@@ -121,6 +123,8 @@ class NativeEngine(Engine):
             bad_read=behaviour.bad_read,
             bad_beat=behaviour.bad_beat,
             bad_write=behaviour.bad_write,
+            short_read=behaviour.short_read,
+            surplus_read=behaviour.surplus_read,
         )
         self._library.accel_configure(self._handle, byref(given))
 

@@ -53,6 +53,8 @@ class Behaviour:
         seed: of that.
         bad_read: the read burst, counted from zero, that is answered with an error in beat ``bad_beat``.
         bad_write: the write burst that is answered with an error.
+        short_read: the read burst whose RLAST comes a beat early, with the last beat that there is.
+        surplus_read: the read burst whose RLAST comes with a beat too many.
     """
 
     hostile: bool = False
@@ -60,6 +62,8 @@ class Behaviour:
     bad_read: int = NEVER
     bad_beat: int = 0
     bad_write: int = NEVER
+    short_read: int = NEVER
+    surplus_read: int = NEVER
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

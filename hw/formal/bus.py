@@ -2,10 +2,11 @@
 
 from functools import partial
 
-from amaranth.hdl import Cat
+from amaranth.hdl import Cat, Mux
 
 from accel.core.config import NAMED, Config
 from accel.hw.bus.port import BurstLayout, ReadPort, readers_of
+from accel.hw.datapath.layouts import BEATS_BITS
 from accel.hw.formal.claims import Claims, Proof
 from accel.hw.formal.protocol import steady
 
@@ -14,7 +15,8 @@ def read_port(config: Config) -> Claims:
     """The port on a bus that answers what it was asked, in order."""
     component = ReadPort(config)
     claims = Claims(component)
-    count = claims.inside.signal("flight.count")
+    inside = claims.inside
+    count = inside.signal("flight.count")
     asked = claims.register(range(config.outstanding + 2), "asked")
     claims.assume((asked != 0) | ~component.rvalid)
     claims.follows(
@@ -33,7 +35,20 @@ def read_port(config: Config) -> Claims:
     claims.claim("one grant at a time", (grants & (grants - 1))[: len(labels)] == 0)
     claims.claim("who is granted has asked", (grants & ~requests) == 0)
     claims.claim("one reader takes a beat", (beats & (beats - 1))[: len(labels)] == 0)
-    claims.claim("every beat has a reader", (beats != 0) == component.rvalid)
+
+    # Of the oldest burst, the beats that have come.
+    come, length = claims.register(range(1 << BEATS_BITS), "beats_come"), component.burst.beats
+    most = (1 << BEATS_BITS) - 1
+    more = Mux(come == most, most, come + 1)
+    claims.follows(come, Mux(component.rvalid, Mux(component.rlast, 0, more), come))
+    claims.claim("every beat has a reader", (beats != 0) == (component.rvalid & (come < length)))
+    ends_elsewhere = component.rlast != (come + 1 == length)
+    claims.claim(
+        "an error or another length is told",
+        component.bad == (component.rvalid & (component.rresp[1] | ends_elsewhere)),
+    )
+    claims.lemma("beats come of a burst", (asked != 0) | (come == 0))
+    claims.lemma("its beats are counted", inside.signal("come") == Mux(come < length, come, length))
     for there, bits in claims.queue("flight", config.outstanding):
         burst = BurstLayout()(bits)
         known = Cat(burst.unit == unit for unit in readers_of(config)).any()
@@ -44,7 +59,7 @@ def read_port(config: Config) -> Claims:
 PROOFS = tuple(
     Proof(
         name=f"read port of {name}",
-        statement="AR waits unchanged; at most `outstanding` bursts; every beat has one reader",
+        statement="AR waits unchanged; at most `outstanding` bursts; one reader a beat; RLAST is compared",
         build=partial(read_port, NAMED[name]),
     )
     for name in ("tiny", "tiny-int8")

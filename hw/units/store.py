@@ -19,6 +19,8 @@ from accel.core.isa import Finishing, Opcode, OwnMemory, SetOut, SetSum, StoreRe
 from accel.core.isa import Load as LoadInstruction
 from accel.core.isa import Store as StoreInstruction
 from accel.core.memories import PAR, RES
+from accel.hw.bus.axi import Axi4Write, every_burst, pins
+from accel.hw.bus.axi import ports as axi_ports
 from accel.hw.bus.port import BurstLayout, RequestLayout
 from accel.hw.datapath.checks import (
     first_fault,
@@ -66,21 +68,13 @@ class Store(wiring.Component):
             "lacking": Out(1),
             "fault": Out(CAUSE_BITS),
             **{name: member.flip() for name, member in out_ports(self._kinds, config).items()},
-            "awvalid": Out(1),
-            "awready": In(1),
-            "awaddr": Out(DRAM_ADDRESS_BITS),
-            "awlen": Out(8),
-            "wvalid": Out(1),
-            "wready": In(1),
-            "wdata": Out(config.bus_bits),
-            "wstrb": Out(config.bus_bytes),
-            "wlast": Out(1),
-            "bvalid": In(1),
+            **axi_ports(Axi4Write(config)),
             "grant": Out(1),
             "granted": Out(BurstLayout()),
             "last": Out(1),
             "burst": Out(BurstLayout()),
             "response": Out(INDEX_BITS),
+            "bad": Out(1),
             "retire": Out(1),
             "retired": Out(RetireLayout()),
             "oldest": Out(INDEX_BITS),
@@ -135,6 +129,9 @@ class Store(wiring.Component):
             responses.push.eq(self.grant),
             responses.data.last.eq(bursts.last),
             responses.pop.eq(self.bvalid),
+            *every_burst(pins(self, Axi4Write(config)).aw, config),
+            self.bready.eq(1),
+            self.bad.eq(self.bvalid & self.bresp[1]),
             self.response.eq(responses.head.index),
             self.writing.eq(responses.valid),
             flight.data_done.eq(self.bvalid & responses.head.last),

@@ -7,8 +7,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.hw.bus.control import subordinate_ports
-from accel.hw.core import Core, manager_ports
+from accel.hw.bus.axi import manager_ports, subordinate_ports
+from accel.hw.core import Core
 
 
 def ports(config: Config) -> dict[str, Any]:

@@ -180,7 +180,7 @@ class Axi4Monitor(_Monitor):
         quiet: the manager has nothing to ask for; after a reset it has not.
     """
 
-    ATTRIBUTES: Mapping[str, int] = {"id": 0, "cache": 0b0011, "prot": 0, "qos": 0}
+    ATTRIBUTES: Mapping[str, int] = {"id": 0, "cache": 0b0010, "prot": 0, "qos": 0}
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(("ar", "r", "aw", "w", "b"))
@@ -294,7 +294,7 @@ class Axi4Monitor(_Monitor):
         last = self._beat == self._reads[0].beats
         if bool(beat["last"]) != last:
             self._report("r", Rule.READ_LAST, f"beat {self._beat} of {self._reads[0].beats}")
-        if last:
+        if beat["last"]:  # whatever its length: from here on it is the next one's
             self._reads.popleft()
             self._beat = 0
 

@@ -7,6 +7,7 @@ import pytest
 import accel
 from accel.base.errors import MachineError
 from accel.core.config import NAMED
+from accel.core.events import Event, EventKind
 from accel.core.faults import Cause
 from accel.core.isa import Unit
 from accel.hw.engines.run import Behaviour, HardwareRun
@@ -71,6 +72,31 @@ def test_a_bad_write(number: int) -> None:
     everything = bursts(writes=True)
     burst = everything[number * len(everything) // 6]
     assert_stops(run(Behaviour(bad_write=everything.index(burst))), burst, burst.response)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_read_of_another_length(number: int) -> None:
+    """RLAST a beat early, or with a beat too many, which enters no scratchpad."""
+    everything = bursts(writes=False)
+    longer = [burst for burst in everything if burst.last > burst.first]
+    burst = longer[number * len(longer) // 6]
+    ordinal = everything.index(burst)
+    short, surplus = Behaviour(short_read=ordinal), Behaviour(surplus_read=ordinal)
+    for behaviour, cycle in ((short, burst.last - 1), (surplus, burst.last)):
+        found = run(behaviour)
+        assert (found.cause, found.index, found.cycles) == (Cause.BUS, burst.instruction, cycle)
+        events = [event for event in simulated().events() if event.cycle <= cycle]
+        own = Event(burst.last, burst.unit, EventKind.BURST_LAST, burst.instruction, beats_of(burst))
+        if behaviour is short:
+            events = sorted([*events, own._replace(cycle=cycle)])
+        else:
+            events.remove(own)
+        assert found.events() == events
+
+
+def beats_of(burst: BurstRecord) -> int:
+    """Its beats."""
+    return burst.last - burst.first + 1
 
 
 def test_the_bursts_are_of_every_unit() -> None:

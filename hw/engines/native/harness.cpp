@@ -40,6 +40,8 @@ struct Behaviour {
     uint64_t bad_read;     // ordinal of the read burst that is answered with an error
     uint64_t bad_beat;     // in which beat
     uint64_t bad_write;    // ordinal of the write burst that is answered with an error
+    uint64_t short_read;   // ordinal of the read burst that ends a beat early
+    uint64_t surplus_read; // ordinal of the read burst that ends a beat late
 };
 
 struct Burst {
@@ -242,6 +244,8 @@ private:
                 reads_.push_back(burst);
                 reads_.back().earliest = now_ - 1 + behaviour_.read_latency + delay();
                 reads_.back().ordinal = read_ordinal_++;
+                reads_.back().beats -= reads_.back().ordinal == behaviour_.short_read;
+                reads_.back().beats += reads_.back().ordinal == behaviour_.surplus_read;
             }
         }
         if (read_offered_ && model.m_axi_rready()) {

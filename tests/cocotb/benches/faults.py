@@ -12,7 +12,7 @@ from accel.core.isa import Finish, Instruction, Memory, encode
 from accel.run.program import Program
 from tests.cocotb.bench import Bench, Outcome
 from tests.cocotb.programs import CODE, DATA, RESULT, Maker, program
-from tests.cocotb.protocol import DECERR, SLVERR
+from tests.cocotb.protocol import DECERR, SLVERR, Rule
 
 AREA = DATA + PAGE_BYTES
 
@@ -42,7 +42,7 @@ async def fails(bench: Bench, target: Program, **settings: int) -> Outcome:
     assert outcome.bit("error")
     found, after = bench.memory(), bench.twin.window()
     assert ((found == before) | (found == after)).all()
-    bench.break_memory()
+    bench.mend_memory()
     await bench.clear()
     bench.adopt()
     await bench.run(subject(bench), max_cycles=(1 << 64) - 1)
@@ -86,6 +86,21 @@ async def bad_answers_to_writes(dut: Any) -> None:
             bench.break_memory(writes=range(address, address + 1), answer=answer)
             outcome = await fails(bench, target)
             assert (outcome.cause, outcome.index) == (Cause.BUS, index)
+
+
+@cocotb.test()
+async def reads_of_another_length(dut: Any) -> None:
+    """A burst that ends early or late is an error of the instruction whose it is, and nothing of the next."""
+    bench = await Bench.begin(dut)
+    bench.tolerated = frozenset({Rule.READ_LAST})
+    target = subject(bench)
+    for early in (True, False):
+        for ordinal in range(5 if bench.thorough else 2):
+            bench.disturb()
+            bench.misplace_last(ordinal, early=early)
+            outcome = await fails(bench, target)
+            assert outcome.cause is Cause.BUS
+    bench.check()
 
 
 @cocotb.test()

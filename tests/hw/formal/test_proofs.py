@@ -133,8 +133,16 @@ FAULTS = [
         "every beat has a reader",
         ReadPort,
         "elaborate",
-        "self.rvalid & (flight.head.unit == unit)",
-        "self.rvalid & flight.valid & (flight.head.unit == unit) & ~self.stop",
+        "self.rvalid & ~surplus & its",
+        "self.rvalid & its",
+    ),
+    Fault(
+        "read port of tiny",
+        "an error or another length is told",
+        ReadPort,
+        "elaborate",
+        "due.eq(come + 1 == flight.head.beats)",
+        "due.eq(self.rlast & ~surplus)",
     ),
     Fault(
         "control registers",

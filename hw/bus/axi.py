@@ -1,0 +1,189 @@
+"""AXI4 and AXI4-Lite as signatures, a channel at a time, and ports that are named as Verilog has them.
+
+A component's ports are flat, so that a port is ``m_axi_araddr`` in Verilog, in waves and in Python alike;
+:func:`pins` gives those of a bus together again, for :func:`~amaranth.lib.wiring.connect`.
+"""
+
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from amaranth.hdl import Module
+from amaranth.hdl._ast import Assign
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Member, Out, Signature
+
+from accel.core.config import DRAM_ADDRESS_BITS, Config
+from accel.core.registers import ADDRESS_BITS, WORD_BYTES
+from accel.hw.datapath.layouts import log2
+
+OKAY = 0
+SLVERR = 2
+_INCREMENTING = 1
+_CACHE = 0b0010
+"""Normal, non-cacheable memory, not bufferable: an answer to a write comes from where the data end up, and so
+``status.done`` says that they are in memory."""
+
+
+class Address(Signature):
+    """AR and AW: where a burst begins, and how many beats it has, less one."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "valid": Out(1),
+                "ready": In(1),
+                "id": Out(1),
+                "addr": Out(DRAM_ADDRESS_BITS),
+                "len": Out(8),
+                "size": Out(3),
+                "burst": Out(2),
+                "cache": Out(4),
+                "prot": Out(3),
+                "qos": Out(4),
+            }
+        )
+
+
+class ReadData(Signature):
+    """R: beats, with what became of them."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(
+            {
+                "valid": Out(1),
+                "ready": In(1),
+                "id": Out(1),
+                "data": Out(config.bus_bits),
+                "resp": Out(2),
+                "last": Out(1),
+            }
+        )
+
+
+class WriteData(Signature):
+    """W: beats, and which of their bytes are written."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(
+            {
+                "valid": Out(1),
+                "ready": In(1),
+                "data": Out(config.bus_bits),
+                "strb": Out(config.bus_bytes),
+                "last": Out(1),
+            }
+        )
+
+
+class WriteResponse(Signature):
+    """B: what became of a burst that was written."""
+
+    def __init__(self) -> None:
+        super().__init__({"valid": Out(1), "ready": In(1), "id": Out(1), "resp": Out(2)})
+
+
+class Axi4Read(Signature):
+    """The read half of an AXI4 manager."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__({"ar": Out(Address()), "r": In(ReadData(config))})
+
+
+class Axi4Write(Signature):
+    """The write half of an AXI4 manager."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__({"aw": Out(Address()), "w": Out(WriteData(config)), "b": In(WriteResponse())})
+
+
+class Axi4(Signature):
+    """An AXI4 manager."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__({**Axi4Read(config).members, **Axi4Write(config).members})
+
+
+class LiteAddress(Signature):
+    """AR and AW of AXI4-Lite."""
+
+    def __init__(self) -> None:
+        super().__init__({"valid": Out(1), "ready": In(1), "addr": Out(ADDRESS_BITS), "prot": Out(3)})
+
+
+class AxiLite(Signature):
+    """An AXI4-Lite manager of 32-bit registers."""
+
+    def __init__(self) -> None:
+        bits = 8 * WORD_BYTES
+        hands = {"valid": Out(1), "ready": In(1)}
+        super().__init__(
+            {
+                "aw": Out(LiteAddress()),
+                "w": Out(Signature({**hands, "data": Out(bits), "strb": Out(WORD_BYTES)})),
+                "b": In(Signature({**hands, "resp": Out(2)})),
+                "ar": Out(LiteAddress()),
+                "r": In(Signature({**hands, "data": Out(bits), "resp": Out(2)})),
+            }
+        )
+
+
+def ports(bus: Signature, prefix: str = "") -> dict[str, Member]:
+    """The signals of a bus as ports: ``prefix``, channel and signal in one name."""
+    return {
+        f"{prefix}{channel}{name}": member
+        for channel, signature in _channels(bus)
+        for name, member in signature.members.items()
+    }
+
+
+def pins(component: Any, bus: Signature, prefix: str = "") -> Any:
+    """A component's ports of a bus, which :func:`ports` has named, as an interface of that signature."""
+    channels = {}
+    for channel, signature in _channels(bus):
+        signals = {name: getattr(component, f"{prefix}{channel}{name}") for name in signature.members}
+        channels[channel] = SimpleNamespace(signature=signature, **signals)
+    return SimpleNamespace(signature=bus, **channels)
+
+
+def connect_inside(m: Module, part: Any, outside: Any) -> None:
+    """Connect a part's bus with ports of the component around it that face the same way.
+
+    Args:
+        m: of the component.
+        part: a bus, or some of its channels.
+        outside: a bus that has these channels.
+    """
+    for channel in part.signature.members:
+        wiring.connect(m, getattr(part, channel), wiring.flipped(getattr(outside, channel)))
+
+
+def every_burst(address: Any, config: Config) -> Sequence[Assign]:
+    """What AR and AW say of every burst: whole beats, one behind the other."""
+    return [
+        address.size.eq(log2(config.bus_bytes)),
+        address.burst.eq(_INCREMENTING),
+        address.cache.eq(_CACHE),
+    ]
+
+
+def manager_ports(config: Config) -> dict[str, Member]:
+    """The core's AXI4 manager."""
+    return ports(Axi4(config), MANAGER)
+
+
+def subordinate_ports() -> dict[str, Member]:
+    """The core's AXI4-Lite subordinate."""
+    return ports(AxiLite().flip(), SUBORDINATE)
+
+
+MANAGER = "m_axi_"
+"""What the names of the core's AXI4 ports begin with."""
+SUBORDINATE = "s_axi_"
+"""What the names of its AXI4-Lite ports begin with."""
+
+
+def _channels(bus: Signature) -> Iterator[tuple[str, Signature]]:
+    """The channels of a bus, seen from who has it."""
+    for name, member in bus.members.items():
+        yield name, member.signature
