@@ -1,53 +1,80 @@
 """The ALU: one operation on all lanes of an accumulator element."""
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from amaranth.hdl import Array, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.isa import AluOp
+from accel.core.isa.instructions import ALU_OP_BITS
 from accel.hw.datapath.gemm import ACC_BITS
 
 
 class Alu(wiring.Component):
-    """``result = op(left, right)`` on int32 lanes, in the same cycle."""
+    """``result = op(left, right)`` on int32 lanes, or 0 with ``reset``, in the same cycle."""
 
     def __init__(self, config: Config) -> None:
         self._lanes = config.batch * config.block_out
         bits = config.acc_element_bytes * 8
-        super().__init__({"op": In(3), "left": In(bits), "right": In(bits), "result": Out(bits)})
+        super().__init__(
+            {
+                "op": In(ALU_OP_BITS),
+                "reset": In(1),
+                "left": In(bits),
+                "right": In(bits),
+                "result": Out(bits),
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         for n in range(self._lanes):
             left = self.left.word_select(n, ACC_BITS).as_signed()
             right = self.right.word_select(n, ACC_BITS).as_signed()
-            m.d.comb += self.result.word_select(n, ACC_BITS).eq(operate(m, self.op, left, right))
+            result = operate(m, self.op, left, right) & (~self.reset).replicate(ACC_BITS)
+            m.d.comb += self.result.word_select(n, ACC_BITS).eq(result)
         return m
 
 
 def operate(m: Module, op: Value, left: Value, right: Value) -> Value:
-    """The low 32 bits of one lane's result."""
+    """The low 32 bits of one lane's result: what each operation makes of the operands, if it is that one."""
+    less = (op == AluOp.MAX) ^ (left < right)
     results = {
-        AluOp.MIN: Mux(left < right, left, right),
-        AluOp.MAX: Mux(left < right, right, left),
-        AluOp.ADD: left + right,
-        AluOp.SHR: _shift(m, left, right),
-        AluOp.MUL: (left * right)[:ACC_BITS],
+        (AluOp.MIN, AluOp.MAX): Mux(less, left, right),
+        (AluOp.ADD,): (left + right)[:ACC_BITS],
+        (AluOp.SHR,): _shift(m, left, right),
+        (AluOp.MUL,): (left * right)[:ACC_BITS],
     }
-    return Array(results[AluOp(n)] for n in range(len(AluOp)))[op]
+    assert sum(len(ops) for ops in results) == len(AluOp)
+    return reduce(
+        or_,
+        (
+            value[:ACC_BITS] & Cat(op == one for one in ops).any().replicate(ACC_BITS)
+            for ops, value in results.items()
+        ),
+    )
 
 
 def _shift(m: Module, left: Value, right: Value) -> Value:
-    """Arithmetic shift right by ``right``, left if it is negative; amounts beyond the width saturate."""
-    down = Signal(5)
-    up = Signal(6)
-    distance = Signal(signed(ACC_BITS + 1))
+    """Arithmetic shift right by ``right``, left if it is negative; amounts beyond the width saturate.
+
+    To shift left, bits are shifted right in the opposite order.
+    """
+    bits = (ACC_BITS - 1).bit_length()
+    up, low, high = right[-1], right[:bits], right[bits:-1]
+    amount, value, sign, beyond = Signal(bits), Signal(ACC_BITS), Signal(), Signal()
     m.d.comb += [
-        distance.eq(-right),
-        down.eq(Mux(right > ACC_BITS - 1, ACC_BITS - 1, right)),
-        up.eq(Mux(distance > ACC_BITS, ACC_BITS, distance)),
+        sign.eq(left[-1] & ~up),
+        amount.eq(Mux(up, -low, low)),
+        value.eq(Mux(up, left[::-1], left)),
+        beyond.eq(Mux(up, ~high.all() | (low == 0), high.any())),
     ]
-    return Mux(right < 0, (left << up)[:ACC_BITS].as_signed(), left >> down)
+    for bit in range(bits):
+        shifted = Cat(value[1 << bit :], sign.replicate(1 << bit))
+        value, held = Signal(ACC_BITS), value
+        m.d.comb += value.eq(Mux(amount[bit], shifted, held))
+    return Mux(beyond, sign.replicate(ACC_BITS), Mux(up, value[::-1], value))

@@ -11,8 +11,11 @@ from accel.core.config import Config
 from accel.core.isa.instructions import TAPS_BITS
 from accel.core.memories import ACC, INP, WGT, bits_of
 from accel.hw.datapath.layouts import log2
+from accel.hw.datapath.pipeline import spread
 
 ACC_BITS = bits_of(ACC.dtype)
+_READ, _PRODUCT, _SUM = 2, 2, 1
+"""How long the steps to a sum take, compared with one another: a block RAM, a multiplier, an adder."""
 
 
 def tap_names(config: Config) -> list[str]:
@@ -46,23 +49,22 @@ class GemmCore(wiring.Component):
         size = config.block_in
         bits = INP.lane_bits(config)
         inp = [self.inp.word_select(n, bits).as_signed() for n in range(config.batch * size)]
-        wgt = [self.wgt.word_select(n, 8).as_signed() for n in range(config.block_out * size)]
+        levels = log2(size)
+        read, product, *sums = spread(config.tree_stages, [_READ, _PRODUCT, *[_SUM] * levels])
         taps = self._taps()
-        factors = inp
-        if config.depthwise:
-            factors = [Mux(self.depthwise, 0, value) for value in inp]
-        registers = spread(config.tree_stages, log2(size))
+        factors = [Mux(self.depthwise, 0, value) for value in inp] if config.depthwise else inp
+        factors = [_late(m, value, read) for value in factors]
+        wgt = [_late(m, self.wgt.word_select(n, 8).as_signed(), read) for n in range(config.block_out * size)]
         for b in range(config.batch):
             for o in range(config.block_out):
                 columns = factors[b * size : (b + 1) * size]
                 for k, lanes in enumerate(taps):
-                    columns[k] = Mux(self.depthwise, lanes[b * size + o], inp[b * size + k]).as_signed()
-                terms: list[Value] = [columns[k] * wgt[o * size + k] for k in range(size)]
-                for level, stages in enumerate(registers):
-                    if level:
-                        terms = [x + y for x, y in zip(terms[::2], terms[1::2], strict=True)]
-                    for _ in range(stages):
-                        terms = [_register(m, term) for term in terms]
+                    column = Mux(self.depthwise, lanes[b * size + o], inp[b * size + k]).as_signed()
+                    columns[k] = _late(m, column, read)
+                terms = [_late(m, columns[k] * wgt[o * size + k], product) for k in range(size)]
+                for stages in sums:
+                    pairs = zip(terms[::2], terms[1::2], strict=True)
+                    terms = [_late(m, x + y, stages) for x, y in pairs]
                 m.d.sync += self.sums.word_select(b * config.block_out + o, ACC_BITS).eq(terms[0])
         return m
 
@@ -82,16 +84,10 @@ class GemmCore(wiring.Component):
         ]
 
 
-def spread(stages: int, levels: int) -> list[int]:
-    """How many registers follow the products and each of the adder levels, the last of which has its own
-    in any case; as even as can be."""
-    counts = [0] * (levels + 1)
-    for stage in range(stages):
-        counts[(stage + 1) * levels // (stages + 1) if levels else 0] += 1
-    return counts
-
-
-def _register(m: Module, value: Value) -> Signal:
-    held = Signal(signed(len(value)))
-    m.d.sync += held.eq(value)
-    return held
+def _late(m: Module, value: Value, stages: int) -> Value:
+    """A signed value so many cycles later."""
+    for _ in range(stages):
+        held = Signal(signed(len(value)))
+        m.d.sync += held.eq(value)
+        value = held
+    return value

@@ -1,30 +1,61 @@
 """Pipelines of a chosen depth: steps of logic, with registers spread between them."""
 
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations, pairwise
 from types import SimpleNamespace
 
 from amaranth.hdl import Module, Signal, Value, ValueLike
 
-from accel.hw.datapath.gemm import spread
+
+def spread(stages: int, steps: Sequence[int]) -> list[int]:
+    """How many registers follow each step of logic, the last of which has its own in any case.
+
+    Registers go where they leave the longest stretch of logic as short as can be; what remains when there is
+    one behind each step follows the last one.
+
+    Args:
+        stages: how many registers there are.
+        steps: how long each step takes, compared with the others.
+    """
+    return list(_spread(stages, tuple(steps)))
+
+
+@lru_cache
+def _spread(stages: int, steps: tuple[int, ...]) -> tuple[int, ...]:
+    gaps = len(steps) - 1
+    between = min(stages, gaps)
+
+    def stretches(cuts: tuple[int, ...]) -> list[int]:
+        ends = [0, *(cut + 1 for cut in cuts), len(steps)]
+        return sorted((sum(steps[a:b]) for a, b in pairwise(ends)), reverse=True)
+
+    cuts = min(combinations(range(gaps), between), key=stretches)
+    counts = [int(step in cuts) for step in range(len(steps))]
+    counts[-1] = stages - between
+    return tuple(counts)
 
 
 class Pipeline:
-    """``stages`` registers over ``steps`` steps of logic, as even as can be.
+    """``stages`` registers over steps of logic, where they leave the longest stretch as short as can be.
 
     All registers load in the same cycles, those in which ``advance`` holds. A value that a later step needs
     goes through every step in between.
 
     Args:
         m: where the logic goes.
-        steps: how many times :meth:`step` is called.
+        steps: how long each call of :meth:`step` takes, compared with the others, and at the end what
+            follows the last one, up to the register that takes its results.
         stages: cycles from the first step's operands to the last one's results.
         advance: whether the pipeline moves on.
     """
 
-    def __init__(self, m: Module, *, steps: int, stages: int, advance: ValueLike) -> None:
+    def __init__(self, m: Module, *, steps: Sequence[int], stages: int, advance: ValueLike) -> None:
         self._m = m
         self._advance = advance
-        before, first, *rest = spread(stages, steps)
-        self._registers = iter([before + first, *rest])
+        *behind, more = spread(stages, steps)
+        behind[-1] += more
+        self._registers = iter(behind)
 
     def step(self, **values: ValueLike) -> SimpleNamespace:
         """The values by name, behind the registers that follow this step."""

@@ -5,7 +5,7 @@ The arithmetic is that of :mod:`accel.core.requantize`, step by step.
 
 from typing import Any
 
-from amaranth.hdl import C, Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import C, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -19,10 +19,12 @@ from accel.core.requantize import (
     SATURATED,
 )
 from accel.hw.datapath.gemm import ACC_BITS
+from accel.hw.datapath.layouts import log2
 from accel.hw.datapath.pipeline import Pipeline
 
-STEPS = 15
-"""Steps of logic between which registers can lie."""
+STEPS = (6, 3, 3, 4, 6, 4, 5, 5, 6, 9, 8, 5, 3, 7, 5, 8, 10)
+"""Steps of logic between which registers can lie, and how many nanoseconds each takes on an ECP5, about: from
+what memories read to what is put on the bus."""
 _LENGTH_BITS = ACC_BITS.bit_length()
 _SHIFT_BITS = EXPONENT_BITS + 2
 _PRODUCT_BITS = 2 * MULTIPLIER_BITS
@@ -85,17 +87,21 @@ class RequantizeLane(wiring.Component):
         carried = {"residual": self.residual}
 
         # The sum, to 24 leading bits.
-        s = pipe.step(x=(self.acc + self.bias)[:ACC_BITS].as_signed(), **scale, **carried)
+        s = pipe.step(acc=self.acc, bias=self.bias, **scale, **carried)
+        s = pipe.step(
+            x=(s.acc + s.bias)[:ACC_BITS].as_signed(), **_of(s, "multiplier", "exponent", "residual")
+        )
         s = pipe.step(
             negative=s.x[-1],
             magnitude=Mux(s.x[-1], (-s.x)[:ACC_BITS], s.x[:ACC_BITS]),
             **_of(s, "multiplier", "exponent", "residual"),
         )
-        s = pipe.step(length=_length(m, s.magnitude), **vars(s))
+        place, nothing = _highest(m, s.magnitude)
+        s = pipe.step(place=place, nothing=nothing, **vars(s))
         s = pipe.step(
-            normal=(s.magnitude << (ACC_BITS - s.length)[:_LENGTH_BITS])[:ACC_BITS],
-            nothing=s.length == 0,
-            **_of(s, "negative", "length", "multiplier", "exponent", "residual"),
+            normal=(s.magnitude << ~s.place)[:ACC_BITS],
+            length=Mux(s.nothing, 0, s.place + 1),
+            **_of(s, "negative", "nothing", "multiplier", "exponent", "residual"),
         )
         rounded = _round(s.normal, ACC_BITS - MULTIPLIER_BITS)
         carry = rounded[MULTIPLIER_BITS]
@@ -119,7 +125,7 @@ class RequantizeLane(wiring.Component):
             **_of(s, "negative", "nothing", "length", "exponent", "residual"),
         )
         top = s.product[-1]
-        single = Mux(top, _round(s.product, MULTIPLIER_BITS), _round(s.product[:-1], MULTIPLIER_BITS - 1))
+        single = _round(Mux(top, s.product, s.product << 1)[:_PRODUCT_BITS], MULTIPLIER_BITS)
         s = pipe.step(
             single=Mux(s.nothing, 0, single),
             shift=(s.exponent + 1 - s.length - top).as_signed()[:_SHIFT_BITS].as_signed(),
@@ -155,13 +161,15 @@ def _of(values: Any, *names: str) -> dict[str, Value]:
     return {name: getattr(values, name) for name in names}
 
 
-def _length(m: Module, value: Value) -> Signal:
-    """Bits of an unsigned number without its leading zeros."""
-    length = Signal(_LENGTH_BITS)
-    for bit in range(len(value)):
-        with m.If(value[bit]):
-            m.d.comb += length.eq(bit + 1)
-    return length
+def _highest(m: Module, value: Value) -> tuple[Value, Value]:
+    """The place of the highest bit that is set, of a power of two of them, and whether there is none."""
+    if len(value) == 1:
+        return Const(0, 0), ~value
+    half = len(value) // 2
+    (low, _), (high, none) = (_highest(m, part) for part in (value[:half], value[half:]))
+    place, nothing = Signal(log2(len(value))), Signal()
+    m.d.comb += [place.eq(Cat(Mux(none, low, high), ~none)), nothing.eq(~value.any())]
+    return place, nothing
 
 
 def _round(value: Value, dropped: int) -> Value:
@@ -212,5 +220,6 @@ def _round_sticky(value: Value) -> Value:
 def _clamp(m: Module, value: Value, bounds: Any) -> Value:
     """The value between the bounds; the upper one if they cross."""
     given = _held(m, value, True)
-    held = _held(m, Mux(given < bounds.low, bounds.low, given), True)
-    return Mux(held > bounds.high, bounds.high, held)[:RESULT_BITS].as_signed()
+    least = Mux(bounds.low > bounds.high, bounds.high, bounds.low)
+    bounded = Mux(given > bounds.high, bounds.high, Mux(given < bounds.low, least, given))
+    return bounded[:RESULT_BITS].as_signed()

@@ -3,9 +3,11 @@
 Stages of a micro-op whose slot is cycle s; a stage's registers are named for the cycle in which they hold:
 s + 1 the sequencer presents its address, s + 2 it has been read and the loops' offsets are added, s + 3 its
 indices are checked and the operands' addresses presented, s + 4 the operands are there and enter the GEMM
-core; ``tree_stages`` later the accumulators' addresses are presented, then the operation, then the write.
+core; ``tree_stages`` later the accumulators have been read and enter a register, then the operation, then the
+write.
 """
 
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -17,7 +19,7 @@ from amaranth.lib.wiring import In, Out
 from accel.core.access import COLUMNS
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.faults import CAUSE_BITS, INDEX_CAUSES, Cause
-from accel.core.isa import Alu, Gemm, Instruction, Load, Mac, Opcode, SetAcc, Store, Unit, loops_of
+from accel.core.isa import Alu, AluOp, Gemm, Instruction, Load, Mac, Opcode, SetAcc, Store, Unit, loops_of
 from accel.core.isa.instructions import STEP_BITS, TAPS_BITS
 from accel.core.memories import INP, SCRATCHPADS, UOP
 from accel.core.timing_rules import compute_depth
@@ -226,34 +228,35 @@ class Compute(wiring.Component):
             m.d.sync += depthwise.eq(operation.depthwise)
             m.d.comb += [core.depthwise.eq(depthwise), core.taps.eq(self._taps.taps)]
         for stage in range(config.tree_stages + 1):
+            read = dst, src
             operation = self._delay(m, operation, f"product_{stage}")
             late = [Signal(sram_bits(config), name=f"{name}_{stage}") for name in ("dst", "src")]
             m.d.sync += [late[0].eq(dst), late[1].eq(src)]
             dst, src = late
-        m.d.comb += [accumulators.read_index_0.eq(dst), accumulators.read_index_1.eq(src)]
 
-        # Operate, with what earlier micro-ops have not written yet or wrote while this one read; write.
+        m.d.comb += [accumulators.read_index_0.eq(read[0]), accumulators.read_index_1.eq(read[1])]
+
+        # Operate, with what the three micro-ops before have not written yet or wrote while this one read.
         operating = self._delay(m, operation, "operating")
         writing = self._delay(m, operating, "writing")
         operating_dst, writing_dst = Signal(sram_bits(config)), Signal(sram_bits(config))
-        result = Signal(config.acc_element_bytes * 8)
-        written, earlier = Signal(len(result)), Signal(len(result))
+        m.submodules.alu = alu = AluLanes(config)
+        written, earlier = Signal(len(alu.result)), Signal(len(alu.result))
         m.d.sync += [
             operating_dst.eq(dst),
             writing_dst.eq(operating_dst),
-            written.eq(result),
+            written.eq(alu.result),
             earlier.eq(written),
         ]
-        operands = []
-        for number, address in enumerate((dst, src)):
-            from_written, from_earlier = Signal(), Signal()
-            m.d.sync += [
-                from_written.eq(operating.run & (operating_dst == address)),
-                from_earlier.eq(writing.run & (writing_dst == address)),
-            ]
-            element = getattr(accumulators, f"element_{number}")
-            operands.append(Mux(from_written, written, Mux(from_earlier, earlier, element)))
-        m.d.comb += result.eq(self._operate(m, operating, operands[0], operands[1], core.sums))
+        changing = _Changing(
+            latest=operating.run,
+            latest_dst=operating_dst,
+            written=written,
+            before=writing.run,
+            before_dst=writing_dst,
+            earlier=earlier,
+        )
+        self._operands(m, operation, accumulators, read, (dst, src), changing, core.sums, alu)
         with m.If(writing.run):
             m.d.comb += [
                 accumulators.word_valid.eq(1),
@@ -261,6 +264,65 @@ class Compute(wiring.Component):
                 accumulators.word.eq(written),
             ]
         return writing.last
+
+    def _operands(
+        self,
+        m: Module,
+        operation: data.View,
+        accumulators: Accumulators,
+        read: tuple[Value, Value],
+        addresses: tuple[Value, Value],
+        changing: "_Changing",
+        sums: Value,
+        alu: AluLanes,
+    ) -> None:
+        """What the ALU computes in the next cycle, on what: sums are added to accumulators, too.
+
+        Two of the three micro-ops before are looked at while an accumulator goes into its register, the last
+        one behind it.
+
+        Args:
+            m: where the logic goes.
+            operation: the micro-op whose accumulators are being read.
+            accumulators: they.
+            read: dst and src of the next micro-op, whose addresses are presented.
+            addresses: those of this one.
+            changing: what the micro-ops before are about to write.
+            sums: the array's, in the next cycle.
+            alu: where to.
+        """
+        config = self._config
+        lanes = len(sums) // ACC_BITS
+        immediate = Signal(signed(ACC_BITS))
+        products, overwrite = operation.gemm, Const(0, 1)
+        if config.post:
+            products, overwrite = operation.gemm | operation.mac, operation.overwrite
+        adds = Signal()
+        m.d.comb += immediate.eq(operation.imm)
+        m.d.sync += [
+            adds.eq(products),
+            alu.op.eq(Mux(products, AluOp.ADD, operation.op)),
+            alu.reset.eq(operation.reset),
+        ]
+        given = (
+            (overwrite, overwrite, Const(0)),
+            (operation.use_imm, operation.use_imm | products, immediate),
+        )
+        operands = []
+        for number, (known, passed, value) in enumerate(given):
+            from_result, from_written, from_earlier = Signal(), Signal(), Signal()
+            held = Signal(len(sums), name=f"operand_{number}")
+            element = getattr(accumulators, f"element_{number}")
+            element = Mux(from_earlier, changing.earlier, element)
+            element = Mux(from_written, changing.written, element)
+            m.d.sync += [
+                from_written.eq(changing.latest & (changing.latest_dst == read[number])),
+                from_earlier.eq(changing.before & (changing.before_dst == read[number])),
+                from_result.eq(changing.latest & (changing.latest_dst == addresses[number]) & ~passed),
+                held.eq(Mux(known, value.as_unsigned().replicate(lanes) if number else 0, element)),
+            ]
+            operands.append(Mux(from_result, changing.written, Mux(adds, sums, held) if number else held))
+        m.d.comb += [alu.left.eq(operands[0]), alu.right.eq(operands[1])]
 
     def _indices(self, m: Module, sequencer: Sequencer, uops: Scratchpad) -> tuple[data.View, Value, Value]:
         """Read micro-ops, add the loops' offsets, check; gives what goes on, and its dst and src."""
@@ -310,25 +372,6 @@ class Compute(wiring.Component):
             m.d.comb += [good.run.eq(0), good.last.eq(0)]
         return good, indices["dst"], indices["src"]
 
-    def _operate(self, m: Module, operation: data.View, left: Value, right: Value, sums: Value) -> Value:
-        """The result of a micro-op on accumulators."""
-        m.submodules.alu = alu = AluLanes(self._config)
-        lanes = self._config.acc_element_bytes * 8 // ACC_BITS
-        immediate = Signal(signed(ACC_BITS))
-        m.d.comb += [
-            immediate.eq(operation.imm),
-            alu.op.eq(operation.op),
-            alu.left.eq(left),
-            alu.right.eq(Mux(operation.use_imm, immediate.as_unsigned().replicate(lanes), right)),
-        ]
-        accumulated = Cat(
-            (left.word_select(n, ACC_BITS) + sums.word_select(n, ACC_BITS))[:ACC_BITS] for n in range(lanes)
-        )
-        summed, products = accumulated, operation.gemm
-        if self._config.post:
-            summed, products = Mux(operation.overwrite, sums, accumulated), operation.gemm | operation.mac
-        return Mux(products, Mux(operation.reset, 0, summed), alu.result)
-
     def _delay(self, m: Module, operation: Any, name: str) -> Any:
         """The operation a cycle later."""
         late = Signal(OperationLayout(self._config), name=name)
@@ -336,6 +379,24 @@ class Compute(wiring.Component):
         with m.If(self.flush):
             m.d.sync += [late.run.eq(0), late.last.eq(0)]
         return late
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Changing:
+    """What the last two micro-ops are about to write.
+
+    Attributes:
+        latest, latest_dst: whether the micro-op that operates writes, and where; its result is ``written`` in
+            the next cycle, ``earlier`` in the one behind that.
+        before, before_dst: of the micro-op before it, whose result is ``written`` now.
+    """
+
+    latest: Value
+    latest_dst: Value
+    before: Value
+    before_dst: Value
+    written: Value
+    earlier: Value
 
 
 class _Taps:

@@ -9,7 +9,8 @@ import pytest
 from accel.core.config import NAMED
 from accel.core.isa import AluOp
 from accel.hw.datapath.alu import Alu
-from accel.hw.datapath.gemm import GemmCore, spread, tap_names
+from accel.hw.datapath.gemm import GemmCore, tap_names
+from accel.hw.datapath.pipeline import spread
 from accel.sim.functional.alu import OPERATIONS
 from tests.hw.bench import as_array, as_integer, run
 from tests.reference import operate
@@ -80,13 +81,19 @@ def as_held(values: np.ndarray) -> int:
 
 
 def test_registers_are_spread_over_the_tree() -> None:
-    for levels in range(9):
+    """As many as there are, never two where another step has none, and the longest stretch is short."""
+    for levels in range(7):
+        steps = [2, 2, *[1] * levels]
         for stages in range(9):
-            counts = spread(stages, levels)
+            counts = spread(stages, steps)
             assert sum(counts) == stages
-            assert len(counts) == levels + 1
-            if stages <= levels:
+            assert len(counts) == len(steps)
+            if stages < len(steps):
                 assert max(counts) <= 1
+                assert counts[-1] == 0
+    assert spread(2, [2, 2, 1, 1, 1]) == [1, 1, 0, 0, 0]
+    assert spread(4, [2, 2, 1, 1, 1]) == [1, 1, 1, 1, 0]
+    assert spread(9, [2, 2]) == [1, 8]
 
 
 _EDGES = [0, 1, -1, 31, 32, 33, -31, -32, -33, 127, -128, 2**31 - 1, -(2**31), -32768, 32767]

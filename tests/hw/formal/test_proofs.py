@@ -250,7 +250,14 @@ FAULTS = [
         "self.elements <= ready",
         "self.elements <= held",
     ),
-    Fault("lane: sum", "leading bits first", requantize, "_length", "length.eq(bit + 1)", "length.eq(bit)"),
+    Fault(
+        "lane: sum",
+        "leading bits first",
+        requantize,
+        "_highest",
+        "Mux(none, low, high)",
+        "Mux(none, high, low)",
+    ),
     Fault("lane: sum", "rounded to float32, 32 bits", requantize, "_round", ".any() | down[0]", ".any()"),
     Fault("lane: leading bits", "rounded to float32", requantize, "_round", "| down[0]", "| 1"),
     Fault(
