@@ -24,9 +24,8 @@ def core(config: Config) -> Claims:
     data = Cat(component.m_axi_wdata, component.m_axi_wstrb, component.m_axi_wlast)
     steady(claims, "W", component.m_axi_wvalid, component.m_axi_wready, data)
     cause = Cat(inside.signal("cause"), inside.signal("fault_index"))
-    claims.lemma(
-        "a cause is that of a core that has stopped", inside.signal("halted") | (inside.signal("cause") == 0)
-    )
+    stands = inside.signal("ending.settled")
+    claims.lemma("a cause is that of a core that has stopped", stands | (inside.signal("cause") == 0))
     begins = claims.before(inside.signal("control.start") | inside.signal("control.clear"))
     ended = claims.before(inside.signal("cause") != 0)
     claims.claim("what a run ended with stands", ~ended | begins | (cause == claims.before(cause)))

@@ -19,6 +19,7 @@ from accel.hw.datapath.transfer import BeatWalker, BurstWalker
 from accel.hw.formal.claims import Proof
 from accel.hw.formal.proofs import PROOFS
 from accel.hw.formal.solver import prove
+from accel.hw.units.ending import Ending
 from accel.hw.units.store import Store
 from accel.hw.units.tokens import TokenCounters
 
@@ -302,10 +303,10 @@ FAULTS = [
     Fault(
         "core tiny",
         "what a run ended with stands",
-        Core,
+        Ending,
         "elaborate",
-        "stopping.eq(active & found)",
-        "stopping.eq(running & found)",
+        "since[-1] & ~settled",
+        "since[-1]",
     ),
 ]
 

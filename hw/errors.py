@@ -1,0 +1,61 @@
+"""The errors of a cycle, the first by unit and age before the others, and deadlock last of all."""
+
+from amaranth.hdl import Cat, Value
+
+from accel.core.config import Config
+from accel.core.faults import Cause
+from accel.core.isa import Unit
+from accel.hw.parts import Parts, token_counters
+
+Error = tuple[Value, Value | Cause, Value]
+"""Whether it is there, its cause, and its instruction."""
+
+
+def errors_of(parts: Parts, config: Config) -> list[Error]:
+    """What may end a run besides the limit, in the order in which it counts."""
+    fetch, port, compute = parts.fetch, parts.port, parts.compute
+    bad_read, bad_write = port.bad, parts.store.bad
+    errors: list[Error] = [
+        (fetch.fault != 0, fetch.fault, fetch.next),
+        (bad_read & (port.burst.unit == Unit.FETCH), Cause.BUS, port.burst.index),
+    ]
+    for unit, part in parts.units.items():
+        _, pushes = token_counters(unit)
+        overflow = Cat(parts.tokens.overflow[c] for c in pushes if c is not None).any()
+        errors.append((overflow, Cause.TOKEN_OVERFLOW, part.retired.index))
+        read = bad_read & (port.burst.unit == unit)
+        if unit is Unit.STORE:
+            if config.post:  # of two answers, that to the earlier instruction
+                first = ~bad_write | (port.burst.index < part.response)
+                errors.append((read & first, Cause.BUS, port.burst.index))
+            errors.append((bad_write, Cause.BUS, part.response))
+        else:
+            errors.append((read, Cause.BUS, port.burst.index))
+        if unit is Unit.COMPUTE:
+            errors.append((compute.index_fault != 0, compute.index_fault, compute.index_fault_at))
+        errors.append((part.fault != 0, part.fault, parts.queues[unit].head.index))
+    deadlock = _deadlock(parts)
+    for unit, part in parts.units.items():
+        errors.append((deadlock & part.lacking, Cause.DEADLOCK, parts.queues[unit].head.index))
+    return errors
+
+
+def _deadlock(parts: Parts) -> Value:
+    """Whether all that is left lacks tokens. Units that start nothing and have nothing in flight ask for
+    nothing and push nothing, so what fetch and the bus do is all that can still help."""
+    fetch, port = parts.fetch, parts.port
+    at_work = (
+        parts.all("occupied").any()
+        | (port.busy | fetch.request_valid | parts.store.writing)
+        | (fetch.push | fetch.more & fetch.waiting)
+    )
+    return ~at_work & parts.waiting.any() & (parts.all("lacking") == parts.waiting)
+
+
+def places_of(parts: Parts) -> list[tuple[Value, Value]]:
+    """Where the first instruction that has not retired may be: whether one is there, and its index."""
+    places: list[tuple[Value, Value]] = [(parts.fetch.more, parts.fetch.next)]
+    for unit, part in parts.units.items():
+        queue = parts.queues[unit]
+        places += [(queue.valid, queue.head.index), (part.occupied, part.oldest)]
+    return places

@@ -1,0 +1,117 @@
+"""What only simulation sees: events, token counters, and what scratchpads hold."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module
+from amaranth.lib.wiring import In, Out
+
+from accel.core.config import Config
+from accel.core.isa import Instruction
+from accel.core.memories import scratchpads_of
+from accel.core.token_rules import WORKERS, Counter
+from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, UNIT_BITS, bits_for_depth, view
+from accel.hw.datapath.scratchpads import as_held, as_read
+from accel.hw.parts import Parts
+from accel.hw.units.ending import MAX_CYCLES_BITS, Ending
+
+
+def observation_ports(config: Config) -> dict[str, Any]:
+    """What only simulation sees: events as they happen, the token counters, and ways to fill the scratchpads
+    and to look into them: between runs, ``peek_*_data`` is the element that was asked for a cycle before.
+    Elements are as software holds them."""
+    ports: dict[str, Any] = {
+        "running": Out(1),
+        "cycle": Out(MAX_CYCLES_BITS),
+        "halted": Out(1),
+        "ev_push": Out(1),
+        "ev_push_unit": Out(UNIT_BITS),
+        "ev_push_index": Out(INDEX_BITS),
+    }
+    for unit in WORKERS:
+        ports |= {
+            f"ev_{unit.label}_start": Out(1),
+            f"ev_{unit.label}_start_index": Out(INDEX_BITS),
+            f"ev_{unit.label}_start_pops": Out(2),
+            f"ev_{unit.label}_retire": Out(1),
+            f"ev_{unit.label}_retire_index": Out(INDEX_BITS),
+            f"ev_{unit.label}_retire_pushes": Out(2),
+        }
+    for name in ("read_grant", "read_last", "write_grant", "write_last"):
+        ports[f"ev_{name}"] = Out(1)
+        if name.startswith("read"):
+            ports[f"ev_{name}_unit"] = Out(UNIT_BITS)
+        ports[f"ev_{name}_index"] = Out(INDEX_BITS)
+        ports[f"ev_{name}_beats"] = Out(BEATS_BITS)
+    for name, pad in scratchpads_of(config).items():
+        address, word = bits_for_depth(pad.depth(config)), pad.held_bytes(config) * 8
+        ports |= {
+            f"pre_{name}_en": In(1),
+            f"pre_{name}_addr": In(address),
+            f"pre_{name}_data": In(word),
+            f"peek_{name}_en": In(1),
+            f"peek_{name}_addr": In(address),
+            f"peek_{name}_data": Out(word),
+        }
+    for counter in Counter:
+        ports[f"tokens_{counter.value}"] = Out(config.token_bits)
+    return ports
+
+
+def observe(m: Module, core: Any, parts: Parts, ending: Ending) -> None:
+    """Drive the events, and let the scratchpads be filled and looked into.
+
+    Args:
+        m: where.
+        core: what has the ports of :func:`observation_ports`, and a ``config``.
+        parts: of the core.
+        ending: the run's state.
+    """
+    m.d.comb += [getattr(core, name).eq(getattr(ending, name)) for name in ("running", "cycle", "halted")]
+    fetch, port, store = parts.fetch, parts.port, parts.store
+    m.d.comb += [
+        core.ev_push.eq(fetch.push),
+        core.ev_push_unit.eq(fetch.push_unit),
+        core.ev_push_index.eq(fetch.next),
+        core.ev_read_grant.eq(port.grant),
+        core.ev_read_grant_unit.eq(port.granted.unit),
+        core.ev_read_grant_index.eq(port.granted.index),
+        core.ev_read_grant_beats.eq(port.granted.beats),
+        core.ev_read_last.eq(port.last),
+        core.ev_read_last_unit.eq(port.burst.unit),
+        core.ev_read_last_index.eq(port.burst.index),
+        core.ev_read_last_beats.eq(port.burst.beats),
+        core.ev_write_grant.eq(store.grant),
+        core.ev_write_grant_index.eq(store.granted.index),
+        core.ev_write_grant_beats.eq(store.granted.beats),
+        core.ev_write_last.eq(store.last),
+        core.ev_write_last_index.eq(store.burst.index),
+        core.ev_write_last_beats.eq(store.burst.beats),
+    ]
+    for unit, part in parts.units.items():
+        head = parts.queues[unit].head
+        flags = view(Instruction, core.config, head.word)
+        values = {
+            "start": part.start,
+            "start_index": head.index,
+            "start_pops": Cat(flags.pop_prev, flags.pop_next),
+            "retire": part.retire,
+            "retire_index": part.retired.index,
+            "retire_pushes": Cat(part.retired.push_prev, part.retired.push_next),
+        }
+        for name, value in values.items():
+            m.d.comb += getattr(core, f"ev_{unit.label}_{name}").eq(value)
+    for memory, pad in scratchpads_of(core.config).items():
+        holder = parts.units[pad.filled_by]
+        m.d.comb += [
+            getattr(holder, f"preload_{memory}").eq(getattr(core, f"pre_{memory}_en")),
+            getattr(holder, f"preload_{memory}_index").eq(getattr(core, f"pre_{memory}_addr")),
+            getattr(holder, f"preload_{memory}_word").eq(
+                as_held(getattr(core, f"pre_{memory}_data"), pad, core.config)
+            ),
+            getattr(holder, f"peek_{memory}").eq(getattr(core, f"peek_{memory}_en")),
+            getattr(holder, f"peek_{memory}_index").eq(getattr(core, f"peek_{memory}_addr")),
+            getattr(core, f"peek_{memory}_data").eq(as_read(getattr(holder, memory), pad, core.config)),
+        ]
+    for counter in Counter:
+        count = getattr(parts.tokens, f"count_{counter.value}")
+        m.d.comb += getattr(core, f"tokens_{counter.value}").eq(count)

@@ -1,0 +1,143 @@
+"""A run's state: which cycle it is, whether it goes on, and what ended it."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.core.faults import CAUSE_BITS, Cause
+from accel.hw.datapath.layouts import INDEX_BITS
+
+MAX_CYCLES_BITS = 64
+
+
+class ErrorLayout(data.StructLayout):
+    """What may end a run: whether it is ``there``, its cause and its instruction."""
+
+    def __init__(self) -> None:
+        super().__init__({"there": 1, "cause": CAUSE_BITS, "index": INDEX_BITS})
+
+
+class PlaceLayout(data.StructLayout):
+    """Where the first instruction that has not retired may be."""
+
+    def __init__(self) -> None:
+        super().__init__({"valid": 1, "index": INDEX_BITS})
+
+
+class Ending(wiring.Component):
+    """Counts cycles, and ends a run that is ``complete``, or has an error.
+
+    An error halts the core in the cycle after it; which of several counts is found out in the cycles that
+    follow, from what was there in its own. Before that the run does not end, whether or not the bus is
+    ``drained``.
+
+    Args:
+        errors: how many there may be in one cycle. The limit comes before them, and they come in their order.
+        places: how many places an instruction that has not retired may be at.
+
+    Attributes:
+        going: units may start instructions and ask for bursts.
+        counted: the cycle before counts.
+        cycle: how many cycles have gone by; in the cycle of an error that halted the core, and from then on,
+            as many as before it.
+        held_cause, held_index: of the error that ended the run.
+    """
+
+    def __init__(self, errors: int, places: int) -> None:
+        super().__init__(
+            {
+                "start": In(1),
+                "clear": In(1),
+                "max_cycles": In(MAX_CYCLES_BITS),
+                "complete": In(1),
+                "drained": In(1),
+                "errors": In(data.ArrayLayout(ErrorLayout(), errors)),
+                "places": In(data.ArrayLayout(PlaceLayout(), places)),
+                "running": Out(1),
+                "halted": Out(1),
+                "going": Out(1),
+                "counted": Out(1),
+                "ended": Out(1),
+                "cycle": Out(MAX_CYCLES_BITS),
+                "held_cause": Out(CAUSE_BITS),
+                "held_index": Out(INDEX_BITS),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        active, stopping, settled = Signal(), Signal(), Signal()
+        limit = Signal()
+        now, last = Signal(MAX_CYCLES_BITS), Signal(MAX_CYCLES_BITS)
+        found = limit | Cat(error.there for error in self.errors).any()
+        m.d.comb += [
+            self.going.eq(self.running & ~self.halted),
+            active.eq(self.going & ~self.complete),
+            stopping.eq(active & found),
+            self.ended.eq(self.running & Mux(self.halted, self.drained & settled, self.complete)),
+            self.cycle.eq(Mux(self.halted, last, now)),
+        ]
+        m.d.sync += self.counted.eq(active & ~stopping)
+        with m.If(~self.halted):
+            m.d.sync += last.eq(now)
+        with m.If(active):
+            m.d.sync += [now.eq(now + 1), limit.eq(now + 1 == self.max_cycles)]
+        with m.If(stopping):
+            m.d.sync += self.halted.eq(1)
+        with m.If(self.ended):
+            m.d.sync += self.running.eq(0)
+        with m.If(self.start):
+            m.d.sync += [self.running.eq(1), now.eq(0), limit.eq(self.max_cycles == 0)]
+
+        cause, index, oldest, levels = self._first(m, limit)
+        since = Signal(levels)
+        """How many cycles ago the error was."""
+        m.d.sync += since.eq(Cat(stopping, since))
+        with m.If(since[-1] & ~settled):
+            m.d.sync += [
+                settled.eq(1),
+                self.held_cause.eq(cause),
+                self.held_index.eq(Mux(cause == Cause.LIMIT, oldest, index)),
+            ]
+        with m.If(self.start | self.clear):
+            m.d.sync += [
+                self.halted.eq(0),
+                settled.eq(0),
+                since.eq(0),
+                self.held_cause.eq(0),
+                self.held_index.eq(0),
+            ]
+        return m
+
+    def _first(self, m: Module, limit: Signal) -> tuple[Value, Value, Value, int]:
+        """Cause and instruction of the first error, and the oldest instruction that had not retired, each so
+        many cycles later."""
+        there, errors, places = Signal(), Signal.like(self.errors), Signal.like(self.places)
+        m.d.sync += [there.eq(limit), errors.eq(self.errors), places.eq(self.places)]
+        oldest: list[Value] = [place.index | ~place.valid.replicate(INDEX_BITS) for place in places]
+        levels = 1
+        while len(oldest) > 1:
+            oldest = [
+                self._older(m, oldest[n : n + 2], f"oldest_{levels}_{n}") for n in range(0, len(oldest), 2)
+            ]
+            levels += 1
+
+        cause, index = Signal(CAUSE_BITS), Signal(INDEX_BITS)
+        with m.If(there):
+            m.d.comb += cause.eq(Cause.LIMIT)
+        for error in errors:
+            with m.Elif(error.there):
+                m.d.comb += [cause.eq(error.cause), index.eq(error.index)]
+        for number in range(1, levels):
+            late = Signal.like(cause, name=f"cause_{number}"), Signal.like(index, name=f"index_{number}")
+            m.d.sync += [late[0].eq(cause), late[1].eq(index)]
+            cause, index = late
+        return cause, index, oldest[0], levels
+
+    def _older(self, m: Module, two: list[Value], name: str) -> Signal:
+        """The lower of two indices, or the only one, a cycle later."""
+        lower = Signal(INDEX_BITS, name=name)
+        m.d.sync += lower.eq(Mux(two[-1] < two[0], two[-1], two[0]))
+        return lower
