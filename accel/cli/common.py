@@ -28,6 +28,7 @@ from accel.core.config import NAMED, SPECS
 from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES
 from accel.image import vectors
 from accel.image.image import is_network
+from accel.run.critical import Segment, critical_dict
 from accel.run.program import BACKENDS, Program
 from accel.run.replay import load_any
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
@@ -35,6 +36,8 @@ from accel.sim.timing.model import DEFAULT_MAX_CYCLES
 
 _PIPE_WIDTH = 10_000
 """Columns of a pipe: more than any line needs."""
+_SEGMENTS = 20
+"""The longest of a critical path, that JSON tells."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -314,6 +317,11 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def critical_json(path: Sequence[Segment] | None) -> dict[str, Any] | None:
+    """What ``--json`` tells of a critical path: all causes, and the longest segments."""
+    return None if path is None else critical_dict(path, _SEGMENTS)
 
 
 def figures_table(rows: Sequence[tuple[str, str]]) -> Table:

@@ -14,6 +14,7 @@ from accel.cli.common import (
     busy,
     config_file,
     config_option,
+    critical_json,
     figures_table,
     given,
     json_option,
@@ -36,6 +37,7 @@ from accel.network.program import NetworkProgram
 from accel.network.report import NetworkReport
 from accel.network.result import NetworkResult
 from accel.network.text import STAGES, choices_text, network_text
+from accel.run.critical import shares_text
 from accel.run.replay import program_name
 from accel.run.result import SCHEMA_VERSION, error_dict
 from accel.run.stages import STAGES as PROGRAM_STAGES
@@ -233,11 +235,10 @@ def run_network(
     )
     arrays = program.random_inputs(seed) | read_arrays(sources)
     before = written_at(wave)
-    record = any(one.wanted for one in pictures)
     try:
         with busy("running") as note:
             result = program.run(
-                arrays, seed=seed, check=check, progress=note, wave=wave, record=record, **options
+                arrays, seed=seed, check=check, progress=note, wave=wave, record=True, **options
             )
     except ProgramFault as error:
         if not as_json:
@@ -255,7 +256,8 @@ def run_network(
         one.draw(ran)
     waves = new_waves(wave, before)
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION} | result.to_dict())
+        critical = critical_json(result.critical_path())
+        print_json({"schema_version": SCHEMA_VERSION, **result.to_dict(), "critical_path": critical})
         return 1 if result.mismatches else 0
     show(layers_table(result))
     show(figures_table(_result_rows(result)))
@@ -282,6 +284,9 @@ def layers_table(result: NetworkResult) -> Table:
         table.add_column(heading)
     for heading in ("MACs", "cycles", "utilization"):
         table.add_column(heading, justify="right")
+    known = any(layer.causes for layer in result.layers)
+    if known:
+        table.add_column("critical path")
     for layer in result.layers:
         table.add_row(
             layer.name,
@@ -290,6 +295,7 @@ def layers_table(result: NetworkResult) -> Table:
             f"{layer.macs:,}" if layer.macs else "",
             "" if layer.cycles is None else f"{layer.cycles:,}",
             "" if layer.utilization is None else f"{layer.utilization:.1%}",
+            *([shares_text(layer.causes)] if known else []),
         )
     return table
 

@@ -13,6 +13,7 @@ from accel.cli.arrays import array_file, input_files, output_files, read_arrays
 from accel.cli.common import (
     backend_option,
     busy,
+    critical_json,
     engine_option,
     figures_table,
     given,
@@ -34,16 +35,14 @@ from accel.core.states import State
 from accel.image.image import is_network
 from accel.image.source import PLAIN
 from accel.proof.check import TokenReport
-from accel.run.critical import Segment, critical_dict, longest, shares
+from accel.run.critical import Segment, longest, shares
 from accel.run.figures import ErrorFigures, RunFigures
 from accel.run.program import Program
 from accel.run.replay import program_name
 from accel.run.result import Result
 
-SEGMENTS = 20
-"""The longest of a critical path, that ``--json`` tells."""
 _LONGEST = 3
-"""Those that the text tells."""
+"""Segments of a critical path that the text tells."""
 _CAUSES = 8
 _LEAST_SHARE = 0.01
 """Of the causes in the text: how many, and what share of the cycles each must have."""
@@ -175,9 +174,7 @@ def run(
     pictures.draw(result)
     waves = new_waves(wave, before)
     if as_json:
-        found = result.critical_path()
-        critical = None if found is None else critical_dict(found, SEGMENTS)
-        print_json(result.to_dict() | {"critical_path": critical})
+        print_json(result.to_dict() | {"critical_path": critical_json(result.critical_path())})
         return 1 if result.mismatches else 0
     with busy("checking"):
         tokens = None if no_check else program.check()

@@ -257,6 +257,6 @@ class _Run:
             if not part.on_machine and all(self.has(name) for name in part.stage.main.inputs):
                 self._on_host(part)
         result = self._session.results[-1]
-        self.layers += machine_layers(self._graph, chain, result)
+        self.layers += machine_layers(self._graph, chain, result, causes=self._record)
         if self._record:
             self.runs.append(result)

@@ -12,6 +12,7 @@ from accel.network.memory import MemoryPlan
 from accel.network.program import NetworkProgram
 from accel.network.result import LayerResult, NetworkResult
 from accel.run.backends.simulator import UNTIMED
+from accel.run.critical import shares_text
 from accel.views.assets import asset
 from accel.views.figure import Figure
 from accel.views.report import size_text
@@ -230,10 +231,11 @@ def _table_of_layers(result: NetworkResult) -> str:
                 layer.bound_by or "",
                 f"{layer.bytes_read:,}" if layer.bytes_by_kind else "",
                 f"{layer.bytes_by_kind['out']:,}" if layer.bytes_by_kind else "",
+                escape(shares_text(layer.causes)),
             )
         )
-    headings = ("layer", "operator", "where", "MACs", "cycles", "utilization", "bound by", "read", "written")
-    return table(headings, rows)
+    figures = ("MACs", "cycles", "utilization", "bound by", "read", "written")
+    return table(("layer", "operator", "where", *figures, "critical path"), rows)
 
 
 def _memory(program: NetworkProgram) -> str:

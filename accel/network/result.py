@@ -17,6 +17,7 @@ from accel.graph.graph import Graph
 from accel.graph.tensor import Array
 from accel.network.chain import Chain
 from accel.network.place import Part
+from accel.run.critical import Segment, Share, cut, joined, shares
 from accel.run.result import Result, bytes_moved
 from accel.run.tensors import Packing
 
@@ -36,6 +37,8 @@ class LayerResult:
             instructions have to do.
         bytes_by_kind: that its instructions moved.
         macs_per_cycle: of the machine.
+        causes: what its cycles went to on the critical path of the run, most first; empty where everything
+            that happened was not kept.
     """
 
     name: str
@@ -47,6 +50,7 @@ class LayerResult:
     bound_by: str | None
     bytes_by_kind: Mapping[str, int]
     macs_per_cycle: int
+    causes: tuple[Share, ...] = ()
 
     @property
     def utilization(self) -> float | None:
@@ -70,6 +74,7 @@ class LayerResult:
             "utilization": self.utilization,
             "bound_by": self.bound_by,
             "bytes_by_kind": dict(self.bytes_by_kind),
+            "causes": [one.to_dict() for one in self.causes],
         }
 
 
@@ -88,7 +93,7 @@ def host_layer(graph: Graph, part: Part) -> LayerResult:
     )
 
 
-def machine_layers(graph: Graph, chain: Chain, result: Result) -> list[LayerResult]:
+def machine_layers(graph: Graph, chain: Chain, result: Result, *, causes: bool = False) -> list[LayerResult]:
     """Of the stages of a chain.
 
     A layer's cycles go from the last retirement of the layer before to its own, so that they sum up to those
@@ -98,9 +103,14 @@ def machine_layers(graph: Graph, chain: Chain, result: Result) -> list[LayerResu
         graph: the stages'.
         chain: that ran.
         result: of the run.
+        causes: find the critical path.
     """
     begins = [0, *chain.ends[:-1]]
     cycles = _cycles(chain, result)
+    why: list[list[Segment]] = [[] for _ in cycles]
+    path = result.critical_path() if causes else None
+    if path is not None and None not in cycles:
+        why = cut(path, list(accumulate(one or 0 for one in cycles)))
     found, at = [], 0
     for part in chain.parts:
         if not part.on_machine:
@@ -118,6 +128,7 @@ def machine_layers(graph: Graph, chain: Chain, result: Result) -> list[LayerResu
                 bound_by=_bound_by(inside, cycles[at], result.config),
                 bytes_by_kind=bytes_moved(inside, result.config),
                 macs_per_cycle=result.config.macs_per_cycle,
+                causes=tuple(shares(why[at])),
             )
         )
         at += 1
@@ -231,6 +242,18 @@ class NetworkResult:
         for layer in self.layers:
             total.update(layer.bytes_by_kind)
         return dict(total)
+
+    def critical_path(self) -> tuple[Segment, ...] | None:
+        """Why the run took as many cycles: segments in order of time that sum up to :attr:`cycles`.
+
+        Instructions are numbered in their own program; programs run one behind the other.
+
+        Returns:
+            See :class:`~accel.run.critical.Segment`; None if not all that happened was kept
+            (``run(record=True)``), or time was not simulated.
+        """
+        paths = [path for run in self.runs if (path := run.critical_path()) is not None]
+        return joined(paths) if paths else None
 
     def raise_if_wrong(self) -> None:
         """Raise if a tensor differs from the graph's.

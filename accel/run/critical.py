@@ -1,7 +1,7 @@
 """Why a run took as many cycles: from its last event back through whatever each event waited for."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -66,6 +66,10 @@ class Share(NamedTuple):
     cause: Wait
     cycles: int
     segments: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**self._asdict(), "cause": str(self.cause)}
 
 
 def critical_path(timing: Timing, image: Image) -> tuple[Segment, ...] | None:
@@ -204,6 +208,39 @@ def shares(segments: Iterable[Segment]) -> list[Share]:
     return sorted(found, key=lambda one: (-one.cycles, one.unit, one.cause))
 
 
+def shares_text(found: Sequence[Share], most: int = 2) -> str:
+    """The first causes in words, each with its part of all cycles."""
+    cycles = sum(one.cycles for one in found) or 1
+    return ", ".join(f"{one.unit} {one.cause} {one.cycles / cycles:.0%}" for one in found[:most])
+
+
+def cut(segments: Iterable[Segment], stops: Sequence[int]) -> list[list[Segment]]:
+    """A critical path in pieces: those before the first of ``stops``, from there to the next, and so on;
+    cycles that do not decrease. What spans a stop is divided."""
+    found: list[list[Segment]] = [[] for _ in stops]
+    piece = 0
+    for one in segments:
+        start = one.start
+        while start < one.stop and piece < len(stops):
+            stop = min(one.stop, stops[piece])
+            if start < stop:
+                found[piece].append(replace(one, start=start, cycles=stop - start))
+                start = stop
+            if start == stops[piece]:
+                piece += 1
+    return found
+
+
+def joined(paths: Iterable[Sequence[Segment]]) -> tuple[Segment, ...]:
+    """The critical paths of runs as that of one behind the other."""
+    found: list[Segment] = []
+    begin = 0
+    for path in paths:
+        found += [replace(one, start=begin + one.start) for one in path]
+        begin = found[-1].stop if found else 0
+    return tuple(found)
+
+
 def longest(segments: Sequence[Segment], most: int) -> list[Segment]:
     """The longest ``most`` of them, longest first."""
     return sorted(segments, key=lambda one: (-one.cycles, one.start))[:most]
@@ -218,6 +255,6 @@ def critical_dict(segments: Sequence[Segment], most: int | None = None) -> dict[
     """
     return {
         "cycles": sum(one.cycles for one in segments),
-        "causes": [{**one._asdict(), "cause": str(one.cause)} for one in shares(segments)],
+        "causes": [one.to_dict() for one in shares(segments)],
         "segments": [one.to_dict() for one in (segments if most is None else longest(segments, most))],
     }

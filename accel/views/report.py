@@ -9,6 +9,7 @@ from typing import Any
 from accel.assembly.annotate import Annotator
 from accel.assembly.names import PlaceNames
 from accel.core.isa import Unit, format_instruction
+from accel.run.critical import longest, shares
 from accel.views import roofline, verdict
 from accel.views.assets import asset
 from accel.views.chart import chart_data, packed
@@ -25,7 +26,9 @@ from accel.views.traffic import Traffic, traffic
 _BINS = 560
 """Parts of a run in which the highest occupancy is shown."""
 _LEAST_SHARE = 0.0005
-"""Of the cycles, that a reason must have to be listed."""
+"""Of the cycles, that a reason or a cause must have to be listed."""
+_LONGEST = 12
+"""Segments of the critical path that are listed."""
 
 _PAGE = Template(
     PAGE_HEAD
@@ -95,6 +98,7 @@ def run_view(scene: Scene, *, still: bool = False) -> dict[str, Any]:
         ("verdict", "Verdict", _verdict(scene)),
         ("figures", "Figures", _figures(scene)),
         ("units", "Where the cycles went", _units(scene)),
+        ("critical", "Critical path", _critical(scene)),
         ("timeline", "Timeline", _timeline(scene, still=still)),
         ("roofline", "Roofline", _roofline(scene)),
         ("scratchpads", "Scratchpads", _scratchpads(scene)),
@@ -233,6 +237,51 @@ def _reasons(scene: Scene, unit: Unit) -> list[tuple[Reason, int]]:
         sums[span.reason] += span.stop - span.start
     least = _LEAST_SHARE * scene.seen.cycles
     return sorted(((r, n) for r, n in sums.items() if n >= least), key=lambda one: -one[1])
+
+
+# --- critical path ---------------------------------------------------------------------------------
+
+
+def _critical(scene: Scene) -> str:
+    path = scene.result.critical_path() or ()
+    cycles = sum(one.cycles for one in path) or 1
+    causes = [
+        (
+            f"<b>{one.unit}</b>",
+            f'<span title="{escape(one.cause.label)}">{escape(one.cause)}</span>',
+            f"{one.cycles:,}",
+            f"{one.cycles / cycles:.1%}",
+            f"{one.segments:,}",
+        )
+        for one in shares(path)
+        if one.cycles >= _LEAST_SHARE * cycles
+    ]
+    segments = [
+        (
+            f"<b>{one.unit}</b>",
+            f'<span title="{escape(one.cause.label)}">{escape(one.cause)}</span>',
+            f"{one.cycles:,}",
+            f"{one.start:,}",
+            "" if one.instruction is None else _linked(scene, one.instruction),
+        )
+        for one in longest(path, _LONGEST)
+    ]
+    note = (
+        "From the last event back through whatever each event waited for: the segments adjoin and sum up to "
+        "the cycles of the run. Only what is on this path makes the run longer."
+    )
+    return (
+        f'<p class="faint">{note}</p><div class="columns"><div>'
+        + table(("unit", "cause", "cycles", "share", "segments"), causes)
+        + "</div><div><p>The longest segments:</p>"
+        + table(("unit", "cause", "cycles", "from cycle", "instruction"), segments)
+        + "</div></div>"
+    )
+
+
+def _linked(scene: Scene, index: int) -> str:
+    """An instruction's name, which leads to its line in the list."""
+    return f'<a href="#i{index}">{index} {escape(scene.names[index])}</a>'
 
 
 # --- pictures --------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from hypothesis import given
 import accel
 from accel.core.isa import Gemm, Load, Memory
 from accel.core.token_rules import Counter
-from accel.run.critical import critical_dict, shares, walk
+from accel.network.digits import digits_network
+from accel.run.critical import critical_dict, cut, joined, shares, walk
 from accel.run.result import Totals
 from accel.run.waits import Edge, Kind, Part, Wait, Waits, plan_of, record_of, record_of_run
 from accel.sim.timing.engine import Engine
@@ -190,7 +191,7 @@ def test_a_result_says_why_it_took_its_cycles() -> None:
     assert found["cycles"] == result.cycles == sum(one["cycles"] for one in found["causes"])
     assert [one["cycles"] for one in found["segments"]] == sorted((o.cycles for o in path), reverse=True)[:2]
     assert len(critical_dict(path)["segments"]) == len(path)
-    assert [one._asdict() | {"cause": str(one.cause)} for one in shares(path)] == found["causes"]
+    assert [one.to_dict() for one in shares(path)] == found["causes"]
 
 
 def test_of_a_run_without_time_nothing_is_known() -> None:
@@ -230,3 +231,15 @@ class _Late(Totals):
 
     def events(self) -> Any:
         return self.of
+
+
+def test_the_layers_of_a_network_divide_its_path() -> None:
+    result = digits_network().build("tiny-int8").run(record=True)
+    path = result.critical_path()
+    assert path is not None
+    assert sum(one.cycles for one in path) == result.cycles
+    for layer in result.layers:
+        assert sum(one.cycles for one in layer.causes) == (layer.cycles or 0)
+    assert len(joined([path, path])) == 2 * len(path)
+    assert joined([path, path])[-1].stop == 2 * path[-1].stop
+    assert [sum(one.cycles for one in piece) for piece in cut(path, [5, 5, 17])] == [5, 0, 12]

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from html import escape
 from html.parser import HTMLParser
 from itertools import pairwise
 from math import prod
@@ -18,6 +19,7 @@ import pytest
 from accel.base.errors import DeadlockError
 from accel.core.events import EventKind
 from accel.core.isa import Unit
+from accel.run.critical import shares
 from accel.run.replay import load_any
 from accel.views import Report
 from accel.views.occupancy import occupancy, peaks, shown
@@ -183,7 +185,8 @@ def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
     tags.feed(page)
     assert tags.open == []
     assert len(set(tags.ids)) == len(tags.ids)
-    assert {link[1:] for link in tags.links} <= set(tags.ids)
+    lines = {f"i{number}" for number in range(len(look().instructions))}  # of the list, which scripts fill
+    assert {link[1:] for link in tags.links} <= {*tags.ids, *lines}
     assert all(link.startswith("#") for link in tags.links)
     assert re.findall(r"https?://(?!www\.w3\.org)", page) == []
 
@@ -198,6 +201,11 @@ def test_the_page_says_what_the_run_gave() -> None:
         busy = scene.seen.unit_cycles(unit).busy
         assert f"<title>{unit.label}: busy, {busy:,} cycles" in page
     assert "right" in page
+    path = scene.result.critical_path()
+    assert path is not None
+    for cause in shares(path)[:3]:
+        assert escape(cause.cause.label) in page
+        assert f">{cause.cycles:,}<" in page
     for stage in ("naive loops", "scheduled", "tensorized", "virtual threads"):
         assert f"<summary>{stage}</summary>" in page
     match = re.search(r'id="data">([^<]+)<', page)
