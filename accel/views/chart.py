@@ -114,7 +114,17 @@ def chart_data(scene: Scene) -> dict[str, Any]:
             "target": _steps(flow.target for flow in seen.flows),
         },
         "lanes": [_lane_data(scene, lane) for lane in lanes(scene)],
+        "critical": _critical(scene),
     }
+
+
+def _critical(scene: Scene) -> dict[str, Any]:
+    """The critical path in columns, in order of time; ``labels`` says each cause in a sentence's words."""
+    path = scene.result.critical_path() or ()
+    names = ("start", "cycles", "unit", "cause", "instruction", "tensor")
+    rows = [one.to_dict() for one in path]
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in names}
+    return columns | {"labels": {str(one.cause): one.cause.label for one in path}}
 
 
 def groups(scene: Scene) -> list[dict[str, Any]]:
