@@ -108,6 +108,11 @@ def _columns(candidates: list[Candidate[Any]], planner: Planner[Any, Any], confi
             least=1,
         ),
         _Column(heading="outermost", cells=[plan["outermost"] for plan in plans], least=2),
+        _Column(
+            heading="identity",
+            cells=["yes" if plan["identity_products"] else "" for plan in plans],
+            least=2,
+        ),
         _Column(heading="DRAM reads", cells=[f"{plan['read_bytes']:,}" for plan in plans]),
         _Column(heading="predicted cycles", cells=[f"{plan['predicted_cycles']:,}" for plan in plans]),
         _Column(heading="GEMM and ALU", cells=shares("compute"), least=3),
@@ -137,6 +142,7 @@ def candidate_dict(candidate: Candidate[Any], planner: Planner[Any, Any], config
         "outermost": planner.outermost(plan),
         "threads": plan.threads,
         "threads_along": planner.threads_along(plan),
+        "identity_products": planner.identity_products(plan),
         "read_bytes": candidate.read_bytes,
         "predicted_cycles": round(prediction.cycles),
         "predicted_busy": {

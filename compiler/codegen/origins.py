@@ -96,7 +96,7 @@ def _makers(steps: Sequence[Step]) -> dict[str, int]:
     for number, step in enumerate(steps):
         if step["op"] in ("set_scope", "tensorize"):
             makers[step["stage"]] = number
-        elif step["op"] in ("cache_read", "cache_write", "merge_groups", "multiply_identity"):
+        elif step["op"] in ("cache_read", "cache_write", "merge_groups", "multiply_identity", "add_product"):
             makers[step["name"]] = number
         if step["op"] == "cache_write":
             makers[step["tensor"]] = number

@@ -65,6 +65,16 @@ class Residual(PostOp):
 
 
 @dataclass(frozen=True)
+class ResidualProduct(Residual):
+    """The same, the element times one of an identity matrix: so a GEMM core can add it."""
+
+    unit: Expr
+
+    def apply(self, value: Expr) -> Expr:
+        return value + self.operand * self.unit
+
+
+@dataclass(frozen=True)
 class Offset(PostOp):
     """Plus a constant."""
 

@@ -1,4 +1,4 @@
-"""How post-operators are carried out: in passes of the ALU.
+"""How post-operators are carried out: in passes of the ALU, or of the GEMM core where it adds a residual.
 
 for y in range(4):              for y in range(4):
 for x in range(4):              for x in range(4):
@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from accel.base.errors import TensorizeError
-from accel.compiler.nest.nest import Alu, Finish, For, Guard, Node, Post
+from accel.compiler.nest.nest import Alu, Call, Finish, For, Guard, Node, Operated, Post
 from accel.compiler.target.finish import passes
 from accel.compiler.target.intrin import AluIntrin
+from accel.compiler.target.intrinsics import gemm
 
 
 def carried_out(post: Post) -> list[Node]:
@@ -36,10 +37,14 @@ def in_passes(post: Post) -> list[Node]:
 
 
 def alu_passes(node: Finish) -> list[Node]:
-    """The ALU operations on a block that post-operators are."""
+    """The operations on a block that post-operators are: the ALU's, and products with an identity matrix."""
     found: list[Node] = []
     for operated in node.ops:
         for one in passes(operated.op):
+            if one.op == "product":
+                step: Node = _product(node, operated)
+                found.append(Guard(one.conditions, (step,)) if one.conditions else step)
+                continue
             immediate = isinstance(one.operand, int)
             operand = one.operand if isinstance(one.operand, int) else operated.operand
             assert operand is not None
@@ -47,6 +52,16 @@ def alu_passes(node: Finish) -> list[Node]:
             step = Alu(one.op, node.target, operand, dims, stage=node.stage)
             found.append(Guard(one.conditions, (step,)) if one.conditions else step)
     return found
+
+
+def _product(node: Finish, operated: Operated) -> Call:
+    """What adds a block of inp to one of the accumulators."""
+    scope, (operand, unit) = node.target.buffer.scope, (operated.operand, operated.unit)
+    assert scope is not None
+    assert operand is not None
+    assert unit is not None
+    dims = (node.dims, operated.dims, (0, 1))
+    return Call(gemm(scope.config), "update", node.target, (operand, unit), dims, stage=node.stage)
 
 
 def _with_leaf(nodes: Sequence[Node], leaf: Node) -> tuple[Node, ...]:

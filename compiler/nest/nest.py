@@ -6,7 +6,7 @@ every stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -239,11 +239,21 @@ class Operated:
         operand: the block behind the element that ``op`` reads, if it reads one.
         dims: as in :class:`Call`, for the operand; in a :class:`Store`, of parameters, the dimension of
             the tile behind each of theirs.
+        unit: the identity matrix that the operand is multiplied by, if it is.
     """
 
     op: PostOp
     operand: Region | None = None
     dims: tuple[int | None, ...] = ()
+    unit: Region | None = None
+
+    def moved(self, change: Callable[[Region], Region]) -> Operated:
+        """The same on other blocks."""
+        return replace(
+            self,
+            operand=None if self.operand is None else change(self.operand),
+            unit=None if self.unit is None else change(self.unit),
+        )
 
 
 @dataclass(frozen=True)
@@ -378,12 +388,7 @@ def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:
         return Post(tuple(replace_vars(n, values) for n in node.body))
     if isinstance(node, Finish | Store):
         ops = tuple(
-            replace(
-                one,
-                op=one.op.rewritten(change_element),
-                operand=None if one.operand is None else change_region(one.operand),
-            )
-            for one in node.ops
+            replace(one.moved(change_region), op=one.op.rewritten(change_element)) for one in node.ops
         )
         if isinstance(node, Store):
             source = change_region(node.source)

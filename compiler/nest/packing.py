@@ -53,7 +53,9 @@ def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
                 for name in (step.op for step in passes(one.op)):
                     settle(node.target, tuple(zip(node.dims, scope.element, strict=True)), name)
                     if one.operand is not None:
-                        settle(one.operand, tuple(zip(one.dims, scope.element, strict=True)), name)
+                        settle(one.operand, _read_element(one.operand, one.dims, scope.element), name)
+                    if one.unit is not None:
+                        settle(one.unit, _read_element(one.unit, (0, 1), scope.element), name)
     for node in walk_nodes(nest.body):
         if isinstance(node, Store):
             for region, element in _finished_elements(node, found):
@@ -69,6 +71,12 @@ def buffer_elements(nest: Nest) -> dict[Buffer, Element]:
             raise TensorizeError(f"{buffer.name} is only copied; no intrinsic says what its elements are")
         _check_scope(buffer, found[buffer][0])
     return {buffer: element for buffer, (element, _) in found.items()}
+
+
+def _read_element(region: Region, dims: tuple[int | None, ...], otherwise: tuple[int, int]) -> Element:
+    """The element of what is read besides accumulators."""
+    sizes = otherwise if region.buffer.scope is None else region.buffer.scope.element
+    return tuple(zip(dims, sizes, strict=True))
 
 
 def element_of(region: Region, dims: tuple[int | None, ...], shape: tuple[int, ...]) -> Element:

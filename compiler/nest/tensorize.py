@@ -19,7 +19,7 @@ from accel.compiler.expr.linear import (
     simplify_conditions,
     variables,
 )
-from accel.compiler.expr.post import Finished, PostOp, StoreAdd, StoreRequantize
+from accel.compiler.expr.post import Finished, PostOp, ResidualProduct, StoreAdd, StoreRequantize
 from accel.compiler.expr.quantized import Parameter
 from accel.compiler.expr.scalar import (
     BYTES,
@@ -472,26 +472,67 @@ class _Emitter:
         accesses = [target]
         ops = [self._lowered_op(op, nest) for op in self.chains[stage].ops]
         elements = [next(iter(op.elements()), None) for op in self.chains[stage].ops]
-        accesses += [self._operand_access(nest, e, (rows, columns)) for e in elements if e is not None]
+        units = [self._unit(nest, op, intrin.block) for op in self.chains[stage].ops]
+        accesses += [
+            self._operand_access(nest, e, (rows, columns), unit)
+            for e, unit in zip(elements, units, strict=True)
+            if e is not None
+        ]
         block_of, *others = map_axes(intrin.name, loops, (rows, columns), accesses).operands
         operands = iter(others)
         placed = []
-        for op, element in zip(ops, elements, strict=True):
+        for op, element, unit in zip(ops, elements, units, strict=True):
             operand = next(operands) if element is not None else None
-            placed.append(Operated(op) if operand is None else Operated(op, operand.region, operand.dims))
+            placed.append(
+                Operated(op) if operand is None else Operated(op, operand.region, operand.dims, unit)
+            )
         return Finish(intrin, block_of.region, block_of.dims, tuple(placed), stage=stage.name)
 
     def _lowered_op(self, op: PostOp, nest: StageNest) -> PostOp:
         """A post-operator in terms of buffers and loop variables."""
         return op.rewritten(lambda part: simplify_conditions(self.lowering.lowered(part, nest)))
 
-    def _operand_access(self, nest: StageNest, element: Read, axes: tuple[IterVar, IterVar]) -> Access:
-        """What the ALU reads besides the accumulator that it changes."""
+    def _unit(self, nest: StageNest, op: PostOp, block: tuple[int, int]) -> Region | None:
+        """The identity matrix that a residual is multiplied by, if it is."""
+        if not isinstance(op, ResidualProduct):
+            return None
+        stage = nest.stage
+        assert isinstance(op.unit, Read)
+        matrix = op.unit.tensor
+        assert isinstance(matrix, Tensor)
+        buffer, width = self.lowering.buffers[matrix], block[1]
+        scope = buffer.scope
+        if scope is None or scope.name != "wgt_buffer" or not self._is_made(matrix):
+            raise TensorizeError(
+                f"{stage.name} multiplies by {matrix.name} in {scope or 'DRAM'}; "
+                f"the GEMM core reads wgt_buffer: use cache_read"
+            )
+        if buffer.shape != (width, width) or scope.config.block_in != width:
+            raise TensorizeError(
+                f"{stage.name} multiplies by {matrix.name} of {list(buffer.shape)}; a GEMM core with "
+                f"blocks of {scope.config.block_in} x {width} adds by one of that size, if they are square"
+            )
+        whole = tuple(Range(Const(0), Const(width)) for _ in range(2))
+        return Region(buffer, whole, self.lowering.held[buffer])
+
+    def _operand_access(
+        self, nest: StageNest, element: Read, axes: tuple[IterVar, IterVar], unit: Region | None
+    ) -> Access:
+        """What is read besides the accumulator that is changed: by the GEMM core if there is a ``unit``."""
         stage = nest.stage
         lowered = self.lowering.lowered(element, nest)
         assert isinstance(lowered, Read)
         assert isinstance(lowered.tensor, Buffer)
         assert isinstance(element.tensor, Tensor)
+        held = self.lowering.held[lowered.tensor]
+        if unit is not None:
+            scope = lowered.tensor.scope
+            if scope is None or scope.name != "inp_buffer":
+                raise TensorizeError(
+                    f"{stage.name} multiplies {format_expr(lowered)} from {scope or 'DRAM'}; the GEMM core "
+                    f"reads inp_buffer: use cache_read"
+                )
+            return Access(lowered.tensor, held, lowered.indices, axes, "inp[i][j]")
         if lowered.tensor.scope is None:
             raise TensorizeError(
                 f"{stage.name} reads {format_expr(lowered)} from DRAM; "
@@ -503,7 +544,6 @@ class _Emitter:
                 f"{stage.name} reads {format_expr(lowered)} from {lowered.tensor.scope}, where sums "
                 f"are not cut to int8; store {name} and load it again (cache_read), or make it int32"
             )
-        held = self.lowering.held[lowered.tensor]
         return Access(lowered.tensor, held, lowered.indices, axes, "acc[i][j]")
 
 

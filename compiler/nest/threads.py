@@ -169,10 +169,7 @@ class _Threads:
             return replace(node, output=self._region(node.output), inputs=inputs)
         if isinstance(node, Finish | Store):
             self._check_shared(node.target)
-            ops = tuple(
-                one if one.operand is None else replace(one, operand=self._region(one.operand))
-                for one in node.ops
-            )
+            ops = tuple(one.moved(self._region) for one in node.ops)
             if isinstance(node, Store):
                 source = self._region(node.source)
                 return replace(node, target=self._region(node.target), source=source, ops=ops)

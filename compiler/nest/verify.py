@@ -309,8 +309,12 @@ class _Check:
                 for step in passes(one.op):
                     self._bound([side for condition in step.conditions for side in condition], places)
                     read = read.inside(step.conditions)
-                self._block(one.operand, one.dims, scope.element, "acc_buffer", read)
+                where = "acc_buffer" if one.unit is None else "inp_buffer"
+                self._block(one.operand, one.dims, scope.element, where, read)
                 self._is_read(one.operand.buffer)
+            if one.unit is not None:
+                self._block(one.unit, (0, 1), (scope.element[1],) * 2, "wgt_buffer", places)
+                self._is_read(one.unit.buffer)
         if not isinstance(node.ops[0].op, Take):
             self._is_read(node.target.buffer)
         self._is_written(node.target.buffer)

@@ -103,6 +103,33 @@ def finish_in_store(
     output.tensorize(tile, machine.post)
 
 
+def adds_by_product(config: Config) -> bool:
+    """Whether the GEMM core can add a tensor to finished sums: its blocks are square."""
+    return config.block_in == config.block_out
+
+
+def load_residual(
+    s: Schedule, workload: Workload, machine: Machine, stage: Stage, tile: IterVar, *, product: bool
+) -> None:
+    """Have a residual be loaded with each tile.
+
+    Args:
+        s: the schedule of a workload with a residual, which the store unit does not add.
+        workload, machine: its.
+        stage: what adds it, in the accumulators.
+        tile: the innermost loop of the output over tiles.
+        product: whether the GEMM core adds it, and the load unit brings it; otherwise the ALU does, and the
+            compute unit loads it.
+    """
+    assert workload.residual is not None
+    output = s[workload.output]
+    if product:
+        unit = stage.add_product(workload.residual, stage.axis[1], machine.config.block_out)
+        s[s.cache_read(unit, machine.wgt_buffer)].compute_root()
+    scope = machine.inp_buffer if product else machine.acc_buffer
+    s[s.cache_read(workload.residual, scope)].compute_at(output, tile)
+
+
 def split_blocks(stage: Stage, config: Config) -> tuple[tuple[IterVar, IterVar], tuple[IterVar, IterVar]]:
     """Split the first two axes by the size of an accumulator element: loops over blocks, and those inside."""
     (y, x), (batch, outputs) = stage.axis[:2], (config.batch, config.block_out)

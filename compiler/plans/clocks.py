@@ -57,6 +57,9 @@ class Turns:
         clear: slots after that, before operands are waited for.
         slots: with the operands.
         between: LOADs of the compute unit behind that.
+        ahead: slots behind that, before what is added is waited for.
+        added: LOADs of the load unit that are needed behind the products; with accumulators' own buffers.
+        adding: slots in which that is added.
         tail: slots behind that.
         stored: beats of its STORE.
         stored_bursts: bursts of it.
@@ -82,6 +85,9 @@ class Turns:
     head: FloatArray | None = None
     clear: FloatArray | None = None
     between: Moved | None = None
+    ahead: FloatArray | None = None
+    added: Moved | None = None
+    adding: FloatArray | None = None
     beside: FloatArray | None = None
     pieces: FloatArray | None = None
     pads: FloatArray | None = None
@@ -206,6 +212,7 @@ class _Clocks:
         pads: by pairs of buffers, words of padding up to those of what was loaded last.
         padded, known_pads: words of padding that are written, and all of LOADs so far.
         came: when the last data of a LOAD of operands came.
+        added_used, added_ready: as ``used`` and ``ready``, of what is added behind products.
     """
 
     def __init__(self, config: Config, work: Work) -> None:
@@ -215,7 +222,9 @@ class _Clocks:
         count, threads = len(work.threads), int(work.threads.max(initial=1))
         self.compute, self.port = work.compute_start.copy(), work.port_start.copy()
         self.load, self.write = work.load_start.copy(), np.zeros(count)
-        self.used, self.ready = np.zeros((threads + 1, count)), np.zeros((threads + 1, count))
+        self.used, self.ready, self.added_used, self.added_ready = (
+            np.zeros((threads + 1, count)) for _ in range(4)
+        )
         self.stored = np.zeros((threads + 2, count))
         self.bursts_due, self.loads_due, self.writes_due = (np.full(count, _NEVER) for _ in range(3))
         self.pads = np.zeros((threads + 1, count))
@@ -226,19 +235,20 @@ class _Clocks:
         dues = self.bursts_due, self.loads_due, self.writes_due
         for clock in (self.compute, self.port, self.load, self.write, self.came, *dues):
             clock[plans] += cycles
-        for clocks in (self.used, self.ready, self.stored[:-2]):
+        for clocks in (self.used, self.ready, self.added_used, self.added_ready, self.stored[:-2]):
             clocks[:, plans] += cycles
 
     def loads(self, loads: _Loads, turn: int, buffers: IntArray) -> None:
         """LOADs of operands into buffers, as soon as those are free."""
         n = len(buffers)
+        used, ready = (self.added_used, self.added_ready) if loads.added else (self.used, self.ready)
         mask = loads.some[turn, :n]
         if not mask.any():
             return
         bursts_due, loads_due, load, port = (
             clock[:n] for clock in (self.bursts_due, self.loads_due, self.load, self.port)
         )
-        asked = self.used.reshape(-1)[buffers] + _TOKEN
+        asked = used.reshape(-1)[buffers] + _TOKEN
         np.maximum(asked, load, out=asked)
         asked += REQUEST_STARTUP
         np.maximum(asked, bursts_due - self.latency, out=asked)
@@ -257,7 +267,7 @@ class _Clocks:
         np.maximum(asked, bursts_due - self.latency, out=asked)
         np.maximum(asked, loads_due - self.latency, out=asked)
         np.copyto(load, asked, where=mask)
-        self.ready.reshape(-1)[buffers[mask]] = end[mask] + WRITE_DELAY
+        ready.reshape(-1)[buffers[mask]] = end[mask] + WRITE_DELAY
 
     def _pad(
         self, pads: FloatArray, asked: FloatArray, begin: FloatArray, mask: BoolArray, buffers: IntArray
@@ -304,10 +314,12 @@ class _Loads:
         beats, bursts: of them.
         pads: words of padding that they write, if any does.
         burst_cost, load_cost: how long they take up a place among the bursts, and among the LOADs, in flight.
+        added: whether they are of what is added behind the products.
     """
 
-    def __init__(self, config: Config, moved: Moved, pads: FloatArray | None) -> None:
+    def __init__(self, config: Config, moved: Moved, pads: FloatArray | None, *, added: bool = False) -> None:
         self.beats, self.bursts, loads, _ = moved
+        self.added = added
         self.pads = pads
         self.some = loads > 0
         self.burst_cost = (self.bursts * config.read_latency + self.beats) / config.outstanding
@@ -334,11 +346,13 @@ class _Walk:
     def predict(self) -> Predictions:
         """What plans take, in their first order."""
         clocks, totals = self.clocks, _Totals(self)
-        loads = self._loads()
+        loads, added = self._loads(self.script.loads), self._loads(self.script.added, added=True)
         if loads is not None:
             first, later = loads
             for turn in range(len(first.beats)):
                 clocks.loads(first, turn, self.ring[turn])
+                if added is not None:
+                    clocks.loads(added[0], turn, self.adds[turn])
             clocks.accumulators(self.work.late, (self.work.late > 0) * 1.0, self.backlog)
         marks = {int(n): np.flatnonzero(self.measured == n) for n in np.unique(self.measured)}
         jumps = {int(n): np.flatnonzero(self.head == n) for n in np.unique(self.head) if n >= 0}
@@ -355,6 +369,8 @@ class _Walk:
             self._turn(turn, active)
             if loads is not None:  # of the turn that has the same buffers next
                 clocks.loads(later, turn, self.ring[turn, :active])
+                if added is not None:
+                    clocks.loads(added[1], turn, self.adds[turn, :active])
         end = np.maximum(clocks.compute + clocks.drain, clocks.write + self.config.write_latency) + 1
         back = np.argsort(self.plans)
         return Predictions(
@@ -384,6 +400,13 @@ class _Walk:
         clocks.used.reshape(-1)[self.uses[turn, :n]] = now + clocks.drain
         if script.between is not None:
             self._accumulators(script.between, turn, n)
+        if script.ahead is not None and script.adding is not None:
+            now += script.ahead[turn, :n]
+            ready = clocks.added_ready.reshape(-1)[self.adds[turn, :n]] + _TOKEN
+            np.maximum(now, ready, out=now, where=script.last[turn, :n])
+            now += script.adding[turn, :n]
+            users = script.last[turn, :n]
+            clocks.added_used.reshape(-1)[self.adds[turn, :n][users]] = now[users] + clocks.drain
         now += script.tail[turn, :n]
         self._store(turn, n)
         if script.port is not None:
@@ -432,6 +455,11 @@ class _Walk:
         return np.where(self.script.valid, self.ring, self._places(np.array(nowhere)))
 
     @cached_property
+    def adds(self) -> IntArray:
+        """The buffers of what a turn adds: those of its accumulators."""
+        return self._places(self.script.set)
+
+    @cached_property
     def waits(self) -> IntArray:
         """The accumulators that must be stored before a turn; else those that always are."""
         always = len(self.clocks.stored) - 2
@@ -476,16 +504,17 @@ class _Walk:
         beats, bursts = (one.sum(axis=0) for one in self.script.loads[:2])
         return np.asarray(self.config.outstanding * beats / np.maximum(bursts, 1.0))
 
-    def _loads(self) -> tuple[_Loads, _Loads] | None:
-        """LOADs of operands: of the first round of threads, and by turns of those a round later."""
-        loads, threads = self.script.loads, self.work.threads
+    def _loads(self, loads: Moved | None, *, added: bool = False) -> tuple[_Loads, _Loads] | None:
+        """LOADs of operands, or of what is ``added``: of the first round of threads, and by turns of those a
+        round later."""
+        threads = self.work.threads
         if loads is None or not self.longest:
             return None
         rounds = min(int(threads.max()), self.longest)
         soon = np.arange(rounds)[:, None] < threads
         later = np.arange(self.longest)[:, None] + threads
         there, later = later < self.longest, np.minimum(later, self.longest - 1)
-        pads = self.script.pads
+        pads = None if added else self.script.pads
 
         def first(of: FloatArray) -> FloatArray:
             return of[:rounds] * soon
@@ -494,8 +523,10 @@ class _Walk:
             return np.take_along_axis(of, later, axis=0) * there
 
         return (
-            _Loads(self.config, Moved(*map(first, loads)), None if pads is None else first(pads)),
-            _Loads(self.config, Moved(*map(rest, loads)), None if pads is None else rest(pads)),
+            _Loads(
+                self.config, Moved(*map(first, loads)), None if pads is None else first(pads), added=added
+            ),
+            _Loads(self.config, Moved(*map(rest, loads)), None if pads is None else rest(pads), added=added),
         )
 
 
@@ -516,9 +547,12 @@ class _Totals:
 
         loads = script.before if script.loads is None else script.loads
         slots = script.slots + script.tail + of(script.head) + of(script.clear)
+        slots = slots + of(script.ahead) + of(script.adding)
         beats, loaded = (zero, zero) if loads is None else (loads.beats + of(script.pads), loads.bytes)
+        if script.added is not None:
+            beats, loaded = beats + script.added.beats, loaded + script.added.bytes
         port = of(script.loads) + of(script.pads) + of(script.before) + of(script.between) + of(script.port)
-        port = port + script.fetched * (INSTRUCTION_BYTES / bus)
+        port = port + of(script.added) + script.fetched * (INSTRUCTION_BYTES / bus)
         self.compute, self.port, self.beats, self.stores = (
             np.vstack([np.zeros(len(walk.plans)), np.cumsum(one, axis=0)])
             for one in (slots, port, beats, script.stored)

@@ -1,12 +1,14 @@
 """Schedules of convolutions for those who bring none, chosen by the analytical model."""
 
+from dataclasses import replace
+
 from accel.compiler.plans.candidate import Candidate, Prediction, check_threads_fit
 from accel.compiler.plans.clocks import predict
 from accel.compiler.plans.conv_model import ConvShape, conv_shape
 from accel.compiler.plans.conv_plans import conv_space, conv_table, fitting
 from accel.compiler.plans.conv_schedule import ConvPlan, conv_schedule
 from accel.compiler.plans.planner import Blocks, Planner, Side
-from accel.compiler.plans.search import search
+from accel.compiler.plans.search import ranked_together, search
 from accel.compiler.plans.tile_walker import TileWalker
 from accel.compiler.plans.tiles import Sizes
 from accel.core.config import Config
@@ -28,19 +30,31 @@ def conv_candidates(
     Raises:
         ScheduleError: no plan fits, or none with so many threads, with the largest number that does.
     """
-    table = fitting(shape, config, threads or _THREADS, fixed)
-    if not len(table.rows):
-        check_threads_fit("convolution", config, threads, lambda n: bool(len(fitting(shape, config, n).rows)))
-        return []
-    return search(conv_space(shape, config, fixed), table, threads)
+    found = []
+    for one in shape.choices():
+        table = fitting(one, config, threads or _THREADS, fixed)
+        if len(table.rows):
+            found.append(search(conv_space(one, config, fixed), table, threads))
+    if not found:
+        check_threads_fit("convolution", config, threads, lambda n: _any_fits(shape, config, n))
+    return ranked_together(found)
+
+
+def _any_fits(shape: ConvShape, config: Config, threads: int) -> bool:
+    return any(len(fitting(one, config, threads).rows) for one in shape.choices())
+
+
+def _chosen(shape: ConvShape, plan: ConvPlan) -> ConvShape:
+    """The convolution as a plan does it."""
+    return replace(shape, residual_product=plan.residual_product)
 
 
 def _fits(shape: ConvShape, config: Config, plan: ConvPlan) -> bool:
-    return bool(Sizes(shape, config, conv_table([plan])).fits()[0])
+    return bool(Sizes(_chosen(shape, plan), config, conv_table([plan])).fits()[0])
 
 
 def _predict(shape: ConvShape, config: Config, plan: ConvPlan) -> Prediction:
-    return predict(TileWalker(shape, config, conv_table([plan]))).one(0)
+    return predict(TileWalker(_chosen(shape, plan), config, conv_table([plan]))).one(0)
 
 
 def _outermost(plan: ConvPlan) -> str:
@@ -66,5 +80,6 @@ CONV_PLANNER = Planner(
     schedule=conv_schedule,
     outermost=_outermost,
     threads_along=_threads_along,
+    identity_products=lambda plan: plan.residual_product,
 )
 """Tiles of the output, and steps of the sum: input channels, and rows of the kernel."""

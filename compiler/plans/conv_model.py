@@ -13,7 +13,7 @@ import numpy as np
 
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.arrays import IntArray
-from accel.compiler.plans.blocking import passes_of
+from accel.compiler.plans.blocking import adds_by_product, passes_of
 from accel.compiler.plans.conv_schedule import merged_groups, taps_at_once
 from accel.compiler.plans.sums import Sums, part_sizes
 from accel.compiler.plans.transfers import Count, Moved, moved
@@ -213,6 +213,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
         passes=cost.passes,
         resets=cost.resets,
         stored=cost.stored,
+        square=adds_by_product(config),
     )
     if not beside:
         return found

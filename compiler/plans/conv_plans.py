@@ -44,6 +44,7 @@ def conv_plans(shape: ConvShape, config: Config, table: Tiling) -> list[ConvPlan
             thread_axis=THREAD_AXES[axis],  # type: ignore[arg-type]
             outer=OUTERS[outer],  # type: ignore[arg-type]
             bias_stays=stay,
+            residual_product=shape.residual_product,
         )
         for (channels, rows, columns, depth, kernel_rows, threads, axis, outer), stay in zip(
             table.rows_of(), stays.tolist(), strict=True

@@ -21,6 +21,7 @@ from accel.compiler.plans.blocking import (
     bind_threads,
     finish_in_store,
     in_accumulators,
+    load_residual,
     loaded,
     split_blocks,
     stored,
@@ -92,6 +93,8 @@ class ConvPlan:
         outer: ``channels``: all tiles of some channels come before those of the next ones; ``pixels``: all
             channels of a place come before the next place.
         bias_stays: whether the bias of all channels lies in the accumulators throughout.
+        residual_product: whether the GEMM core adds a residual, which the load unit brings; otherwise the ALU
+            does, and the compute unit loads it.
     """
 
     channels: int
@@ -103,6 +106,7 @@ class ConvPlan:
     thread_axis: ThreadAxis
     outer: Outer
     bias_stays: bool = True
+    residual_product: bool = False
 
 
 def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Schedule:
@@ -132,7 +136,7 @@ def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Sched
             shared = plan.outer == "channels" and plan.thread_axis != "groups"
             bias.compute_at(output, channels if shared else innermost)
     if workload.residual is not None and not in_store:
-        s[s.cache_read(workload.residual, machine.acc_buffer)].compute_at(output, innermost)
+        load_residual(s, workload, machine, stages[-1], innermost, product=plan.residual_product)
     data, weights = (s.tensor(read.tensor.name) for read in reads(sums.body))
     inp = _loaded_input(s, data, machine, padded=bool(taps))
     wgt = s[s.cache_read(weights, machine.wgt_buffer)]

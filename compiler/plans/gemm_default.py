@@ -4,7 +4,7 @@ Tile sizes, loop order and virtual threads are varied; plans whose buffers fit a
 and the best of them by the model.
 """
 
-from functools import partial
+from dataclasses import replace
 from typing import get_args
 
 from accel.compiler.plans.arrays import BoolArray
@@ -14,7 +14,7 @@ from accel.compiler.plans.gemm_model import GemmShape, gemm_shape
 from accel.compiler.plans.gemm_plans import GemmPlan, Outer, ThreadAxis
 from accel.compiler.plans.gemm_schedule import gemm_schedule
 from accel.compiler.plans.planner import Blocks, Planner, Side
-from accel.compiler.plans.search import Space, every_plan, search
+from accel.compiler.plans.search import Space, every_plan, ranked_together, search
 from accel.compiler.plans.sums import every_part, part_sizes
 from accel.compiler.plans.tile_walker import TileWalker
 from accel.compiler.plans.tiles import Sizes, Tiling
@@ -41,7 +41,9 @@ def gemm_space(shape: GemmShape, config: Config) -> Space[GemmPlan]:
     return Space(
         shape=shape,
         config=config,
-        plan=lambda table: [GemmPlan.of(row) for row in table.rows_of()],
+        plan=lambda table: [
+            replace(GemmPlan.of(row), residual_product=shape.residual_product) for row in table.rows_of()
+        ],
         allowed=_allowed,
         around={name: every_part(getattr(shape, name)) for name in ("channels", "rows", "depth")},
     )
@@ -61,8 +63,10 @@ def gemm_candidates(
     Raises:
         ScheduleError: so many threads do not fit, with the largest number that does.
     """
-    space = gemm_space(shape, config)
-    check_threads_fit("matrix product", config, threads, partial(_smallest_fits, space))
+    spaces = [gemm_space(one, config) for one in shape.choices()]
+    check_threads_fit(
+        "matrix product", config, threads, lambda n: any(_smallest_fits(space, n) for space in spaces)
+    )
     given = {{"columns": "channels"}.get(name, name): size for name, size in (fixed or {}).items()}
     tried = {
         name: [min(given[name], getattr(shape, name))]
@@ -70,16 +74,19 @@ def gemm_candidates(
         else part_sizes(getattr(shape, name), _MOST_SIZES)
         for name in ("channels", "rows", "depth")
     }
-    space = Space(**{**vars(space), "around": {k: v for k, v in space.around.items() if k not in given}})
-    table = every_plan(
-        space,
-        tried | {"columns": [1], "kernel_rows": [1]},
-        _THREADS if threads is None else (threads,),
-        threads,
-    )
-    if not len(table.rows):
-        return []
-    return search(space, table, threads)
+    numbers = _THREADS if threads is None else (threads,)
+    found = []
+    for every in spaces:
+        space = replace(every, around={k: v for k, v in every.around.items() if k not in given})
+        table = every_plan(space, tried | {"columns": [1], "kernel_rows": [1]}, numbers, threads)
+        if len(table.rows):
+            found.append(search(space, table, threads))
+    return ranked_together(found)
+
+
+def _chosen(shape: GemmShape, plan: GemmPlan) -> GemmShape:
+    """The product as a plan does it."""
+    return replace(shape, residual_product=plan.residual_product)
 
 
 def _smallest_fits(space: Space[GemmPlan], threads: int) -> bool:
@@ -93,11 +100,11 @@ def _smallest_fits(space: Space[GemmPlan], threads: int) -> bool:
 
 
 def _fits(shape: GemmShape, config: Config, plan: GemmPlan) -> bool:
-    return bool(Sizes(shape, config, _table([plan])).fits()[0])
+    return bool(Sizes(_chosen(shape, plan), config, _table([plan])).fits()[0])
 
 
 def _predict(shape: GemmShape, config: Config, plan: GemmPlan) -> Prediction:
-    return predict(TileWalker(shape, config, _table([plan]))).one(0)
+    return predict(TileWalker(_chosen(shape, plan), config, _table([plan]))).one(0)
 
 
 def _outermost(plan: GemmPlan) -> str:
@@ -121,5 +128,6 @@ GEMM_PLANNER = Planner(
     schedule=gemm_schedule,
     outermost=_outermost,
     threads_along=_threads_along,
+    identity_products=lambda plan: plan.residual_product,
 )
 """Tiles of the result, and steps of the sum."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from accel.compiler.ops.workload import Workload
 from accel.compiler.plans.arrays import BoolArray, IntArray
-from accel.compiler.plans.blocking import passes_of
+from accel.compiler.plans.blocking import adds_by_product, passes_of
 from accel.compiler.plans.sums import Sums, part_sizes
 from accel.compiler.plans.transfers import Count, Moved, moved
 from accel.core.config import Config
@@ -87,4 +87,5 @@ def gemm_shape(workload: Workload, config: Config) -> GemmShape:
         passes=cost.passes,
         resets=cost.resets,
         stored=cost.stored,
+        square=adds_by_product(config),
     )

@@ -21,6 +21,8 @@ class GemmPlan:
         threads: virtual threads.
         thread_axis: ``inner``: the tiles of the inner loop; ``depth``: the reduce steps of one tile.
         outer: the loop over tiles that is outermost.
+        residual_product: whether the GEMM core adds a residual, which the load unit brings; otherwise the ALU
+            does, and the compute unit loads it.
     """
 
     rows: int
@@ -29,6 +31,7 @@ class GemmPlan:
     threads: int
     thread_axis: ThreadAxis
     outer: Outer
+    residual_product: bool = False
 
     def __str__(self) -> str:
         along = {"rows": "columns", "columns": "rows"}[self.outer] if self.thread_axis == "inner" else "depth"

@@ -15,6 +15,7 @@ from accel.compiler.plans.blocking import (
     bind_threads,
     finish_in_store,
     in_accumulators,
+    load_residual,
     loaded,
     split_blocks,
     stored,
@@ -43,7 +44,7 @@ def gemm_schedule(workload: Workload, machine: Machine, plan: GemmPlan) -> Sched
         bias = s.cache_read(workload.bias, machine.acc_buffer)
         s[bias].compute_at(s[C], outermost)
     if workload.residual is not None and not in_store:
-        s[s.cache_read(workload.residual, machine.acc_buffer)].compute_at(s[C], innermost)
+        load_residual(s, workload, machine, stages[-1], innermost, product=plan.residual_product)
     a, b = (s.tensor(read.tensor.name) for read in workload.factors)
     inp, wgt = loaded(s, a, machine.inp_buffer), loaded(s, b, machine.wgt_buffer)
     step = _tile_sums(sums, plan, machine)

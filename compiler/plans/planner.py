@@ -62,6 +62,8 @@ class Planner(Generic[ShapeT, PlanT]):
         schedule: what a plan becomes.
         outermost: the dimension of the outermost loop over tiles.
         threads_along: the dimension that virtual threads run along.
+        identity_products: whether products with an identity matrix, of what the load unit brings, do what the
+            ALU could do with accumulators that the compute unit loads.
     """
 
     sides: tuple[Side, ...]
@@ -72,6 +74,7 @@ class Planner(Generic[ShapeT, PlanT]):
     schedule: Callable[[Workload, Machine, PlanT], Schedule]
     outermost: Callable[[PlanT], str]
     threads_along: Callable[[PlanT], str]
+    identity_products: Callable[[PlanT], bool] = lambda plan: False
 
     def candidates(
         self, workload: Workload, config: Config, threads: int | None, tile: Mapping[str, int]

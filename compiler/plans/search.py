@@ -101,6 +101,18 @@ def search(space: Space[PlanT], table: Tiling, threads: int | None) -> list[Cand
     return found.ranked()
 
 
+def ranked_together(found: Sequence[list[Candidate[PlanT]]]) -> list[Candidate[PlanT]]:
+    """Plans of several searches for the same, each best first, as those of one."""
+    every = [one for part in found for one in part]
+    limit = min((one.prediction.cycles for one in every), default=0.0) * (1 + CLOSE)
+
+    def order(one: Candidate[PlanT]) -> tuple[bool, float]:
+        close = one.prediction.cycles <= limit
+        return not close, one.read_bytes if close else one.prediction.cycles
+
+    return sorted(every, key=order)
+
+
 def _best_of_each(table: Tiling, cycles: FloatArray, effort: IntArray, of_kind: int, of_all: int) -> IntArray:
     """The best plans of each kind and the best of all; those that hardly differ by the effort."""
     alike = np.floor(np.log(cycles / cycles.min()) / np.log(1 + _ALIKE))

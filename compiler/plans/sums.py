@@ -8,15 +8,19 @@ operands a part of the output meets, and how tensors lie in DRAM.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from accel.compiler.plans.arrays import BoolArray, IntArray
 from accel.compiler.plans.transfers import Count, Moved, moved
 from accel.core.config import Config
+
+SumsT = TypeVar("SumsT", bound="Sums")
+_FINISHED_BY = 3
+"""Passes from that which adds a residual on: the two that saturate are behind it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +39,8 @@ class Sums(ABC):
         passes: operations on each accumulator besides GEMM.
         resets: those of them in front of the sums, 0 or 1.
         stored: whether the store unit finishes the sums, with parameters that it loads.
+        square: whether the GEMM core's blocks are, so that it can add a residual.
+        residual_product: whether it does: the residual is loaded like an operand, and multiplied by a block.
     """
 
     groups: int
@@ -51,6 +57,8 @@ class Sums(ABC):
     passes: int
     resets: int
     stored: bool
+    square: bool
+    residual_product: bool = False
     padded: ClassVar[bool] = False
     """Whether LOADs of the input may write zeros around it."""
 
@@ -80,6 +88,16 @@ class Sums(ABC):
     def slots(self) -> int:
         """Micro-ops that any plan takes."""
         return self.gemms + self.outputs * self.passes
+
+    @property
+    def residual_loaded(self) -> bool:
+        """Whether the compute unit loads a residual."""
+        return self.residual and not self.stored and not self.residual_product
+
+    def choices(self: SumsT) -> list[SumsT]:
+        """All ways to have a residual added."""
+        able = self.residual and self.square and not self.stored
+        return [self, replace(self, residual_product=True)] if able else [self]
 
     bias_first: ClassVar[bool] = False
     """Whether LOADs of operands wait for that of a bias that stays."""
@@ -127,6 +145,11 @@ class Sums(ABC):
         whether there is room."""
         del pixels_outer
         return room
+
+    @property
+    def passes_before(self) -> int:
+        """Passes between the products and that which adds a residual."""
+        return self.passes - self.resets - _FINISHED_BY
 
     # --- what they have in common ----------------------------------------------------------------------
 

@@ -152,7 +152,7 @@ class TileWalker:
             anew=self._anew(sizes, loops),
             threads=threads,
             slots=np.full(count, float(shape.slots)),
-            load_bytes=sizes.read_bytes(),
+            load_bytes=sizes.read_bytes() + shape.residual_product * shape.outputs * config.out_element_bytes,
             store_bytes=np.full(count, float(shape.outputs * config.out_element_bytes)),
             compute_start=compute,
             port_start=port,
@@ -193,7 +193,9 @@ class TileWalker:
         )
         if shape.folded:
             compute = compute + sizes.accumulators + compute_depth(config)
-        load = np.full(len(compute), float(first + _DISPATCH))
+        load = np.full(len(compute), float(first + _DISPATCH + shape.residual_product))
+        if shape.residual_product:
+            port = port + config.wgt_element_bytes / config.bus_bytes
         if shape.stored:
             moved = shape.biases * config.par_element_bytes / config.bus_bytes
             return compute, port + np.where(stays, moved, 0), load
@@ -252,6 +254,11 @@ class TileWalker:
         if shape.stored:
             parameters = shape.row_moved(config.par_element_bytes, config, turn.channels).beats
             found.port = last * (parameters * ~sizes.bias_stays + shape.residual * out.beats)
+        elif shape.residual_product:
+            found.added = out.where(last)
+            found.ahead = elements * last * shape.passes_before
+            found.adding = elements * last
+            found.tail = found.tail - found.ahead - found.adding
         elif shape.residual:
             found.between = out.where(last)
         if shape.bias and not shape.stored and not sizes.bias_stays.all():

@@ -105,6 +105,8 @@ class Sizes:
         taps = table.kernel_rows * shape.kernel[1] if shape.weighted else 1
         self.weights = table.channels * table.depth * taps
         """Elements of a step."""
+        self.residuals = self.accumulators * shape.residual_product
+        """Elements that the load unit brings of a residual, for all threads."""
 
     @property
     def bias_stays(self) -> BoolArray:
@@ -117,7 +119,7 @@ class Sizes:
     @property
     def tiled(self) -> IntArray:
         """Elements of acc_buffer that tiles take."""
-        tiled: IntArray = self.accumulators * (1 + (self.shape.residual and not self.shape.stored))
+        tiled: IntArray = self.accumulators * (1 + self.shape.residual_loaded)
         return tiled
 
     def fits(self) -> BoolArray:
@@ -130,8 +132,8 @@ class Sizes:
             bias = np.where(stays, self.shape.biases, self._bias_of_tiles()) * self.shape.bias
             room = self.tiled + bias <= config.acc_depth
         fitting: BoolArray = (
-            (table.threads * self.inputs <= config.inp_depth)
-            & (table.threads * self.weights <= config.wgt_depth)
+            (table.threads * self.inputs + self.residuals <= config.inp_depth)
+            & (table.threads * self.weights + self.shape.residual_product <= config.wgt_depth)
             & (self.tiled <= config.acc_depth)
             & room
             & (table.threads <= config.token_limit)
@@ -225,14 +227,15 @@ class Sizes:
         load = self.read_bytes() / config.bus_bytes
         fetched = self.instructions() * (INSTRUCTION_BYTES / config.bus_bytes)
         biases = shape.bias and not shape.stored
-        if shape.stored:
+        if shape.stored or shape.residual_product:
             load = load + shape.residual * shape.outputs * (config.out_element_bytes / config.bus_bytes)
+        if shape.stored:
             fetched = fetched + np.where(
                 self.bias_stays, 0, self.tiles * table.channels * config.par_element_bytes / config.bus_bytes
             )
         pace = config.bus_bytes / config.lanes if shape.stored else 1.0
         store = self.elements * (config.out_element_bytes / config.bus_bytes) * pace
-        sums = shape.slots + (shape.residual and not shape.stored) * self.tiles * (latency + store)
+        sums = shape.slots + shape.residual_loaded * self.tiles * (latency + store)
         kept = np.where(self.bias_stays, 0, np.where(self.pixels_outer, self.tiles, self.across_channels))
         sums = sums + biases * kept * latency
         alone = table.threads == 1

@@ -176,6 +176,10 @@ def _multiply_identity(context: _Context, step: Step) -> None:
     _stage(context, step).multiply_identity(step["axis"], step["block"], name=step.get("name"))
 
 
+def _add_product(context: _Context, step: Step) -> None:
+    _stage(context, step).add_product(step["tensor"], step["axis"], step["block"], name=step.get("name"))
+
+
 def _pack_parameters(context: _Context, step: Step) -> None:
     _stage(context, step).pack_parameters(name=step.get("name"))
 
@@ -203,6 +207,7 @@ _OPERATORS: dict[str, _Operator] = {
     "start_after": _Operator(_start_after, ("stage", "other")),
     "merge_groups": _Operator(_merge_groups, ("stage", "axis", "count"), ("name",)),
     "multiply_identity": _Operator(_multiply_identity, ("stage", "axis", "block"), ("name",)),
+    "add_product": _Operator(_add_product, ("stage", "tensor", "axis", "block"), ("name",)),
     "pack_parameters": _Operator(_pack_parameters, ("stage",), ("name",)),
     "set_scope": _Operator(_set_scope, ("stage", "scope")),
     "tensorize": _Operator(_tensorize, ("stage", "axis", "intrin")),

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError, nearest
-from accel.compiler.expr.linear import bounds
-from accel.compiler.expr.post import Finished, taken_apart
+from accel.compiler.expr.linear import bounds, simplify
+from accel.compiler.expr.post import Finished, Residual, ResidualProduct, taken_apart
 from accel.compiler.expr.quantized import Parameter
 from accel.compiler.expr.scalar import (
     INT32_MAX,
@@ -288,6 +288,59 @@ class Stage(Loops):
         self.leaves.insert(first, column)
         schedule._insert(Stage(schedule, unit, axes, element, list(axes), rooted=True, host="identity"), self)
         self._record("multiply_identity", axis=loop.name, block=block, name=unit.name)
+        return unit
+
+    def add_product(
+        self, tensor: Tensor | str, axis: IterVar | str, block: int, *, name: str | None = None
+    ) -> Tensor:
+        """Have the GEMM core add a residual to finished sums: as a product with an identity matrix.
+
+            for o in range(64):                     for o in range(64):
+                C[o] = (S[o] >> 8) + R[o]               C[o] = (S[o] >> 8) + R[o]*identity[o%16][o%16]
+
+        It then comes from ``inp_buffer``, through the load unit. The matrix is a constant in DRAM, outside of
+        all loops.
+
+        Args:
+            tensor: what is added.
+            axis: along which elements become blocks.
+            block: rows and columns of the matrix.
+            name: of the matrix; ``identity`` if not given.
+
+        Raises:
+            ScheduleError: the stage does not add such a tensor to finished sums, at its own axes; or the size
+                is no positive integer.
+        """
+        schedule = self.schedule
+        loop = self._free_leaf(axis)
+        rows = plain_integer(block)
+        if rows is None or rows < 1:
+            raise ScheduleError(f"the identity matrix for {self.name} has {block!r} rows; it has at least 1")
+        label = tensor if isinstance(tensor, str) else tensor.name
+        cast = self.body if isinstance(self.body, Cast) else None
+        apart = taken_apart(self.body if cast is None else cast.value)
+        every = () if apart is None else apart[1]
+        added = [
+            one
+            for one in every
+            if type(one) is Residual
+            and isinstance(one.operand, Read)
+            and one.operand.tensor.name == label
+            and one.operand.indices == self.axis
+        ]
+        if apart is None or len(added) != 1:
+            raise ScheduleError(
+                f"{self.name} is {format_expr(self.body)}; it does not add {label} to finished sums"
+            )
+        axes = IterVar("i", rows), IterVar("j", rows)
+        element = unit_element(axes)
+        unit = Compute(schedule._fresh(name or "identity"), (rows, rows), "int8", axes, element).tensor
+        place = simplify(loop % rows)
+        product = ResidualProduct(added[0].operand, unit[place, place])
+        body: Expr = Finished(apart[0], tuple(product if one is added[0] else one for one in every))
+        self.body = body if cast is None else Cast(body, cast.to)
+        schedule._insert(Stage(schedule, unit, axes, element, list(axes), rooted=True, host="identity"), self)
+        self._record("add_product", tensor=label, axis=loop.name, block=rows, name=unit.name)
         return unit
 
     def pack_parameters(self, *, name: str | None = None) -> Tensor:

@@ -18,6 +18,7 @@ from accel.compiler.expr.post import (
     Offset,
     PostOp,
     Residual,
+    ResidualProduct,
     Scale,
     Shift,
     Take,
@@ -37,7 +38,8 @@ _BYTE = 256
 @dataclass(frozen=True)
 class Pass:
     """``acc = op(acc, operand)`` where all conditions hold; the operand is an immediate or an element of
-    another accumulator. The operation ``zero`` sets to zero."""
+    another accumulator. The operation ``zero`` sets to zero, and ``product`` is no operation of the ALU: the
+    GEMM core adds an element of ``inp``, times one of an identity matrix in ``wgt``."""
 
     op: str
     operand: int | Read
@@ -47,6 +49,8 @@ class Pass:
 def passes(op: PostOp) -> tuple[Pass, ...]:
     """What the ALU does for a post-operator. Operands are tensors' elements, at most behind one guard."""
     match op:
+        case ResidualProduct(operand):
+            return (_with_element("product", operand),)
         case Bias(operand) | Residual(operand):
             return (_with_element("add", operand),)
         case Combine(operation, operand):

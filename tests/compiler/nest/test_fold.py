@@ -11,7 +11,7 @@ import pytest
 import accel
 from accel import te
 from accel.base.errors import ShapeError
-from accel.compiler.expr.post import AtLeast, AtMost, Bias, Combine, PostOp, Residual, Shift
+from accel.compiler.expr.post import AtLeast, AtMost, Bias, Combine, PostOp, ResidualProduct, Shift
 from accel.compiler.expr.scalar import INT32_MAX, INT32_MIN, Expr
 from accel.compiler.nest.fold import fold_bias
 from accel.compiler.nest.nest import Finish, Nest, walk_nodes
@@ -91,7 +91,7 @@ def test_one_pass_less(options: dict[str, Any]) -> None:
 def test_a_residual_is_added_in_between() -> None:
     schedule = as_it_is(accel.dense(20, 24, 40, bias=True, residual=True, shift=8), M).schedule()
     nest = fold_bias(te.tensorize(schedule))
-    assert post_operators(nest) == [[Combine], [Shift, Residual, AtLeast, AtMost]]
+    assert post_operators(nest) == [[Combine], [Shift, ResidualProduct, AtLeast, AtMost]]
 
 
 @pytest.mark.parametrize("again", [True, False])

@@ -1,12 +1,19 @@
 """Epilogues: how many passes over the accumulators they take."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import given
 
 import accel
-from accel.base.errors import ShapeError
+from accel import te
+from accel.base.errors import ScheduleError, ShapeError
+from accel.compiler.operators.default import candidates
 from accel.compiler.ops.epilogue import Epilogue
-from accel.core.isa import Alu, Gemm, Loops
+from accel.compiler.plans.gemm_default import GEMM_PLANNER
+from accel.compiler.schedule.records import apply_steps
+from accel.core.isa import Alu, Gemm, Load, Loops, Memory
 from tests.compiler.convs import epilogues
 from tests.compiler.running import as_it_is
 from tests.expect import refused
@@ -28,6 +35,46 @@ def test_passes_are_what_the_compiler_emits(options: dict[str, object]) -> None:
     assert passes - cleared <= 16 * epilogue.passes(16)
     merged = options["shift"] is None and options["clip"] in ((-128, 127), None) and not options["relu"]
     assert merged or passes - cleared >= 16 * (epilogue.passes(16) - 1)
+
+
+@pytest.mark.parametrize("options", [{}, {"relu": True}, {"bias": True}, {"bias": True, "clip": (-3, 90)}])
+@pytest.mark.parametrize("m", [8, 13])
+def test_a_residual_that_the_gemm_core_adds(options: dict[str, object], m: int) -> None:
+    """Channels that fill no last block, and rows, too; as many passes as where the ALU adds it."""
+    workload = accel.gemm(m, 20, 24, residual=True, shift=5, **options)  # type: ignore[arg-type]
+    machine = accel.machine("gemm8x8")
+    plan = candidates(workload, machine.config)[0].plan
+    found = []
+    for product in (True, False):
+        chosen = replace(plan, residual_product=product)
+        program = accel.build(GEMM_PLANNER.schedule(workload, machine, chosen), machine)
+        result = program.run(seed=3)
+        assert result.mismatches == 0
+        loads = [one for one in program.instructions if isinstance(one, Load)]
+        assert any(one.memory == Memory.ACC_8BIT for one in loads) is not product
+        slots = sum(one.uop_count for one in program.instructions if isinstance(one, Loops))
+        found.append((result.outputs["C"], slots))
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    assert found[0][1] == found[1][1]
+
+
+def test_what_is_no_residual() -> None:
+    workload = accel.gemm(8, 16, 8, residual=True, shift=5, bias=True)
+    m = accel.machine("gemm8x8")
+    s = te.create_schedule(workload.output)
+    sums = s["C"]
+    value = "int8(min(max((S[y][x] + bias[x] >> 5) + residual[y][x], -128), 127))"
+    with refused(ScheduleError, f"C is {value}; it does not add bias to finished sums"):
+        sums.add_product("bias", sums.axis[1], 8)
+    with refused(ScheduleError, "the identity matrix for C has 0 rows; it has at least 1"):
+        sums.add_product("residual", sums.axis[1], 0)
+    sums.add_product("residual", sums.axis[1], 8)
+    again = value.replace("x], -", "x] * identity[x%8][x%8], -")
+    with refused(ScheduleError, f"C is {again}; it does not add residual to finished sums"):
+        sums.add_product("residual", sums.axis[1], 8)
+    other = te.create_schedule(workload.output)
+    apply_steps(other, s.steps, m.intrinsic, m.scope)
+    assert other.steps == s.steps
 
 
 def test_of_the_networks_layers() -> None:
