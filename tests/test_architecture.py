@@ -51,9 +51,10 @@ MAY_IMPORT = {
     "debug": "base core image assembly sim run",
     "views": "base core image assembly run",
     "benchmarks": "base core compiler run",
+    "studio": "base core image compiler run views",
     "sweeps": "base core compiler hw run",
-    "cli": "base core formats image proof assembly compiler sim hw run debug views benchmarks sweeps network "
-    "package",
+    "cli": "base core formats image proof assembly compiler sim hw run debug views benchmarks studio sweeps "
+    "network package",
     "te": "compiler",
     "": "base core proof compiler run sweeps cli te network",
 }

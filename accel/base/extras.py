@@ -8,7 +8,19 @@ from typing import Literal
 DISTRIBUTION = "accel-stack"
 """What package indexes and installers call it; ``accel`` there is somebody else's package."""
 
-Extra = Literal["cluster", "formal", "fpga", "onnx", "parquet", "plot", "rtl", "synthesis", "tflite"]
+Extra = Literal[
+    "cluster",
+    "formal",
+    "fpga",
+    "notebook",
+    "onnx",
+    "parquet",
+    "plot",
+    "rtl",
+    "studio",
+    "synthesis",
+    "tflite",
+]
 """The extras that code may ask for; ``pyproject.toml`` lists what each installs."""
 
 CHECKOUT = "PATH-OF-THE-CHECKOUT"

@@ -47,6 +47,10 @@ COMMANDS = {
     "replay": Entry("accel.cli.replay:replay", "Run programs that state their expected results."),
     "run": Entry("accel.cli.run:run", "Run a program or a network, and compare its outputs with numpy."),
     "show": Entry("accel.cli.show:show", "Show a program at one stage of its compilation."),
+    "studio": Entry(
+        "accel.cli.studio:studio",
+        "Change a workload, machine or schedule on a local page, and see what it does.",
+    ),
     "sweep": Entry("accel.cli.sweep:sweep", "Measure a grid of workloads, machines and schedules."),
     "verify": Entry("accel.cli.verify:verify", "Compare a network with ONNX Runtime, tensor by tensor."),
     "verilog": Entry("accel.cli.verilog:verilog", "Write the core as Verilog, for simulation and synthesis."),

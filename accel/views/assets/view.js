@@ -1,6 +1,10 @@
 // A run as sections: fills an element with them, and joins chart, loops and list of instructions, each of which
 // leads to the others. Reports hold the sections already; notebooks and the studio have them built.
 
+{
+// Where a page demands it, markup is only taken from here: that of sections, which Python has escaped.
+const trusted = window.trustedTypes ? window.trustedTypes.createPolicy("accel", { createHTML: text => text }) : { createHTML: text => text };
+
 accel.view = (root, first, options = {}) => {
   const LINE = 20, GAP = 14;  // pixels of a line of text in the list, and between its columns
   const SMALL = 11 / 12;      // letters of a second line, compared with those of the first
@@ -22,7 +26,7 @@ accel.view = (root, first, options = {}) => {
     const had = root.querySelector("section") !== null;
     root.replaceChildren(...view.sections.map(({ name, heading, html }) => {
       const section = make("section", { id: name });
-      section.innerHTML = html;
+      section.innerHTML = trusted.createHTML(html);
       section.prepend(make("h2", {}, heading));
       return section;
     }));
@@ -287,3 +291,4 @@ accel.view = (root, first, options = {}) => {
   update(first);
   return { update, chart: () => part && part.chart, close: () => { stopped.abort(); if (part) part.close(); } };
 };
+}

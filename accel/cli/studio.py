@@ -1,0 +1,30 @@
+"""``accel studio``: a page to change one thing and look."""
+
+import webbrowser
+
+import click
+
+
+@click.command()
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Where to listen; any free port if not given."
+)
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+def studio(port: int, no_browser: bool) -> None:
+    """Change a workload, machine or schedule on a local page, and see what it does.
+
+    The page is served to this computer only, at an address that is good for one browser. Ctrl-C ends it.
+
+    \b
+    Example:
+      accel studio
+      accel studio --port 8741 --no-browser
+    """
+    from accel.studio.server import serve  # noqa: PLC0415  # needs an extra
+
+    def told(address: str) -> None:
+        click.echo(f"open {address}")
+        if not no_browser:
+            webbrowser.open(address)
+
+    serve(port, told)

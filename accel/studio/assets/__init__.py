@@ -1,0 +1,8 @@
+"""What the studio's page consists of."""
+
+from importlib.resources import files
+
+
+def asset(name: str) -> str:
+    """The text of a file in this folder."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,338 @@
+// The studio's page: controls that make a state, and the view of that state, asked for after every change.
+
+import accel from "./accel.js";
+
+const WAIT = 220;             // milliseconds after the last key before a state is asked for
+const ORDER = ["compared", "figures", "timeline", "critical", "advice", "loops", "units", "roofline", "scratchpads", "dram", "verdict", "instructions"];
+const one = id => document.getElementById(id);
+const make = (name, attributes = {}, ...children) => {
+  const made = document.createElement(name);
+  for (const key in attributes) if (attributes[key] !== null) made.setAttribute(key, attributes[key]);
+  made.append(...children);
+  return made;
+};
+const percent = value => `${value > 0 ? "+" : value < 0 ? "−" : "±"}${Math.abs(100 * value).toFixed(Math.abs(value) < 0.1 ? 1 : 0)} %`;
+
+let offered = null, state = null, shown = null, before = null, drawn = null, asked = 0, timer = null;
+
+// --- states as text
+
+const encode = value => btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(value))))
+  .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+const decode = text => JSON.parse(new TextDecoder().decode(
+  Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), c => c.charCodeAt(0))));
+
+function fromAddress() {
+  try { return location.hash.length > 1 ? decode(location.hash.slice(1)) : null; } catch { return null; }
+}
+
+/** A step as one line: `split stage=S axis=y factor=8 names=[ym,yi]`. */
+function stepText({ op, ...rest }) {
+  const word = value => typeof value === "string" && /^[A-Za-z_][\w.]*$/.test(value) && value !== "null" ? value
+    : Array.isArray(value) ? `[${value.map(word).join(",")}]` : JSON.stringify(value);
+  return [op, ...Object.entries(rest).filter(([, value]) => value !== null).map(([key, value]) => `${key}=${word(value)}`)].join(" ");
+}
+
+function stepOf(text) {
+  const [op, ...words] = text.trim().split(/\s+/);
+  const value = word => {
+    if (word.startsWith("[") && word.endsWith("]")) return word.slice(1, -1).split(",").filter(Boolean).map(value);
+    try { return JSON.parse(word); } catch { return word; }
+  };
+  return Object.fromEntries([["op", op], ...words.map(word => {
+    const at = word.indexOf("=");
+    return at < 0 ? [word, null] : [word.slice(0, at), value(word.slice(at + 1))];
+  })]);
+}
+
+// --- asking
+
+/** Ask for the view of the state, after a moment in which nothing else changes. */
+function changed(now = false) {
+  clearTimeout(timer);
+  timer = setTimeout(ask, now ? 0 : WAIT);
+}
+
+async function ask() {
+  const mine = ++asked, wanted = JSON.stringify(state), begin = performance.now();
+  one("progress").hidden = false;
+  let found;
+  try {
+    const response = await fetch("/view", { method: "POST", headers: { "Content-Type": "application/json" }, body: wanted });
+    if (response.status === 409 || mine !== asked) return;
+    found = response.headers.get("content-type").startsWith("application/json") ? await response.json()
+      : { error: { kind: "Refused", message: await response.text() } };
+  } catch {
+    found = { error: { kind: "No answer", message: "the studio does not answer; was it ended?" } };
+  }
+  if (mine !== asked) return;
+  one("progress").hidden = true;
+  if (found.error) { problem(found.error); return; }
+  problem(null);
+  show(found.view, (performance.now() - begin) / 1000);
+  const address = `#${encode(state)}`;
+  if (location.hash !== address) history.pushState(null, "", address);
+}
+
+function problem(error) {
+  const place = one("problem");
+  place.hidden = error === null;
+  document.querySelector("main").classList.toggle("stale", error !== null && shown !== null);
+  const step = error && /schedule step (\d+)/.exec(error.message);
+  document.querySelectorAll("#steps li").forEach((row, n) => row.classList.toggle("bad", step !== null && Number(step && step[1]) === n));
+  if (error) place.replaceChildren(make("b", {}, error.kind), error.message, shown ? " Below is the last state that could be shown." : "");
+}
+
+function show(view, seconds) {
+  before = shown;
+  shown = view;
+  view.sections.sort((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name));
+  if (drawn) drawn.update(view); else drawn = accel.view(one("view"), view);
+  one("title").textContent = `${view.title}: ${view.facts}`;
+  document.title = `${view.title} - accel studio`;
+  const figures = view.figures, parts = [];
+  const number = make("b", {}, accel.grouped(figures.cycles));
+  parts.push(make("span", {}, number, make("small", {}, " cycles")));
+  if (figures.utilization !== null) parts.push(make("small", {}, `${(100 * figures.utilization).toFixed(1)} % of the GEMM core`));
+  if (figures.bound_by) parts.push(make("small", {}, `bound by ${figures.bound_by}`));
+  if (before && before.figures.cycles !== figures.cycles) parts.push(change(figures.cycles, before.figures.cycles, "than before"));
+  if (view.pinned) parts.push(change(figures.cycles, view.pinned.figures.cycles, "than pinned"));
+  parts.push(make("small", {}, `in ${seconds.toFixed(2)} s`));
+  one("now").replaceChildren(...parts);
+  one("pin").setAttribute("aria-pressed", String(Boolean(state.pinned)));
+  one("pin").textContent = state.pinned ? "Unpin" : "Pin";
+  schedule();
+}
+
+function change(here, there, what) {
+  const by = here / there - 1;
+  return make("span", { class: by < 0 ? "better" : by > 0 ? "worse" : "same", title: `${accel.grouped(there)} cycles` },
+    by === 0 ? "as many" : percent(by), make("small", {}, by === 0 ? ` as ${what.slice(5)}` : ` ${what}`));
+}
+
+// --- controls
+
+/** A line of the form: a label and what is changed. */
+function field(name, text, input, { unit = "", isChanged = false } = {}) {
+  const id = `f-${name}`;
+  input.id = id;
+  const buttons = input.step_ ? ["−", "+"].map((sign, n) => {
+    const button = make("button", { type: "button", tabindex: -1, "aria-label": n ? "more" : "less" }, sign);
+    button.addEventListener("click", () => input.step_(n ? 1 : -1));
+    return button;
+  }) : [];
+  const shownUnit = unit ? [make("span", { class: "faint" }, ` ${unit}`)] : [];
+  return make("div", { class: isChanged ? "field changed" : "field", title: text },
+    make("label", { for: id }, name, ...shownUnit), buttons.length ? make("span", { class: "box" }, input, ...buttons) : input);
+}
+
+/** An input of a number that the arrow keys change: one up or down, or to the next power of two. */
+function counter(value, power, took) {
+  const input = make("input", { type: "text", inputmode: "numeric", autocomplete: "off", spellcheck: "false" });
+  input.value = value;
+  input.addEventListener("input", () => took(input.value.trim()));
+  input.step_ = by => {
+    const number = Number(input.value);
+    if (!Number.isFinite(number)) return;
+    input.value = power ? (by > 0 ? Math.max(1, number * 2) : Math.max(0, Math.floor(number / 2))) : number + by;
+    took(input.value);
+  };
+  input.addEventListener("keydown", event => {
+    if (event.key === "ArrowUp" || event.key === "ArrowDown") { event.preventDefault(); input.step_(event.key === "ArrowUp" ? 1 : -1); }
+  });
+  return input;
+}
+
+const whole = text => /^-?\d+$/.test(text) ? Number(text) : text;
+
+/** Another workload or machine makes another schedule. */
+function freed() { delete state.steps; delete state.mapping; }
+
+function workload() {
+  const operator = offered.operators.find(one => one.name === state.workload) || offered.operators[0];
+  const select = make("select", { class: "wide-field", "aria-label": "operator" }, ...offered.operators.map(one => new Option(one.name, one.name)));
+  select.value = operator.name;
+  select.addEventListener("input", () => {
+    const next = offered.operators.find(one => one.name === select.value);
+    state = { ...state, workload: next.name, parameters: { ...next.example } };
+    freed();
+    workload();
+    changed(true);
+    one("workload").querySelector("select").focus();
+  });
+  const line = parameter => {
+    const { name, kind, text, form, needed } = parameter, given = state.parameters[name];
+    const took = value => {
+      if (value === "" || value === false) delete state.parameters[name]; else state.parameters[name] = value;
+      freed();
+      changed();
+    };
+    let input;
+    if (kind === "flag") {
+      input = make("input", { type: "checkbox" });
+      input.checked = Boolean(given);
+      input.addEventListener("input", () => took(input.checked));
+    } else {
+      input = kind === "integer" ? counter(given ?? "", false, value => took(value === "" ? "" : whole(value)))
+        : counter(Array.isArray(given) ? given.join(kind === "pair" ? "x" : ",") : given ?? "", false, took);
+      if (kind !== "integer") delete input.step_;
+      input.placeholder = needed ? "needed" : parameter.default ?? "none";
+    }
+    return field(name, `${text}${form ? ` (${form})` : ""}`, input);
+  };
+  const quantized = make("details", {}, make("summary", {}, "scales and zero points"), ...operator.quantized.map(line));
+  quantized.open = operator.quantized.some(one => one.name in state.parameters);
+  one("workload").replaceChildren(select, make("p", { class: "note" }, operator.summary), ...operator.parameters.map(line),
+    ...(operator.quantized.length && machineFields().post ? [quantized] : []));
+}
+
+const machineFields = () => offered.machines[state.machine] || offered.machines.vta;
+
+function machine() {
+  const own = machineFields();
+  const select = make("select", { class: "wide-field", "aria-label": "machine" }, ...Object.keys(offered.machines).map(name => new Option(name, name)));
+  select.value = state.machine;
+  select.addEventListener("input", () => {
+    state = { ...state, machine: select.value, settings: {} };
+    freed();
+    machine();
+    workload();
+    changed(true);
+    one("machine").querySelector("select").focus();
+  });
+  const opened = [...one("machine").querySelectorAll("details")].map(e => e.open);
+  const groups = ["geometry", "timing"].map((kind, number) => {
+    const lines = offered.fields.filter(one => one.kind === kind && (!one.post || own.post)).map(one => {
+      const given = state.settings[one.name];
+      const input = counter(given ?? own[one.name], one.power, value => {
+        if (value === "" || value === String(own[one.name])) delete state.settings[one.name]; else state.settings[one.name] = whole(value);
+        input.closest(".field").classList.toggle("changed", one.name in state.settings);
+        reset.hidden = !Object.keys(state.settings).length;
+        if (kind === "geometry") freed();
+        changed();
+      });
+      return field(one.name, `${one.doc} (${one.low} to ${one.high} ${one.unit}${one.power ? ", a power of two" : ""})`, input,
+        { unit: one.unit === "flag" ? "" : one.unit, isChanged: given !== undefined });
+    });
+    const details = make("details", {}, make("summary", {}, kind), ...lines);
+    details.open = opened.length ? opened[number] : innerWidth > 900;
+    return details;
+  });
+  const reset = make("button", { type: "button" }, "reset fields");
+  reset.hidden = !Object.keys(state.settings).length;
+  reset.addEventListener("click", () => { state.settings = {}; freed(); machine(); changed(true); });
+  one("machine").replaceChildren(select, ...groups, reset);
+}
+
+function schedule() {
+  const place = one("schedule");
+  if (!shown || place.contains(document.activeElement) && document.activeElement.matches("#steps input") && !schedule.forced) {
+    if (!shown) return;
+  }
+  const { steps, mapping, edited } = shown.schedule, mine = state.steps || steps;
+  const focused = place.contains(document.activeElement) ? [...place.querySelectorAll("input")].indexOf(document.activeElement) : -1;
+  const list = make("ol", { id: "steps" }, ...mine.map((step, n) => row(step, n, mine)));
+  const say = edited ? "Your own steps." : "The best plan that the compiler found.";
+  const reset = make("button", { type: "button" }, "best plan");
+  reset.hidden = !edited;
+  reset.addEventListener("click", () => { freed(); changed(true); });
+  const more = make("button", { type: "button" }, "add a step");
+  more.addEventListener("click", () => {
+    list.append(row({ op: "" }, mine.length, mine));
+    list.lastChild.querySelector("input").focus();
+  });
+  place.replaceChildren(make("p", { class: "note" }, `${say} ${mapping === "plain" ? "" : `Mapped as ${mapping}. `}Edit a line and press Enter; Alt and ↑ ↓ move it.`),
+    list, more, reset);
+  if (focused >= 0) place.querySelectorAll("input")[Math.min(focused, mine.length - 1)]?.focus();
+}
+
+function row(step, n, steps) {
+  const input = make("input", { type: "text", spellcheck: "false", autocomplete: "off", "aria-label": `step ${n}` });
+  input.value = step.op ? stepText(step) : "";
+  input.title = input.value;
+  const take = next => {
+    state.steps = next;
+    state.mapping = shown.schedule.mapping;
+    changed(true);
+  };
+  const moved = by => {
+    if (n + by < 0 || n + by >= steps.length) return;
+    const next = [...steps];
+    [next[n], next[n + by]] = [next[n + by], next[n]];
+    take(next);
+    const inputs = document.querySelectorAll("#steps input");
+    inputs[n].value = stepText(next[n]);
+    inputs[n + by].value = stepText(next[n + by]);
+    inputs[n + by].focus();
+  };
+  input.addEventListener("change", () => {
+    const next = [...steps];
+    if (input.value.trim()) next[n] = stepOf(input.value); else next.splice(n, 1);
+    take(next);
+  });
+  input.addEventListener("keydown", event => {
+    if (event.key === "Enter") { event.preventDefault(); input.blur(); input.focus(); }
+    if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) { event.preventDefault(); moved(event.key === "ArrowUp" ? -1 : 1); }
+  });
+  const button = (text, label, action) => {
+    const made = make("button", { type: "button", tabindex: -1, "aria-label": label, title: label }, text);
+    made.addEventListener("mousedown", event => { event.preventDefault(); action(); });
+    return made;
+  };
+  return make("li", {}, make("span", {}, String(n)), input, make("span", { class: "tools" },
+    button("↑", "earlier", () => moved(-1)), button("↓", "later", () => moved(1)),
+    button("✕", "remove", () => { const next = [...steps]; next.splice(n, 1); take(next); })));
+}
+
+// --- actions
+
+function say(text) {
+  const place = one("said");
+  place.textContent = text;
+  place.classList.add("shown");
+  setTimeout(() => place.classList.remove("shown"), 1600);
+}
+
+function pin() {
+  if (state.pinned) delete state.pinned;
+  else if (shown) state.pinned = structuredClone({ ...shown.state, pinned: undefined });
+  changed(true);
+}
+
+function command() {
+  if (!shown) return;
+  const dialog = one("commands");
+  dialog.querySelector("pre").textContent = shown.commands;
+  dialog.showModal();
+}
+
+const copied = (text, what) => navigator.clipboard.writeText(text).then(() => say(`${what} copied`), () => say("the browser does not let pages copy"));
+const copyLink = () => copied(location.href, "link");
+
+one("pin").addEventListener("click", pin);
+one("command").addEventListener("click", command);
+one("link").addEventListener("click", copyLink);
+one("commands").querySelector("[data-copy]").addEventListener("click", () => copied(shown.commands, "commands"));
+one("commands").querySelector("[data-close]").addEventListener("click", () => one("commands").close());
+one("theme").addEventListener("click", () => {
+  const top = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  top.dataset.theme = (top.dataset.theme || (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
+});
+one("controls").addEventListener("submit", event => event.preventDefault());
+document.addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName) || one("commands").open) return;
+  const action = { p: pin, c: command, l: copyLink }[event.key];
+  if (action) { event.preventDefault(); action(); }
+});
+
+function restore(next) {
+  state = { settings: {}, parameters: {}, ...next };
+  workload();
+  machine();
+  changed(true);
+}
+
+window.addEventListener("popstate", () => restore(fromAddress() || offered.start));
+if (innerWidth <= 900) document.querySelectorAll("#controls > details").forEach((e, n) => { e.open = n === 0; });
+offered = await (await fetch("/form")).json();
+restore(fromAddress() || offered.start);

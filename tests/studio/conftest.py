@@ -1,0 +1,37 @@
+"""A studio that serves, with the processes that work for it."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from accel.studio.server import Door, listening, studio
+from accel.studio.workshop import Workshop
+from tests.views.conftest import chromium as chromium  # noqa: PLC0414  # a fixture
+
+
+@pytest.fixture(scope="session")
+def workshop() -> Iterator[Workshop]:
+    """Processes that work."""
+    with Workshop(seconds=60) as found:
+        yield found
+
+
+@pytest.fixture
+def served(workshop: Workshop) -> Iterator[Door]:
+    """A server on a free port."""
+    import uvicorn  # noqa: PLC0415  # as the studio does
+
+    with listening(0) as opened:
+        door = Door(port=opened.getsockname()[1])
+        server = uvicorn.Server(
+            uvicorn.Config(studio(workshop, door), log_level="error", lifespan="off", ws="none")
+        )
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        yield door
+        server.should_exit = True
+        thread.join()

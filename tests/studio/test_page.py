@@ -1,0 +1,92 @@
+"""The studio's page in a browser."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from accel.studio.server import Door
+
+
+@contextmanager
+def visited(
+    chromium: Any, door: Door, *, width: int = 1366, dark: bool = False, fragment: str = ""
+) -> Iterator[Any]:
+    """The page, opened as a user does; complaints on its console are errors."""
+    complaints: list[str] = []
+    context = chromium.new_context(
+        viewport={"width": width, "height": 768}, color_scheme="dark" if dark else "light"
+    )
+    page = context.new_page()
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda asked: asked.url.startswith(door.origins) or complaints.append(asked.url))
+    page.set_default_timeout(30_000)
+    page.goto(f"{door.address}{fragment}")
+    page.wait_for_selector("#rows .row")
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def cycles(page: Any) -> int:
+    return int(page.text_content("#now b").replace(",", ""))
+
+
+def changes(page: Any, action: Any) -> None:
+    """Do something and wait for another picture."""
+    page.evaluate(
+        "document.querySelector('#now').dataset.old = '1'; document.querySelector('#now b').remove()"
+    )
+    action()
+    page.wait_for_selector("#now b")
+
+
+@pytest.mark.browser
+def test_one_thing_is_changed_and_looked_at(chromium: Any, served: Door) -> None:
+    with visited(chromium, served) as page:
+        assert page.url == f"http://127.0.0.1:{served.port}/" or "#" in page.url
+        assert "token" not in page.url
+        first = cycles(page)
+        page.keyboard.press("p")  # pin
+        page.wait_for_selector("#compared")
+        changes(page, lambda: page.fill("#f-read_latency", "500"))
+        slower = cycles(page)
+        assert slower > first
+        assert "than pinned" in page.text_content("#now")
+        link = page.url
+
+        # a bad step is named beside the last good picture, and the best plan comes back
+        steps = page.locator("#steps input")
+        assert steps.first.input_value().startswith("set_scope stage=")
+        page.locator("#steps input").nth(2).fill("tile stage=nobody axes=[y,x] factors=[8,8]")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#problem:not([hidden])")
+        assert "schedule step 2 (tile)" in page.text_content("#problem")
+        assert page.get_attribute("#steps li:nth-child(3)", "class") == "bad"
+        assert cycles(page) == slower
+
+        page.click("#command")
+        text = page.text_content("#commands pre")
+        assert text.startswith("accel compile gemm -m 128") or text.startswith("accel compile gemm --m 128")
+        assert "--set read_latency=500" in text
+        page.keyboard.press("Escape")
+
+        # the same state from its address, and the one before by going back
+        page.goto(link)
+        page.reload()
+        page.wait_for_selector("#now b")
+        assert cycles(page) == slower
+        assert page.input_value("#f-read_latency") == "500"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_narrow_window_is_enough(dark: bool, chromium: Any, served: Door) -> None:
+    with visited(chromium, served, width=500, dark=dark) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 500
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert ground == ("rgb(21, 25, 30)" if dark else "rgb(255, 255, 255)")
+        changes(page, lambda: page.select_option("#workload select", "conv2d"))
+        assert page.evaluate("document.documentElement.scrollWidth") <= 500

@@ -1,0 +1,109 @@
+"""States: from what a page sends, and as commands."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accel.base.errors import AccelError, ConfigError, ShapeError
+from accel.cli.app import app
+from accel.compiler.operators.registry import OPERATORS
+from accel.run.program import Program, build
+from accel.studio.command import commands
+from accel.studio.form import START, form
+from accel.studio.state import State
+from tests.expect import refused
+
+CONV: dict[str, Any] = {
+    "workload": "conv2d",
+    "parameters": {"IC": 16, "size": "8x9", "OC": 16, "kernel": 3, "padding": "1,0,2,1", "relu": True},
+    "machine": "vta",
+    "settings": {"read_latency": 99, "inp_bytes": "16KiB"},
+}
+
+
+def test_states_come_back() -> None:
+    data = {**CONV, "pinned": {"workload": "gemm", "parameters": {"M": 8}, "machine": "tiny"}}
+    state = State.from_data(data)
+    assert state.to_data() == data
+    assert State.from_data(json.loads(json.dumps(state.to_data()))) == state
+    assert state.key == State.from_data(CONV).key != START.key
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (3, "the state is int; it must be an object of at most 400 entries"),
+        ({}, "the state has no workload; it must name an operator"),
+        ({"workload": 3}, "workload is 3; it must be a name"),
+        ({"workload": "gemm", "wrokload": 1}, "the state has 'wrokload'; did you mean 'workload'?"),
+        ({"workload": "gemm", "steps": {}}, "the steps are no list of at most 400"),
+        ({"workload": "gemm", "steps": [3]}, "a step is int; it must be an object of at most 400 entries"),
+        (
+            {"workload": "gemm", "settings": {str(n): n for n in range(401)}},
+            "settings is dict; it must be an object of at most 400 entries",
+        ),
+    ],
+)
+def test_what_is_no_state(data: object, message: str) -> None:
+    with refused(AccelError, message):
+        State.from_data(data)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"M": "x"}, "M is 'x'; it must be of the form an integer"),
+        ({"M": 1.5}, "M is 1.5; it must be of the form an integer"),
+        ({"M": [1, 2]}, "M is [1, 2]; it must be of the form an integer"),
+        ({"bias": 1}, "bias is 1; it must be true or false"),
+        ({"clip": "1"}, "clip is '1'; it must be of the form LOW,HIGH"),
+        ({"scale": "x"}, "scale is 'x'; it must be a number"),
+        ({"MM": 1}, "'MM' is no parameter of gemm; did you mean 'M'?"),
+    ],
+)
+def test_parameters_of_another_form(parameters: dict[str, Any], message: str) -> None:
+    with refused(ShapeError, message):
+        State(workload="gemm", parameters=parameters).arguments()
+
+
+def test_a_machine_is_never_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text('{"block_in": 8}', encoding="utf-8")
+    with pytest.raises(AccelError, match="is no machine"):
+        State(workload="gemm", machine=str(path)).config()
+    with pytest.raises(ConfigError):
+        State(workload="gemm", settings={"inp_bytes": 3}).config()
+
+
+def test_the_form_holds_every_operator_and_what_it_starts_with_can_be_made() -> None:
+    found = form()
+    assert [one["name"] for one in found["operators"]] == list(OPERATORS)
+    for one in found["operators"]:
+        State(workload=one["name"], parameters=one["example"]).make_workload()
+    State.from_data(found["start"]).make_workload()
+
+
+def typed(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    """What the first commands of a text compile."""
+    monkeypatch.chdir(folder)
+    head, _, rest = text.partition("<< 'END'\n")
+    if rest:
+        content, _, head = rest.partition("\nEND\n")
+        Path("schedule.json").write_text(content, encoding="utf-8")
+    words = shlex.split(head.splitlines()[0])
+    assert words[0] == "accel"
+    with app.make_context("accel", words[1:], obj=tuple(words[1:])) as context:
+        assert app.invoke(context) == 0
+    return Program.load(words[-1])
+
+
+def test_commands_compile_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = State.from_data({**CONV, "parameters": {**CONV["parameters"], "shift": 3, "clip": "-5,9"}})
+    program = build(state.make_workload(), state.config())
+    assert typed(commands(state), tmp_path, monkeypatch).instructions == program.instructions
+    steps = tuple(program.schedule().steps)
+    edited = State.from_data({**state.to_data(), "steps": list(steps), "mapping": program.mapping})
+    assert typed(commands(edited), tmp_path, monkeypatch).instructions == program.instructions

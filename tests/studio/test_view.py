@@ -1,0 +1,83 @@
+"""Views of states."""
+
+import json
+from typing import Any
+
+import pytest
+
+from accel.base.errors import ScheduleError, ShapeError
+from accel.studio.state import State
+from accel.studio.view import Limits, Views, view_of
+from accel.studio.worker import answer
+from tests.expect import refused
+
+SMALL: dict[str, Any] = {
+    "workload": "gemm",
+    "parameters": {"M": 24, "N": 24, "K": 32, "shift": 4},
+    "machine": "tiny",
+}
+
+
+def state(**more: Any) -> State:
+    return State.from_data({**SMALL, **more})
+
+
+def test_a_view_is_plain_data_and_the_same_each_time() -> None:
+    view = view_of(state())
+    assert json.loads(json.dumps(view)) == json.loads(json.dumps(view_of(state())))
+    assert view["figures"]["cycles"] == view["chart"]["cycles"]
+    assert sum(view["figures"]["units"]["compute"].values()) == view["figures"]["cycles"]
+    assert not any(" style=" in one["html"] for one in view["sections"])
+
+
+def test_its_own_steps_make_the_same_run() -> None:
+    view = view_of(state())
+    again = view_of(state(steps=view["schedule"]["steps"], mapping=view["schedule"]["mapping"]))
+    assert again["figures"] == view["figures"]
+    assert not view["schedule"]["edited"]
+    assert again["schedule"]["edited"]
+
+
+def test_what_is_pinned_is_compared() -> None:
+    views = Views()
+    view = views.view(state(settings={"read_latency": 300}, pinned=SMALL))
+    usual = views.view(state())
+    assert view["pinned"]["figures"] == usual["figures"]
+    assert view["figures"]["cycles"] > usual["figures"]["cycles"]
+    assert "pinned" not in usual
+    (section,) = (one["html"] for one in view["sections"] if one["name"] == "compared")
+    difference = view["figures"]["cycles"] - usual["figures"]["cycles"]
+    assert f">+{difference:,}<" in section
+    assert views.view(state()) is usual, "it is remembered"
+
+
+def test_a_bad_step_is_named() -> None:
+    steps = [*view_of(state())["schedule"]["steps"]]
+    steps[2] = {**steps[2], "stage": "nobody"}
+    with pytest.raises(ScheduleError, match=r"schedule step 2 \("):
+        view_of(state(steps=steps))
+
+
+def test_what_is_too_large_is_refused() -> None:
+    with refused(
+        ShapeError, "multiply-accumulates are 18,432; the studio looks at up to 10,000, commands at more"
+    ):
+        view_of(state(), Limits(macs=10_000))
+    count = view_of(state())["figures"]["instructions"]
+    with refused(
+        ShapeError, f"instructions are {count}; the studio looks at up to {count - 1}, commands at more"
+    ):
+        view_of(state(), Limits(instructions=count - 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (json.dumps({**SMALL, "machine": "../../etc/passwd"}), "AccelError"),
+        (json.dumps({**SMALL, "settings": {"block_in": 3}}), "ConfigError"),
+        ('{"workload": "gemm"}', "ShapeError"),
+        ("[]", "AccelError"),
+    ],
+)
+def test_the_worker_tells_what_is_wrong(text: str, kind: str) -> None:
+    assert json.loads(answer(Views(), text))["error"]["kind"] == kind
