@@ -49,7 +49,7 @@ COMMANDS = {
     "show": Entry("accel.cli.show:show", "Show a program at one stage of its compilation."),
     "studio": Entry(
         "accel.cli.studio:studio",
-        "Change a workload, machine or schedule on a local page, and see what it does.",
+        "Change one thing on a local page, and see what it does.",
     ),
     "sweep": Entry("accel.cli.sweep:sweep", "Measure a grid of workloads, machines and schedules."),
     "verify": Entry("accel.cli.verify:verify", "Compare a network with ONNX Runtime, tensor by tensor."),

@@ -11,9 +11,10 @@ import click
 )
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 def studio(port: int, no_browser: bool) -> None:
-    """Change a workload, machine or schedule on a local page, and see what it does.
+    """Change one thing on a local page, and see what it does.
 
-    The page is served to this computer only, at an address that is good for one browser. Ctrl-C ends it.
+    A workload, a machine or a schedule, on a page that is served to this computer only, at an address that
+    is good for one browser. Ctrl-C ends it.
 
     \b
     Example:
