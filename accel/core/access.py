@@ -257,6 +257,28 @@ class AccessSets:
         return LoopAccess(tuple(found), None)
 
 
+def element_classes(
+    sets: Sequence[Elements], classes: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:
+    """Classes of elements that no set tells apart, so that a set of elements is a set of classes.
+
+    Args:
+        sets: of elements of one memory.
+        classes: classes that are kept apart anyway, from 0 on, int64[elements].
+
+    Returns:
+        The class of each element, from 0 on, int64[elements], and the classes of each set, in order.
+    """
+    classes = classes.copy()
+    fresh = int(classes.max(initial=0)) + 1
+    for elements in sets:
+        kinds, classes_in = np.unique(classes[elements], return_inverse=True)
+        classes[elements] = fresh + classes_in
+        fresh += len(kinds)
+    classes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
+    return classes, [np.unique(classes[elements]) for elements in sets]
+
+
 def residual_touches(instructions: Sequence[Instruction], config: Config) -> dict[int, Touch]:
     """The elements of RES that each LOAD fills and each STORE takes, by the instruction's place in a program.
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from accel.core.access import AccessSets, Elements, Touch
+from accel.core.access import AccessSets, Elements, Touch, element_classes
 from accel.core.config import Config
 from accel.core.distinct import Distinct
 from accel.core.faults import NOTHING_SET
@@ -262,7 +262,7 @@ def _ordered(accesses: _Accesses, clocks: _Clocks, known: npt.NDArray[np.bool_])
     ``known``: which elements are at the start."""
     if not accesses.sets:
         return True
-    classes, sets = _classes(accesses.sets, known)
+    classes, sets = element_classes(accesses.sets, known.astype(np.int64))
     rows = _Rows.of(accesses, sets)
     if rows is None:
         return False
@@ -274,18 +274,6 @@ def _ordered(accesses: _Accesses, clocks: _Clocks, known: npt.NDArray[np.bool_])
     if (first[rows.classes[read]] >= rows.instructions[read]).any():
         return False
     return _apart(rows, clocks)
-
-
-def _classes(sets: list[Elements], known: npt.NDArray[np.bool_]) -> tuple[Ints, list[Ints]]:
-    """Classes of elements that no set tells apart: of each element the class, and of each set its classes."""
-    classes = known.astype(np.int64)
-    fresh = 2
-    for elements in sets:
-        kinds, classes_in = np.unique(classes[elements], return_inverse=True)
-        classes[elements] = fresh + classes_in
-        fresh += len(kinds)
-    classes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
-    return classes, [np.unique(classes[elements]) for elements in sets]
 
 
 class _Rows(NamedTuple):

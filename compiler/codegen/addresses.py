@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from accel.base.errors import TensorizeError
 from accel.compiler.codegen.memory import block_count, place_buffers, row_major
-from accel.compiler.expr.linear import Linear, evaluate, linear, variables
+from accel.compiler.expr.linear import Known, Linear, evaluate, linear
 from accel.compiler.expr.scalar import Expr, IterVar
 from accel.compiler.nest.nest import Nest, Region
 from accel.compiler.nest.packing import Element, buffer_elements, widths
@@ -24,6 +24,12 @@ class Dimension(NamedTuple):
     start: Linear
     extent: Expr
     width: int
+
+    @property
+    def even(self) -> bool:
+        """Whether it starts at a block, whatever its variables are."""
+        numbers = (self.start.constant, *(factor for _, factor in self.start.terms))
+        return not any(number % self.width for number in numbers)
 
 
 class Place(NamedTuple):
@@ -43,23 +49,42 @@ class _Blocks:
     """Sizes in blocks, along each dimension."""
 
     def __init__(self, sizes: Sequence[Expr], widths_: Sequence[int]) -> None:
-        self._pairs = list(zip(sizes, widths_, strict=True))
-        self._variables = list(dict.fromkeys(var for size in sizes for var in variables(size)))
-        self.fixed = None if self._variables else self._evaluated({})
+        self._pairs = [(Known(size), width) for size, width in zip(sizes, widths_, strict=True)]
+        moving = any(size.variables for size, _ in self._pairs)
+        self.fixed = None if moving else self.at({})
         """If they are always the same."""
-        self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def at(self, env: Env) -> tuple[int, ...]:
-        if self.fixed is not None:
-            return self.fixed
-        key = tuple(env[var] for var in self._variables)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._evaluated(env)
-        return found
+        return tuple([-(-size.at(env) // width) for size, width in self._pairs])
 
-    def _evaluated(self, env: Env) -> tuple[int, ...]:
-        return tuple(-(-evaluate(size, env) // width) for size, width in self._pairs)
+
+class _Start(NamedTuple):
+    """An element as a function of loop variables: ``constant`` and all that is added to it."""
+
+    constant: int
+    terms: tuple[tuple[IterVar, int], ...]
+    others: tuple[tuple[Known, int], ...]
+    """Expressions that are not linear, with their factors."""
+    uneven: tuple[tuple[Dimension, int], ...]
+    """Dimensions of which only the run tells whether they start at a block, with their steps."""
+
+    def at(self, region: Region, env: Env) -> int:
+        """The element.
+
+        Raises:
+            TensorizeError: the region starts inside a block.
+        """
+        found = self.constant
+        for var, factor in self.terms:
+            found += factor * env[var]
+        for known, factor in self.others:
+            found += factor * known.at(env)
+        for dimension, step in self.uneven:
+            start = evaluate(dimension.start.expr(), env)
+            if start % dimension.width:
+                raise _inside_element(region, dimension)
+            found += start // dimension.width * step
+        return found
 
 
 class Addresses:
@@ -74,6 +99,9 @@ class Addresses:
         self.bases = place_buffers(nest.locals, self.elements)
         self._places: dict[tuple[int, Element], Place] = {}
         self._known_strides: dict[tuple[object, ...], tuple[int, ...]] = {}
+        self._starts: dict[tuple[int, tuple[int, ...]], _Start] = {}
+        """By the id of a place, and steps."""
+        self._row_major: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._keep: list[object] = []
         """What the caches above know by its id."""
 
@@ -81,7 +109,7 @@ class Addresses:
         """To the blocks that a region covers while the variables of ``box`` run."""
         place = self.place(region, self.elements[region.buffer])
         steps = self._strides(place, env)
-        base = self.base(region, place, steps, self._copy_base(region, place, env), env)
+        base = self._local(region, place, steps, env)
         key = (id(region), steps, tuple(box))
         strides = self._known_strides.get(key)
         if strides is None:
@@ -110,28 +138,52 @@ class Addresses:
     def pointer_to(self, region: Region, place: Place, env: Env) -> AccessPtr:
         """To the blocks of a scratchpad region."""
         steps = self._strides(place, env)
-        base = self.base(region, place, steps, self._copy_base(region, place, env), env)
         assert region.buffer.scope is not None
-        return AccessPtr(region.buffer.scope.name, base, steps)
+        return AccessPtr(region.buffer.scope.name, self._local(region, place, steps, env), steps)
 
-    def base(self, region: Region, place: Place, steps: Sequence[int], base: int, env: Env) -> int:
-        for dimension, step in zip(place.dimensions, steps, strict=True):
-            start = dimension.start.constant
-            for atom, factor in dimension.start.terms:
-                start += factor * (env[atom] if isinstance(atom, IterVar) else evaluate(atom, env))
-            if start % dimension.width:
-                raise _inside_element(region, dimension)
-            base += start // dimension.width * step
-        return base
+    def outside(self, region: Region, place: Place, steps: tuple[int, ...], env: Env) -> int:
+        """Where a region of DRAM starts, in elements from the start of its tensor."""
+        return self._start(place, steps, 0, 0).at(region, env)
 
-    def _copy_base(self, region: Region, place: Place, env: Env) -> int:
-        """First element of the thread's copy of a scratchpad buffer."""
-        base = self.bases[region.buffer]
-        return base if region.buffer.copies == 1 else base + evaluate(region.copy, env) * place.apart
+    def _local(self, region: Region, place: Place, steps: tuple[int, ...], env: Env) -> int:
+        """The element of its scratchpad where a region starts, in the thread's copy of the buffer."""
+        buffer = region.buffer
+        apart = 0 if buffer.copies == 1 else place.apart
+        return self._start(place, steps, self.bases[buffer], apart).at(region, env)
+
+    def _start(self, place: Place, steps: tuple[int, ...], first: int, apart: int) -> _Start:
+        """Where a region starts if its buffer starts at ``first`` and has copies so far apart."""
+        key = (id(place), steps)
+        found = self._starts.get(key)
+        if found is None:
+            even = [(d, step) for d, step in zip(place.dimensions, steps, strict=True) if d.even]
+            parts = [(d.start, step, d.width) for d, step in even] + [(place.copy, apart, 1)]
+            constant = first
+            factors: dict[Expr, int] = {}
+            for form, step, width in parts:
+                constant += form.constant // width * step
+                for atom, factor in form.terms:
+                    factors[atom] = factors.get(atom, 0) + factor // width * step
+            kept = [(atom, factor) for atom, factor in factors.items() if factor]
+            found = self._starts[key] = _Start(
+                constant=constant,
+                terms=tuple((atom, factor) for atom, factor in kept if isinstance(atom, IterVar)),
+                others=tuple((Known(atom), factor) for atom, factor in kept if not isinstance(atom, IterVar)),
+                uneven=tuple(
+                    (d, step) for d, step in zip(place.dimensions, steps, strict=True) if not d.even
+                ),
+            )
+        return found
 
     def _strides(self, place: Place, env: Env) -> tuple[int, ...]:
         """Elements from block to block along each dimension of what a buffer holds now."""
-        return row_major(place.held.at(env)) if place.strides is None else place.strides
+        if place.strides is not None:
+            return place.strides
+        held = place.held.at(env)
+        found = self._row_major.get(held)
+        if found is None:
+            found = self._row_major[held] = row_major(held)
+        return found
 
     def place(self, region: Region, element: Element) -> Place:
         """A region in blocks of an element's size."""

@@ -27,7 +27,7 @@ from accel.compiler.codegen.residuals import residuals_ahead
 from accel.compiler.codegen.starting import Elements, Unstarted, boxes_of, first_step
 from accel.compiler.codegen.startup import parameters_last
 from accel.compiler.expr.guards import Ranges, alike, boxes, first_steps
-from accel.compiler.expr.linear import Linear, evaluate, margins_of, variables
+from accel.compiler.expr.linear import Known, Linear, evaluate, margins_of, variables
 from accel.compiler.expr.post import StoreAdd, StoreRequantize
 from accel.compiler.expr.scalar import IterVar
 from accel.compiler.nest.finishing import carried_out
@@ -103,6 +103,8 @@ class Emission:
         self._number(nest.body, ())
         self.first_loads: dict[Buffer, Instruction] = {}
         """The first LOAD into each buffer."""
+        self._extents: dict[int, Known] = {}
+        """By the id of a loop, how often it runs."""
         self._boxes: dict[int, _Box | None] = {}
         self._parts: dict[tuple[object, ...], list[_Group]] = {}
         self._joined: dict[tuple[int, ...], Sequence[Emitted]] = {}
@@ -168,9 +170,17 @@ class Emission:
         if box is not None:
             self._run_singly(box, 0, env)
             return
-        for value in range(evaluate(node.extent, env)):
+        for value in range(self._extent(node, env)):
             env[node.var] = value
             self._run(node.body, env)
+
+    def _extent(self, loop: For, env: Env) -> int:
+        """How often a loop runs now."""
+        known = self._extents.get(id(loop))
+        if known is None:
+            self._keep.append(loop)
+            known = self._extents[id(loop)] = Known(loop.extent)
+        return known.at(env)
 
     def _carried_out(self, node: Post) -> list[Node]:
         """The nodes that carry out what follows the sums of a tile."""
@@ -224,11 +234,11 @@ class Emission:
     def _run_singly(self, box: _Box, done: int, env: Env) -> None:
         if done < box.single:
             loop = box.loops[done]
-            for value in range(evaluate(loop.extent, env)):
+            for value in range(self._extent(loop, env)):
                 env[loop.var] = value
                 self._run_singly(box, done + 1, env)
             return
-        ranges = {loop.var: (0, evaluate(loop.extent, env)) for loop in box.loops[done:]}
+        ranges = {loop.var: (0, self._extent(loop, env)) for loop in box.loops[done:]}
         if any(behind <= 0 for _, behind in ranges.values()):
             return
         margins = tuple(_with_known(form, ranges, env) for form in box.margins)
@@ -420,7 +430,7 @@ class Emission:
             steps = node.steps or (1,) * len(strides)
             _check_whole_elements(node, outside.dimensions, padding or ((0, 0),) * len(strides), steps)
             strides = tuple(step * n for step, n in zip(steps, strides, strict=True))
-        dram_ptr = AccessPtr("dram", self.addresses.base(dram, outside, tensor.strides, 0, env), strides)
+        dram_ptr = AccessPtr("dram", self.addresses.outside(dram, outside, tensor.strides, env), strides)
         if store:
             if self.rereads:
                 self._content = {p: c for p, c in self._content.items() if c[0] is not dram.buffer}
@@ -477,7 +487,7 @@ class Emission:
         """A tensor whose elements are as the accumulators', and the pointer to a part of it."""
         element = self.addresses.elements[node.source.buffer]
         tensor = self.dram.place(region.buffer, element, Memory.OUT)
-        base = self.addresses.base(region, self.addresses.place(region, element), tensor.strides, 0, env)
+        base = self.addresses.outside(region, self.addresses.place(region, element), tensor.strides, env)
         return tensor, AccessPtr("dram", base, tensor.strides)
 
     # --- settings --------------------------------------------------------------------------------

@@ -251,6 +251,37 @@ def evaluate(expr: Expr, values: Mapping[IterVar, int]) -> int:
     return min(a, b) if expr.op == "min" else max(a, b)
 
 
+_MOST_KNOWN = 1 << 12
+
+
+class Known:
+    """An expression whose value is found once for each of the values that its variables take.
+
+    Attributes:
+        variables: those of the expression.
+    """
+
+    def __init__(self, expr: Expr) -> None:
+        self.variables = tuple(variables(expr))
+        self._expr = expr
+        self._one = self.variables[0] if len(self.variables) == 1 else None
+        self._fixed = None if self.variables else evaluate(expr, {})
+        self._found: dict[object, int] = {}
+
+    def at(self, values: Mapping[IterVar, int]) -> int:
+        """The value; ``values`` may hold others, too."""
+        if self._fixed is not None:
+            return self._fixed
+        key: object
+        key = values[self._one] if self._one is not None else tuple([values[var] for var in self.variables])
+        found = self._found.get(key)
+        if found is None:
+            if len(self._found) >= _MOST_KNOWN:
+                self._found.clear()
+            found = self._found[key] = evaluate(self._expr, values)
+        return found
+
+
 def ceil_div(expr: Expr, divisor: int) -> Expr:
     """``expr`` over ``divisor``, rounded up."""
     if isinstance(expr, Binary) and expr.op == "min":

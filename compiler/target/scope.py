@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 
 from accel.base.errors import ScheduleError
 from accel.core.config import Config
@@ -26,7 +27,7 @@ class Scope:
     memory: IntEnum
     config: Config
 
-    @property
+    @cached_property
     def scratchpad(self) -> Scratchpad:
         """What is filled under that id."""
         return routes_of(Load, self.config)[self.memory].scratchpad
@@ -36,7 +37,7 @@ class Scope:
         """Elements."""
         return self.scratchpad.depth(self.config)
 
-    @property
+    @cached_property
     def element(self) -> tuple[int, int]:
         """Shape of one element: rows and columns."""
         rows, columns = self.scratchpad.shape(self.config)
