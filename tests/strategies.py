@@ -117,6 +117,7 @@ RTL_VALUES = {
     "stores_in_flight": _FEW,
     "tree_stages": (0, 1, 2, 3),
     "token_bits": (1, 2, 8),
+    "mul_slots": (1, 2, 4),
     "post_stages": (0, 1, 2, 5),
     "post_lanes": (1, 2, 4),
 }
@@ -140,6 +141,7 @@ def _timing(rng: Random, base: Config) -> Config:
         fetch_chunk=rng.choice([n for n in RTL_VALUES["fetch_chunk"] if n <= fetch_buffer]),
         tree_stages=one("tree_stages"),
         token_bits=rng.choice((8, 8, 8, 8, 8, 2, 1)),
+        mul_slots=one("mul_slots"),
         serial=rng.choice((0, 0, 0, 0, 1)),
         **(_post_timing(rng, base) if base.post else {}),
         **values,

@@ -126,6 +126,14 @@ class Config:
     serial: int = _timing(
         0, "flag", "monolithic pipeline: an instruction is handed out when the one before has retired", 0, 1
     )
+    mul_slots: int = _timing(
+        1,
+        "cycles",
+        "slots of a micro-op of the ALU's MUL; with 4, one multiplier a lane makes its product part by part",
+        1,
+        4,
+        power_of_two=True,
+    )
 
     post: int = _field(
         0,
@@ -515,6 +523,7 @@ _FIRST = (
         load_queue=16,
         compute_queue=16,
         store_queue=16,
+        mul_slots=4,
     ),
 )
 """The machines of the first generation; each has a namesake of the second."""

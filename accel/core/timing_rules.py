@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from accel.core.access import DramRows
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
-from accel.core.isa import Instruction, StoreReq
+from accel.core.isa import Alu, AluOp, Instruction, Loops, StoreReq
 
 FETCH_STARTUP = 1
 """Cycles from the start of a run to fetch's first request."""
@@ -32,10 +32,23 @@ _STORE_STAGES = 2
 def compute_depth(config: Config) -> int:
     """Cycles from a micro-op's slot to its write into the accumulators.
 
-    A GEMM or ALU instruction that starts in cycle t has its micro-op k in slot t + k; it retires with
-    its last micro-op's write, ``t + max(1, micro-ops) - 1 + compute_depth``.
+    A GEMM or ALU instruction that starts in cycle t and takes n slots for each micro-op has its micro-op k in
+    slot ``t + n * (k + 1) - 1``; it retires with its last micro-op's write, ``t + max(1, n * micro-ops) - 1 +
+    compute_depth``.
     """
     return _OPERAND_STAGES + config.tree_stages + _ACCUMULATE_STAGES
+
+
+def uop_slots(instruction: Instruction, config: Config) -> int:
+    """Slots that each micro-op of an instruction takes; where one cycle is meant, it is that of the last."""
+    multiplies = isinstance(instruction, Alu) and instruction.alu_op == AluOp.MUL
+    return config.mul_slots if multiplies else 1
+
+
+def busy_slots(instruction: Loops, config: Config) -> int:
+    """Slots that an instruction's micro-ops take together; the next one starts behind them, and at least one
+    cycle later."""
+    return instruction.uop_count * uop_slots(instruction, config)
 
 
 def store_depth(config: Config) -> int:

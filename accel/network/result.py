@@ -12,7 +12,7 @@ from accel.compiler.expr.metrics import bound_by
 from accel.core.access import dram_rows
 from accel.core.config import Config
 from accel.core.isa import Instruction, Loops, Transfer, Unit
-from accel.core.timing_rules import beat_cycles
+from accel.core.timing_rules import beat_cycles, busy_slots
 from accel.graph.graph import Graph
 from accel.graph.tensor import Array
 from accel.network.chain import Chain
@@ -142,7 +142,7 @@ def _bound_by(instructions: Sequence[Instruction], cycles: int | None, config: C
     busy = dict.fromkeys(Unit, 0.0)
     for one in instructions:
         if isinstance(one, Loops):
-            busy[one.unit] += one.uop_count
+            busy[one.unit] += busy_slots(one, config)
         elif isinstance(one, Transfer):
             rows = dram_rows(one, config)
             moved = 0 if rows is None else rows.rows * rows.row_bytes

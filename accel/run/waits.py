@@ -520,7 +520,7 @@ class Waits:
     def _compute_edge(self, before: int, shape: Shape, index: int) -> Edge:
         other = self._shapes[before]
         if shape.pipelined and other.pipelined:
-            return self._edge(Kind.START, before, Part(max(1, other.uops), Unit.COMPUTE, Wait.SLOTS, before))
+            return self._edge(Kind.START, before, Part(max(1, other.slots), Unit.COMPUTE, Wait.SLOTS, before))
         return self._behind(Kind.RETIRE, before, Wait.EXCLUSIVE, index)
 
     def _granted_edge(self, before: int, index: int) -> Edge:
@@ -579,7 +579,7 @@ class Waits:
         shape = self._shapes[index]
         unit = shape.unit
         if shape.pipelined:
-            slots = Part(max(1, shape.uops), unit, Wait.SLOTS, index)
+            slots = Part(max(1, shape.slots), unit, Wait.SLOTS, index)
             return [
                 self._edge(
                     Kind.START, index, slots, Part(self._compute_depth - 1, unit, Wait.PIPELINE, index)

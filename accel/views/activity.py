@@ -40,7 +40,7 @@ def activity(
     spare = {c for c in Counter if tokens[c] + len(times.pushed[c]) > len(times.popped[c])}
     slices: list[Slice] = []
     for unit in WORKERS:
-        moves = moves_of(unit, times, instructions)
+        moves = moves_of(unit, times, instructions, config)
         slices += _slices(unit, times, moves)
         spans[unit] = unit_spans(unit, times, instructions, config, moves, sources, spare)
     return Activity(

@@ -11,6 +11,7 @@ from accel.core.config import Config
 from accel.core.faults import instruction_faults, residual_change, sram_ranges
 from accel.core.isa import Instruction, Load, Loops, Set, Transfer, Unit
 from accel.core.memories import PAR, RES
+from accel.core.timing_rules import busy_slots
 from accel.views.states import NOBODY, Reason
 from accel.views.times import Times
 
@@ -49,7 +50,7 @@ def ready_cycles(
             if begun is None:
                 break
             if unit is Unit.COMPUTE:
-                ready = max(ready, _compute_free(before, begun, instruction, instructions, times))
+                ready = max(ready, _compute_free(before, begun, instruction, instructions, times, config))
             elif alone or isinstance(instructions[before], Set):
                 ready = max(ready, _behind(times.retire[before], times))
                 alone = True
@@ -74,11 +75,16 @@ def _behind(cycle: int | None, times: Times) -> int:
 
 
 def _compute_free(
-    before: int, begun: int, instruction: Instruction, instructions: Sequence[Instruction], times: Times
+    before: int,
+    begun: int,
+    instruction: Instruction,
+    instructions: Sequence[Instruction],
+    times: Times,
+    config: Config,
 ) -> int:
     one = instructions[before]
     if isinstance(one, Loops) and isinstance(instruction, Loops):
-        return begun + max(1, one.uop_count)
+        return begun + max(1, busy_slots(one, config))
     return _behind(times.retire[before], times)
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from accel.core.config import Config
 from accel.core.events import Event, EventKind
 from accel.core.isa import Instruction, Load, Loops, Store, Unit
-from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, beat_cycles, store_depth
+from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, beat_cycles, busy_slots, store_depth
 from accel.core.token_rules import WORKERS, Counter
 from accel.views.states import Beats
 
@@ -91,7 +91,7 @@ Move = tuple[int, int, int]
 """Start, stop and instruction: data moves, or micro-ops are issued."""
 
 
-def moves_of(unit: Unit, times: Times, instructions: Sequence[Instruction]) -> list[Move]:
+def moves_of(unit: Unit, times: Times, instructions: Sequence[Instruction], config: Config) -> list[Move]:
     """When a unit is busy and for which instruction, sorted; moves overlap where the store unit writes a beat
     to the bus and another into a scratchpad in one cycle."""
     data = sorted(move for burst in times.bursts[unit] for move in _data(burst))
@@ -99,7 +99,7 @@ def moves_of(unit: Unit, times: Times, instructions: Sequence[Instruction]) -> l
     for index in times.order[unit]:
         instruction, start = instructions[index], times.start[index]
         if start is not None and isinstance(instruction, Loops) and instruction.uop_count:
-            found.append((start, start + instruction.uop_count, index))
+            found.append((start, start + busy_slots(instruction, config), index))
     return _merged(sorted(found), times.cycles)
 
 

@@ -8,7 +8,7 @@ from accel.base.errors import ShapeError
 from accel.compiler.expr.post import RELU, Bias, Finished, PostOp, Residual, Shift, saturate
 from accel.compiler.expr.scalar import Expr
 from accel.compiler.expr.tensor import LARGEST_PRODUCT, placeholder
-from accel.compiler.target.finish import folded, passes, simplified
+from accel.compiler.target.finish import ALU_NAMES, folded, passes, simplified
 from accel.compiler.target.store import store_path
 
 INT8_LOW, INT8_HIGH = -128, 127
@@ -99,6 +99,10 @@ class Epilogue:
             length: int8 products in a sum.
         """
         return folded(self._simplified(), length * LARGEST_PRODUCT) is not None
+
+    def products(self) -> int:
+        """Those of its operations on each accumulator that multiply."""
+        return sum(one.op == ALU_NAMES["*"] for op in self._simplified() for one in passes(op))
 
     def passes(self, length: int) -> int:
         """Operations on each accumulator besides GEMM, the reset among them.

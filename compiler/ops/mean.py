@@ -64,9 +64,13 @@ class Mean:
         """Reset and bias are no one operation, for there is no bias."""
         return False
 
+    def products(self) -> int:
+        """Those of its operations on each accumulator that multiply."""
+        return int(set(self.factors.values()) != {1})
+
     def passes(self, length: int) -> int:
         """Operations on each accumulator besides GEMM, the reset among them."""
-        return 1 + bool(self.offset) + (set(self.factors.values()) != {1}) + bool(self.shift)
+        return 1 + bool(self.offset) + self.products() + bool(self.shift)
 
 
 def mean_of(counts: Sequence[int]) -> Mean:

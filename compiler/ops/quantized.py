@@ -194,6 +194,10 @@ class Quantized:
         """Reset and bias are no one operation; the store unit adds the bias."""
         return False
 
+    def products(self) -> int:
+        """Those of its operations on each accumulator that multiply: none."""
+        return 0
+
     def passes(self, length: int) -> int:
         """Operations on each accumulator besides GEMM: the reset."""
         return 1

@@ -49,12 +49,14 @@ class Passes:
 
     Attributes:
         passes: operations on each accumulator besides products.
+        slots: that these take, for each accumulator.
         resets: those of them in front of the products, 0 or 1.
         folded: whether the one in front adds the bias, too.
         stored: whether the store unit finishes the sums, with parameters that it loads.
     """
 
     passes: int
+    slots: int
     resets: int
     folded: bool
     stored: bool
@@ -73,10 +75,12 @@ def passes_of(workload: Workload, config: Config, length: int) -> Passes:
     """
     folded, passes = workload.epilogue.folds(length), workload.epilogue.passes(length)
     if stored(workload, config):
-        return Passes(passes=0, resets=0, folded=False, stored=True)
+        return Passes(passes=0, slots=0, resets=0, folded=False, stored=True)
+    more = workload.epilogue.products() * (config.mul_slots - 1)
     if overwrites(config):
-        return Passes(passes=passes - 1 + folded, resets=0, folded=False, stored=False)
-    return Passes(passes=passes, resets=1, folded=folded, stored=False)
+        passes += folded - 1
+        return Passes(passes=passes, slots=passes + more, resets=0, folded=False, stored=False)
+    return Passes(passes=passes, slots=passes + more, resets=1, folded=folded, stored=False)
 
 
 def finish_in_store(

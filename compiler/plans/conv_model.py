@@ -211,6 +211,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
         residual=workload.residual is not None,
         folded=cost.folded,
         passes=cost.passes,
+        pass_slots=cost.slots,
         resets=cost.resets,
         stored=cost.stored,
         square=adds_by_product(config),

@@ -85,6 +85,7 @@ def gemm_shape(workload: Workload, config: Config) -> GemmShape:
         residual=workload.residual is not None,
         folded=cost.folded,
         passes=cost.passes,
+        pass_slots=cost.slots,
         resets=cost.resets,
         stored=cost.stored,
         square=adds_by_product(config),

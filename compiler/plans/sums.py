@@ -37,6 +37,7 @@ class Sums(ABC):
         residual: whether another tensor is added to each tile.
         folded: whether reset and bias are one operation.
         passes: operations on each accumulator besides GEMM.
+        pass_slots: that these take, for each accumulator.
         resets: those of them in front of the sums, 0 or 1.
         stored: whether the store unit finishes the sums, with parameters that it loads.
         square: whether the GEMM core's blocks are, so that it can add a residual.
@@ -55,6 +56,7 @@ class Sums(ABC):
     residual: bool
     folded: bool
     passes: int
+    pass_slots: int
     resets: int
     stored: bool
     square: bool
@@ -86,8 +88,8 @@ class Sums(ABC):
 
     @property
     def slots(self) -> int:
-        """Micro-ops that any plan takes."""
-        return self.gemms + self.outputs * self.passes
+        """Slots that any plan takes."""
+        return self.gemms + self.outputs * self.pass_slots
 
     @property
     def residual_loaded(self) -> bool:

@@ -239,7 +239,7 @@ class TileWalker:
             loads=loads,
             clear=elements * first if shape.resets else None,
             slots=gemms,
-            tail=elements * last * (shape.passes - shape.resets),
+            tail=elements * last * (shape.pass_slots - shape.resets),
             stored=out.beats * last,
             stored_bursts=out.bursts * last,
             fetched=turn.valid * self.gemm_instructions

@@ -1,10 +1,11 @@
 """The ALU: one operation on all lanes of an accumulator element."""
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,18 +13,25 @@ from accel.core.config import Config
 from accel.core.isa import AluOp
 from accel.core.isa.instructions import ALU_OP_BITS
 from accel.hw.datapath.gemm import ACC_BITS
+from accel.hw.datapath.layouts import log2
 
 
 class Alu(wiring.Component):
-    """``result = op(left, right)`` on int32 lanes, or 0 with ``reset``, in the same cycle."""
+    """``result = op(left, right)`` on int32 lanes, or 0 with ``reset``, in the same cycle.
+
+    MUL takes ``mul_slots`` cycles, which ``phase`` counts if there are several; the operands hold still, and
+    the result is there in the last one.
+    """
 
     def __init__(self, config: Config) -> None:
         self._lanes = config.batch * config.block_out
+        self._slots = config.mul_slots
         bits = config.acc_element_bytes * 8
         super().__init__(
             {
                 "op": In(ALU_OP_BITS),
                 "reset": In(1),
+                **({"phase": In(log2(config.mul_slots))} if config.mul_slots > 1 else {}),
                 "left": In(bits),
                 "right": In(bits),
                 "result": Out(bits),
@@ -35,19 +43,52 @@ class Alu(wiring.Component):
         for n in range(self._lanes):
             left = self.left.word_select(n, ACC_BITS).as_signed()
             right = self.right.word_select(n, ACC_BITS).as_signed()
-            result = operate(m, self.op, left, right) & (~self.reset).replicate(ACC_BITS)
+            product = left * right if self._slots == 1 else self._product(m, left, right)
+            result = operate(m, self.op, left, right, product) & (~self.reset).replicate(ACC_BITS)
             m.d.comb += self.result.word_select(n, ACC_BITS).eq(result)
         return m
 
+    def _product(self, m: Module, left: Value, right: Value) -> Value:
+        """The low 32 bits of a product, in the last of several slots.
 
-def operate(m: Module, op: Value, left: Value, right: Value) -> Value:
+        Of the halves' products three matter. In each slot but the last one some of them are multiplied, by as
+        few multipliers as do; in each but the first one they are added up.
+        """
+        half = ACC_BITS // 2
+        parts = [(0, 0), (0, half), (half, 0)]
+        count = -(-len(parts) // (self._slots - 1))
+        total: Value = Signal(ACC_BITS)
+        found = Mux(self.phase == 1, 0, total)
+        for number in range(count):
+            mine = dict(enumerate(parts[number::count]))
+            factors = [
+                _chosen(self.phase, {slot: side[part[n] :][:half] for slot, part in mine.items()})
+                for n, side in enumerate((left, right))
+            ]
+            shifted = _chosen(self.phase, {slot + 1: Const(int(any(part)), 1) for slot, part in mine.items()})
+            product = Signal(2 * half)
+            m.d.sync += product.eq(factors[0] * factors[1])
+            found = found + Mux(shifted, product << half, product)
+        m.d.sync += total.eq(found)
+        return found[:ACC_BITS]
+
+
+def _chosen(phase: Value, values: Mapping[int, Value]) -> Value:
+    """The value of a phase; anything in others."""
+    (_, found), *others = values.items()
+    for number, value in others:
+        found = Mux(phase == number, value, found)
+    return found
+
+
+def operate(m: Module, op: Value, left: Value, right: Value, product: Value) -> Value:
     """The low 32 bits of one lane's result: what each operation makes of the operands, if it is that one."""
     less = (op == AluOp.MAX) ^ (left < right)
     results = {
         (AluOp.MIN, AluOp.MAX): Mux(less, left, right),
         (AluOp.ADD,): (left + right)[:ACC_BITS],
         (AluOp.SHR,): _shift(m, left, right),
-        (AluOp.MUL,): (left * right)[:ACC_BITS],
+        (AluOp.MUL,): product[:ACC_BITS],
     }
     assert sum(len(ops) for ops in results) == len(AluOp)
     return reduce(

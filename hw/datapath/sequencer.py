@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal, Value, signed
+from amaranth.hdl import Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.access import COLUMNS
 from accel.core.config import Config
-from accel.core.isa import Alu, Gemm, Mac
+from accel.core.isa import Alu, AluOp, Gemm, Mac
 from accel.core.isa.instructions import ALU_OP_BITS, IMMEDIATE_BITS, LOOP_BITS
 from accel.core.isa.operands import factor_fields
 from accel.hw.datapath.checks import loops_run
-from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
+from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, log2, view
 from accel.hw.datapath.operands import Chosen, factor
 from accel.hw.datapath.transfer import sram_bits
 
@@ -23,6 +23,7 @@ class OperationLayout(data.StructLayout):
     def __init__(self, config: Config) -> None:
         mac = {"mac": 1, "overwrite": 1} if config.post else {}
         mac |= {"depthwise": 1} if config.depthwise else {}
+        phase = {"phase": log2(config.mul_slots)} if config.mul_slots > 1 else {}
         super().__init__(
             {
                 "run": 1,  # there is a micro-op; an instruction without any takes a slot all the same
@@ -33,6 +34,7 @@ class OperationLayout(data.StructLayout):
                 "op": ALU_OP_BITS,
                 "imm": signed(IMMEDIATE_BITS),
                 **mac,
+                **phase,  # of a micro-op's slots, which one it is; there is a micro-op in the last of them
             }
         )
 
@@ -47,6 +49,7 @@ def at_hand(is_gemm: Value, is_mac: Value, config: Config) -> Chosen:
 class Sequencer(wiring.Component):
     """The loops of GEMM, MAC and ALU: a micro-op's address and the offsets of its indices, one a cycle.
 
+    Those of MUL stay for ``mul_slots`` cycles, in the last of which there is a micro-op.
     An instruction loaded by ``start`` gives its first micro-op in the next cycle; ``free`` says that the
     next one may start.
     """
@@ -81,22 +84,24 @@ class Sequencer(wiring.Component):
         inner_count = Signal(LOOP_BITS)
         held = Signal(OperationLayout(config))
         last_uop, last_inner, last = Signal(), Signal(), Signal()
+        steps = self._steps(m, held) if config.mul_slots > 1 else Const(1, 1)
         m.d.comb += [
             last_uop.eq(self.address + 1 == end),
             last_inner.eq(inner == 0),
-            last.eq(~run | (last_uop & last_inner & (outer == 0))),
+            last.eq(~run | (steps & last_uop & last_inner & (outer == 0))),
             self.free.eq(~active | last),
             self.issuing.eq(active & run & ~last),
             self.operation.eq(held),
-            self.operation.run.eq(active & run),
+            self.operation.run.eq(active & run & steps),
             self.operation.last.eq(active & last),
         ]
-        with m.If(last_uop):
-            m.d.sync += [self.address.eq(begin), inner.eq(inner - 1)]
-            with m.If(last_inner):
-                m.d.sync += [inner.eq(inner_count), outer.eq(outer - 1)]
-        with m.Else():
-            m.d.sync += self.address.eq(self.address + 1)
+        with m.If(steps):
+            with m.If(last_uop):
+                m.d.sync += [self.address.eq(begin), inner.eq(inner - 1)]
+                with m.If(last_inner):
+                    m.d.sync += [inner.eq(inner_count), outer.eq(outer - 1)]
+            with m.Else():
+                m.d.sync += self.address.eq(self.address + 1)
         with m.If(last):
             m.d.sync += active.eq(0)
 
@@ -108,7 +113,7 @@ class Sequencer(wiring.Component):
             row = Signal(len(offset), name=f"{name}_row")
             factor_out = Signal(len(per_outer), name=f"{name}_factor_out")
             factor_in = Signal(len(per_inner), name=f"{name}_factor_in")
-            with m.If(last_uop):
+            with m.If(steps & last_uop):
                 m.d.sync += offset.eq(offset + factor_in)
                 with m.If(last_inner):
                     m.d.sync += [offset.eq(row + factor_out), row.eq(row + factor_out)]
@@ -132,7 +137,7 @@ class Sequencer(wiring.Component):
                 held.gemm.eq(is_gemm),
                 held.reset.eq(is_gemm & gemm.reset),
                 held.use_imm.eq(chosen[Alu] & alu.use_imm),
-                held.op.eq(alu.alu_op),
+                held.op.eq(Mux(chosen[Alu], alu.alu_op, 0)),
                 held.imm.eq(alu.imm),
                 self.index.eq(self.entry.index),
             ]
@@ -140,9 +145,17 @@ class Sequencer(wiring.Component):
                 m.d.sync += [held.mac.eq(is_mac), held.overwrite.eq(is_mac & mac.overwrite)]
             if mac is not None and config.depthwise:
                 m.d.sync += held.depthwise.eq(is_mac & mac.depthwise)
+            if config.mul_slots > 1:
+                m.d.sync += held.phase.eq(0)
         with m.If(self.flush):
             m.d.sync += active.eq(0)
         return m
+
+    def _steps(self, m: Module, held: Any) -> Value:
+        """Whether this is the last slot of a micro-op."""
+        with m.If(held.op == AluOp.MUL):
+            m.d.sync += held.phase.eq(held.phase + 1)
+        return (held.op != AluOp.MUL) | held.phase.all()
 
 
 def index_bits(config: Config) -> int:

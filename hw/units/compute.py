@@ -304,6 +304,8 @@ class Compute(wiring.Component):
             alu.op.eq(Mux(products, AluOp.ADD, operation.op)),
             alu.reset.eq(operation.reset),
         ]
+        if config.mul_slots > 1:
+            m.d.sync += alu.phase.eq(operation.phase)
         given = (
             (overwrite, overwrite, Const(0)),
             (operation.use_imm, operation.use_imm | products, immediate),

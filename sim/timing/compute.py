@@ -1,7 +1,8 @@
 """The compute unit: GEMM, MAC and ALU through one pipeline, LOADs of micro-ops and accumulators, SET, FINISH.
 
 GEMM, MAC and ALU start when their predecessor's micro-ops have all been issued, while it drains; one micro-op
-a cycle. A LOAD, SET or FINISH waits until everything before it has retired, and what follows waits for it.
+a cycle, of MUL one in ``mul_slots``. A LOAD, SET or FINISH waits until everything before it has retired, and
+what follows waits for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,11 +73,12 @@ class ComputeUnit(Worker):
         self.ready = NEVER
         self._engine.start(shape, cycle)
         if shape.pipelined:
-            slots = max(1, shape.uops)
+            slots = max(1, shape.slots)
             self._slot = cycle + slots
             if self._uop_faults and self.indices[place] in self._uop_faults:
                 position, fault = self._uop_faults[self.indices[place]]
-                self._engine.fail(cycle + position + INDEX_CHECK, Unit.COMPUTE, self.indices[place], fault)
+                slot = cycle + (position + 1) * (shape.slots // shape.uops) - 1
+                self._engine.fail(slot + INDEX_CHECK, Unit.COMPUTE, self.indices[place], fault)
             self._retire(shape, cycle + slots - 1 + self._depth)
         elif shape.bursts or shape.pads:
             self._loading = shape

@@ -261,10 +261,10 @@ def _unit_cycles(run: TimingRun, unit: Unit) -> UnitCycles:
         ready, start, retire = columns.ready[found], columns.start[found], columns.retire[found]
         waits = _intervals(ready, np.where(start == UNKNOWN, end, start))
         pipelined = np.array([one.pipelined for one in run.plan.shapes], dtype=bool)[run.plan.numbers[found]]
-        uops = np.array([one.uops for one in run.plan.shapes], dtype=np.int64)[run.plan.numbers[found]]
+        taken = np.array([one.slots for one in run.plan.shapes], dtype=np.int64)[run.plan.numbers[found]]
         slots, loads = pipelined & (start != UNKNOWN), ~pipelined & (start != UNKNOWN)
         flight = _intervals(start[loads], np.where(retire == UNKNOWN, end, retire + 1)[loads])
-        work = [_intervals(start[slots], start[slots] + uops[slots]), run.writes(unit)]
+        work = [_intervals(start[slots], start[slots] + taken[slots]), run.writes(unit)]
     at_work = covered(work, end)
     with_flight = covered([*work, flight], end)
     with_waits = covered([*work, flight, waits], end)

@@ -13,7 +13,7 @@ from accel.core.distinct import Distinct
 from accel.core.faults import Cause, Fault, fetch_faults, residual_change, sram_ranges
 from accel.core.isa import Instruction, Load, LoadPar, LoadRes, Loops, Set, StoreReq, Transfer, Unit
 from accel.core.memories import PAR
-from accel.core.timing_rules import beat_cycles, burst_beats
+from accel.core.timing_rules import beat_cycles, burst_beats, busy_slots
 from accel.core.token_rules import WORKERS, Counter, pops, pushes
 
 
@@ -36,6 +36,8 @@ class Shape(NamedTuple):
     pops: tuple[Counter, ...]
     pushes: tuple[Counter, ...]
     uops: int
+    slots: int
+    """Slots that the micro-ops take."""
     bursts: tuple[int, ...]
     """Beats of each burst."""
     pads: int
@@ -156,11 +158,11 @@ _IN_UOP = (Cause.DST_INDEX, Cause.SRC_INDEX, Cause.WGT_INDEX)
 
 def _shape(instruction: Instruction, config: Config, *, fault: bool) -> Shape:
     """What decides how long an instruction takes; ``fault``: whether its unit finds it wrong."""
-    uops = pads = 0
+    uops = slots = pads = 0
     bursts: tuple[int, ...] = ()
     sram = None
     if isinstance(instruction, Loops):
-        uops = instruction.uop_count
+        uops, slots = instruction.uop_count, busy_slots(instruction, config)
     elif isinstance(instruction, Transfer) and not fault:
         rows = dram_rows(instruction, config)
         if rows is not None:
@@ -174,6 +176,7 @@ def _shape(instruction: Instruction, config: Config, *, fault: bool) -> Shape:
         pops=pops(instruction),
         pushes=pushes(instruction),
         uops=uops,
+        slots=slots,
         bursts=bursts,
         pads=pads,
         sram=sram,

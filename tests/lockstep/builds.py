@@ -27,6 +27,7 @@ BUILDS: dict[str, Config] = {
         fetch_chunk=1,
         bus_bits=128,
         token_bits=1,
+        mul_slots=2,
     ),
     "one at a time": _build(
         inp_bytes=128,
@@ -49,6 +50,7 @@ BUILDS: dict[str, Config] = {
         fetch_buffer=2,
         fetch_chunk=2,
         outstanding=2,
+        mul_slots=4,
         tree_stages=1,
     ),
     "1x1x1": _build(
@@ -109,6 +111,7 @@ BUILDS: dict[str, Config] = {
         fetch_buffer=2,
         fetch_chunk=1,
         outstanding=4,
+        mul_slots=4,
         tree_stages=3,
     ),
     "more inp than acc": _build(
@@ -130,6 +133,7 @@ BUILDS: dict[str, Config] = {
         fetch_chunk=1,
         loads_in_flight=1,
         token_bits=2,
+        mul_slots=4,
         tree_stages=0,
     ),
     "int8, 4x4x4": _build(
@@ -146,6 +150,7 @@ BUILDS: dict[str, Config] = {
         max_burst_beats=4,
         loads_in_flight=3,
         stores_in_flight=1,
+        mul_slots=2,
         tree_stages=2,
     ),
     "int8, 1x32x4": _build(
@@ -156,6 +161,7 @@ BUILDS: dict[str, Config] = {
         wgt_bytes=4096,
         load_queue=4,
         loads_in_flight=4,
+        mul_slots=4,
         tree_stages=3,
         post_stages=1,
         post_lanes=1,

@@ -99,9 +99,12 @@ def test_registers_are_spread_over_the_tree() -> None:
 _EDGES = [0, 1, -1, 31, 32, 33, -31, -32, -33, 127, -128, 2**31 - 1, -(2**31), -32768, 32767]
 
 
-@pytest.mark.parametrize("op", list(AluOp), ids=lambda op: op.name)
-def test_every_operation_is_the_simulators(op: AluOp) -> None:
-    config = NAMED["tiny"]
+@pytest.mark.parametrize(
+    ("op", "slots"), [*((op, 1) for op in AluOp), (AluOp.MUL, 2), (AluOp.MUL, 4), (AluOp.SHR, 4)]
+)
+def test_every_operation_is_the_simulators(op: AluOp, slots: int) -> None:
+    """In one cycle; products also in several, back to back."""
+    config = replace(NAMED["tiny"], mul_slots=slots)
     alu = Alu(config)
     rng = np.random.default_rng(op)
     values = np.concatenate([_EDGES, rng.integers(-(2**31), 2**31, 40)]).astype(np.int32)
@@ -113,8 +116,14 @@ def test_every_operation_is_the_simulators(op: AluOp) -> None:
         for x, y in zip(left, right, strict=True):
             context.set(alu.left, as_integer(x))
             context.set(alu.right, as_integer(y))
+            for phase in range(1, slots if op is AluOp.MUL else 1):
+                await context.tick()
+                context.set(alu.phase, phase)
             result = as_array(context.get(alu.result), "<i4", x.shape)
             np.testing.assert_array_equal(result, OPERATIONS[op](x, y))
             assert result[0, 0] == operate(op, int(x[0, 0]), int(y[0, 0]))
+            if op is AluOp.MUL and slots > 1:
+                await context.tick()
+                context.set(alu.phase, 0)
 
     run(alu, bench)

@@ -1,5 +1,6 @@
 """The loops of GEMM, MAC and ALU against their definition."""
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from accel.core.config import NAMED, Config
 from accel.core.isa import Alu, AluOp, Gemm, Mac, encode
+from accel.core.timing_rules import busy_slots, uop_slots
 from accel.hw.datapath.sequencer import Sequencer
 from tests.hw.bench import run
 
@@ -39,7 +41,11 @@ def any_loops(rng: Random, config: Config) -> Gemm | Mac | Alu:
     return Gemm(**shape, **factors, reset=bool(rng.randint(0, 1)))
 
 
-@pytest.mark.parametrize("config", [CONFIG, SECOND], ids=lambda config: config.name)
+@pytest.mark.parametrize(
+    "config",
+    [CONFIG, SECOND, replace(CONFIG, mul_slots=2), replace(SECOND, mul_slots=4)],
+    ids=["tiny", "tiny-int8", "two slots", "four slots"],
+)
 def test_a_micro_op_a_cycle_back_to_back(config: Config) -> None:
     sequencer = Sequencer(config)
 
@@ -55,7 +61,8 @@ def test_a_micro_op_a_cycle_back_to_back(config: Config) -> None:
             context.set(sequencer.start, 1)
             await context.tick()
             context.set(sequencer.start, 0)
-            slots = max(1, instruction.uop_count)
+            each = uop_slots(instruction, config)
+            slots = max(1, busy_slots(instruction, config))
             uops = range(instruction.uop_begin, instruction.uop_end)
             points = [
                 (i, j, u)
@@ -66,12 +73,12 @@ def test_a_micro_op_a_cycle_back_to_back(config: Config) -> None:
             for slot in range(slots):
                 operation = context.get(sequencer.operation)
                 assert context.get(sequencer.index) == index
-                assert operation.run == bool(points)
+                assert operation.run == (bool(points) and slot % each == each - 1)
                 assert operation.last == (slot == slots - 1)
                 assert context.get(sequencer.free) == (slot == slots - 1)
                 assert context.get(sequencer.issuing) == (slot < slots - 1)
                 if points:
-                    i, j, u = points[slot]
+                    i, j, u = points[slot // each]
                     assert context.get(sequencer.address) == u
                     for name in ("dst", "src", "wgt"):
                         outer = getattr(instruction, f"{name}_factor_out", 0)

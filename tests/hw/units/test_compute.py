@@ -1,6 +1,7 @@
 """The compute unit on its own against functional execution, with inp and wgt served by the test."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,7 +11,7 @@ from accel.core.config import NAMED, Config
 from accel.core.faults import Cause, instruction_fault
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Memory, Unit, encode_uops
 from accel.core.memories import SCRATCHPADS
-from accel.core.timing_rules import compute_depth
+from accel.core.timing_rules import busy_slots, compute_depth
 from accel.hw.units.compute import ELSEWHERE, Compute
 from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
@@ -80,7 +81,9 @@ def begin(context: Any, unit: Compute, config: Config) -> None:
     drive(context, unit, enable=1, tokens=1, mem_base=config.mem_base, mem_size=config.mem_size)
 
 
-@pytest.mark.parametrize("values", [{}, {"tree_stages": 0}, {"tree_stages": 3, "bus_bits": 128}])
+@pytest.mark.parametrize(
+    "values", [{}, {"tree_stages": 0, "mul_slots": 4}, {"tree_stages": 3, "bus_bits": 128, "mul_slots": 2}]
+)
 def test_a_program_leaves_what_the_simulator_leaves(values: dict[str, int]) -> None:
     """GEMM and ALU back to back on few accumulators, among LOADs of micro-ops and accumulators; retired in
     order, and in the cycle that the contract says."""
@@ -132,7 +135,9 @@ def test_a_program_leaves_what_the_simulator_leaves(values: dict[str, int]) -> N
                 assert tokens
                 assert following is not None
                 if isinstance(following, Loops):
-                    ends[len(program)] = cycle + max(1, following.uop_count) - 1 + compute_depth(config)
+                    ends[len(program)] = (
+                        cycle + max(1, busy_slots(following, config)) - 1 + compute_depth(config)
+                    )
                 elif isinstance(following, Finish):
                     ends[len(program)] = cycle + 1
                 assert executor.execute(following) is None
@@ -150,21 +155,24 @@ def test_a_program_leaves_what_the_simulator_leaves(values: dict[str, int]) -> N
     run(unit, bench)
 
 
-def test_a_result_is_seen_by_whatever_follows_it() -> None:
-    """At every distance at which one micro-op may read what another has written: x + x, again and again."""
-    unit = Compute(TINY)
-    pads = Scratchpads.zeros(TINY)
+@pytest.mark.parametrize(("op", "slots"), [(AluOp.ADD, 1), (AluOp.MUL, 1), (AluOp.MUL, 2), (AluOp.MUL, 4)])
+def test_a_result_is_seen_by_whatever_follows_it(op: AluOp, slots: int) -> None:
+    """At every distance at which one micro-op may read what another has written: x + x, or x * x, again and
+    again."""
+    config = replace(TINY, mul_slots=slots)
+    unit = Compute(config)
+    pads = Scratchpads.zeros(config)
     pads.acc[:] = 3
     distances = (1, 2, 3, 4, 5, 6, 7, 8)
 
     async def bench(context: Any) -> None:
-        pads.uop[:] = encode_uops([(n, n, 0) for n in range(TINY.uop_depth)], TINY)
+        pads.uop[:] = encode_uops([(n, n, 0) for n in range(config.uop_depth)], config)
         await preset(context, unit, pads)
-        executor, operands = Executor(TINY, Dram.of(TINY), pads), Operands(unit, pads)
-        begin(context, unit, TINY)
+        executor, operands = Executor(config, Dram.of(config), pads), Operands(unit, pads)
+        begin(context, unit, config)
         for number, distance in enumerate(distances):
-            twice = Alu(alu_op=AluOp.ADD, uop_end=distance, iter_in=4)
-            offer(context, unit.head, twice, number, TINY)
+            twice = Alu(alu_op=op, uop_end=distance, iter_in=3)
+            offer(context, unit.head, twice, number, config)
             context.set(unit.head_valid, 1)
             while not context.get(unit.start):
                 operands.sample(context)
@@ -173,7 +181,7 @@ def test_a_result_is_seen_by_whatever_follows_it() -> None:
             assert executor.execute(twice) is None
             await context.tick()
         context.set(unit.head_valid, 0)
-        for _ in range(40):
+        for _ in range(120):
             await context.tick()
         await assert_holds(context, unit, pads)
 

@@ -15,6 +15,7 @@ from accel.core.config import Config
 from accel.core.events import Event, EventKind, UnitCycles
 from accel.core.faults import Cause, Fault, fetch_fault, instruction_faults
 from accel.core.isa import (
+    Alu,
     Instruction,
     Load,
     LoadPar,
@@ -474,7 +475,12 @@ class Machine:
             free = not flying
         work = self.begin(Unit.COMPUTE) if free else None
         if work is not None and isinstance(work.instruction, Loops):
-            self.slots.extend((work, number) for number in range(max(1, work.instruction.uop_count)))
+            slots = work.instruction.uop_count * self.uop_slots(work.instruction)
+            self.slots.extend((work, number) for number in range(max(1, slots)))
+
+    def uop_slots(self, instruction: Instruction) -> int:
+        """A product takes ``mul_slots``; all else takes one."""
+        return self.config.mul_slots if isinstance(instruction, Alu) and instruction.alu_op == 4 else 1
 
     def run_pipeline(self) -> None:
         """Issue a micro-op, check the indices of another, write the accumulators of a third."""
@@ -485,12 +491,14 @@ class Machine:
                 self.moved.add(Unit.COMPUTE)
         for slot, work, number in list(self.pipeline):
             bad = self.uop_faults.get(work.index)
-            if slot + INDEX_CHECK == self.now and bad is not None and bad[0] == number:
+            each = self.uop_slots(work.instruction)
+            last = number % each == each - 1
+            if slot + INDEX_CHECK == self.now and bad is not None and last and bad[0] == number // each:
                 self.error(Unit.COMPUTE, work.index, bad[1].cause)
             if slot + compute_depth(self.config) == self.now:
                 self.pipeline.popleft()
                 assert isinstance(work.instruction, Loops)
-                if number == max(1, work.instruction.uop_count) - 1:
+                if number == max(1, work.instruction.uop_count * each) - 1:
                     self.finish(work)
 
     # --- the bus ---------------------------------------------------------------------------------
