@@ -137,12 +137,15 @@ def _compiled(program: NetworkProgram, output: Path | None) -> dict[str, Any]:
         "compile_seconds": program.compile_seconds,
         "savings": savings(program.choices).to_dict(),
         "choices": [choice.to_dict() for choice in program.choices],
+        "arrangements": [one.to_dict() for one in program.arrangements],
         "layers": [
             {
                 "name": part.stage.name,
                 "operator": part.stage.operators(),
                 "where": part.where,
                 "reason": part.reason,
+                "mapping": part.mapping,
+                "alone": part.alone,
                 "macs": part.stage.macs(program.graph),
             }
             for part in program.parts
@@ -278,11 +281,12 @@ def _numbered(path: str | None, number: int, program: NetworkProgram) -> str | N
 
 
 def layers_table(result: NetworkResult) -> Table:
-    """The layers of a run: what, where, MACs, cycles, utilization."""
+    """The layers of a run: what, where, by which mapping, MACs, cycles in the network and predicted alone,
+    utilization."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("layer", "operator", "where"):
+    for heading in ("layer", "operator", "where", "mapping"):
         table.add_column(heading)
-    for heading in ("MACs", "cycles", "utilization"):
+    for heading in ("MACs", "cycles", "alone", "utilization"):
         table.add_column(heading, justify="right")
     known = any(layer.causes for layer in result.layers)
     if known:
@@ -292,8 +296,10 @@ def layers_table(result: NetworkResult) -> Table:
             layer.name,
             layer.operator,
             f"{layer.where}: {layer.reason}" if layer.reason else layer.where,
+            layer.mapping,
             f"{layer.macs:,}" if layer.macs else "",
             "" if layer.cycles is None else f"{layer.cycles:,}",
+            "" if layer.alone is None else f"{layer.alone:,}",
             "" if layer.utilization is None else f"{layer.utilization:.1%}",
             *([shares_text(layer.causes)] if known else []),
         )

@@ -32,6 +32,7 @@ from accel.core.isa import (
     SetOut,
     SetSum,
     Store,
+    Transfer,
     Unit,
     encode,
     without_tokens,
@@ -43,9 +44,12 @@ from accel.image.references import NO_PART, References
 from accel.image.references import Part as Place
 from accel.image.tensor import ImageTensor, Region
 from accel.network.copies import loads_of_copies
+from accel.network.layout import places
 from accel.network.lower import Operand
 from accel.network.memory import Lifetime, MemoryPlan, plan
 from accel.network.place import Part
+from accel.network.stored import stored_layouts, taken_layouts
+from accel.network.transfers import moved_elements
 from accel.network.views import Stored, find_views, may_be_view, stored_as, view_of
 from accel.proof.shared_dram import SharedDram
 from accel.run.program import Program, as_program
@@ -221,8 +225,9 @@ class _Chaining:
         self._segments: list[tuple[int, bytes]] = []
         self._operands: dict[str, Operand] = {}
         self._outputs: dict[str, str] = {}
-        self._copies: dict[int, Mapping[int, Sequence[Load]]] = {}
-        """Of layers that take an operand several times, LOADs of the only copy, by instructions' numbers."""
+        self._elsewhere: dict[int, dict[int, Sequence[Transfer]]] = {}
+        """Of layers whose tensors lie otherwise than in their own programs, transfers in the place of their
+        own, by instructions' numbers."""
         self._known: dict[object, Place] = {}
         """Places of what several layers share: weights, micro-ops, inputs."""
         self._views = find_views(graph, parts, needed, config)
@@ -231,8 +236,19 @@ class _Chaining:
         self._made = {name: tensor for name, tensor in made.items() if self._root(name) == name}
         self._bytes = {name: one.nbytes for name, one in self._made.items()}
         self._bytes |= {name: size for name, size in self._views.nbytes.items() if self._root(name) == name}
+        self._stored = stored_layouts(self._layers, needed, self._parts, config)
+        for name, stored in self._stored.items():
+            if self._root(name) == name and name not in stored.keys:
+                del self._made[name], self._bytes[name]
+            self._bytes |= {key: stored.nbytes(key) for key in (*stored.keys, *stored.turned) if key != name}
         self._kept = {self._root(name) for name in needed} & self._made.keys()
         self._memory = self._plan()
+
+    def _key(self, part: Part, name: str) -> str:
+        """What a layer takes for a tensor: it, or one of its layouts."""
+        stored = self._stored.get(name)
+        layouts = [] if stored is None else taken_layouts(part, name)
+        return name if stored is None or not layouts else stored.key(layouts[0])
 
     def _root(self, name: str) -> str:
         """The tensor that one is, or lies in."""
@@ -243,10 +259,14 @@ class _Chaining:
         first: dict[str, int] = {}
         last: dict[str, int] = {}
         for at, part in enumerate(self._layers):
-            first.setdefault(self._root(part.stage.output), at)
-            for name in (part.stage.output, *part.stage.inputs):
-                if self._root(name) in self._bytes:
-                    last[self._root(name)] = at
+            out = self._stored.get(part.stage.output)
+            written = [part.stage.output] if out is None else [*out.keys, *out.turned]
+            taken = (self._key(part, name) for name in part.stage.inputs)
+            for name in map(self._root, written):
+                first.setdefault(name, at)
+            for name in map(self._root, (*written, *taken)):
+                if name in self._bytes:
+                    last[name] = at
         lifetimes = [
             Lifetime(name=name, nbytes=nbytes, first=first[name], last=last[name])
             for name, nbytes in self._bytes.items()
@@ -264,6 +284,7 @@ class _Chaining:
             if name in self._kept:
                 placed[name] = self._output_place(name)
         linked = [self._linked(at, part, placed) for at, part in enumerate(self._layers)]
+        exchanged = [self._exchanged(part, placed) for part in self._layers]
         code = self._room.take(self._names.fresh("code"), 0)
         numbers = {place.offset: number for number, place in enumerate(self._room.places) if place.nbytes}
         starts = np.array(sorted(numbers), dtype=np.int64)
@@ -275,11 +296,11 @@ class _Chaining:
             assert image.references is not None
             body = self._settled(at, linked)
             meant = [NO_PART] * len(body)
-            copies = self._copies.get(at, {})
+            elsewhere = self._elsewhere.get(at, {})
             for n, number in enumerate(image.references.of[:-1].tolist()):  # FINISH ends the whole
                 start = NO_PART if number == NO_PART else image.references.parts[number].offset
                 one = image.instructions[n]
-                taken = [one] if n not in copies else self._moved(copies[n], one, programs[at][n])
+                taken = [one] if n not in elsewhere else self._moved(elsewhere[n], one, programs[at][n])
                 body += taken
                 part = NO_PART if number == NO_PART else numbers[_floor(starts, start)]
                 meant += [part] * len(taken)
@@ -287,6 +308,10 @@ class _Chaining:
                 instructions.append(without_tokens(body[n]))
                 of.append(meant[n])
             layers += [at] * len(body)
+            for one, place in exchanged[at]:
+                instructions.append(one)
+                of.append(NO_PART if place is None else numbers[_floor(starts, place)])
+                layers.append(at)
         ordered, compared = self._fastest(instructions, layers, code.offset)
         sources = ordered.sources
         words = encode([*ordered.instructions, Finish()], self._config)
@@ -324,12 +349,33 @@ class _Chaining:
         self._outputs[called] = name
         return place
 
-    def _moved(self, loads: Sequence[Load], linked: Instruction, own: Instruction) -> list[Instruction]:
-        """LOADs of a layer's own program, as far away as one of them is after linking."""
-        assert isinstance(linked, Load)
-        assert isinstance(own, Load)
+    def _exchanged(self, part: Part, placed: Mapping[str, Place]) -> list[tuple[Instruction, int | None]]:
+        """What moves rows behind a layer, each instruction with the place in DRAM that it means."""
+        stored = self._stored.get(part.stage.output)
+        found: list[tuple[Instruction, int | None]] = []
+        for exchange, names in () if stored is None else stored.exchanges:
+            offsets = {what: self._constant(what, data) for what, data in exchange.constants.items()}
+            for what, name in names.items():
+                root, before = self._views.place(name)
+                offsets[what] = placed[root].offset + before
+            found += [(one, offsets.get(what)) for one, what in exchange.instructions(offsets)]
+        return found
+
+    def _constant(self, name: str, data: bytes) -> int:
+        """The place of what an exchange of rows needs; one for equal contents."""
+        if data not in self._known:
+            self._known[data] = place = self._room.take(self._names.fresh(name), len(data))
+            self._segments.append((place.offset, data))
+        return self._known[data].offset
+
+    def _moved(
+        self, transfers: Sequence[Transfer], linked: Instruction, own: Instruction
+    ) -> list[Instruction]:
+        """Transfers of a layer's own program, as far away as one of them is after linking."""
+        assert isinstance(linked, Transfer)
+        assert isinstance(own, Transfer)
         distance = linked.dram_base - own.dram_base
-        return [replace(one, dram_base=one.dram_base + distance) for one in loads]
+        return [replace(one, dram_base=one.dram_base + distance) for one in transfers]
 
     def _linked(self, at: int, part: Part, placed: dict[str, Place]) -> Image:
         """A layer's program with its parts where the chain has them."""
@@ -348,21 +394,43 @@ class _Chaining:
             if tensor is None or tensor.role == "constant":
                 places[one] = self._own(one, contents).offset
             elif tensor.role == "output":
-                root, before = self._views.place(part.stage.output)
+                key = self._own_key(at, part, tensor, part.stage.output)
+                root, before = self._views.place(key)
                 places[one] = placed[root].offset + before
             else:
                 operand = operands[tensor.name]
-                root, before = self._views.place(operand.tensor)
+                key = operand.tensor if operand.made else self._own_key(at, part, tensor, operand.tensor)
+                root, before = self._views.place(key)
                 if root in placed and not operand.made:
                     places[one] = placed[root].offset + before
                     stored = self._views.stored.get(operand.tensor)
                     if operand.copies > 1 and stored is not None:
                         found = loads_of_copies(self._graph, program, operand, stored)
                         assert found is not None  # else it were in another chain
-                        self._copies[at] = found
+                        self._elsewhere[at] = dict(found)
                 else:
                     places[one] = self._input(tensor, operand).offset
         return linker.linked(places, within_pages=True)
+
+    def _own_key(self, at: int, part: Part, tensor: ImageTensor, name: str) -> str:
+        """Which of a tensor's layouts a layer has it in. Where that holds more lines than the layer's own
+        program knows of, its transfers find them there."""
+        stored, laid = self._stored.get(name), part.laid
+        if stored is None:
+            return name
+        if laid is None:
+            return name if name != part.stage.output else stored.first
+        layout = laid.makes if name == part.stage.output else laid.takes.get(tensor.name)
+        if layout is None:
+            return name
+        key = stored.key(layout)
+        elements = places(stored.picture, layout, stored.layouts[key])
+        if not np.array_equal(elements, np.arange(len(elements))):
+            assert part.program is not None
+            found = moved_elements(part.program, tensor.offset, elements)
+            assert found is not None  # that was found out when it was chosen
+            self._elsewhere.setdefault(at, {}).update(found)
+        return key
 
     def _own(self, one: Place, contents: dict[int, bytes]) -> Place:
         """Room for what only the layer's instructions know, as micro-ops; one for equal contents."""

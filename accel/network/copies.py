@@ -4,8 +4,6 @@ Compiled by itself, a layer has the copies one behind the other. In a chain its 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +13,7 @@ from accel.core.isa import Load
 from accel.graph.graph import Graph
 from accel.image.tensor import ImageTensor
 from accel.network.lower import Operand
+from accel.network.transfers import taken_elsewhere
 from accel.network.views import Stored
 from accel.run.program import Program
 from accel.run.tensors import numbers_of
@@ -52,8 +51,8 @@ def loads_of_copies(
         if size not in places:
             places[size] = _elements(graph, tensor, operand, stored, size)
         elements = places[size]
-        base = (program.config.mem_base + tensor.offset) // size
-        taken = None if elements is None else _taken(one, base, elements)
+        base = tensor.offset // size
+        taken = None if elements is None else taken_elsewhere(one, base, elements)
         if taken is None:
             return None
         found[at] = taken
@@ -76,58 +75,3 @@ def _elements(
     places[stored.numbers] = np.arange(len(stored.numbers)) // size
     found = places[wide.max(axis=1)]
     return found if np.array_equal(once[found], wide) else None
-
-
-def _taken(one: Load, base: int, elements: _Integers) -> Sequence[Load] | None:
-    """A LOAD of copies as LOADs of the only one, which may need several."""
-    rows = np.arange(one.y_size)[:, None] * one.x_stride + np.arange(one.x_size)
-    if not rows.size:
-        return [one]
-    wanted = elements[rows + (one.dram_base - base)]
-    width = one.x_pad_0 + one.x_size + one.x_pad_1
-    if (np.diff(wanted, axis=1) == 1).all():
-        return _by_rows(one, base, wanted[:, 0], width)
-    if one.y_pad_0 or one.y_pad_1:
-        return None
-    found: list[Load] = []
-    for row, places in enumerate(wanted):
-        breaks = (np.flatnonzero(np.diff(places) != 1) + 1).tolist()
-        for begin, end in pairwise([0, *breaks, one.x_size]):
-            first, last = begin == 0, end == one.x_size
-            found.append(
-                replace(
-                    one,
-                    sram_base=one.sram_base + row * width + (0 if first else one.x_pad_0 + begin),
-                    dram_base=base + int(places[begin]),
-                    y_size=1,
-                    x_size=end - begin,
-                    x_stride=end - begin,
-                    x_pad_0=one.x_pad_0 if first else 0,
-                    x_pad_1=one.x_pad_1 if last else 0,
-                )
-            )
-    return found
-
-
-def _by_rows(one: Load, base: int, starts: _Integers, width: int) -> Sequence[Load]:
-    """Rows that are whole, as few LOADs as have one stride each."""
-    found: list[Load] = []
-    count, at = len(starts), 0
-    while at < count:
-        end = at + 1
-        stride = int(starts[end] - starts[at]) if end < count else one.x_stride
-        while end < count and starts[end] - starts[end - 1] == stride and stride >= 0:
-            end += 1
-        found.append(
-            replace(
-                one,
-                sram_base=one.sram_base + (0 if at == 0 else (one.y_pad_0 + at) * width),
-                dram_base=base + int(starts[at]),
-                y_size=end - at,
-                x_stride=stride if end - at > 1 else one.x_size,
-                y_pad_0=one.y_pad_0 if at == 0 else 0,
-                y_pad_1=one.y_pad_1 if end == count else 0,
-            )
-        )
-        at = end
-    return found

@@ -23,6 +23,7 @@ from accel.graph.graph import Graph, Node
 from accel.image.archive import MAGIC, Archive, write_archive
 from accel.image.image import NETWORK_FORMAT
 from accel.image.manifest import read_entry
+from accel.network.arrange import Arrangement
 from accel.network.chain import Chain
 from accel.network.choose import Choice, Where
 from accel.network.graph_file import constant_members, read_graph
@@ -76,6 +77,7 @@ def save_network(program: NetworkProgram, path: str | Path) -> None:
         "graph": graph_to_data(graph),
         "steps": steps,
         "choices": [choice.to_dict() for choice in program.choices],
+        "arrangements": [one.to_dict() for one in program.arrangements],
     }
     buffer = io.BytesIO()
     write_archive(buffer, json.dumps(data).encode(), members)
@@ -146,6 +148,7 @@ def _parse(archive: Archive) -> NetworkProgram:
         config=from_dict(read_entry(data, "config", dict)),
         steps=tuple(steps),
         choices=tuple(Choice.from_dict(one) for one in data.get("choices", [])),
+        arrangements=tuple(Arrangement.from_dict(one) for one in data.get("arrangements", [])),
         compile_seconds=data.get("compile_seconds"),
     )
     _check(program)
@@ -203,6 +206,8 @@ def _part_to_data(part: Part, numbers: dict[str, int]) -> dict[str, Any]:
         "sum_clips": [number(node) for node in stage.sum_clips],
         "where": part.where,
         "reason": part.reason,
+        "mapping": part.mapping,
+        "alone": part.alone,
     }
 
 
@@ -229,6 +234,8 @@ def _part(graph: Graph, data: Any) -> Part:
         ),
         where=placed,
         reason=read_entry(data, "reason", str),
+        mapping=read_entry(data, "mapping", str) if "mapping" in data else "",
+        alone=None if data.get("alone") is None else read_entry(data, "alone", int),
     )
 
 

@@ -9,6 +9,7 @@ from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
 from accel.graph.graph import Graph
+from accel.network.arrange import Arrangement, arrange
 from accel.network.chain import Chain, chain, divide
 from accel.network.fuse import apart, fuse
 from accel.network.place import Part, check_strict, place
@@ -58,19 +59,22 @@ class Network:
         parts, choices = place(self.graph, groups, target, approximate=approximate)
         if strict:
             check_strict(self.graph, parts)
+        steps, arrangements = link(self.graph, parts, target.config, keep=keep)
         return NetworkProgram(
             graph=self.graph,
             config=target.config,
-            steps=link(self.graph, parts, target.config, keep=keep),
+            steps=steps,
             choices=choices,
+            arrangements=arrangements,
             compile_seconds=time.perf_counter() - begin,
         )
 
 
 def link(
     graph: Graph, parts: Sequence[Part], config: Config, *, keep: bool = False
-) -> tuple[Chain | Part, ...]:
-    """Chains of the machine and nodes of the host, in the order in which they run.
+) -> tuple[tuple[Chain | Part, ...], tuple[Arrangement, ...]]:
+    """Chains of the machine and nodes of the host, in the order in which they run; and how layers could have
+    been arranged.
 
     Args:
         graph: the parts'.
@@ -94,13 +98,16 @@ def link(
             break
         views -= wrong
     steps: list[Chain | Part] = []
+    compared: list[Arrangement] = []
     for group, outside in zip(groups, needed, strict=True):
         if any(part.on_machine for part in group):
-            told = (_told(part) if part.stage.output in views else part for part in group)
-            steps.append(chain(graph, tuple(told), outside, config))
+            told = [_told(part) if part.stage.output in views else part for part in group]
+            laid, more = arrange(graph, told, outside, config)
+            compared += more
+            steps.append(chain(graph, laid, outside, config))
         else:
             steps += group
-    return tuple(steps)
+    return tuple(steps), tuple(compared)
 
 
 def _needed(graph: Graph, groups: Sequence[Sequence[Part]], at: int, *, keep: bool) -> set[str]:

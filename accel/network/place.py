@@ -11,6 +11,7 @@ from accel.image.tensor import ImageTensor
 from accel.network.choose import Choice, Chooser, Where
 from accel.network.entry import enters, planned
 from accel.network.fuse import Group
+from accel.network.layout import Laid
 from accel.network.lower import Layer, NotOnMachine
 from accel.network.stage import Stage
 from accel.run.program import Program, as_program
@@ -25,6 +26,9 @@ class Part:
         where: ``machine`` or ``host``.
         reason: why it is on the host; empty on the machine.
         layer, program: what the machine runs, by itself; None on the host, and in a network from a file.
+        laid: how its tensors lie, if pictures do not lie as they are; None in a network from a file, too.
+        mapping: by which it is computed; empty on the host, and where that is not known.
+        alone: cycles that it is predicted to take by itself; None on the host, and where that is not known.
     """
 
     stage: Stage
@@ -32,6 +36,9 @@ class Part:
     reason: str = ""
     layer: Layer | None = None
     program: Program | None = None
+    laid: Laid | None = None
+    mapping: str = ""
+    alone: int | None = None
 
     @property
     def on_machine(self) -> bool:
@@ -40,8 +47,10 @@ class Part:
 
     @property
     def output(self) -> ImageTensor:
-        """What the machine makes."""
+        """What the machine makes, where pictures lie as they are."""
         assert self.layer is not None
+        if self.laid is not None:
+            return self.laid.plain
         assert self.program is not None
         return next(one for one in self.program.tensors if one.name == self.layer.output)
 
@@ -75,7 +84,7 @@ def place(
             f"{machine.config.label} has post=0; networks are compiled for machines with post=1, as vta-int8"
         )
     chooser = Chooser(graph, machine.config, approximate=approximate)
-    compiled: list[tuple[Layer, Program]] = []
+    compiled: list[tuple[Layer, Program, int]] = []
     found: dict[str, Part] = {}
     choices: dict[str, Choice] = {}
     for group in groups:
@@ -91,17 +100,21 @@ def place(
 
 
 def _placed(
-    graph: Graph, group: Group, chooser: Chooser, machine: Machine, compiled: list[tuple[Layer, Program]]
+    graph: Graph,
+    group: Group,
+    chooser: Chooser,
+    machine: Machine,
+    compiled: list[tuple[Layer, Program, int]],
 ) -> tuple[list[Part], Choice]:
     """A group's parts. What turns out to have no program is chosen anew, without it."""
     while True:
         options, choice = chooser.choose(group)
         parts = []
         for option in options:
-            program = None
+            program, alone = None, None
             if option.layer is not None:
                 try:
-                    program = _compiled(graph, option.layer, machine, compiled)
+                    program, alone = _compiled(graph, option.layer, machine, compiled)
                 except NotOnMachine as error:
                     chooser.refuse(option, str(error))
                     break
@@ -112,30 +125,36 @@ def _placed(
                     reason=option.why,
                     layer=option.layer,
                     program=program,
+                    mapping="" if program is None else program.mapping,
+                    alone=alone,
                 )
             )
         else:
             return parts, choice
 
 
-def _compiled(graph: Graph, layer: Layer, machine: Machine, known: list[tuple[Layer, Program]]) -> Program:
-    """A layer's program; layers that are alike share one. It is proven as a part of its chain.
+def _compiled(
+    graph: Graph, layer: Layer, machine: Machine, known: list[tuple[Layer, Program, int]]
+) -> tuple[Program, int]:
+    """A layer's program, and the cycles that it is predicted to take by itself; layers that are alike share
+    one. It is proven as a part of its chain.
 
     Raises:
         NotOnMachine: the compiler finds no schedule.
     """
     first = enters(graph, layer)
-    for other, program in known:
+    for other, program, cycles in known:
         same = (other.operator, other.parameters) == (layer.operator, layer.parameters)
         if same and enters(graph, other) == first:
-            return program
+            return program, cycles
     try:
         choice = planned(graph, layer, machine.config)
         program = as_program(compile_mapped(choice.mapping, choice.schedule(machine), machine.config))
     except (ScheduleError, ShapeError) as error:
         raise NotOnMachine(str(error)) from None
-    known.append((layer, program))
-    return program
+    cycles = round(choice.candidates[0].prediction.cycles)
+    known.append((layer, program, cycles))
+    return program, cycles
 
 
 def check_strict(graph: Graph, parts: Sequence[Part]) -> None:

@@ -13,6 +13,7 @@ from accel.core.config import Config
 from accel.graph.evaluate import check_inputs, evaluate, evaluate_node
 from accel.graph.graph import Graph
 from accel.graph.tensor import Array
+from accel.network.arrange import Arrangement
 from accel.network.chain import Chain
 from accel.network.choose import Choice
 from accel.network.place import Part
@@ -32,6 +33,7 @@ class NetworkProgram:
         config: the machine.
         steps: chains of the machine and nodes of the host, in the order in which they run.
         choices: what was compared where nodes could be fused or placed in several ways.
+        arrangements: what was compared where layers could have pictures in several layouts.
         compile_seconds: that compiling took; None if it is not known.
     """
 
@@ -39,6 +41,7 @@ class NetworkProgram:
     config: Config
     steps: tuple[Chain | Part, ...]
     choices: tuple[Choice, ...] = ()
+    arrangements: tuple[Arrangement, ...] = ()
     compile_seconds: float | None = None
 
     def __repr__(self) -> str:

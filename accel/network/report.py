@@ -225,8 +225,10 @@ def _table_of_layers(result: NetworkResult) -> str:
                 escape(layer.name),
                 escape(layer.operator),
                 escape(f"{layer.where}: {layer.reason}" if layer.reason else layer.where),
+                escape(layer.mapping),
                 f"{layer.macs:,}" if layer.macs else "",
                 "" if layer.cycles is None else f"{layer.cycles:,}",
+                "" if layer.alone is None else f"{layer.alone:,}",
                 "" if layer.utilization is None else f"{layer.utilization:.1%}",
                 layer.bound_by or "",
                 f"{layer.bytes_read:,}" if layer.bytes_by_kind else "",
@@ -234,8 +236,12 @@ def _table_of_layers(result: NetworkResult) -> str:
                 escape(shares_text(layer.causes)),
             )
         )
-    figures = ("MACs", "cycles", "utilization", "bound by", "read", "written")
-    return table(("layer", "operator", "where", *figures, "critical path"), rows)
+    headings = (
+        *("layer", "operator", "where", "mapping", "MACs", "cycles", "alone"),
+        *("utilization", "bound by", "read", "written", "critical path"),
+    )
+    note = "'alone' are the cycles that a layer is predicted to take by itself."
+    return f'<p class="faint">{escape(note)}</p>' + table(headings, rows)
 
 
 def _memory(program: NetworkProgram) -> str:

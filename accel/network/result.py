@@ -39,6 +39,8 @@ class LayerResult:
         macs_per_cycle: of the machine.
         causes: what its cycles went to on the critical path of the run, most first; empty where everything
             that happened was not kept.
+        mapping: by which it was computed; empty on the host, and where that is not known.
+        alone: cycles that it was predicted to take by itself; None on the host, and where that is not known.
     """
 
     name: str
@@ -51,6 +53,8 @@ class LayerResult:
     bytes_by_kind: Mapping[str, int]
     macs_per_cycle: int
     causes: tuple[Share, ...] = ()
+    mapping: str = ""
+    alone: int | None = None
 
     @property
     def utilization(self) -> float | None:
@@ -69,8 +73,10 @@ class LayerResult:
             "operator": self.operator,
             "where": self.where,
             "reason": self.reason,
+            "mapping": self.mapping,
             "macs": self.macs,
             "cycles": self.cycles,
+            "alone": self.alone,
             "utilization": self.utilization,
             "bound_by": self.bound_by,
             "bytes_by_kind": dict(self.bytes_by_kind),
@@ -129,6 +135,8 @@ def machine_layers(graph: Graph, chain: Chain, result: Result, *, causes: bool =
                 bytes_by_kind=bytes_moved(inside, result.config),
                 macs_per_cycle=result.config.macs_per_cycle,
                 causes=tuple(shares(why[at])),
+                mapping=part.mapping,
+                alone=part.alone,
             )
         )
         at += 1

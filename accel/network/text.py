@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from accel.graph.graph import Graph, Node
 from accel.graph.tensor import Tensor
+from accel.image.source import PLAIN
 from accel.network.chain import Chain
 from accel.network.choose import savings
 from accel.network.memory import MemoryPlan
@@ -78,6 +79,11 @@ def _choices(program: NetworkProgram) -> Iterator[str]:
             cost = "not possible" if one.cost is None else str(one.cost)
             remark = " (taken)" if not number else f" ({one.refused})" if one.refused else ""
             yield f"  {', '.join(one.stages)}: {cost}{remark}"
+    for arrangement in program.arrangements:
+        yield f"{arrangement.name!r}, by predicted cycles of the layer and of exchanges of rows around it"
+        for number, way in enumerate(arrangement.considered):
+            taken = " (taken)" if not number else ""
+            yield f"  {way.mapping}: {way.cycles:,} + {way.exchange:,}{taken}"
     total = savings(program.choices)
     if total.cycles:
         yield f"all fusions save {total}, predicted"
@@ -105,7 +111,8 @@ def _part(program: NetworkProgram, part: Part) -> str:
     macs = part.stage.macs(program.graph)
     share = f"  {macs / program.macs:.1%} of MACs" if macs and program.macs else ""
     reason = f"  ({part.reason})" if part.reason else ""
-    return f"{part.where:<8} {part.stage.operators():<28} {part.stage.name!r}{share}{reason}"
+    mapping = f"  {part.mapping}" if part.mapping not in ("", PLAIN) else ""
+    return f"{part.where:<8} {part.stage.operators():<28} {part.stage.name!r}{share}{mapping}{reason}"
 
 
 def _memory(program: NetworkProgram) -> Iterator[str]:

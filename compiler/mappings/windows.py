@@ -111,6 +111,21 @@ def name_of(parts: Both) -> str:
     return "+".join(words) or PLAIN
 
 
+def entry_names(workload: Workload, config: Config, strips: int) -> list[str]:
+    """The mappings, by name, that may be worth it where the host packs strips of lines."""
+    down, across = axes_of(workload)
+    return [
+        name_of(
+            (
+                Parts(axis=down, strips=strips, packed=packed[0]),
+                Parts(axis=across, packed=packed[1]),
+            )
+        )
+        for packed, blocks in _reductions(workload, config, (down, across))
+        if blocks == (1, 1)
+    ]
+
+
 def _pixels(axes: tuple[Axis, Axis]) -> Both:
     """Every output a strip of its own."""
     down, across = (Parts(axis=axis, strips=axis.outputs, packed=True) for axis in axes)

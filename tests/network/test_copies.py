@@ -2,6 +2,7 @@
 
 import pytest
 
+from accel.core.config import load_config
 from accel.network.network import Network
 from accel.network.program import NetworkProgram
 from tests.network.networks import MACHINE, Small
@@ -33,6 +34,15 @@ def test_convolutions(weights: tuple[str, int], channels: int, size: int, kernel
     small.conv("x", "a", channels, 1)
     small.conv("a", "y", 16, kernel, stride=stride, pad=kernel // 2, weights=weights)
     assert_one_chain(built(small))
+
+
+def test_a_window_that_begins_elsewhere() -> None:
+    small = Small((1, 16, 6, 6), dtype="uint8")
+    small.zero_out = 90
+    small.conv("x", "a", 16, 1)
+    small.conv("a", "y", 16, 1, weights=("uint8", 0))
+    config = load_config(MACHINE).override({"mem_base": 1 << 20})
+    assert_one_chain(Network(graph=small.graph("y")).build(config))
 
 
 @pytest.mark.parametrize("rows", [1, 5])

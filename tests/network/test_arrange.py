@@ -1,0 +1,160 @@
+"""Pictures in strips between layers: chosen by cycles, the same values, known in the file and in words."""
+
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import accel
+from accel.core.config import Config, load_config
+from accel.graph.movement import Concat
+from accel.network.network import Network
+from accel.network.program import NetworkProgram
+from accel.network.text import choices_text, network_text
+from tests.network.networks import Small
+
+MACHINE = "gemm8x8-int8"
+SIZES = {"uop_bytes": 4096, "inp_bytes": 8192, "wgt_bytes": 8192, "acc_bytes": 16384}
+CUBE = {"batch": 4, "block_in": 4, "block_out": 4} | SIZES
+
+
+def built(small: Small, *outputs: str, on: str | Config = MACHINE, keep: bool = False) -> NetworkProgram:
+    return Network(graph=small.graph(*outputs)).build(on, keep=keep)
+
+
+def mappings(program: NetworkProgram) -> list[str]:
+    return [part.mapping for part in program.parts if part.on_machine]
+
+
+def blocks_of_layers(dtype: str, channels: int = 16, size: int = 16) -> Small:
+    """As in residual networks: 3x3 layers, sums, a stride with a shortcut, depthwise and 1x1 layers."""
+    small = Small((1, channels, size, size), dtype=dtype)
+    small.conv("x", "a", 16, pad=1)
+    small.conv("a", "b", 16, pad=1)
+    small.conv("b", "c", 16, pad=1)
+    small.add("a", "c", "d")
+    small.conv("d", "e", 24, pad=1, stride=2)
+    small.conv("d", "s", 24, kernel=1, stride=2)
+    small.conv("e", "f", 24, pad=1)
+    small.add("s", "f", "g")
+    small.conv("g", "h", 24, pad=1, groups=24)
+    small.conv("h", "i", 40, kernel=1)
+    small.mean("i", "m")
+    return small
+
+
+@cache
+def program_of_blocks(dtype: str) -> NetworkProgram:
+    return built(blocks_of_layers(dtype), "m")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_neighbours_agree_on_strips(dtype: str) -> None:
+    program = program_of_blocks(dtype)
+    (chain,) = program.chains
+    named = mappings(program)
+    assert sum("strips=8x1" in name for name in named) >= 6
+    assert named[-1] == "plain"
+    result = program.run(seed=3)
+    assert result.mismatches == {}
+    plain = [way.cycles for one in program.arrangements for way in one.considered if way.mapping == "plain"]
+    assert result.cycles is not None
+    assert 2 * result.cycles < sum(plain)
+    assert chain.ends[-1] == len(chain.program.instructions)
+
+
+def test_every_tensor_is_right() -> None:
+    """What is kept is exchanged into pictures as they are."""
+    program = built(blocks_of_layers("int8"), "m", keep=True)
+    assert any("strips" in name for name in mappings(program))
+    result = program.run(seed=4)
+    assert result.mismatches == {}
+    assert {"a", "b", "d", "e", "s", "g", "h", "i"} <= result.tensors.keys()
+
+
+@pytest.mark.parametrize("kernel", [(5, 2), (3, 1), (1, 0)])
+def test_lines_of_several_neighbours(kernel: tuple[int, int]) -> None:
+    """Strips of one line, whose windows see strips beyond their neighbours; other blocks, and a base."""
+    size, pad = kernel
+    small = Small((1, 12, 4, 29), dtype="uint8")
+    small.conv("x", "a", 12, kernel=1)
+    small.conv("a", "b", 10, kernel=size, pad=pad)
+    small.conv("b", "c", 12, kernel=size, pad=pad, groups=2)
+    config = load_config(MACHINE).override(CUBE | {"mem_base": 1 << 20})
+    program = built(small, "c", on=config)
+    assert any("strips" in name for name in mappings(program))
+    assert program.run(seed=5).mismatches == {}
+
+
+def test_two_pictures_and_half_as_many_strips() -> None:
+    small = Small((2, 16, 12, 12))
+    small.conv("x", "a", 16, pad=1)
+    small.conv("a", "b", 16, pad=1)
+    program = built(small, "b")
+    assert "strips=4x1" in mappings(program)[1]
+    assert program.run(seed=6).mismatches == {}
+
+
+def test_a_full_batch_stays_as_it_is() -> None:
+    small = Small((8, 16, 8, 8))
+    small.conv("x", "a", 16, pad=1)
+    small.conv("a", "b", 16, pad=1)
+    program = built(small, "b")
+    assert mappings(program) == ["plain", "plain"]
+    assert not program.arrangements
+    assert program.run(seed=6).mismatches == {}
+
+
+def test_tensors_that_lie_in_others_are_as_they_are() -> None:
+    small = Small((1, 8, 8, 8))
+    small.conv("x", "a", 8, pad=1)
+    small.conv("x", "b", 8, pad=1)
+    quantization = small.builder.tensors["a"].quantization
+    small.builder.emit(Concat(axis=1), ["a", "b"], "c", dtype="int8", quantization=quantization)
+    small.conv("c", "d", 16, pad=1)
+    small.conv("d", "e", 16, pad=1)
+    program = built(small, "e", "d")
+    assert program.run(seed=7).mismatches == {}
+
+
+def test_other_numbers_of_strips_are_an_exchange_apart() -> None:
+    """12 lines are six strips of two, and of 6 lines six of one; 3 lines are three."""
+    small = Small((1, 16, 24, 24))
+    names = ["x", "a", "b", "c", "d"]
+    for number, (source, output) in enumerate(pairwise(names)):
+        small.conv(source, output, 32, pad=1, stride=1 + (number > 0))
+    program = built(small, "d")
+    strips = {name for name in mappings(program) if "strips" in name}
+    assert len(strips) > 1
+    assert program.run(seed=8).mismatches == {}
+
+
+def test_what_was_compared(tmp_path: Path) -> None:
+    program = program_of_blocks("int8")
+    accel.save_network(program, tmp_path / "net.accel")
+    loaded = accel.load_network(tmp_path / "net.accel")
+    assert loaded.arrangements == program.arrangements != ()
+    assert mappings(loaded) == mappings(program)
+    by_name = {one.name: one for one in program.arrangements}
+    taken, *others = by_name["b"].considered
+    assert taken.mapping == "strips=8x1"
+    assert min(one.cycles + one.exchange for one in others) > taken.cycles + taken.exchange
+    assert f"  {taken.mapping}: {taken.cycles:,} + {taken.exchange:,} (taken)" in choices_text(program)
+    assert "strips=8x1" in network_text(program, "placed")
+    assert "in 8 strips, 1 above, 1 below" in network_text(loaded, "memory")
+    result = loaded.run(check=False)
+    assert {layer.mapping for layer in result.layers} >= {"strips=8x1", "plain"}
+    layer = next(layer for layer in result.layers if layer.name == "b")
+    assert layer.alone == taken.cycles
+    assert layer.to_dict()["alone"] == taken.cycles
+
+
+def test_machines_that_cannot_exchange_rows() -> None:
+    for settings in ({"batch": 2}, {"block_in": 16}, {"batch": 1}):
+        small = Small((1, 16, 8, 8))
+        small.conv("x", "a", 16, pad=1)
+        small.conv("a", "b", 16, pad=1)
+        program = built(small, "b", on=load_config(MACHINE).override(SIZES | settings))
+        assert mappings(program)[1] == "plain"
+        assert program.run(seed=9, backend="functional").mismatches == {}
