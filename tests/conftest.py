@@ -8,7 +8,9 @@ examples does not find, the other has never found. ``--hypothesis-profile=whole`
 import gc
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -112,3 +114,17 @@ def _parametrize(metafunc: pytest.Metafunc, fixture: str, what: str, file: str) 
     if not found:
         raise pytest.UsageError(f"{option} is {folder!r}; no folder below it holds {file}")
     metafunc.parametrize(fixture, found, ids=[str(path.relative_to(root)) for path in found])
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A headless Chromium."""
+    tools.needs("chromium")
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415  # not everybody has it
+
+    with sync_playwright() as run:
+        browser = run.chromium.launch(
+            executable_path=tools.chromium(), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()

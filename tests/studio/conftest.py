@@ -8,7 +8,6 @@ import pytest
 
 from accel.studio.server import Door, listening, studio
 from accel.studio.workshop import Workshop
-from tests.views.conftest import chromium as chromium  # noqa: PLC0414  # a fixture
 
 
 @pytest.fixture(scope="session")

@@ -1,26 +1,10 @@
-"""A browser, and pages opened in it."""
+"""Pages opened in a browser."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests import tools
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
-    """A headless Chromium."""
-    tools.needs("chromium")
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415  # not everybody has it
-
-    with sync_playwright() as run:
-        browser = run.chromium.launch(
-            executable_path=tools.chromium(), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -95,8 +95,9 @@ function show(view, seconds) {
   parts.push(make("span", {}, number, make("small", {}, " cycles")));
   if (figures.utilization !== null) parts.push(make("small", {}, `${(100 * figures.utilization).toFixed(1)} % of the GEMM core`));
   if (figures.bound_by) parts.push(make("small", {}, `bound by ${figures.bound_by}`));
-  if (before && before.figures.cycles !== figures.cycles) parts.push(change(figures.cycles, before.figures.cycles, "than before"));
-  if (view.pinned) parts.push(change(figures.cycles, view.pinned.figures.cycles, "than pinned"));
+  const alike = before && before.figures.cycles !== figures.cycles && computed(before.state) === computed(view.state);
+  if (alike) parts.push(change(figures.cycles, before.figures.cycles, "against the last state"));
+  if (view.pinned) parts.push(change(figures.cycles, view.pinned.figures.cycles, "against the pinned run"));
   parts.push(make("small", {}, `in ${seconds.toFixed(2)} s`));
   one("now").replaceChildren(...parts);
   one("pin").setAttribute("aria-pressed", String(Boolean(state.pinned)));
@@ -104,10 +105,12 @@ function show(view, seconds) {
   schedule();
 }
 
+const computed = state => JSON.stringify([state.workload, state.parameters]);
+
 function change(here, there, what) {
   const by = here / there - 1;
   return make("span", { class: by < 0 ? "better" : by > 0 ? "worse" : "same", title: `${accel.grouped(there)} cycles` },
-    by === 0 ? "as many" : percent(by), make("small", {}, by === 0 ? ` as ${what.slice(5)}` : ` ${what}`));
+    by === 0 ? "±0 %" : percent(by), make("small", {}, ` ${what}`));
 }
 
 // --- controls

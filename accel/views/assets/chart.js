@@ -9,6 +9,8 @@ const accel = (() => {
   const BAR = 4;          // pixels that an instruction takes on average, below which shares are shown
   const BIN = 3;          // pixels of one share
   const MOST_ARROWS = 240;
+  const CRITICAL = 34;    // pixels that the critical path takes below the lanes
+  const PATHS = { fetch: "other", load: "transfer", compute: "gemm", store: "hue1" };  // its colours, by unit
   const MOST_KEYS = 24;   // colours that the legend explains
   const LETTER = 6.1;     // pixels of a letter of a label, about
   const LEGEND = 52;      // pixels below the lanes
@@ -105,7 +107,9 @@ const accel = (() => {
     const data = prepared(packedData);
     const { gutter, right, overview, axis, strip } = data.layout;
     const first = overview + axis;
-    const bottom = first + data.lanes[data.lanes.length - 1].top + strip;
+    const lowest = first + data.lanes[data.lanes.length - 1].top + strip;
+    const path = data.critical && data.critical.start.length ? data.critical : null;
+    const bottom = path ? lowest + CRITICAL : lowest, whole = data.layout.height + bottom - lowest;
     let width = 0, from = 0, to = data.cycles, chosen = null, pending = false;
     let group = null;                               // what colours stand for, if not for kinds
     let lit = null;                                 // instructions that are looked for; the others are pale
@@ -247,6 +251,7 @@ const accel = (() => {
       const top = first + lane.top, tall = lane.rows * lane.rowHeight;
       view.append(element("rect", { x: gutter, y: top, width: plot(), height: tall + strip, class: "lane" }));
       view.append(element("text", { x: 4, y: top + Math.max(strip, tall / 2 + 4), class: "unit" }, lane.label));
+      if (path) view.append(element("rect", { x: 4, y: top + Math.max(strip, tall / 2 + 4) + 5, width: 30, height: 3, class: PATHS[lane.label] }));
       if (!lane.rows) { drawSpans(lane, top); return false; }
       const s = lane.slices, begin = above(s.reach, from), end = above(s.start, to);
       if (end - begin > plot() / BAR) {
@@ -286,6 +291,56 @@ const accel = (() => {
         return `${lane.label} ${parts.filter(one => one[0] >= 0.005).map(one => `${Math.round(100 * one[0])} % ${one[1]}`).join(", ") || "idle"}`;
       });
       return `${grouped(length)} cycles from ${grouped(start)} to ${grouped(stop)}: ${units.join("; ")}.`;
+    }
+
+    /** The critical path: which unit the run waited for, cycle by cycle. */
+    function drawCritical() {
+      if (!path) return;
+      const top = bottom - 20, high = 14, names = Object.keys(PATHS);
+      view.append(element("text", { x: 4, y: top + 11, class: "unit" }, "critical"));
+      const begin = Math.max(0, above(path.start, from) - 1), end = above(path.start, to);
+      if (end - begin <= plot() / BIN) {
+        for (let n = begin; n < end; n++) {
+          const a = Math.max(gutter, x(path.start[n])), b = Math.min(width - right, x(path.start[n] + path.cycles[n]));
+          if (b <= a) continue;
+          const made = element("rect", { x: a, y: top, width: Math.max(0.5, b - a), height: high, class: `${PATHS[path.unit[n]]} segment` });
+          made.about = () => segment(n);
+          if (path.instruction[n] !== null) made.addEventListener("click", () => { if (!dragged) select(path.instruction[n], true); });
+          view.append(made);
+        }
+        return;
+      }
+      const count = Math.floor(plot() / BIN), part = (to - from) / count;
+      const sums = names.map(() => new Float64Array(count));
+      for (let n = begin; n < end; n++) {
+        const unit = names.indexOf(path.unit[n]);
+        for (let at = Math.max(from, path.start[n]), stop = Math.min(to, path.start[n] + path.cycles[n]); at < stop;) {
+          const bin = Math.min(count - 1, Math.floor((at - from) / part)), next = Math.min(stop, bin === count - 1 ? to : from + (bin + 1) * part);
+          if (next <= at) break;
+          sums[unit][bin] += next - at;
+          at = next;
+        }
+      }
+      const base = new Float64Array(count), each = plot() / count;
+      names.forEach((name, unit) => {
+        let d = "";
+        for (let n = 0; n < count; n++) {
+          const tall = sums[unit][n] / part * high;
+          if (tall <= 0) continue;
+          base[n] += tall;
+          d += `M${(gutter + n * each).toFixed(1)} ${(top + high - base[n]).toFixed(1)}h${(each + 0.3).toFixed(1)}v${tall.toFixed(1)}h${(-each - 0.3).toFixed(1)}z`;
+        }
+        if (d) view.append(element("path", { d, class: PATHS[name] }));
+      });
+      const hit = element("rect", { x: gutter, y: top, width: plot(), height: high, fill: "transparent" });
+      hit.about = event => segment(Math.max(0, above(path.start, cycleAt(local(event))) - 1));
+      view.append(hit);
+    }
+
+    function segment(n) {
+      const on = path.instruction[n] === null ? [] : [title(path.instruction[n])];
+      return [`critical path: ${grouped(path.cycles[n])} cycles of ${path.unit[n]}, ${path.cause[n]}`,
+        path.labels[path.cause[n]], ...on, `from cycle ${grouped(path.start[n])}`];
     }
 
     function drawArrow(within, n) {
@@ -332,7 +387,7 @@ const accel = (() => {
         ...["RAW", "WAR"].filter(kind => drawn.has(kind)).map(kind => [kind, `${kind} token`])];
       const long = ([style, text]) => (style === "RAW" || style === "WAR" ? 48 : 32) + LETTER * text.length;
       const left = entries.reduce((sum, one) => sum + long(one), gutter) < width ? gutter : 4;
-      let at = left, y = data.layout.height - LEGEND + 12;
+      let at = left, y = whole - LEGEND + 12;
       for (const entry of entries) {
         const [style, text] = entry, arrow = style === "RAW" || style === "WAR";
         if (at > left && at + long(entry) - 16 > width) { at = left; y += LINE; }
@@ -348,7 +403,7 @@ const accel = (() => {
 
     function drawStop() {
       if (!data.stop || to < data.cycles) return;
-      const end = data.layout.height - LEGEND;
+      const end = whole - LEGEND;
       view.append(element("path", { d: `M${x(data.cycles)} ${overview + axis - 5}V${end}`, class: "stop" }),
         element("text", { x: x(data.cycles), y: end + 9, "text-anchor": "end", class: "stop" }, data.stop));
     }
@@ -356,9 +411,9 @@ const accel = (() => {
     /** Words below everything, for which the chart grows where they need it. */
     function drawNote(words, top) {
       const lines = wrapped(words, Math.floor((width - gutter - right) / LETTER));
-      const y = Math.max(data.layout.height - 8, top + LINE);
+      const y = Math.max(whole - 8, top + LINE);
       note.replaceChildren(...lines.map((line, n) => element("tspan", { x: gutter, y: y + n * LINE }, n ? ` ${line}` : line)));
-      const height = Math.max(data.layout.height, lines.length ? y + (lines.length - 1) * LINE + 8 : top + 4);
+      const height = Math.max(whole, lines.length ? y + (lines.length - 1) * LINE + 8 : top + 4);
       svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
       svg.style.height = `${height}px`;
     }
@@ -371,6 +426,7 @@ const accel = (() => {
       drawAxis();
       drawOverview();
       const detailed = data.lanes.map(drawLane), coarse = data.lanes.some((lane, n) => lane.rows && !detailed[n]);
+      drawCritical();
       drawArrows(detailed.includes(true));
       drawStop();
       drawMeasured();
@@ -479,7 +535,7 @@ const accel = (() => {
       if (drag && drag.moved) return;
       let one = event.target;
       while (one && one !== svg && !one.about) one = one.parentNode;
-      if (one && one.about) { showTip(one.about(), local(event), within(event)); return; }
+      if (one && one.about) { showTip(one.about(event), local(event), within(event)); return; }
       const y = within(event) - first, at = cycleAt(local(event));
       const lane = data.lanes.find(lane => y >= lane.top && y < lane.top + lane.rows * lane.rowHeight + strip);
       if (!lane || at < from || at > to || within(event) < first) { hideTip(); return; }

@@ -167,6 +167,11 @@ accel.view = (root, first, options = {}) => {
       if (row) { choose(Number(row.dataset.index), "chart"); toChart(); }
     });
     box.addEventListener("scroll", draw);
+    root.querySelectorAll('a[href^="#i"]').forEach(link => link.addEventListener("click", event => {
+      event.preventDefault();
+      choose(Number(link.hash.slice(2)), "both");
+      toChart();
+    }));
     [select, find].forEach(input => input.addEventListener("input", filter));
 
     function follow() {
