@@ -185,7 +185,7 @@ def _told(compiled: Compiled, asked: Request) -> list[RenderableType]:
     mean, differences = compiled.workload.epilogue, figures["differences"]
     plan = [("threads", str(figures["vthreads"]))]
     if choice is not None:
-        plan = chosen_rows(figures["plan"], planner_of(choice.mapping.workload))
+        plan = chosen_rows(figures["plan"], planner_of(choice.mapping.workload), program.config)
     packed = f"{figures['packed_bytes']:,} bytes, {figures['packing_factor']:.3g} times those given"
     table = figures_table(
         [

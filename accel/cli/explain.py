@@ -9,7 +9,7 @@ from rich.table import Table
 
 from accel.compiler.mappings.choose import Compared
 from accel.compiler.plans.candidate import Candidate
-from accel.compiler.plans.planner import Planner
+from accel.compiler.plans.planner import Planner, Side
 from accel.core.config import Config
 
 _SHOWN = 10
@@ -89,10 +89,10 @@ def _columns(candidates: list[Candidate[Any]], planner: Planner[Any, Any], confi
     best = _best(candidates)
     plans = [candidate_dict(candidate, planner, config) for _, candidate in best]
 
+    told = [side.key for side in planner.sides if side.told or _longest(side, plans) > side.elements(config)]
+
     def sides(part: str) -> list[str]:
-        return [
-            " x ".join(str(n) for name, n in plan.items() if name.startswith(f"{part}_")) for plan in plans
-        ]
+        return [" x ".join(str(plan[key]) for key in told if key.startswith(f"{part}_")) for plan in plans]
 
     def shares(unit: str) -> list[str]:
         return [f"{plan['predicted_busy'][unit]:.1%}" for plan in plans]
@@ -121,6 +121,10 @@ def _columns(candidates: list[Candidate[Any]], planner: Planner[Any, Any], confi
         _Column(heading="bound by", cells=[plan["bound_by"] for plan in plans]),
     ]
     return [column for column in found if any(column.cells)]
+
+
+def _longest(side: Side, plans: Sequence[dict[str, Any]]) -> int:
+    return max((plan[side.key] for plan in plans), default=0)
 
 
 def _best(candidates: list[Candidate[Any]]) -> list[tuple[int, Candidate[Any]]]:
@@ -154,10 +158,11 @@ def candidate_dict(candidate: Candidate[Any], planner: Planner[Any, Any], config
     }
 
 
-def chosen_rows(chosen: dict[str, Any], planner: Planner[Any, Any]) -> list[tuple[str, str]]:
+def chosen_rows(chosen: dict[str, Any], planner: Planner[Any, Any], config: Config) -> list[tuple[str, str]]:
     """What to say of the plan that was chosen, from :func:`candidate_dict`."""
-    sizes = " x ".join(str(chosen[side.key]) for side in planner.sides)
-    names = " x ".join(side.short for side in planner.sides)
+    told = [side for side in planner.sides if side.told or chosen[side.key] > side.elements(config)]
+    sizes = " x ".join(str(chosen[side.key]) for side in told)
+    names = " x ".join(side.short for side in told)
     threads = str(chosen["threads"])
     along = f" along {chosen['threads_along']}" if chosen["threads"] > 1 else ""
     return [

@@ -72,6 +72,7 @@ CONV_PLANNER = Planner(
         Side(key="tile_w", attribute="columns"),
         Side(key="step_ic", attribute="depth", block="block_in"),
         Side(key="step_kh", attribute="kernel_rows"),
+        Side(key="tile_n", attribute="batches", block="batch", told=False),
     ),
     features=conv_shape,
     find=conv_candidates,

@@ -24,6 +24,7 @@ def conv_table(plans: Sequence[ConvPlan]) -> Tiling:
                 *(p.channels, p.rows, p.columns, p.depth, p.kernel_rows, p.threads),
                 THREAD_AXES.index(p.thread_axis),
                 OUTERS.index(p.outer),
+                p.batches,
             )
             for p in plans
         ]
@@ -44,9 +45,10 @@ def conv_plans(shape: ConvShape, config: Config, table: Tiling) -> list[ConvPlan
             thread_axis=THREAD_AXES[axis],  # type: ignore[arg-type]
             outer=OUTERS[outer],  # type: ignore[arg-type]
             bias_stays=stay,
+            batches=batches,
             residual_product=shape.residual_product,
         )
-        for (channels, rows, columns, depth, kernel_rows, threads, axis, outer), stay in zip(
+        for (channels, rows, columns, depth, kernel_rows, threads, axis, outer, batches), stay in zip(
             table.rows_of(), stays.tolist(), strict=True
         )
     ]
@@ -59,6 +61,7 @@ def conv_space(shape: ConvShape, config: Config, fixed: Blocks | None = None) ->
         "rows": shape.sizes(0, shape.rows),
         "columns": shape.sizes(1, shape.columns),
         "depth": every_part(shape.depth),
+        "batches": every_part(shape.batches),
     }
     return Space(
         shape=shape,
@@ -103,6 +106,7 @@ def _sizes(shape: ConvShape, fixed: Blocks) -> Iterator[tuple[str, Sequence[int]
         "columns": (shape.columns, shape.sizes(1, 6), shape.up[1]),
         "depth": (shape.depth, part_sizes(shape.depth, 9), 1),
         "kernel_rows": (kernel, kernel_rows, kernel if shape.is_transposed else 1),
+        "batches": (shape.batches, part_sizes(shape.batches, 3), 1),
     }
     for name, (whole, sizes, step) in tried.items():
         size = min(fixed.get(name, whole), whole)

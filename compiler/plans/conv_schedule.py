@@ -84,7 +84,7 @@ class ConvPlan:
 
     Attributes:
         channels: blocks of output channels in a tile of the output.
-        rows, columns: of the output in a tile; a tile is of one block of the batch.
+        rows, columns: of the output in a tile.
         depth: blocks of input channels in a step of the sum.
         kernel_rows: rows of the kernel in a step.
         threads: virtual threads.
@@ -93,6 +93,7 @@ class ConvPlan:
         outer: ``channels``: all tiles of some channels come before those of the next ones; ``pixels``: all
             channels of a place come before the next place.
         bias_stays: whether the bias of all channels lies in the accumulators throughout.
+        batches: blocks of the batch in a tile.
         residual_product: whether the GEMM core adds a residual, which the load unit brings; otherwise the ALU
             does, and the compute unit loads it.
     """
@@ -106,6 +107,7 @@ class ConvPlan:
     thread_axis: ThreadAxis
     outer: Outer
     bias_stays: bool = True
+    batches: int = 1
     residual_product: bool = False
 
 
@@ -201,9 +203,8 @@ def _tile_output(
     g = None
     if merged.count > 1:
         g, o = stage.split(o, merged.outputs, names=("g", "og"))
-    no, oo, yo, xo, *within = stage.tile(
-        n, o, y, x, config.batch, plan.channels * config.block_out, plan.rows, plan.columns
-    )
+    sizes = plan.batches * config.batch, plan.channels * config.block_out, plan.rows, plan.columns
+    no, oo, yo, xo, *within = stage.tile(n, o, y, x, *sizes)
     loops = [oo, no, yo, xo] if plan.outer == "channels" else [no, yo, xo, oo]
     loops = loops if g is None else [g, *loops]
     threaded = {"channels": oo, "rows": yo, "groups": g}.get(plan.thread_axis)

@@ -78,7 +78,9 @@ def gemm_candidates(
     found = []
     for every in spaces:
         space = replace(every, around={k: v for k, v in every.around.items() if k not in given})
-        table = every_plan(space, tried | {"columns": [1], "kernel_rows": [1]}, numbers, threads)
+        table = every_plan(
+            space, tried | {"columns": [1], "kernel_rows": [1], "batches": [1]}, numbers, threads
+        )
         if len(table.rows):
             found.append(search(space, table, threads))
     return ranked_together(found)

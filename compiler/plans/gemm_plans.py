@@ -47,12 +47,13 @@ class GemmPlan:
             *(self.columns, self.rows, 1, self.depth, 1, self.threads),
             THREAD_AXES.index("channels" if self.threads == 1 else axis),
             OUTERS.index("pixels" if rows_outer else "channels"),
+            1,
         )
 
     @classmethod
     def of(cls, row: tuple[int, ...]) -> GemmPlan:
         """The plan that a row of a table means."""
-        columns, rows, _, depth, _, threads, axis, outer = row
+        columns, rows, _, depth, _, threads, axis, outer, _ = row
         return cls(
             rows=rows,
             columns=columns,

@@ -28,11 +28,13 @@ class Side:
         key: what it is called in options, sweeps and ``--json``.
         attribute: of the plan.
         block: the field of the configuration that says how many elements a block has; one each if None.
+        told: whether it is where it is a single block.
     """
 
     key: str
     attribute: str
     block: Literal["batch", "block_in", "block_out"] | None = None
+    told: bool = True
 
     @property
     def short(self) -> str:

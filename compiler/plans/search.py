@@ -199,9 +199,10 @@ def every_plan(
         threads: numbers of virtual threads.
         exactly: how many there must be work for; for several if None.
     """
-    sizes = [tried[name] for name in ("channels", "rows", "columns", "depth", "kernel_rows")]
+    sizes = [tried[name] for name in ("channels", "rows", "columns", "depth", "kernel_rows", "batches")]
     config = space.config
-    alone = Tiling.grid(*sizes, [1], [0], [0])
+    *of_tiles, batches = sizes
+    alone = Tiling.grid(*of_tiles, [1], [0], [0], batches)
     seen = space.sizes(alone)
     room = (
         (seen.inputs <= config.inp_depth)

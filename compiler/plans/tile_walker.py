@@ -42,7 +42,7 @@ class _Loops:
         self.groups = np.where(sizes.along_groups, parts(self.shape.groups, threads), self.shape.groups)
         self.depths = np.where(sizes.along_depth, parts(sizes.depths, threads), sizes.depths)
         self.steps = self.depths * sizes.kernel_parts
-        self.places = self.shape.batches * self.rows * sizes.across_columns
+        self.places = sizes.across_batches * self.rows * sizes.across_columns
 
     @property
     def tiles(self) -> IntArray:
@@ -60,7 +60,7 @@ class _Turn:
         ends: whether the tile is among the last ones of all.
         place, channel_turn: of the tile, in turns of threads.
         row_at, rows, column_at, columns: of the output.
-        channels: blocks.
+        channels, batches: blocks.
         depth: blocks of the step.
         tap_at, taps: rows of the kernel.
         input_held, weights_held: whether the buffers of the step hold what it needs.
@@ -82,6 +82,7 @@ class _Turn:
         self.channel_turn, self.place = np.where(pixels_outer, low, high), np.where(pixels_outer, high, low)
         column = self.place % sizes.across_columns
         row_turn = self.place // sizes.across_columns % loops.rows
+        batch = self.place // sizes.across_columns // loops.rows
         channel = np.where(sizes.along_channels, self.channel_turn * threads + slot, self.channel_turn)
         row = np.where(sizes.along_rows, row_turn * threads + slot, row_turn)
         group = np.where(sizes.along_groups, group_turn * threads + slot, group_turn)
@@ -106,6 +107,7 @@ class _Turn:
         self.rows = np.minimum(table.rows, shape.rows - self.row_at)
         self.columns = np.minimum(table.columns, shape.columns - self.column_at)
         self.depth = np.minimum(table.depth, shape.depth - deep * table.depth)
+        self.batches = np.minimum(table.batches, shape.batches - np.where(valid, batch, 0) * table.batches)
         self.taps = np.minimum(table.kernel_rows, shape.kernel[0] - self.tap_at)
         self._holding(loops, numbers)
 
@@ -120,7 +122,7 @@ class _Turn:
         own_depths = of_thread(sizes.along_depth, sizes.depths)
         one_step = own_depths * sizes.kernel_parts == 1
         own_rows = of_thread(sizes.along_rows, sizes.down_rows)
-        one_place = shape.batches * sizes.across_columns * own_rows == 1
+        one_place = sizes.across_batches * sizes.across_columns * own_rows == 1
         self.one_channel = of_thread(sizes.along_channels, sizes.across_channels) == 1
         self.input_held = one_step & (self.channel_turn > 0) & (sizes.pixels_outer | one_place)
         self.weights_held = one_step & (self.place > 0) & (~sizes.pixels_outer | self.one_channel)
@@ -213,7 +215,10 @@ class TileWalker:
         longest, which an instruction has; where padding is cut off, some of a loop come apart."""
         table, shape = self.table, self.shape
         across = np.full_like(table.depth, shape.kernel[1])
-        loops = (table.channels, table.rows, table.columns, table.depth, table.kernel_rows, across)
+        loops = (
+            *(table.channels, table.batches, table.rows, table.columns),
+            *(table.depth, table.kernel_rows, across),
+        )
         inside = np.prod(np.sort(np.stack(loops), axis=0)[:-2], axis=0)
         kinds = each(partial(shape.kinds, 0), table.rows, table.kernel_rows)
         kinds = kinds * each(partial(shape.kinds, 1), table.columns, across)
@@ -227,9 +232,9 @@ class TileWalker:
         turn = _Turn(loops, numbers)
         first, last = turn.first, turn.last
         loads = self._loads(turn)
-        gemms = np.where(turn.valid, turn.channels * turn.depth * self._met(turn), 0) * 1.0
-        elements = turn.channels * turn.rows * turn.columns * 1.0
-        out = shape.outputs_moved(config, turn.channels, turn.rows, turn.columns)
+        gemms = np.where(turn.valid, turn.channels * turn.batches * turn.depth * self._met(turn), 0) * 1.0
+        elements = turn.channels * turn.batches * turn.rows * turn.columns * 1.0
+        out = shape.outputs_moved(config, turn.channels, turn.rows, turn.columns).times(turn.batches)
         ends = last & turn.ends
         found = Turns(
             valid=turn.valid,
@@ -273,7 +278,7 @@ class TileWalker:
             shape.loaded(0, turn.row_at, turn.rows, turn.tap_at, turn.taps),
             shape.loaded(1, turn.column_at, turn.columns, 0, shape.kernel[1]),
             turn.depth,
-        )
+        ).times(turn.batches)
         weights = shape.weights_moved(config, turn.channels, turn.depth, turn.taps)
         some, others = turn.valid & ~turn.input_held, turn.valid & ~turn.weights_held
         return Moved(*(one * some + other * others for one, other in zip(inputs, weights, strict=True)))
@@ -281,7 +286,7 @@ class TileWalker:
     def _pads(self, turn: _Turn) -> FloatArray:
         """Words of zeros around the input."""
         zeros = self.shape.zeros(turn.row_at, turn.rows, turn.column_at, turn.columns, turn.tap_at, turn.taps)
-        return np.asarray(zeros * turn.depth * (turn.valid & ~turn.input_held) * 1.0)
+        return np.asarray(zeros * turn.batches * turn.depth * (turn.valid & ~turn.input_held) * 1.0)
 
     def _met(self, turn: _Turn) -> IntArray:
         """Pairs of outputs and taps of a step that meet in the input."""

@@ -35,6 +35,7 @@ class Tiling(NamedTuple):
         threads: virtual threads.
         thread_axis: index into :data:`THREAD_AXES`.
         outer: index into :data:`OUTERS`.
+        batches: blocks of the batch in a tile.
     """
 
     channels: IntArray
@@ -45,6 +46,7 @@ class Tiling(NamedTuple):
     threads: IntArray
     thread_axis: IntArray
     outer: IntArray
+    batches: IntArray
 
     @classmethod
     def grid(cls, *choices: Sequence[int]) -> Tiling:
@@ -87,17 +89,19 @@ class Sizes:
         self.across_channels = parts(shape.channels, table.channels)
         self.down_rows = parts(shape.rows, table.rows)
         self.across_columns = parts(shape.columns, table.columns)
-        self.pixel_tiles = shape.batches * self.down_rows * self.across_columns
+        self.across_batches = parts(shape.batches, table.batches)
+        self.pixel_tiles = self.across_batches * self.down_rows * self.across_columns
         self.tiles = shape.groups * self.across_channels * self.pixel_tiles
         self.depths = parts(shape.depth, table.depth)
         self.kernel_parts = parts(shape.kernel[0], table.kernel_rows)
         self.steps = self.depths * self.kernel_parts
-        self.elements = table.channels * table.rows * table.columns
+        self.elements = table.channels * table.batches * table.rows * table.columns
         """Accumulators of a tile."""
         self.accumulators = np.where(self.along_depth, 1, table.threads) * self.elements
         """Of all threads, without a residual's."""
         self.inputs = (
             table.depth
+            * table.batches
             * shape.seen(0, table.rows, table.kernel_rows)
             * shape.seen(1, table.columns, shape.kernel[1])
         )
@@ -196,12 +200,12 @@ class Sizes:
         beside = np.where(self.along_channels, table.threads, 1)
         above = np.where(self.along_rows, table.threads, 1)
         held, again = np.minimum(beside, self.across_channels), self.across_channels
-        one_place = (shape.batches == 1) & (self.across_columns == 1)
+        one_place = (self.across_batches == 1) & (self.across_columns == 1)
         rows = np.where(self.pixels_outer, shape.rows, one_place * _alone(shape.rows, table.rows, above))
         stays = plane * (1.0 * rows / shape.rows * held + (1 - 1.0 * rows / shape.rows) * again)
         inputs = self.alone * stays + (shape.depth - self.alone) * (plane * again)
         if shape.weighted:
-            places = shape.batches * self.across_columns
+            places = self.across_batches * self.across_columns
             held, again = np.minimum(above, self.down_rows), self.down_rows * places
             own = _alone(shape.channels, table.channels, beside)
             channels = np.where(self.pixels_outer, own, shape.channels)

@@ -28,6 +28,10 @@ class Moved(NamedTuple):
         """Nothing where it is not."""
         return Moved(*(one * there for one in self))
 
+    def times(self, count: IntArray) -> Moved:
+        """So often."""
+        return Moved(*(one * count for one in self))
+
 
 Count = IntArray | int
 

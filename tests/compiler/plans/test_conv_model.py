@@ -173,7 +173,7 @@ def test_predictions_of_any_plan(data: st.DataObject) -> None:
     config = machine.config
     kernel, height, width = (data.draw(st.integers(low, high)) for low, high in ((1, 3), (5, 14), (5, 14)))
     workload = accel.conv2d(
-        1,
+        config.batch * data.draw(st.integers(1, 3)),
         config.block_in * data.draw(st.integers(1, 4)),
         height,
         width,
@@ -185,11 +185,24 @@ def test_predictions_of_any_plan(data: st.DataObject) -> None:
         residual=data.draw(st.booleans()),
         shift=data.draw(st.none() | st.just(6)),
     )
-    shape = conv_shape(workload, config)
+    shape = data.draw(st.sampled_from(conv_shape(workload, config).choices()))
     plans = conv_plans(shape, config, fitting(shape, config, (1, 2, 3)))
     plan = data.draw(st.sampled_from(plans))
     taken = cycles(compiled(workload, machine, plan))
     assert predicted_cycles(workload, machine, plan) == pytest.approx(taken, rel=0.5, abs=300)
+
+
+def test_weights_are_loaded_once_for_several_pictures() -> None:
+    machine = accel.machine("vta", block_in=32, block_out=32, bus_bits=64)
+    workload = accel.conv2d(4, 512, 7, 7, 512, 3, padding=1, bias=True, relu=True, shift=8)
+    best = candidates(workload, machine.config)[0]
+    assert best.plan.batches == 4
+    taken = cycles(compiled(workload, machine, best.plan))
+    assert best.prediction.cycles == pytest.approx(taken, rel=0.01)
+    found = [
+        one for one in candidates(workload, machine.config, None, {"tile_n": 1}) if one.plan.batches == 1
+    ]
+    assert found[0].prediction.cycles > 1.4 * taken
 
 
 # --- parts -------------------------------------------------------------------------------------------
