@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from accel.base.errors import TensorizeError
 from accel.compiler.codegen.memory import block_count, place_buffers, row_major
-from accel.compiler.expr.linear import Known, Linear, evaluate, linear
+from accel.compiler.expr.linear import Known, Linear, evaluate, linear, value_of, variables
 from accel.compiler.expr.scalar import Expr, IterVar
 from accel.compiler.nest.nest import Nest, Region
 from accel.compiler.nest.packing import Element, buffer_elements, widths
@@ -36,8 +36,10 @@ class Place(NamedTuple):
     """What of a region does not change from call to call."""
 
     dimensions: list[Dimension]
-    extents: _Blocks
-    held: _Blocks
+    extents: Known[tuple[int, ...]]
+    """In blocks, along each dimension."""
+    held: Known[tuple[int, ...]]
+    """The same of all that the buffer holds now."""
     strides: tuple[int, ...] | None
     """Of a scratchpad buffer that always holds as much, elements from block to block."""
     copy: Linear
@@ -45,25 +47,12 @@ class Place(NamedTuple):
     """Elements from one thread's copy of the buffer to the next."""
 
 
-class _Blocks:
-    """Sizes in blocks, along each dimension."""
-
-    def __init__(self, sizes: Sequence[Expr], widths_: Sequence[int]) -> None:
-        self._pairs = [(Known(size), width) for size, width in zip(sizes, widths_, strict=True)]
-        moving = any(size.variables for size, _ in self._pairs)
-        self.fixed = None if moving else self.at({})
-        """If they are always the same."""
-
-    def at(self, env: Env) -> tuple[int, ...]:
-        return tuple([-(-size.at(env) // width) for size, width in self._pairs])
-
-
 class _Start(NamedTuple):
     """An element as a function of loop variables: ``constant`` and all that is added to it."""
 
     constant: int
     terms: tuple[tuple[IterVar, int], ...]
-    others: tuple[tuple[Known, int], ...]
+    others: tuple[tuple[Known[int], int], ...]
     """Expressions that are not linear, with their factors."""
     uneven: tuple[tuple[Dimension, int], ...]
     """Dimensions of which only the run tells whether they start at a block, with their steps."""
@@ -77,8 +66,8 @@ class _Start(NamedTuple):
         found = self.constant
         for var, factor in self.terms:
             found += factor * env[var]
-        for known, factor in self.others:
-            found += factor * known.at(env)
+        for other, factor in self.others:
+            found += factor * other.at(env)
         for dimension, step in self.uneven:
             start = evaluate(dimension.start.expr(), env)
             if start % dimension.width:
@@ -168,7 +157,9 @@ class Addresses:
             found = self._starts[key] = _Start(
                 constant=constant,
                 terms=tuple((atom, factor) for atom, factor in kept if isinstance(atom, IterVar)),
-                others=tuple((Known(atom), factor) for atom, factor in kept if not isinstance(atom, IterVar)),
+                others=tuple(
+                    (value_of(atom), factor) for atom, factor in kept if not isinstance(atom, IterVar)
+                ),
                 uneven=tuple(
                     (d, step) for d, step in zip(place.dimensions, steps, strict=True) if not d.even
                 ),
@@ -192,18 +183,27 @@ class Addresses:
         if found is None:
             self._keep.append(region)
             sizes = widths(element, len(region.ranges))
-            held = _Blocks(region.held, sizes)
+            held = _blocks(region.held, sizes)
             found = self._places[key] = Place(
                 dimensions=[
                     Dimension(linear(r.start), r.extent, w) for r, w in zip(region.ranges, sizes, strict=True)
                 ],
-                extents=_Blocks([r.extent for r in region.ranges], sizes),
+                extents=_blocks([r.extent for r in region.ranges], sizes),
                 held=held,
-                strides=None if held.fixed is None else row_major(held.fixed),
+                strides=None if held.variables else row_major(held.at({})),
                 copy=linear(region.copy),
                 apart=block_count(region.buffer, element),
             )
         return found
+
+
+def _blocks(sizes: Sequence[Expr], widths_: Sequence[int]) -> Known[tuple[int, ...]]:
+    """Sizes in blocks, along each dimension."""
+    pairs = list(zip(sizes, widths_, strict=True))
+    return Known(
+        list(dict.fromkeys(var for size in sizes for var in variables(size))),
+        lambda env: tuple(-(-evaluate(size, env) // width) for size, width in pairs),
+    )
 
 
 def _inside_element(region: Region, dimension: Dimension) -> TensorizeError:

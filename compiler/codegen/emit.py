@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from accel.base.errors import TensorizeError
-from accel.compiler.codegen.addresses import Addresses, Dimension, Env
+from accel.compiler.codegen.addresses import Addresses, Dimension, Env, Place
 from accel.compiler.codegen.ending import stored_early
 from accel.compiler.codegen.memory import (
     DramMap,
@@ -27,7 +27,7 @@ from accel.compiler.codegen.residuals import residuals_ahead
 from accel.compiler.codegen.starting import Elements, Unstarted, boxes_of, first_step
 from accel.compiler.codegen.startup import parameters_last
 from accel.compiler.expr.guards import Ranges, alike, boxes, first_steps
-from accel.compiler.expr.linear import Known, Linear, evaluate, margins_of, variables
+from accel.compiler.expr.linear import Known, Linear, evaluate, margins_of, value_of, variables
 from accel.compiler.expr.post import StoreAdd, StoreRequantize
 from accel.compiler.expr.scalar import IterVar
 from accel.compiler.nest.finishing import carried_out
@@ -73,6 +73,28 @@ class _Box(NamedTuple):
     single: int
 
 
+_Padding = tuple[tuple[int, int], ...]
+"""Zeros before and behind, along each dimension."""
+
+
+class _CopyPlan(NamedTuple):
+    """What is the same whenever a copy is carried out."""
+
+    store: bool
+    dram: Region
+    local: Region
+    place: Place
+    outside: Place
+    """The region in DRAM, in the scratchpad's elements."""
+    memory: IntEnum
+    tensor: DramTensor
+    strides: tuple[int, ...]
+    """In DRAM, from block to block that is copied."""
+    padding: Known[_Padding]
+    copy: Known[int]
+    """Which thread's copy of the buffer is meant."""
+
+
 _Group = tuple[tuple[int, ...], list[Ranges]]
 """Boxes, and the loops along which they are equally long, if that is known."""
 
@@ -103,10 +125,12 @@ class Emission:
         self._number(nest.body, ())
         self.first_loads: dict[Buffer, Instruction] = {}
         """The first LOAD into each buffer."""
-        self._extents: dict[int, Known] = {}
+        self._extents: dict[int, Known[int]] = {}
         """By the id of a loop, how often it runs."""
         self._boxes: dict[int, _Box | None] = {}
         self._parts: dict[tuple[object, ...], list[_Group]] = {}
+        self._copies: dict[int, _CopyPlan] = {}
+        """By the id of a copy."""
         self._joined: dict[tuple[int, ...], Sequence[Emitted]] = {}
         self._known: dict[tuple[object, ...], Sequence[Emitted]] = {}
         """What calls were emitted as; equal ones are the same instructions."""
@@ -176,11 +200,11 @@ class Emission:
 
     def _extent(self, loop: For, env: Env) -> int:
         """How often a loop runs now."""
-        known = self._extents.get(id(loop))
-        if known is None:
+        found = self._extents.get(id(loop))
+        if found is None:
             self._keep.append(loop)
-            known = self._extents[id(loop)] = Known(loop.extent)
-        return known.at(env)
+            found = self._extents[id(loop)] = value_of(loop.extent)
+        return found.at(env)
 
     def _carried_out(self, node: Post) -> list[Node]:
         """The nodes that carry out what follows the sums of a tile."""
@@ -413,38 +437,58 @@ class Emission:
         self.emitted.extend(self._from(node, fill_zero(target, pointer)))
 
     def _emit_copy(self, node: Copy, env: Env) -> None:
-        store = node.target.buffer.scope is None
-        dram, local = (node.target, node.source) if store else (node.source, node.target)
-        place = self.addresses.place(local, self.addresses.elements[local.buffer])
-        extents = place.extents.at(env)
+        plan = self._copies.get(id(node)) or self._planned(node)
+        extents = plan.place.extents.at(env)
         if min(extents) <= 0:
             return
-        memory, tensor = self._placed(dram.buffer, local.buffer, store=store)
-        outside = self.addresses.place(dram, self.addresses.elements[local.buffer])
-        local_ptr = self.addresses.pointer_to(local, place, env)
-        strides = tensor.strides
-        padding = tuple((evaluate(a, env), evaluate(b, env)) for a, b in node.padding)
+        local_ptr = self.addresses.pointer_to(plan.local, plan.place, env)
+        padding = plan.padding.at(env)
         if padding:
-            extents = tuple(n - a - b for n, (a, b) in zip(extents, padding, strict=True))
+            extents = tuple([n - a - b for n, (a, b) in zip(extents, padding, strict=True)])
         if padding or node.steps:
-            steps = node.steps or (1,) * len(strides)
-            _check_whole_elements(node, outside.dimensions, padding or ((0, 0),) * len(strides), steps)
-            strides = tuple(step * n for step, n in zip(steps, strides, strict=True))
-        dram_ptr = AccessPtr("dram", self.addresses.outside(dram, outside, tensor.strides, env), strides)
-        if store:
+            zeros, steps = padding or ((0, 0),) * len(plan.strides), node.steps or (1,) * len(plan.strides)
+            _check_whole_elements(node, plan.outside.dimensions, zeros, steps)
+        start = self.addresses.outside(plan.dram, plan.outside, plan.tensor.strides, env)
+        dram_ptr = AccessPtr("dram", start, plan.strides)
+        if plan.store:
             if self.rereads:
-                self._content = {p: c for p, c in self._content.items() if c[0] is not dram.buffer}
+                self._content = {p: c for p, c in self._content.items() if c[0] is not plan.dram.buffer}
             self._settle(local_ptr, extents)
-            self.emitted.extend(self._transfers(node, tensor, dram_ptr, local_ptr, extents, padding, memory))
+            self.emitted.extend(self._transfers(node, plan, dram_ptr, local_ptr, extents, padding))
             return
-        where = (local.buffer, evaluate(local.copy, env))
-        content = (dram.buffer, extents, padding, dram_ptr, local_ptr)
+        where = (plan.local.buffer, plan.copy.at(env))
+        content = (plan.dram.buffer, extents, padding, dram_ptr, local_ptr)
         if self._content.get(where) != content:
             self._content[where] = content
             self._set_for(node)
-            loads = self._transfers(node, tensor, local_ptr, dram_ptr, extents, padding, memory)
-            self.first_loads.setdefault(local.buffer, loads[0].instruction)
+            loads = self._transfers(node, plan, local_ptr, dram_ptr, extents, padding)
+            self.first_loads.setdefault(plan.local.buffer, loads[0].instruction)
             self.emitted.extend(loads)
+
+    def _planned(self, node: Copy) -> _CopyPlan:
+        """What is the same whenever a copy is carried out."""
+        store = node.target.buffer.scope is None
+        dram, local = (node.target, node.source) if store else (node.source, node.target)
+        element = self.addresses.elements[local.buffer]
+        memory, tensor = self._placed(dram.buffer, local.buffer, store=store)
+        of = list(dict.fromkeys(var for pair in node.padding for end in pair for var in variables(end)))
+        steps = node.steps or (1,) * len(tensor.strides)
+        self._keep.append(node)
+        found = self._copies[id(node)] = _CopyPlan(
+            store=store,
+            dram=dram,
+            local=local,
+            place=self.addresses.place(local, element),
+            outside=self.addresses.place(dram, element),
+            memory=memory,
+            tensor=tensor,
+            strides=tuple(step * n for step, n in zip(steps, tensor.strides, strict=True)),
+            padding=Known(
+                of, lambda env: tuple((evaluate(a, env), evaluate(b, env)) for a, b in node.padding)
+            ),
+            copy=value_of(local.copy),
+        )
+        return found
 
     # --- the store unit --------------------------------------------------------------------------
 
@@ -518,19 +562,18 @@ class Emission:
     def _transfers(
         self,
         node: Copy,
-        tensor: DramTensor,
+        plan: _CopyPlan,
         to: AccessPtr,
         source: AccessPtr,
         extents: tuple[int, ...],
-        padding: tuple[tuple[int, int], ...],
-        memory: IntEnum,
+        padding: _Padding,
     ) -> Sequence[Emitted]:
-        key = (id(node), tensor.part, to, source, extents, padding, memory)
+        key = (id(node), to, source, extents, padding)
         known = self._known.get(key)
         if known is None:
-            target = Target(config=self.config, extents=extents, memory=memory, padding=padding)
+            target = Target(config=self.config, extents=extents, memory=plan.memory, padding=padding)
             known = self._known[key] = [
-                replace(one, part=tensor.part) if dram_rows(one.instruction, self.config) else one
+                replace(one, part=plan.tensor.part) if dram_rows(one.instruction, self.config) else one
                 for one in self._from(node, dma_copy2d(target, to, source))
             ]
         return known

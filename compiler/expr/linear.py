@@ -1,8 +1,8 @@
 """Index expressions as sums of integer multiples of variables, their ranges, and their normal form."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from accel.base.errors import ShapeError
 from accel.compiler.expr.scalar import (
@@ -253,33 +253,41 @@ def evaluate(expr: Expr, values: Mapping[IterVar, int]) -> int:
 
 _MOST_KNOWN = 1 << 12
 
+ValueT = TypeVar("ValueT")
 
-class Known:
-    """An expression whose value is found once for each of the values that its variables take.
 
-    Attributes:
-        variables: those of the expression.
+class Known(Generic[ValueT]):
+    """What follows from some variables' values, found once for each of these.
+
+    Args:
+        of: the variables.
+        find: the value; it may be given the values of others, too.
     """
 
-    def __init__(self, expr: Expr) -> None:
-        self.variables = tuple(variables(expr))
-        self._expr = expr
+    def __init__(self, of: Sequence[IterVar], find: Callable[[Mapping[IterVar, int]], ValueT]) -> None:
+        self.variables = tuple(of)
+        self._find = find
         self._one = self.variables[0] if len(self.variables) == 1 else None
-        self._fixed = None if self.variables else evaluate(expr, {})
-        self._found: dict[object, int] = {}
+        self._found: dict[object, ValueT] = {}
 
-    def at(self, values: Mapping[IterVar, int]) -> int:
-        """The value; ``values`` may hold others, too."""
-        if self._fixed is not None:
-            return self._fixed
-        key: object
-        key = values[self._one] if self._one is not None else tuple([values[var] for var in self.variables])
+    def at(self, values: Mapping[IterVar, int]) -> ValueT:
+        """The value for those of the variables."""
+        key: object = None
+        if self._one is not None:
+            key = values[self._one]
+        elif self.variables:
+            key = tuple([values[var] for var in self.variables])
         found = self._found.get(key)
         if found is None:
             if len(self._found) >= _MOST_KNOWN:
                 self._found.clear()
-            found = self._found[key] = evaluate(self._expr, values)
+            found = self._found[key] = self._find(values)
         return found
+
+
+def value_of(expr: Expr) -> Known[int]:
+    """An expression's value."""
+    return Known(variables(expr), lambda values: evaluate(expr, values))
 
 
 def ceil_div(expr: Expr, divisor: int) -> Expr:
