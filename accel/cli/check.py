@@ -46,7 +46,7 @@ def check(
     named in "undetermined".
 
     \b
-    Examples:
+    Example:
       accel check gemm.accel
       accel check gemm.accel --certificate gemm.proof.json
     """
