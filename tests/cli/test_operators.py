@@ -114,7 +114,7 @@ def test_the_prediction_is_told(accel: Shell) -> None:
     ("tile", "message"),
     [
         ("8x", "'8x' is not of the form OCxHxWxICxKHxN, or oc=N,..."),
-        ("1x2x3x4x5x6x7", "'1x2x3x4x5x6' is not of the form OCxHxWxICxKHxN, or oc=N,..."),
+        ("1x2x3x4x5x6x7", "'1x2x3x4x5x6x7' is not of the form OCxHxWxICxKHxN, or oc=N,..."),
         ("hh=4", "'hh' is no side; did you mean 'h'?"),
         ("h=4,H=2", "h is given twice"),
         ("８x2", "'８x2' is not of the form OCxHxWxICxKHxN, or oc=N,..."),  # noqa: RUF001  # a wide 8
