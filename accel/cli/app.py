@@ -32,6 +32,7 @@ COMMANDS = {
     "configs": Entry("accel.cli.configs:configs", "List the machines, or every field of one."),
     "debug": Entry("accel.cli.debug:debug", "Step through a run and look into it."),
     "demo": Entry("accel.cli.demo:demo", "Compile, run and check a matrix product or a small network."),
+    "diff": Entry("accel.cli.diff:diff", "Compare two runs, and say what explains the difference."),
     "disasm": Entry("accel.cli.disasm:disasm", "List a program as text that 'accel asm' reads back."),
     "isa": Entry("accel.cli.isa:isa", "Print the reference of the instruction set."),
     "lockstep": Entry(

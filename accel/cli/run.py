@@ -35,6 +35,7 @@ from accel.core.states import State
 from accel.image.image import is_network
 from accel.image.source import PLAIN
 from accel.proof.check import TokenReport
+from accel.run.backends.simulator import UNTIMED
 from accel.run.critical import Segment, longest, shares
 from accel.run.figures import ErrorFigures, RunFigures
 from accel.run.program import Program
@@ -64,6 +65,12 @@ _LEAST_SHARE = 0.01
 @order_option
 @click.option("--no-check", is_flag=True, help="Neither compare with the numpy reference nor check tokens.")
 @picture_options
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path),
+    metavar="FILE.accelrun",
+    help="Keep the run's figures and critical path, for 'accel diff'.",
+)
 @seed_option
 @set_option("timing")
 @limit_options
@@ -81,6 +88,7 @@ def run(
     report: str | None,
     timeline: str | None,
     trace: str | None,
+    save: Path | None,
     seed: int,
     settings: tuple[str, ...],
     max_cycles: int,
@@ -97,6 +105,7 @@ def run(
     Example:
       accel run gemm.accel --input A=a.npy --output C=c.npy --set read_latency=100
       accel run gemm.accel --report report.html --timeline gemm.svg --trace gemm.json
+      accel run gemm.accel --set read_latency=100 --save slow.accelrun
       accel run net.accel --input image=picture.npy --output scores=scores.npy --report net.html
     """
     if serial and backend == "functional":
@@ -114,7 +123,10 @@ def run(
             timeline=timeline,
             trace=trace,
             wave=wave,
-            unknown=["--order random"] if order == "random" else [],
+            unknown=[
+                *(["--order random"] if order == "random" else []),
+                *(["--save"] if save is not None else []),
+            ],
             as_json=as_json,
             seed=seed,
             check=not no_check,
@@ -124,6 +136,8 @@ def run(
             max_uops=max_uops,
         )
     program = load_program(file, settings, serial=serial)
+    if save is not None:
+        check_saved(save, backend)
     sources = input_files(inputs)
     arrays = read_arrays(sources)
     targets = output_files(outputs)
@@ -141,7 +155,7 @@ def run(
     )
     check_targets(
         {f"--output {name}": path for name, path in targets.items()}
-        | given({"--wave": wave})
+        | given({"--wave": wave, "--save": save})
         | pictures.targets,
         program_files(file) | {f"--input {name}": path for name, path in sources.items()},
     )
@@ -158,7 +172,7 @@ def run(
                 max_uops=max_uops,
                 engine=engine,
                 wave=wave,
-                record=pictures.wanted,
+                record=pictures.wanted or save is not None,
                 progress=lambda cycle: note(f"cycle {cycle:,}"),
             )
     except (ProgramFault, HardwareError) as error:
@@ -172,6 +186,9 @@ def run(
     for name, path in targets.items():
         write_atomically(path, array_file(result.outputs[name]))
     pictures.draw(result)
+    if save is not None:
+        overrides = parse_settings(settings) | ({"serial": "1"} if serial else {})
+        save_run(save, result, name=program_name(file), seed=seed, overrides=overrides)
     waves = new_waves(wave, before)
     if as_json:
         print_json(result.to_dict() | {"critical_path": critical_json(result.critical_path())})
@@ -180,9 +197,30 @@ def run(
         tokens = None if no_check else program.check()
     print_result(program, result, tokens)
     pictures.show(result)
-    wrote(*targets.values(), *waves, *pictures.targets.values())
+    kept = [] if save is None else [save]
+    wrote(*targets.values(), *waves, *pictures.targets.values(), *kept)
     result.raise_if_wrong()
     return 0
+
+
+def check_saved(path: Path, backend: str) -> None:
+    """Refuse what cannot be saved as a run.
+
+    Raises:
+        AccelError: the file's name ends otherwise, or the backend has no time.
+    """
+    from accel.views.saved import check_run_path  # noqa: PLC0415  # slow to import
+
+    check_run_path(path)
+    if backend == UNTIMED:
+        raise AccelError(f"--save is given with the backend {backend!r}, which has no time; sim and rtl do")
+
+
+def save_run(path: Path, result: Result, **options: Any) -> None:
+    """Write what is kept of a run; options are those of :meth:`~accel.views.saved.SavedRun.of`."""
+    from accel.views.saved import SavedRun  # noqa: PLC0415  # slow to import
+
+    SavedRun.of(result, **options).save(path)
 
 
 def failure(program: Program, backend: str, error: ProgramFault) -> dict[str, Any]:

@@ -5,6 +5,8 @@ Timeline(result).save("gemm.html")
 Trace(result).save("gemm.json")
 """
 
+from accel.views.comparison import Comparison
 from accel.views.pictures import Report, Timeline, Trace
+from accel.views.saved import SavedRun
 
-__all__ = ["Report", "Timeline", "Trace"]
+__all__ = ["Comparison", "Report", "SavedRun", "Timeline", "Trace"]

@@ -1,0 +1,140 @@
+"""``accel diff``: two runs beside each other."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from accel.base.errors import AccelError
+from accel.base.files import check_targets
+from accel.cli.common import (
+    busy,
+    figures_table,
+    json_option,
+    load_program,
+    parse_settings,
+    print_json,
+    program_files,
+    seed_option,
+    set_option,
+    show,
+)
+from accel.cli.output import write, wrote
+from accel.run.replay import program_name
+from accel.run.result import SCHEMA_VERSION
+from accel.views.comparison import Comparison, figure_text, signed, summary
+from accel.views.saved import FIGURES, SUFFIX, SavedRun
+
+_PIPE_COLUMNS = 100
+_CAUSES = 10
+
+
+@click.command()
+@click.argument("a", metavar="A", type=click.Path(path_type=Path))
+@click.argument("b", metavar="B", type=click.Path(path_type=Path))
+@click.option(
+    "--html", metavar="FILE.html", type=click.Path(path_type=Path), help="Write the comparison as a page."
+)
+@seed_option
+@set_option("timing")
+@json_option
+def diff(a: Path, b: Path, html: Path | None, seed: int, settings: tuple[str, ...], as_json: bool) -> int:
+    """Compare two runs, and say what explains the difference.
+
+    A and B are runs that 'accel run --save' wrote, or programs, which are run on the simulator; --seed and
+    --set are for these. Shown are figures, cycles by unit and cause, traffic, the units' timelines one above
+    the other on one scale, and what of the critical paths makes the most of the difference. The exit code is
+    0 whether or not the runs differ.
+
+    \b
+    Example:
+      accel run gemm.accel --save before.accelrun
+      accel run gemm.accel --set read_latency=200 --save after.accelrun
+      accel diff before.accelrun after.accelrun --html diff.html
+    """
+    saved = [path.suffix == SUFFIX for path in (a, b)]
+    if all(saved) and settings:
+        raise AccelError("--set is given, and A and B are saved runs; it is for programs, which are run")
+    if html is not None:
+        Comparison.check_path(html)
+        read = {
+            f"{name} {what}": path
+            for name, one, kept in (("A", a, saved[0]), ("B", b, saved[1]))
+            for what, path in ({"": one} if kept else program_files(one)).items()
+        }
+        check_targets({"--html": html}, read)
+    first, second = (
+        SavedRun.load(path) if kept else _run(path, seed, settings)
+        for path, kept in zip((a, b), saved, strict=True)
+    )
+    found = Comparison(first, second)
+    if html is not None:
+        found.save(html)
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION} | found.to_dict())
+        return 0
+    _print(found)
+    if html is not None:
+        wrote(html)
+    return 0
+
+
+def _run(path: Path, seed: int, settings: tuple[str, ...]) -> SavedRun:
+    """A program's run on the simulator."""
+    program = load_program(path, settings)
+    with busy(f"running {path.name}"):
+        result = program.run(seed=seed, check=False)
+        return SavedRun.of(result, name=program_name(path), overrides=parse_settings(settings), seed=seed)
+
+
+def _print(found: Comparison) -> None:
+    show(figures_table([("A", found.a.name), ("B", found.b.name), ("", summary(found))]))
+    figures = _table("figures", ("", "A", "B", "B - A"))
+    for key, (a, b) in found.figures.items():
+        more = signed(b - a) if isinstance(a, int) and isinstance(b, int) else ""
+        figures.add_row(FIGURES[key], figure_text(a), figure_text(b), more)
+    show(figures)
+    causes = _table("critical paths", ("unit, cause", "A", "B", "B - A"))
+    for one in found.causes[:_CAUSES]:
+        causes.add_row(" ".join(one.key), f"{one.a:,}", f"{one.b:,}", signed(one.difference))
+    rest = found.causes[_CAUSES:]
+    if rest:
+        a, b = sum(one.a for one in rest), sum(one.b for one in rest)
+        causes.add_row(f"{len(rest)} others", f"{a:,}", f"{b:,}", signed(b - a))
+    show(causes)
+    if found.explaining:
+        told = _table("what explains the difference", ("unit, cause", "B - A", "longest in A", "in B"))
+        for why in found.explaining:
+            longest = [
+                ", ".join(f"{s.cycles:,} from {s.start:,}" for s in segments)
+                for segments in found.segments(why.key, 1)
+            ]
+            told.add_row(why.key.text, signed(why.difference), *longest)
+        show(told)
+    traffic = _table("bytes read and written", ("", "A", "B", "B - A"))
+    for changes in found.traffic:
+        for change, what in zip(changes, ("read", "written"), strict=True):
+            if change.a or change.b:
+                name = f"{change.key} {what}"
+                traffic.add_row(name, f"{change.a:,}", f"{change.b:,}", signed(change.difference))
+    show(traffic)
+    write("\n" + _timelines(found))
+
+
+def _table(title: str, headings: tuple[str, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if number else "left")
+    return table
+
+
+def _timelines(found: Comparison) -> str:
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_COLUMNS
+    text = "".join(f"{line.rstrip()}\n" for line in found.timelines(columns))
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return "".join(f"{line.rstrip()}\n" for line in found.timelines(columns, ascii_only=True))
+    return text

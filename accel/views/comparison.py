@@ -1,0 +1,423 @@
+"""What differs between two runs, and why one takes longer."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from accel.base.errors import AccelError
+from accel.base.files import write_atomically
+from accel.core.isa import Unit
+from accel.run.critical import Segment, longest
+from accel.run.waits import Wait
+from accel.views.assets import asset
+from accel.views.saved import FIGURES, SavedRun
+from accel.views.states import State
+from accel.views.still import tick_step
+from accel.views.tables import table
+from accel.views.timeline import PAGE_HEAD
+
+K = TypeVar("K")
+
+_SUFFIX = ".html"
+_EXPLAINING = 5
+_SEGMENTS = 3
+_GLYPHS = {State.BUSY: "█", State.MEMORY: "▒", State.TOKEN: "·", State.IDLE: " "}
+_ASCII = {State.BUSY: "#", State.MEMORY: "m", State.TOKEN: ".", State.IDLE: " "}
+_WIDTH, _LABEL, _LANE, _GAP = 1240, 84, 16, 4
+_PAGE = Template(
+    PAGE_HEAD
+    + """<header>
+<h1>$title</h1>
+<p>$facts</p>
+<nav>$links</nav>
+</header>
+$sections
+</body>
+</html>
+"""
+)
+
+
+class Change(NamedTuple, Generic[K]):
+    """Something that both runs have some of.
+
+    Attributes:
+        key: what it is.
+        a, b: how much.
+    """
+
+    key: K
+    a: int
+    b: int
+
+    @property
+    def difference(self) -> int:
+        """How much more the second has."""
+        return self.b - self.a
+
+
+class Why(NamedTuple):
+    """Cycles of the critical paths: whose, for what cause, and for which tensor, if that is known."""
+
+    unit: str
+    cause: Wait
+    tensor: str | None
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return f"{self.unit} {self.cause}" + (f" ({self.tensor})" if self.tensor else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two runs beside each other.
+
+    Attributes:
+        a, b: the runs.
+    """
+
+    a: SavedRun
+    b: SavedRun
+
+    @property
+    def same_program(self) -> bool:
+        """Whether both ran the same instructions on the same constants."""
+        return self.a.program == self.b.program
+
+    @property
+    def fields(self) -> dict[str, tuple[Any, Any]]:
+        """Fields of the machines that differ, and both values; None where a machine has no such field."""
+        a, b = self.a.config.to_dict(), self.b.config.to_dict()
+        return {name: (a.get(name), b.get(name)) for name in {**a, **b} if a.get(name) != b.get(name)}
+
+    @property
+    def figures(self) -> dict[str, tuple[Any, Any]]:
+        """:data:`FIGURES` of both."""
+        return {key: (self.a.figures.get(key), self.b.figures.get(key)) for key in FIGURES}
+
+    @property
+    def units(self) -> list[Change[tuple[str, str]]]:
+        """Cycles of every unit in every state; each unit's sum up to those of the run."""
+        a, b = (run.figures["stalls"] for run in (self.a, self.b))
+        names = [state.name.lower() for state in State]
+        keys = dict(zip(("busy", "memory_stall", "token_stall", "idle"), names, strict=True))
+        return [
+            Change((unit.label, name), a[unit.label][key], b[unit.label][key])
+            for unit in Unit
+            for key, name in keys.items()
+        ]
+
+    @cached_property
+    def causes(self) -> list[Change[tuple[str, Wait]]]:
+        """What the critical paths went to, by unit and cause, the largest differences first; they sum up to
+        the difference of the cycles."""
+        return _changes(self.a.critical, self.b.critical, lambda one: (one.unit, one.cause))
+
+    @cached_property
+    def reasons(self) -> list[Change[Why]]:
+        """The same by tensor, too."""
+        return _changes(self.a.critical, self.b.critical, lambda one: Why(one.unit, one.cause, one.tensor))
+
+    def segments(self, why: Why, most: int = _SEGMENTS) -> tuple[list[Segment], list[Segment]]:
+        """The longest segments of either run for a reason."""
+        paths = ([one for one in run.critical if Why(*_key(one)) == why] for run in (self.a, self.b))
+        first, second = (longest(path, most) for path in paths)
+        return first, second
+
+    @property
+    def explaining(self) -> list[Change[Why]]:
+        """The reasons that make the most of the difference."""
+        return [one for one in self.reasons if one.difference][:_EXPLAINING]
+
+    @property
+    def traffic(self) -> list[tuple[Change[str], Change[str]]]:
+        """Bytes read and written of each tensor."""
+        found = []
+        sides = [{one.name: one for one in run.traffic} for run in (self.a, self.b)]
+        for name in {**sides[0], **sides[1]}:
+            a, b = (side.get(name) for side in sides)
+            read, written = (
+                Change(name, getattr(a, key, 0), getattr(b, key, 0)) for key in ("read", "written")
+            )
+            found.append((read, written))
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {
+            "a": _run_dict(self.a),
+            "b": _run_dict(self.b),
+            "same_program": self.same_program,
+            "fields": {name: {"a": a, "b": b} for name, (a, b) in self.fields.items()},
+            "figures": {name: {"a": a, "b": b} for name, (a, b) in self.figures.items()},
+            "units": [{"unit": unit, "state": state, **_sides(a, b)} for (unit, state), a, b in self.units],
+            "causes": [
+                {"unit": unit, "cause": str(cause), **_sides(a, b)} for (unit, cause), a, b in self.causes
+            ],
+            "explaining": [
+                {
+                    **one.key._asdict(),
+                    "cause": str(one.key.cause),
+                    **_sides(one.a, one.b),
+                    "segments": {
+                        side: [segment.to_dict() for segment in segments]
+                        for side, segments in zip("ab", self.segments(one.key), strict=True)
+                    },
+                }
+                for one in self.explaining
+            ],
+            "traffic": [
+                {"name": read.key, "read": _sides(*read[1:]), "written": _sides(*written[1:])}
+                for read, written in self.traffic
+            ],
+        }
+
+    def timelines(self, columns: int, *, ascii_only: bool = False) -> Iterator[str]:
+        """The units of both runs as lines of text, one above the other on one scale."""
+        glyphs = _ASCII if ascii_only else _GLYPHS
+        most = max(self.a.cycles, self.b.cycles, 1)
+        width = max(10, columns - 12)
+        for unit in Unit:
+            for side, run in (("A", self.a), ("B", self.b)):
+                length = max(1, round(run.cycles * width / most))
+                parts = run.states[int(unit)]
+                states = [int(parts[n * len(parts) // length].argmax()) for n in range(length)]
+                yield f"{unit.label:<8} {side}  " + "".join(glyphs[State(n)] for n in states)
+
+    @staticmethod
+    def check_path(path: str | Path) -> None:
+        """Refuse a file whose name does not say what to write.
+
+        Raises:
+            AccelError: it ends otherwise.
+        """
+        if Path(path).suffix.lower() != _SUFFIX:
+            raise AccelError(
+                f"the comparison is to be written to {str(path)!r}; the name must end in {_SUFFIX}"
+            )
+
+    def save(self, path: str | Path) -> None:
+        """Write the page.
+
+        Raises:
+            AccelError: the name ends otherwise.
+            ProgramError: it cannot be written.
+        """
+        self.check_path(path)
+        write_atomically(Path(path), self.html().encode())
+
+    def html(self) -> str:
+        """A page of it, which needs nothing but itself."""
+        sections = [
+            ("figures", "Figures", _figures(self)),
+            ("explaining", "What explains the difference", _explaining(self)),
+            ("timelines", "Timelines", _timelines(self)),
+            ("critical", "Critical paths", _causes(self)),
+            ("units", "Where the cycles went", _units(self)),
+            ("traffic", "DRAM traffic", _traffic(self)),
+        ]
+        return _PAGE.substitute(
+            title=escape(f"A: {self.a.name}; B: {self.b.name}"),
+            facts=escape(summary(self)),
+            style=asset("page.css") + asset("report.css") + asset("chart.css"),
+            links=" ".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in sections),
+            sections="\n".join(
+                f'<section id="{name}"><h2>{escape(heading)}</h2>\n{content}\n</section>'
+                for name, heading, content in sections
+            ),
+        )
+
+
+def summary(found: Comparison) -> str:
+    """How many times as fast the second run is, and what differs between the machines."""
+    a, b = found.a.cycles, found.b.cycles
+    parts = [f"{a:,} and {b:,} cycles"]
+    if a == b:
+        parts.append("as fast")
+    elif b:
+        parts.append(f"B is {a / b:.3g} times as fast")
+    parts.append("the same program" if found.same_program else "different programs")
+    if found.fields:
+        changed = ", ".join(f"{name} {_value(a)} and {_value(b)}" for name, (a, b) in found.fields.items())
+        parts.append(changed)
+    return "; ".join(parts)
+
+
+def figure_text(value: Any) -> str:
+    """A figure in a table."""
+    if isinstance(value, float):
+        return f"{value:.1%}"
+    return f"{value:,}" if isinstance(value, int) else str(value or "")
+
+
+def signed(difference: int) -> str:
+    """A difference with its sign; nothing if there is none."""
+    return f"{difference:+,}" if difference else ""
+
+
+def _value(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
+def _key(one: Segment) -> tuple[str, Wait, str | None]:
+    return one.unit, one.cause, one.tensor
+
+
+def _changes(a: Iterable[Segment], b: Iterable[Segment], key: Callable[[Segment], K]) -> list[Change[K]]:
+    sums: dict[K, list[int]] = defaultdict(lambda: [0, 0])
+    for side, path in enumerate((a, b)):
+        for one in path:
+            sums[key(one)][side] += one.cycles
+    found = [Change(name, *cycles) for name, cycles in sums.items()]
+    return sorted(found, key=lambda one: (-abs(one.difference), -one.a - one.b, str(one.key)))
+
+
+def _run_dict(run: SavedRun) -> dict[str, Any]:
+    return {
+        "name": run.name,
+        "program": run.program,
+        "config": run.config.label,
+        "overrides": dict(run.overrides),
+        "seed": run.seed,
+        "cycles": run.cycles,
+    }
+
+
+def _sides(a: int, b: int) -> dict[str, int]:
+    return {"a": a, "b": b, "difference": b - a}
+
+
+# --- page ------------------------------------------------------------------------------------------
+
+
+def _figures(found: Comparison) -> str:
+    rows = []
+    for key, (a, b) in found.figures.items():
+        more = signed(b - a) if isinstance(a, int) and isinstance(b, int) else ""
+        rows.append((FIGURES[key], figure_text(a), figure_text(b), more))
+    fields = [(escape(name), _value(a), _value(b)) for name, (a, b) in found.fields.items() if name != "name"]
+    machines = table(("field of the machine", "A", "B"), fields) if fields else "<p>One machine ran both.</p>"
+    return (
+        '<div class="columns"><div>'
+        + table(("", "A", "B", "B - A"), rows)
+        + f"</div><div>{machines}</div></div>"
+    )
+
+
+def _explaining(found: Comparison) -> str:
+    total = found.b.cycles - found.a.cycles
+    rows = []
+    for one in found.explaining:
+        sides = zip("AB", found.segments(one.key), strict=True)
+        told = "; ".join(
+            f"{side}: " + ", ".join(_segment(segment) for segment in segments)
+            for side, segments in sides
+            if segments
+        )
+        rows.append(
+            (
+                f'<span title="{escape(one.key.cause.label)}">{escape(one.key.text)}</span>',
+                f"{one.a:,}",
+                f"{one.b:,}",
+                signed(one.difference),
+                escape(told),
+            )
+        )
+    if not rows:
+        return "<p>Nothing differs on the critical paths.</p>"
+    note = f"Of the critical paths, what differs most; all differences sum up to {total:+,} cycles."
+    headings = ("unit and cause", "A", "B", "B - A", "longest segments")
+    return f'<p class="faint">{note}</p>' + table(headings, rows)
+
+
+def _segment(one: Segment) -> str:
+    of = "" if one.instruction is None else f" at {one.instruction}"
+    return f"{one.cycles:,}{of} from cycle {one.start:,}"
+
+
+def _timelines(found: Comparison) -> str:
+    most = max(found.a.cycles, found.b.cycles, 1)
+    scale = (_WIDTH - _LABEL - 12) / most
+    parts, y = [], 6
+    for unit in Unit:
+        parts.append(f'<text x="0" y="{y + _LANE}" font-weight="600">{unit.label}</text>')
+        for side, run in (("A", found.a), ("B", found.b)):
+            parts.append(f'<text class="faint" x="{_LABEL - 16}" y="{y + 12}">{side}</text>')
+            parts += _lane(run, unit, y, run.cycles * scale)
+            y += _LANE + _GAP
+        y += 2 * _GAP
+    for cycle in range(0, most + 1, tick_step(most, 8)):
+        x = _LABEL + cycle * scale
+        parts.append(f'<path class="rule" d="M{x:.1f} 2V{y}"/>')
+        parts.append(f'<text class="faint" x="{x:.1f}" y="{y + 14}" text-anchor="middle">{cycle:,}</text>')
+    keys = "".join(f'<span class="key {s.name.lower()}"></span>{s.label} ' for s in State)
+    return (
+        f'<div class="wide"><svg class="chart" viewBox="0 0 {_WIDTH} {y + 20}" width="{_WIDTH}" '
+        f'role="img"><title>Timelines of both runs on one scale</title>{"".join(parts)}</svg></div>'
+        f'<p class="keys">{keys}</p>'
+    )
+
+
+def _lane(run: SavedRun, unit: Unit, y: int, width: float) -> Iterator[str]:
+    """A unit's states, stacked in each part of the run as their shares are, as one area for each state."""
+    shares = run.states[int(unit)].astype(float) / 1000
+    part = width / len(shares)
+    for state in State:
+        tops = _LANE * (1 - shares[:, int(state) :].sum(axis=1))
+        heights = _LANE * shares[:, int(state)]
+        path = "".join(
+            f"M{_LABEL + n * part:.2f} {y + top:.2f}h{part:.2f}v{high:.2f}h{-part:.2f}z"
+            for n, (top, high) in enumerate(zip(tops.tolist(), heights.tolist(), strict=True))
+            if high
+        )
+        if path:
+            told = f"{unit.label}: {state.label}"
+            name = state.name.lower()
+            yield f'<path class="{name}" d="{path}"><title>{told}</title></path>'
+
+
+def _causes(found: Comparison) -> str:
+    rows = [
+        (
+            f"<b>{one.key[0]}</b>",
+            f'<span title="{escape(one.key[1].label)}">{escape(one.key[1])}</span>',
+            f"{one.a:,}",
+            f"{one.b:,}",
+            signed(one.difference),
+        )
+        for one in found.causes
+    ]
+    return table(("unit", "cause", "A", "B", "B - A"), rows)
+
+
+def _units(found: Comparison) -> str:
+    labels = {state.name.lower(): state.label for state in State}
+    rows = [
+        (f"<b>{unit}</b>", labels[state], f"{a:,}", f"{b:,}", signed(b - a))
+        for (unit, state), a, b in found.units
+    ]
+    return table(("unit", "", "A", "B", "B - A"), rows)
+
+
+def _traffic(found: Comparison) -> str:
+    rows = [
+        (
+            f"<b>{escape(read.key)}</b>",
+            *(text for one in (read, written) for text in _moved(one)),
+        )
+        for read, written in found.traffic
+    ]
+    headings = ("in DRAM", "read by A", "by B", "B - A", "written by A", "by B", "B - A")
+    return table(headings, rows)
+
+
+def _moved(one: Change[str]) -> tuple[str, str, str]:
+    """Bytes in a table; nothing where there are none."""
+    known = one.a or one.b
+    return f"{one.a:,}" if known else "", f"{one.b:,}" if known else "", signed(one.difference)
