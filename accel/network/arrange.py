@@ -26,7 +26,7 @@ from accel.image.manifest import read_entry
 from accel.network.entry import enters, planned
 from accel.network.exchange import Exchange, can_exchange, exchanges
 from accel.network.layout import Laid, Layout, Picture, is_of, layouts, picture_of, places
-from accel.network.lower import Operand
+from accel.network.lower import Layer, Operand, mean_of_rows
 from accel.network.place import Part
 from accel.network.transfers import moved_elements
 from accel.run.program import as_program
@@ -36,6 +36,7 @@ _MOST = 3
 _BEAM = 4096
 """Ways to arrange the layers so far that are kept, of those that differ in what layers behind them see."""
 _DATA, _RESIDUAL = "data", "residual"
+_WEIGHTS = "B"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,13 +137,15 @@ class _Option:
 
     Attributes:
         strips: 1 if its pictures stay as they are.
-        choice: mapping and plans; None without strips.
+        layer: what the machine computes; None without strips.
+        choice: mapping and plans of that.
         cycles: predicted.
         takes: by operand the layout that it has to have.
         makes: the layout of the result.
     """
 
     strips: int = 1
+    layer: Layer | None = None
     choice: Choice | None = None
     name: str = PLAIN
     cycles: int = 0
@@ -197,7 +200,7 @@ class _Chain:
             yield _Option()
             return
         picture = self._pictures.get(part.stage.output)
-        if picture is None or layer.operator != "conv2d":
+        if picture is None or layer.operator not in ("conv2d", "global_avg_pool2d"):
             makes = None if picture is None else Layout(strips=1, lines=picture.height)
             yield _Option(makes=makes)
             return
@@ -207,15 +210,46 @@ class _Chain:
             cycles=round(usual.candidates[0].prediction.cycles),
             makes=Layout(strips=1, lines=picture.height),
         )
+        if layer.operator != "conv2d":
+            yield from self._turned(layer)
+            return
         if not self._can_be_cut(part, picture):
             return
-        counts = [
-            n
-            for n in range(self._config.batch // picture.pictures, 1, -1)
-            if picture.height % n == 0 and (self._host_packs(part) or self._is_even(part, n))
-        ]
+        counts = [n for n in self._counts(picture) if self._host_packs(part) or self._is_even(part)]
         for strips in counts[:_MOST]:
             yield from self._cut(part, strips, picture)
+
+    def _turned(self, layer: Layer) -> Iterator[_Option]:
+        """A mean as a product with a picture that is transposed."""
+        (data,) = layer.operands
+        picture, rows = self._pictures.get(data.tensor), self._config.batch
+        if picture is None or (picture.pictures, picture.height, picture.width) != (
+            data.shape[0],
+            *data.shape[2:],
+        ):
+            return
+        shift = -128 if layer.parameters["quantized"].input_dtype == "uint8" else 0
+        for strips in self._counts(picture):
+            product = mean_of_rows(layer, strips, rows)
+            lines = picture.height // strips
+            try:
+                choice = choose(product.workload(), self._config, mapping=PLAIN)
+            except (ScheduleError, ShapeError):  # it does not fit
+                continue
+            yield _Option(
+                strips=strips,
+                layer=product,
+                choice=choice,
+                name=f"turned={strips}x1",
+                cycles=round(choice.candidates[0].prediction.cycles),
+                takes={_DATA: Layout(strips=strips, lines=lines, turned=True, shift=shift)},
+                makes=Layout(strips=1, lines=1),
+            )
+
+    def _counts(self, picture: Picture) -> list[int]:
+        """Numbers of strips that a picture can have, the largest first."""
+        most = self._config.batch // picture.pictures
+        return [n for n in range(most, 1, -1) if picture.height % n == 0]
 
     def _can_be_cut(self, part: Part, picture: Picture) -> bool:
         """Whether a convolution's operands can lie in strips."""
@@ -241,7 +275,7 @@ class _Chain:
         data = next(one.tensor for one in part.layer.operands if one.name == _DATA)
         return data not in self._pictures and enters(self._graph, part.layer)
 
-    def _is_even(self, part: Part, strips: int) -> bool:
+    def _is_even(self, part: Part) -> bool:
         """Whether strips of the result are made of as many strips of the data."""
         assert part.layer is not None
         down, _ = axes_of(part.layer.workload())
@@ -279,6 +313,7 @@ class _Chain:
             choice = min(found, key=lambda one: one.candidates[0].prediction.cycles)
             yield _Option(
                 strips=strips,
+                layer=part.layer,
                 choice=choice,
                 name=choice.mapping.name,
                 cycles=round(choice.candidates[0].prediction.cycles),
@@ -371,18 +406,29 @@ class _Chain:
         part = self._parts[at]
         if option.choice is None:
             return part
-        assert part.layer is not None
+        assert option.layer is not None
         assert option.makes is not None
         target = machine(self._config)
         image = compile_mapped(option.choice.mapping, option.choice.schedule(target), self._config)
         program = as_program(image)
+        turned = any(layout.turned for layout in option.takes.values())
         laid = Laid(
             mapping=option.name,
-            takes=option.takes,
+            takes={_WEIGHTS: option.takes[_DATA]} if turned else option.takes,
             makes=option.makes,
             plain=part.output,
         )
-        found = replace(part, program=program, laid=laid, mapping=option.name, alone=option.cycles)
+        found = replace(
+            part,
+            layer=option.layer,
+            program=program,
+            laid=laid,
+            mapping=option.name,
+            alone=option.cycles,
+        )
+        if turned:
+            return found
+        assert part.layer is not None
         for name, layout in [*option.takes.items(), (part.layer.output, option.makes)]:
             tensors = [one for one in program.tensors if one.name == name]
             source = part.stage.output if name == part.layer.output else self._operand(part, name).tensor

@@ -8,8 +8,9 @@ matrix that chooses rows, is made of rows of several elements, each where it is 
     T = I X'            LOAD.WGT X, MAC, STORE.OUT T
     Y = sum S T' = S X  LOAD.WGT T, MAC for each S, STORE.OUT Y
 
-Only the low bytes are stored, so that what the bytes mean does not matter. Lines beyond the picture are one
-more product, of the rows that they lie in and an element that has their value.
+The first product alone is what a turned layout is made of. Only the low bytes are stored, so that what the
+bytes mean does not matter. Lines beyond the picture are one more product, of the rows that they lie in and an
+element that has their value.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,17 +57,24 @@ class Exchange:
     in_place: bool = False
 
     @cached_property
-    def _filled(self) -> tuple[int, ...]:
+    def filled(self) -> tuple[int, ...]:
         """The target's lines that are filled."""
         own = range(self.target.above, self.target.above + self.target.lines)
         return tuple(line for line in range(self.target.height) if not (self.in_place and line in own))
 
     @cached_property
-    def _terms(self) -> list[dict[int | None, npt.NDArray[np.int8]]]:
+    def shifting(self) -> npt.NDArray[np.int8]:
+        """The matrix by which a product adds the same to all values of an element."""
+        found = np.zeros((self.config.batch, self.config.block_in), dtype=np.int8)
+        found[:, 0] = 1
+        return found
+
+    @cached_property
+    def terms(self) -> list[dict[int | None, npt.NDArray[np.int8]]]:
         """For each of the lines that are filled: by the source's line, None where it is none, a matrix whose
         ones say which of its rows goes to which row."""
         size, found = self.config.batch, []
-        for line in self._filled:
+        for line in self.filled:
             terms: dict[int | None, npt.NDArray[np.int8]] = {}
             for number in range(self.picture.pictures):
                 for strip in range(self.target.strips):
@@ -82,28 +90,39 @@ class Exchange:
         return found
 
     @cached_property
-    def _lines(self) -> list[int]:
+    def taken(self) -> list[int]:
         """The source's lines that are taken."""
-        return sorted({line for terms in self._terms for line in terms if line is not None})
+        if self.target.turned:
+            return [line + self.source.above for line in self.filled]
+        return sorted({line for terms in self.terms for line in terms if line is not None})
 
     @cached_property
-    def _matrices(self) -> list[npt.NDArray[np.int8]]:
+    def matrices(self) -> list[npt.NDArray[np.int8]]:
         """The unit matrix, and those of the terms, each once."""
         found = {one.tobytes(): one for one in [np.eye(self.config.batch, dtype=np.int8)]}
-        found |= {one.tobytes(): one for terms in self._terms for one in terms.values()}
+        if self.target.turned:
+            found[self.shifting.tobytes()] = self.shifting
+        else:
+            found |= {one.tobytes(): one for terms in self.terms for one in terms.values()}
         return list(found.values())
 
     @cached_property
-    def _chunks(self) -> list[tuple[range, range]]:
+    def chunks(self) -> list[tuple[range, range]]:
         """Blocks and columns that are exchanged together.
 
         Raises:
-            ScheduleError: a column of a block does not fit.
+            ScheduleError: a column of a block does not fit, or other strips are to be turned.
         """
-        lines = max(len(self._lines), len(self._filled))
+        strips = (self.source.strips, self.source.lines)
+        if self.target.turned and strips != (self.target.strips, self.target.lines):
+            raise ScheduleError("a layout is turned that has other strips")
+        lines = max(len(self.taken), len(self.filled))
         most = min((self.config.wgt_depth - 1) // _SLOTS, self.config.acc_depth // _SLOTS)
         if lines > most:
             raise ScheduleError(f"{lines} lines of a layout do not fit into the scratchpads at once")
+        uops = 2 + 4 * sum(map(len, [] if self.target.turned else self.terms)) + 2 * lines
+        if len(self.matrices) > self.config.inp_depth or uops > self.config.uop_depth:
+            raise ScheduleError(f"what an exchange of {lines} lines needs does not fit into the scratchpads")
         room = min(most, max(_CHUNK, lines))
         blocks, width = self.picture.blocks, self.picture.width
         if lines * width > room:
@@ -111,138 +130,31 @@ class Exchange:
             return [(range(block, block + 1), one) for block in range(blocks) for one in columns]
         return [(one, range(width)) for one in _even(blocks, room // (lines * width))]
 
-    @cached_property
-    def turned_elements(self) -> int:
+    @property
+    def _turned(self) -> int:
         """Elements that are transposed."""
-        return len(self._lines) * self.picture.blocks * self.picture.width
+        return len(self.taken) * self.picture.blocks * self.picture.width
+
+    @property
+    def room(self) -> int:
+        """Elements that need room meanwhile: transposed ones."""
+        return 0 if self.target.turned else self._turned
 
     @cached_property
     def constants(self) -> dict[str, bytes]:
         """What must lie in DRAM, by name; micro-ops are those of :data:`UOPS`."""
         fill = np.zeros((self.config.block_out, self.config.block_in), dtype=np.uint8)
-        fill[:, 0] = self.target.fill % 256
-        words = encode_uops(self._plan[1], self.config)
+        fill[:, 0] = (self.target.shift if self.target.turned else self.target.fill) % 256
+        words = encode_uops(self._plan.uops, self.config)
         return {
-            ROWS: np.stack(self._matrices).tobytes(),
+            ROWS: np.stack(self.matrices).tobytes(),
             FILL: fill.tobytes(),
             UOPS: words.astype("<u4").tobytes(),
         }
 
     @cached_property
-    def _plan(self) -> tuple[list[tuple[Instruction, str]], list[tuple[int, int, int]]]:
-        """The instructions, with DRAM counted from the start of what they move, and micro-ops."""
-        config, width = self.config, self.picture.width
-        numbers = {one.tobytes(): n for n, one in enumerate(self._matrices)}
-        first = config.inp_depth - len(numbers)
-        most = max(len(blocks) * len(columns) for blocks, columns in self._chunks)
-        turned, made = most * len(self._lines), most * max(len(self._lines), len(self._filled))
-        fill = config.wgt_depth - 1
-        wgt = [fill - (slot + 1) * turned for slot in range(_SLOTS)]
-        acc = [config.acc_depth - (slot + 1) * made for slot in range(_SLOTS)]
-        uops: list[tuple[int, int, int]] = []
-        ranges: dict[tuple[object, ...], tuple[int, int]] = {}
-
-        def uop_range(key: tuple[object, ...], wanted: list[tuple[int, int, int]]) -> tuple[int, int]:
-            if key not in ranges:
-                ranges[key] = len(uops), len(uops) + len(wanted)
-                uops.extend(wanted)
-            return ranges[key]
-
-        def product(begin: int, end: int, count: int, *, overwrite: bool, filling: bool = False) -> Mac:
-            return Mac(
-                overwrite=overwrite,
-                uop_begin=begin,
-                uop_end=end,
-                iter_in=count,
-                dst_factor_in=1,
-                wgt_factor_in=0 if filling else 1,
-            )
-
-        def turn(at: int) -> Iterator[tuple[Instruction, str]]:
-            blocks, columns = self._chunks[at]
-            count, slot = len(blocks) * len(columns), at % 2
-            for n, line in enumerate(self._lines):
-                yield (
-                    Load(
-                        memory=Memory.WGT,
-                        sram_base=wgt[slot] + n * count,
-                        dram_base=(blocks.start * self.source.height + line) * width + columns.start,
-                        y_size=len(blocks),
-                        x_size=len(columns),
-                        x_stride=self.source.height * width,
-                    ),
-                    SOURCE,
-                )
-            begin, end = uop_range(("turn", slot), [(acc[slot], first, wgt[slot])])
-            yield product(begin, end, count * len(self._lines), overwrite=True), UOPS
-            yield (
-                Store(
-                    sram_base=acc[slot],
-                    dram_base=begins[at],
-                    y_size=1,
-                    x_size=count * len(self._lines),
-                    x_stride=count * len(self._lines),
-                ),
-                TURNED,
-            )
-
-        def choose(at: int) -> Iterator[tuple[Instruction, str]]:
-            blocks, columns = self._chunks[at]
-            count, slot = len(blocks) * len(columns), 2 + at % 2
-            whole = count * len(self._lines)
-            yield (
-                Load(
-                    memory=Memory.WGT,
-                    sram_base=wgt[slot],
-                    dram_base=begins[at],
-                    y_size=1,
-                    x_size=whole,
-                    x_stride=whole,
-                ),
-                TURNED,
-            )
-            groups: dict[tuple[bool, bool], list[tuple[int, int, int]]] = {}
-            for n, terms in enumerate(self._terms):
-                ordered = sorted(terms.items(), key=lambda term: (term[0] is None, term[0] or 0))
-                for position, (line, matrix) in enumerate(ordered):
-                    source = fill if line is None else wgt[slot] + self._lines.index(line) * count
-                    uop = acc[slot] + n * count, first + numbers[matrix.tobytes()], source
-                    groups.setdefault((position == 0, line is None), []).append(uop)
-            for (overwrite, filling), wanted in sorted(groups.items(), reverse=True):
-                begin, end = uop_range((slot, count, overwrite, filling), wanted)
-                yield product(begin, end, count, overwrite=overwrite, filling=filling), UOPS
-            for n, line in enumerate(self._filled):
-                yield (
-                    Store(
-                        sram_base=acc[slot] + n * count,
-                        dram_base=(blocks.start * self.target.height + line) * width + columns.start,
-                        y_size=len(blocks),
-                        x_size=len(columns),
-                        x_stride=self.target.height * width,
-                    ),
-                    TARGET,
-                )
-
-        sizes = [len(blocks) * len(columns) * len(self._lines) for blocks, columns in self._chunks]
-        begins = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-        body: list[tuple[Instruction, str]] = [*turn(0)]
-        for at in range(len(self._chunks)):
-            if at + 1 < len(self._chunks):
-                body += turn(at + 1)
-            body += choose(at)
-        if len(uops) > config.uop_depth:
-            raise ScheduleError("the micro-ops of an exchange of rows do not fit")
-        base = config.uop_depth - len(uops)
-        head: list[tuple[Instruction, str]] = [
-            (SetInp(), ""),
-            (_whole(Memory.INP, first, len(numbers)), ROWS),
-            (_whole(Memory.WGT, fill, 1), FILL),
-            (_whole(Memory.UOP, base, len(uops)), UOPS),
-        ]
-        return [
-            *head,
-            *((_with_uops(one, base), "" if isinstance(one, Mac) else part) for one, part in body),
-        ], uops
+    def _plan(self) -> "_Plan":
+        return _Plan(self)
 
     def instructions(self, offsets: Mapping[str, int]) -> list[tuple[Instruction, str]]:
         """The exchange as instructions without tokens, each with the name of what it moves, empty if nothing.
@@ -252,7 +164,7 @@ class Exchange:
         """
         sizes = {UOPS: 4}
         found: list[tuple[Instruction, str]] = []
-        for one, part in self._plan[0]:
+        for one, part in self._plan.steps:
             if isinstance(one, Load | Store):
                 size = sizes.get(part, self.config.out_element_bytes)
                 base = offsets[part] // size
@@ -268,14 +180,178 @@ class Exchange:
         Raises:
             ScheduleError: it does not fit the scratchpads.
         """
-        config, columns, count = self.config, self.picture.blocks * self.picture.width, len(self._chunks)
+        config, columns, count = self.config, self.picture.blocks * self.picture.width, len(self.chunks)
         beats = -(-config.out_element_bytes // config.bus_bytes)
-        made = len(self._filled) * columns
-        products = self.turned_elements + sum(map(len, self._terms)) * columns
-        loads, stores = 2 * self.turned_elements * beats, (self.turned_elements + made) * beats
-        latency = 4 * config.read_latency + 2 * config.write_latency
+        made = len(self.filled) * columns
+        if self.target.turned:
+            products = self._turned * (2 if self.target.shift else 1)
+            loads = stores = self._turned * beats
+            latency = 3 * config.read_latency + config.write_latency
+        else:
+            products = self._turned + sum(map(len, self.terms)) * columns
+            loads, stores = 2 * self._turned * beats, (self._turned + made) * beats
+            latency = 4 * config.read_latency + 2 * config.write_latency
         steady = max(products, loads, stores) * (count - 1)
         return latency + (products + loads + stores + steady) // count
+
+
+class _Plan:
+    """The instructions of an exchange, with DRAM counted from the start of what they move, and micro-ops.
+
+    Scratchpads are filled from their ends, so that what layers have at the start may stay there.
+
+    Attributes:
+        steps: instructions, each with the name of what it moves, empty if nothing.
+        uops: rows (dst, src, wgt).
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._source, self._target = exchange.source, exchange.target
+        self._blocks, self._width = exchange.picture.blocks, exchange.picture.width
+        self._lines, self._filled = exchange.taken, exchange.filled
+        self._terms, self._chunks = exchange.terms, exchange.chunks
+        config, matrices = exchange.config, exchange.matrices
+        self._first = config.inp_depth - len(matrices)
+        self._inp = {one.tobytes(): self._first + n for n, one in enumerate(matrices)}
+        self._shifting = self._inp.get(exchange.shifting.tobytes(), 0)
+        most = max(len(blocks) * len(columns) for blocks, columns in self._chunks)
+        turned, made = most * len(self._lines), most * max(len(self._lines), len(self._filled))
+        self._fill = config.wgt_depth - 1
+        self._wgt = [self._fill - (slot + 1) * turned for slot in range(_SLOTS)]
+        self._acc = [config.acc_depth - (slot + 1) * made for slot in range(_SLOTS)]
+        sizes = [len(blocks) * len(columns) * len(self._lines) for blocks, columns in self._chunks]
+        self._begins = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+        self._ranges: dict[tuple[object, ...], tuple[int, int]] = {}
+        self.uops: list[tuple[int, int, int]] = []
+        body = list(self._turned() if self._target.turned else self._chosen())
+        base = config.uop_depth - len(self.uops)
+        self.steps: list[tuple[Instruction, str]] = [
+            (SetInp(), ""),
+            (_whole(Memory.INP, self._first, len(matrices)), ROWS),
+            (_whole(Memory.WGT, self._fill, 1), FILL),
+            (_whole(Memory.UOP, base, len(self.uops)), UOPS),
+            *((_with_uops(one, base), part) for one, part in body),
+        ]
+
+    def _turned(self) -> Iterator[tuple[Instruction, str]]:
+        """Elements are transposed, and that is all."""
+        for at, (blocks, columns) in enumerate(self._chunks):
+            count, slot = len(blocks) * len(columns), at % 2
+            yield from self._loaded(at)
+            places = [
+                (self._acc[slot] + n * count, self._first, self._wgt[slot] + n * count)
+                for n in range(len(self._lines))
+            ]
+            product = self._product(("turn", slot, count), places, len(columns), overwrite=True)
+            yield (
+                replace(
+                    product,
+                    iter_out=len(blocks),
+                    dst_factor_out=1,
+                    dst_factor_in=len(blocks),
+                    wgt_factor_out=len(columns),
+                ),
+                "",
+            )
+            if self._target.shift:
+                place = [(self._acc[slot], self._shifting, self._fill)]
+                shift = self._product(("shift", slot), place, count * len(self._lines), overwrite=False)
+                yield replace(shift, wgt_factor_in=0), ""
+            for n in range(len(self._lines)):
+                yield (
+                    Store(
+                        sram_base=self._acc[slot] + n * count,
+                        dram_base=(n * self._width + columns.start) * self._blocks + blocks.start,
+                        y_size=len(columns),
+                        x_size=len(blocks),
+                        x_stride=self._blocks,
+                    ),
+                    TARGET,
+                )
+
+    def _chosen(self) -> Iterator[tuple[Instruction, str]]:
+        """Elements are transposed, and while the next ones are, made into rows that are chosen."""
+        yield from self._turn(0)
+        for at in range(len(self._chunks)):
+            if at + 1 < len(self._chunks):
+                yield from self._turn(at + 1)
+            yield from self._choose(at)
+
+    def _loaded(self, at: int) -> Iterator[tuple[Instruction, str]]:
+        blocks, columns = self._chunks[at]
+        for n, line in enumerate(self._lines):
+            yield (
+                Load(
+                    memory=Memory.WGT,
+                    sram_base=self._wgt[at % 2] + n * len(blocks) * len(columns),
+                    dram_base=(blocks.start * self._source.height + line) * self._width + columns.start,
+                    y_size=len(blocks),
+                    x_size=len(columns),
+                    x_stride=self._source.height * self._width,
+                ),
+                SOURCE,
+            )
+
+    def _turn(self, at: int) -> Iterator[tuple[Instruction, str]]:
+        blocks, columns = self._chunks[at]
+        slot, whole = at % 2, len(blocks) * len(columns) * len(self._lines)
+        yield from self._loaded(at)
+        place = [(self._acc[slot], self._first, self._wgt[slot])]
+        yield self._product(("turn", slot), place, whole, overwrite=True), ""
+        yield (
+            Store(
+                sram_base=self._acc[slot],
+                dram_base=self._begins[at],
+                y_size=1,
+                x_size=whole,
+                x_stride=whole,
+            ),
+            TURNED,
+        )
+
+    def _choose(self, at: int) -> Iterator[tuple[Instruction, str]]:
+        blocks, columns = self._chunks[at]
+        count, slot = len(blocks) * len(columns), 2 + at % 2
+        load = _whole(Memory.WGT, self._wgt[slot], count * len(self._lines))
+        yield replace(load, dram_base=self._begins[at]), TURNED
+        groups: dict[tuple[bool, bool], list[tuple[int, int, int]]] = {}
+        for n, terms in enumerate(self._terms):
+            ordered = sorted(terms.items(), key=lambda term: (term[0] is None, term[0] or 0))
+            for position, (line, matrix) in enumerate(ordered):
+                source = self._fill if line is None else self._wgt[slot] + self._lines.index(line) * count
+                uop = self._acc[slot] + n * count, self._inp[matrix.tobytes()], source
+                groups.setdefault((position == 0, line is None), []).append(uop)
+        for (overwrite, filling), wanted in sorted(groups.items(), reverse=True):
+            product = self._product((slot, count, overwrite, filling), wanted, count, overwrite=overwrite)
+            yield replace(product, wgt_factor_in=0) if filling else product, ""
+        for n, line in enumerate(self._filled):
+            yield (
+                Store(
+                    sram_base=self._acc[slot] + n * count,
+                    dram_base=(blocks.start * self._target.height + line) * self._width + columns.start,
+                    y_size=len(blocks),
+                    x_size=len(columns),
+                    x_stride=self._target.height * self._width,
+                ),
+                TARGET,
+            )
+
+    def _product(
+        self, key: tuple[object, ...], uops: list[tuple[int, int, int]], count: int, *, overwrite: bool
+    ) -> Mac:
+        """So many products of each micro-op, one element behind the other; equal keys mean equal ones."""
+        if key not in self._ranges:
+            self._ranges[key] = len(self.uops), len(self.uops) + len(uops)
+            self.uops += uops
+        begin, end = self._ranges[key]
+        return Mac(
+            overwrite=overwrite,
+            uop_begin=begin,
+            uop_end=end,
+            iter_in=count,
+            dst_factor_in=1,
+            wgt_factor_in=1,
+        )
 
 
 def exchanges(config: Config, picture: Picture, first: Layout, others: Sequence[Layout]) -> list[Exchange]:

@@ -289,7 +289,7 @@ def _operand(graph: Graph, data: Any) -> tuple[str, Operand]:
     made = data.get("made", [])
     if not isinstance(made, list) or any(type(value) is not int for value in made):
         raise ProgramError(f"what was made for {tensor!r} is no list of integers")
-    if made and len(made) != (shape[0] if len(shape) == 2 else prod(shape)):
+    if made and len(made) not in (prod(shape), shape[0] if len(shape) == 2 else 0):
         raise ProgramError(f"what was made for {tensor!r} are {len(made)} values; its shape is {shape}")
     return called, Operand(
         name=name,

@@ -8,6 +8,9 @@ strips:
 
 Windows that are higher than a line see lines of the neighbouring strips. A layout can therefore have such
 lines twice, above and below each strip, and what a picture is padded with around it.
+
+A *turned* layout has these elements transposed, in the order (line, column, block). Loaded as weights, they
+are a matrix of pixels by channels, whose columns a product can sum up.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,6 +34,8 @@ class Layout:
         lines: of a strip.
         above, below: lines of its neighbours that lie with a strip, too.
         fill: the value that stands for lines beyond the picture, where there are any.
+        turned: whether elements are transposed.
+        shift: what is added to each byte of transposed ones, as to a uint8 that is to be read as int8.
     """
 
     strips: int
@@ -38,6 +43,13 @@ class Layout:
     above: int = 0
     below: int = 0
     fill: int = 0
+    turned: bool = False
+    shift: int = 0
+
+    @property
+    def _strips(self) -> tuple[object, ...]:
+        """What layouts have in common of which one can hold the other."""
+        return self.strips, self.lines, self.turned, self.shift
 
     @property
     def height(self) -> int:
@@ -47,12 +59,12 @@ class Layout:
     @property
     def is_plain(self) -> bool:
         """Whether it is the picture as it is."""
-        return self.strips == 1 and not self.above and not self.below
+        return self.strips == 1 and not self.above and not self.below and not self.turned
 
     def holds(self, other: "Layout") -> bool:
         """Whether it has all lines of another one, in the same rows."""
         return (
-            (self.strips, self.lines) == (other.strips, other.lines)
+            self._strips == other._strips
             and self.above >= other.above
             and self.below >= other.below
             and (self.fill == other.fill or not (other.above or other.below))
@@ -61,9 +73,7 @@ class Layout:
     def __or__(self, other: "Layout") -> "Layout | None":
         """The layout that holds both; None where none does."""
         mine, theirs = (bool(one.above or one.below) for one in (self, other))
-        if (self.strips, self.lines) != (other.strips, other.lines) or (
-            mine and theirs and self.fill != other.fill
-        ):
+        if self._strips != other._strips or (mine and theirs and self.fill != other.fill):
             return None
         return replace(
             self,
@@ -73,11 +83,11 @@ class Layout:
         )
 
     def __str__(self) -> str:
-        """As ``plain``, ``8 strips`` or ``8 strips, 1 line above, 1 below``."""
-        if self.strips == 1:
+        """As ``plain``, ``8 strips``, ``8 strips, 1 above, 1 below`` or ``8 strips, turned``."""
+        if self.is_plain:
             return "plain"
         around = [f"{n} {where}" for n, where in ((self.above, "above"), (self.below, "below")) if n > 0]
-        return ", ".join([f"{self.strips} strips", *around])
+        return ", ".join([f"{self.strips} strips", *around, *(["turned"] if self.turned else [])])
 
 
 @dataclass(frozen=True, kw_only=True)

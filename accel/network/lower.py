@@ -49,8 +49,8 @@ class Operand:
             sums of as many int8 values, which meet the same data.
         axis, groups: the one that copies go along, of the axes of ``whole``, and in how many groups.
         whole: the tensor's shape; it may have another one as part of a program.
-        made: values that are no tensor of the graph but made for ``tensor``: int8 or, of a bias, int32; of a
-            matrix, those on the diagonal.
+        made: values that are no tensor of the graph but made for ``tensor``: int8 or, of a bias, int32; all,
+            or those on a matrix' diagonal.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Operand:
         """Its values as the layer takes them, where they are known before a run; else None."""
         if self.made:
             values = np.array(self.made, dtype="int32" if self.name == "bias" else "int8")
-            return np.diag(values) if len(self.shape) == 2 else values.reshape(self.shape)
+            return values.reshape(self.shape) if values.size == prod(self.shape) else np.diag(values)
         if self.tensor in graph.constants:
             return self.values(graph, graph.constants[self.tensor])
         return None
@@ -266,6 +266,50 @@ def _global_mean(graph: Graph, stage: Stage, pool: GlobalAveragePool) -> Layer:
         parameters={"N": batch, "C": channels, "H": height, "W": width, "quantized": quantized},
         operands=(Operand(name="data", tensor=operands[0].name, shape=shape),),
         output="out",
+    )
+
+
+def mean_of_rows(layer: Layer, strips: int, rows: int) -> Layer:
+    """A global mean as a product, whose weights are the picture: a matrix of pixels by channels.
+
+    The weights are the picture in strips, transposed (:mod:`accel.network.layout`), uint8 less 128; the data
+    is a matrix of ones and zeros, which says in which rows whose strips lie.
+
+    Args:
+        layer: of the operator ``global_avg_pool2d``.
+        strips: of each picture.
+        rows: of an element.
+    """
+    sizes, (data,) = layer.parameters, layer.operands
+    count, pictures, channels = sizes["H"] * sizes["W"], sizes["N"], sizes["C"]
+    elements = count // strips
+    chosen = np.zeros((pictures, elements, rows), dtype=np.int64)
+    for number in range(pictures):
+        chosen[number, :, number * strips : (number + 1) * strips] = 1
+    given = sizes["quantized"]
+    shift = 128 if given.input_dtype == "uint8" else 0
+    bias = count * (shift - given.input_zero)
+    depth = elements * rows
+    return Layer(
+        operator="gemm",
+        parameters={
+            "M": pictures,
+            "N": channels,
+            "K": depth,
+            "bias": True,
+            "quantized": replace(given, input_zero=0, input_dtype="int8"),
+        },
+        operands=(
+            Operand(
+                name="A",
+                tensor=data.tensor,
+                shape=(pictures, depth),
+                made=tuple(chosen.reshape(-1).tolist()),
+            ),
+            Operand(name="B", tensor=data.tensor, shape=(depth, channels)),
+            Operand(name="bias", tensor=data.tensor, shape=(channels,), made=(bias,) * channels),
+        ),
+        output="C",
     )
 
 

@@ -36,7 +36,7 @@ class StoredTensor:
     @property
     def turned(self) -> tuple[str, ...]:
         """Names of what the exchanges need meanwhile."""
-        return tuple(names[TURNED] for _, names in self.exchanges)
+        return tuple(names[TURNED] for _, names in self.exchanges if TURNED in names)
 
     def key(self, layout: Layout) -> str:
         """The name of the layout that holds one."""
@@ -46,8 +46,8 @@ class StoredTensor:
         """Of a layout, or of what an exchange needs."""
         if key in self.layouts:
             return self.picture.elements(self.layouts[key]) * self.element_bytes
-        exchange = next(one for one, names in self.exchanges if names[TURNED] == key)
-        return exchange.turned_elements * self.element_bytes
+        exchange = next(one for one, names in self.exchanges if names.get(TURNED) == key)
+        return exchange.room * self.element_bytes
 
 
 def taken_layouts(part: Part, name: str) -> list[Layout]:
@@ -88,8 +88,10 @@ def stored_layouts(
         names = {one: name if one.is_plain else f"{name} in {one}" for one in (first, *others)}
         steps = []
         for number, exchange in enumerate(exchanges(config, picture, first, others)):
-            turned = f"{name} turned" if not number else f"{name} turned {number}"
-            steps.append((exchange, {SOURCE: names[first], TARGET: names[exchange.target], TURNED: turned}))
+            called = {SOURCE: names[first], TARGET: names[exchange.target]}
+            if exchange.room:
+                called[TURNED] = f"rows of {name}" if not number else f"rows of {name}, {number}"
+            steps.append((exchange, called))
         found[name] = StoredTensor(
             picture=picture,
             element_bytes=config.out_element_bytes,

@@ -55,7 +55,7 @@ def test_neighbours_agree_on_strips(dtype: str) -> None:
     (chain,) = program.chains
     named = mappings(program)
     assert sum("strips=8x1" in name for name in named) >= 6
-    assert named[-1] == "plain"
+    assert named[-1] == "turned=8x1"
     result = program.run(seed=3)
     assert result.mismatches == {}
     plain = [way.cycles for one in program.arrangements for way in one.considered if way.mapping == "plain"]
@@ -93,6 +93,16 @@ def test_two_pictures_and_half_as_many_strips() -> None:
     small.conv("a", "b", 16, pad=1)
     program = built(small, "b")
     assert "strips=4x1" in mappings(program)[1]
+    assert program.run(seed=6).mismatches == {}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_means_of_several_pictures(dtype: str) -> None:
+    small = Small((2, 16, 12, 7), dtype=dtype)
+    small.conv("x", "a", 20, pad=1)
+    small.mean("a", "m")
+    program = built(small, "m")
+    assert mappings(program)[1] == "turned=4x1"
     assert program.run(seed=6).mismatches == {}
 
 
@@ -144,7 +154,7 @@ def test_what_was_compared(tmp_path: Path) -> None:
     assert "strips=8x1" in network_text(program, "placed")
     assert "in 8 strips, 1 above, 1 below" in network_text(loaded, "memory")
     result = loaded.run(check=False)
-    assert {layer.mapping for layer in result.layers} >= {"strips=8x1", "plain"}
+    assert {layer.mapping for layer in result.layers} >= {"strips=8x1", "turned=8x1"}
     layer = next(layer for layer in result.layers if layer.name == "b")
     assert layer.alone == taken.cycles
     assert layer.to_dict()["alone"] == taken.cycles

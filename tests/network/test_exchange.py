@@ -42,7 +42,7 @@ def carried_out(one: Exchange, source: np.ndarray, target: np.ndarray) -> tuple[
     """The target's elements after an exchange, and its cycles."""
     contents = {SOURCE: source.tobytes(), TARGET: target.tobytes(), **one.constants}
     sizes = {name: len(data) for name, data in contents.items()}
-    sizes[TURNED] = one.turned_elements * one.config.out_element_bytes
+    sizes[TURNED] = one.room * one.config.out_element_bytes
     offsets, reached = {}, 0
     for name, nbytes in sizes.items():
         offsets[name] = reached
@@ -66,6 +66,25 @@ def carried_out(one: Exchange, source: np.ndarray, target: np.ndarray) -> tuple[
     assert cycles is not None
     found = dram.read(offsets[TARGET], sizes[TARGET]).view(np.int8)
     return found.reshape(target.shape), cycles
+
+
+def turned(elements: np.ndarray, shift: int) -> np.ndarray:
+    """Elements (block, line, column, row, channel) transposed, in the order (line, column, block)."""
+    return np.ascontiguousarray(elements.transpose(1, 2, 0, 4, 3) + np.int8(shift))
+
+
+@pytest.mark.parametrize("shift", [0, -128])
+@pytest.mark.parametrize(("blocks", "above"), [(2, 0), (11, 1)])
+def test_layouts_are_turned(shift: int, blocks: int, above: int) -> None:
+    values = np.random.default_rng(2).integers(-128, 128, (1, blocks * 8, 16, 5), dtype=np.int8)
+    picture = Picture(pictures=1, blocks=blocks, height=16, width=5)
+    source = replace(EIGHT, above=above)
+    target = replace(EIGHT, turned=True, shift=shift)
+    one = Exchange(config=CONFIG, picture=picture, source=source, target=target)
+    wanted = turned(packed(values, EIGHT, 8), shift)
+    found, cycles = carried_out(one, packed(values, source, 8), np.zeros_like(wanted))
+    assert np.array_equal(found, wanted)
+    assert 0.7 * cycles < one.cycles < 1.3 * cycles
 
 
 @pytest.mark.parametrize(
@@ -99,6 +118,11 @@ def test_what_does_not_fit_is_refused() -> None:
     picture = Picture(pictures=1, blocks=1, height=16, width=5)
     with pytest.raises(ScheduleError, match="lines of a layout do not fit"):
         _ = Exchange(config=tiny, picture=picture, source=EIGHT, target=PLAIN).cycles
+    few = CONFIG.override({"uop_bytes": 64})
+    with pytest.raises(ScheduleError, match="what an exchange of 16 lines needs"):
+        _ = Exchange(config=few, picture=picture, source=EIGHT, target=PLAIN).cycles
+    with pytest.raises(ScheduleError, match="turned that has other strips"):
+        _ = Exchange(config=CONFIG, picture=picture, source=PLAIN, target=replace(EIGHT, turned=True)).cycles
 
 
 def test_layouts_are_joined() -> None:
@@ -109,3 +133,5 @@ def test_layouts_are_joined() -> None:
     assert EIGHT | PLAIN is None
     assert str(AROUND) == "8 strips, 1 above, 2 below"
     assert str(PLAIN) == "plain"
+    assert EIGHT | replace(EIGHT, turned=True) is None
+    assert str(replace(EIGHT, turned=True)) == "8 strips, turned"
