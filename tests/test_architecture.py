@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "debug": "base core image assembly sim run",
     "views": "base core image assembly run",
     "benchmarks": "base core compiler run",
-    "studio": "base core image compiler run views",
+    "studio": "base core image compiler run views network",
     "sweeps": "base core compiler hw run",
     "cli": "base core formats image proof assembly compiler sim hw run debug views benchmarks studio sweeps "
     "network package",

@@ -1,24 +1,28 @@
 """``accel studio``: a page to change one thing and look."""
 
 import webbrowser
+from pathlib import Path
 
 import click
 
 
 @click.command()
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Where to listen; any free port if not given."
 )
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
-def studio(port: int, no_browser: bool) -> None:
+def studio(files: tuple[Path, ...], port: int, no_browser: bool) -> None:
     """Change one thing on a local page, and see what it does.
 
     A workload, a machine or a schedule, on a page that is served to this computer only, at an address that
-    is good for one browser. Ctrl-C ends it.
+    is good for one browser. FILES are networks (.onnx, .tflite, .accel) and programs (.accel, .s) to look at;
+    the page takes more. Ctrl-C ends it.
 
     \b
     Example:
       accel studio
+      accel studio model.onnx
       accel studio --port 8741 --no-browser
     """
     from accel.studio.server import serve  # noqa: PLC0415  # needs an extra
@@ -28,4 +32,4 @@ def studio(port: int, no_browser: bool) -> None:
         if not no_browser:
             webbrowser.open(address)
 
-    serve(port, told)
+    serve(port, told, files)

@@ -23,8 +23,6 @@ from accel.views.timeline import PAGE_HEAD
 
 _SUFFIX = ".html"
 _WIDTH = 1240
-_LEAST = 760
-"""Of a chart that can be read; on narrower screens it scrolls."""
 _ROW = 22
 _LABEL = 250
 _COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8a8a", "#b2a300")
@@ -93,17 +91,7 @@ class NetworkReport:
 
     def html(self) -> str:
         """The page; it needs nothing but itself."""
-        result = self._result
-        sections = [
-            ("verdict", "Verdict", _verdict(self._program, result)),
-            ("figures", "Figures", _figures(result)),
-            ("layers", "Layers over time", _over_time(result)),
-            ("roofline", "Roofline of each layer", _roofline(result)),
-            ("table", "Layers", _table_of_layers(result)),
-            ("memory", "Memory between layers", _memory(self._program)),
-            ("traffic", "DRAM traffic", _traffic(result)),
-            ("fusion", "What fusion saves", _savings(self._program)),
-        ]
+        result, sections = self._result, network_sections(self._program, self._result)
         return _PAGE.substitute(
             title=escape(f"{result.graph.name} on {result.config.label}"),
             facts=escape(str(result.config)),
@@ -114,6 +102,25 @@ class NetworkReport:
                 for name, heading, content in sections
             ),
         )
+
+
+def network_sections(program: NetworkProgram, result: NetworkResult) -> list[tuple[str, str, str]]:
+    """What a page says of a network's run: of each section its name, its heading and its HTML.
+
+    Args:
+        program: what ran.
+        result: of the run, in which time was simulated.
+    """
+    return [
+        ("verdict", "Verdict", _verdict(program, result)),
+        ("figures", "Figures", _figures(result)),
+        ("layers", "Layers over time", _over_time(result)),
+        ("roofline", "Roofline of each layer", _roofline(result)),
+        ("table", "Layers", _table_of_layers(result)),
+        ("memory", "Memory between layers", _memory(program)),
+        ("traffic", "DRAM traffic", _traffic(result)),
+        ("fusion", "What fusion saves", _savings(program)),
+    ]
 
 
 def _on_machine(result: NetworkResult) -> list[tuple[LayerResult, int]]:
@@ -318,8 +325,7 @@ def _savings(program: NetworkProgram) -> str:
 
 def _svg(height: int, parts: Iterable[str], title: str) -> str:
     return (
-        f'<div class="wide"><svg class="chart" viewBox="0 0 {_WIDTH} {height}" '
-        f'style="width:100%;min-width:{_LEAST}px;max-width:{_WIDTH}px" '
+        f'<div class="wide"><svg class="chart broad" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
         f'role="img"><title>{escape(title)}</title>{"".join(parts)}</svg></div>'
     )
 

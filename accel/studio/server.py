@@ -12,16 +12,20 @@ and a name that an attacker owns could lead there (DNS rebinding). So:
 Nothing that a page sends is a path, and nothing of it is executed.
 """
 
+import base64
 import json
 import secrets
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accel.base.errors import AccelError
 from accel.base.extras import not_installed
 from accel.studio.assets import asset
+from accel.studio.files import MOST_BYTES as MOST_FILE_BYTES
+from accel.studio.files import Files
 from accel.studio.form import form
 from accel.studio.view import error_of
 from accel.studio.workshop import Superseded, Workshop
@@ -44,7 +48,9 @@ LOOPBACK = "127.0.0.1"
 NAMES = (LOOPBACK, "localhost")
 """Under which a browser may ask."""
 MOST_BYTES = 1 << 20
-"""Of a post."""
+"""Of a state."""
+MOST_UPLOADED = MOST_FILE_BYTES * 4 // 3 + (1 << 12)
+"""Of a post that holds a file."""
 _POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; "
     "require-trusted-types-for 'script'; trusted-types accel"
@@ -162,12 +168,13 @@ def _json(data: Any, status: int = 200) -> Response:
     return Response(content, status_code=status, media_type="application/json")
 
 
-def studio(workshop: Workshop, door: Door) -> "ASGIApp":
+def studio(workshop: Workshop, door: Door, files: Files) -> "ASGIApp":
     """The application.
 
     Args:
         workshop: makes the views.
         door: decides who may ask for them.
+        files: that can be looked at.
     """
     pages: dict[str, tuple[str, str]] = {
         "/": (asset("index.html"), "text/html"),
@@ -185,14 +192,30 @@ def studio(workshop: Workshop, door: Door) -> "ASGIApp":
         return Response(text, media_type=kind)
 
     async def offered(request: Request) -> Response:
-        return _json(form())
+        return _json(form() | {"files": files.names})
+
+    async def uploaded(request: Request) -> Response:
+        body = await _body(request, MOST_UPLOADED)
+        if body is None:
+            return _json(error_of(AccelError(f"the file is larger than {MOST_FILE_BYTES:,} bytes")), 413)
+        try:
+            data = json.loads(body)
+            name, content = data["name"], base64.b64decode(data["content"], validate=True)
+        except (ValueError, RecursionError, TypeError, KeyError):
+            return _json(error_of(AccelError("a file is sent as JSON with name and content, in base64")), 400)
+        if not isinstance(name, str):
+            return _json(error_of(AccelError("the name of a file must be text")), 400)
+        try:
+            return _json({"file": files.add(name, content), "files": files.names})
+        except AccelError as error:
+            return _json(error_of(error))
 
     async def view(request: Request) -> Response:
-        body = await _body(request)
+        body = await _body(request, MOST_BYTES)
         if body is None:
             return _json(error_of(AccelError(f"the state is larger than {MOST_BYTES:,} bytes")), 413)
         try:
-            question = json.dumps(json.loads(body)).encode()  # in a line
+            question = json.dumps({"state": json.loads(body), "files": files.paths()}).encode()  # in a line
         except (ValueError, RecursionError):
             return _json(error_of(AccelError("the state is no JSON")), 400)
         try:
@@ -204,6 +227,7 @@ def studio(workshop: Workshop, door: Door) -> "ASGIApp":
 
     routes = [Route(path, page, methods=["GET"]) for path in pages]
     routes += [Route("/form", offered, methods=["GET"]), Route("/view", view, methods=["POST"])]
+    routes += [Route("/file", uploaded, methods=["POST"])]
     return Guard(Starlette(routes=routes), door)
 
 
@@ -217,12 +241,12 @@ def _entered(door: Door, token: str, *, known: bool) -> Response:
     return response
 
 
-async def _body(request: Request) -> bytes | None:
+async def _body(request: Request, most: int) -> bytes | None:
     """What is posted; None if it is too large."""
     parts, size = list[bytes](), 0
     async for part in request.stream():
         size += len(part)
-        if size > MOST_BYTES:
+        if size > most:
             return None
         parts.append(part)
     return b"".join(parts)
@@ -247,20 +271,21 @@ def listening(port: int) -> socket.socket:
     return found
 
 
-def serve(port: int, told: Callable[[str], None]) -> None:
+def serve(port: int, told: Callable[[str], None], paths: tuple[Path, ...] = ()) -> None:
     """Serve until the user ends it.
 
     Args:
+        paths: of networks and programs to look at.
         port: 0 for any that is free.
         told: called with the address to open.
 
     Raises:
-        AccelError: the port cannot be used.
+        AccelError: the port cannot be used, or a file is nothing to look at.
     """
-    with listening(port) as opened, Workshop() as workshop:
+    with Files(paths) as files, listening(port) as opened, Workshop() as workshop:
         door = Door(port=opened.getsockname()[1])
         settings = uvicorn.Config(
-            studio(workshop, door), log_level="warning", access_log=False, lifespan="off"
+            studio(workshop, door, files), log_level="warning", access_log=False, lifespan="off"
         )
         told(door.address)
         uvicorn.Server(settings).run(sockets=[opened])

@@ -24,7 +24,8 @@ class State:
     """What is looked at.
 
     Attributes:
-        workload: an operator's name.
+        workload: an operator's name; empty where a file is looked at.
+        file: the name under which the studio knows a network or a program; empty where there is none.
         parameters: of the operator, by its names; those that are left out have their defaults.
         machine: one of :data:`~accel.core.config.NAMED`.
         settings: fields of the machine that are changed.
@@ -33,7 +34,8 @@ class State:
         pinned: a state that this one is compared with; None for none.
     """
 
-    workload: str
+    workload: str = ""
+    file: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     machine: str = DEFAULT_MACHINE
     settings: Mapping[str, int | str] = field(default_factory=dict)
@@ -54,13 +56,15 @@ class State:
             if name not in known:
                 raise AccelError(f"the state has {name!r}; {nearest(name, known)}")
         texts = {
-            name: values[name] for name in ("workload", "machine", "mapping") if values.get(name) is not None
+            name: values[name]
+            for name in ("workload", "file", "machine", "mapping")
+            if values.get(name) is not None
         }
         for name, text in texts.items():
             if not isinstance(text, str):
                 raise AccelError(f"{name} is {text!r}; it must be a name")
-        if "workload" not in texts:
-            raise AccelError("the state has no workload; it must name an operator")
+        if not texts.get("workload") and not texts.get("file"):
+            raise AccelError("the state has no workload; it must name an operator, or a file that was given")
         steps, pinned = values.get("steps"), values.get("pinned")
         if steps is not None and not (isinstance(steps, list) and len(steps) <= _LONGEST):
             raise AccelError(f"the steps are no list of at most {_LONGEST}")
@@ -74,11 +78,10 @@ class State:
 
     def to_data(self) -> dict[str, Any]:
         """The inverse of :meth:`from_data`, without what is as it would be anyway."""
-        found: dict[str, Any] = {
-            "workload": self.workload,
-            "parameters": dict(self.parameters),
-            "machine": self.machine,
-        }
+        found: dict[str, Any] = {"file": self.file} if self.file else {}
+        if self.workload:
+            found |= {"workload": self.workload, "parameters": dict(self.parameters)}
+        found["machine"] = self.machine
         if self.settings:
             found["settings"] = dict(self.settings)
         if self.mapping != AUTO:
@@ -153,6 +156,11 @@ def parameter_value(one: Parameter | Joint, given: object) -> Any:
     form = one.form or "an integer"
     if isinstance(one, Joint):
         return _numbers(one.name, given, "x", range(1, len(one.of) + 1), form)
+    if one.kind is Kind.RECORD:
+        assert one.make is not None
+        return one.make(_object(one.name, given))
+    if one.kind is Kind.SCALES and isinstance(given, list):
+        return given
     if one.kind is Kind.FLAG:
         if not isinstance(given, bool):
             raise ShapeError(f"{one.name} is {given!r}; it must be true or false")

@@ -14,10 +14,16 @@ from accel.studio.view import Views, error_of
 
 
 def answer(views: Views, text: str) -> str:
-    """The view of a state, or the error, as a line of JSON."""
+    """The view of a state, or the error, as a line of JSON.
+
+    Args:
+        views: makes them.
+        text: JSON with the ``state``, as a page has sent it, and the paths of ``files`` by name.
+    """
     found: dict[str, Any]
     try:
-        found = {"view": views.view(State.from_data(json.loads(text)))}
+        question = json.loads(text)
+        found = {"view": views.view(State.from_data(question["state"]), question["files"])}
     except AccelError as error:
         found = error_of(error)
     except MemoryError:

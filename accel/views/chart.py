@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -132,12 +133,19 @@ def groups(scene: Scene) -> list[dict[str, Any]]:
     its own, or -1."""
     tensors, number_of = _distinct(scene.tensors)
     nobody = tensors.index("") if "" in tensors else len(tensors)
+    ends = [end for _, end in scene.layers]
+    layers = {
+        "name": "layer",
+        "labels": [name for name, _ in scene.layers],
+        "of": [min(bisect_right(ends, n), len(ends) - 1) for n in range(len(scene.instructions))],
+    }
     return [
+        *([layers] if ends else []),
         {
             "name": "tensor",
             "labels": [text for text in tensors if text],
             "of": [-1 if n == nobody else n - (n > nobody) for n in number_of],
-        }
+        },
     ]
 
 

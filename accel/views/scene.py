@@ -23,11 +23,13 @@ class Scene:
         result: of the run.
         seen: what the units did.
         name: of the program, if it has one.
+        layers: of a network's program, the name of each layer and the instruction behind its last one.
     """
 
     result: Result
     seen: Activity
     name: str | None = None
+    layers: tuple[tuple[str, int], ...] = ()
 
     @property
     def image(self) -> Image:
@@ -79,8 +81,8 @@ class Scene:
         return [(one.target[0].area or one.target[0].name) if one.target else "" for one in self.work]
 
 
-def scene(result: Result, name: str | None = None) -> Scene:
-    """What a run of a program, which may have a name, looks like.
+def scene(result: Result, name: str | None = None, *, layers: Sequence[tuple[str, int]] = ()) -> Scene:
+    """What a run of a program, which may have a name and be that of a network's layers, looks like.
 
     Raises:
         AccelError: nothing is known of when things happened.
@@ -101,4 +103,4 @@ def scene(result: Result, name: str | None = None) -> Scene:
         cycles=result.cycles,
         tokens=image.start.tokens,
     )
-    return Scene(result=result, seen=seen, name=name)
+    return Scene(result=result, seen=seen, name=name, layers=tuple(layers))

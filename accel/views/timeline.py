@@ -84,12 +84,16 @@ _USUAL: dict[str, object] = {
     "groups": 1,
 }
 """Parameters of workloads that go without saying."""
+_MOST = 8
+"""Values that are written out."""
 _SIZES = ("kernel", "stride", "dilation")
 """Those of two numbers that are written with an x, as on the command line."""
 
 
 def _word(name: str, value: object) -> str:
     """A parameter of a workload; nothing if it is left at nothing."""
+    if isinstance(value, list) and len(value) > _MOST:
+        return f"{name}=({len(value)} values)"
     if isinstance(value, list):
         alike = len(set(value)) == 1 and name != "clip"
         between = "x" if name in _SIZES else ","

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from accel.network.digits import MODEL
+from accel.studio.files import Files
 from accel.studio.server import Door, listening, studio
 from accel.studio.workshop import Workshop
 
@@ -19,13 +21,13 @@ def workshop() -> Iterator[Workshop]:
 
 @pytest.fixture
 def served(workshop: Workshop) -> Iterator[Door]:
-    """A server on a free port."""
+    """A server on a free port, which has a network to look at."""
     import uvicorn  # noqa: PLC0415  # as the studio does
 
-    with listening(0) as opened:
+    with Files((MODEL,)) as files, listening(0) as opened:
         door = Door(port=opened.getsockname()[1])
         server = uvicorn.Server(
-            uvicorn.Config(studio(workshop, door), log_level="error", lifespan="off", ws="none")
+            uvicorn.Config(studio(workshop, door, files), log_level="error", lifespan="off", ws="none")
         )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
         thread.start()

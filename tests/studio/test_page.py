@@ -1,17 +1,22 @@
 """The studio's page in a browser."""
 
+import base64
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from accel.studio.form import START
 from accel.studio.server import Door
+
+GEMM = base64.urlsafe_b64encode(json.dumps(START.to_data()).encode()).decode().rstrip("=")
 
 
 @contextmanager
 def visited(
-    chromium: Any, door: Door, *, width: int = 1366, dark: bool = False, fragment: str = ""
+    chromium: Any, door: Door, *, width: int = 1366, dark: bool = False, fragment: str = f"#{GEMM}"
 ) -> Iterator[Any]:
     """The page, opened as a user does; complaints on its console are errors."""
     complaints: list[str] = []
@@ -90,3 +95,15 @@ def test_a_narrow_window_is_enough(dark: bool, chromium: Any, served: Door) -> N
         assert ground == ("rgb(21, 25, 30)" if dark else "rgb(255, 255, 255)")
         changes(page, lambda: page.select_option("#workload select", "conv2d"))
         assert page.evaluate("document.documentElement.scrollWidth") <= 500
+
+
+@pytest.mark.browser
+def test_a_network_leads_to_its_layers(chromium: Any, served: Door) -> None:
+    with visited(chromium, served, fragment="") as page:
+        whole = cycles(page)
+        assert page.input_value("[data-colour]") == "layer"
+        changes(page, lambda: page.click(".layer:not([disabled]) >> nth=1"))
+        assert 0 < cycles(page) < whole
+        assert page.input_value("#f-IC") == "16"
+        changes(page, page.go_back)
+        assert cycles(page) == whole

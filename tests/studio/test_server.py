@@ -1,12 +1,16 @@
 """Who may ask the studio, and what it answers."""
 
+import base64
 import json
 import socket
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from accel.base.errors import AccelError
+from accel.studio.files import Files
 from accel.studio.server import HEADERS, LOOPBACK, MOST_BYTES, Door, listening, studio
 from accel.studio.workshop import Superseded
 from tests.studio.asking import Answer, Browser
@@ -38,9 +42,15 @@ def door() -> Door:
 
 
 @pytest.fixture
-def stranger(echo: Echo, door: Door) -> Browser:
+def files() -> Iterator[Files]:
+    with Files() as found:
+        yield found
+
+
+@pytest.fixture
+def stranger(echo: Echo, door: Door, files: Files) -> Browser:
     """A browser that has not opened the address."""
-    return Browser(app=studio(echo, door), host=f"127.0.0.1:{PORT}")  # type: ignore[arg-type]
+    return Browser(app=studio(echo, door, files), host=f"127.0.0.1:{PORT}")  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -152,7 +162,7 @@ def test_every_answer_has_the_headers(friend: Browser) -> None:
 def test_states_are_passed_on_in_a_line(friend: Browser) -> None:
     headers = {"origin": HERE, "content-type": "application/json; charset=utf-8"}
     answer = friend.ask("POST", "/view", json.dumps(STATE, indent=2).encode(), headers)
-    assert answer.json() == STATE
+    assert answer.json() == {"state": STATE, "files": {}}
     assert b"\n" not in answer.content
 
 
@@ -161,6 +171,23 @@ def test_what_is_no_state_is_refused(friend: Browser) -> None:
     assert friend.ask("POST", "/view", b"{", headers).status == 400
     assert friend.ask("POST", "/view", b"[" * 100_000, headers).status == 400
     assert friend.ask("POST", "/view", b" " * (MOST_BYTES + 1), headers).status == 413
+
+
+def test_files_are_uploaded(friend: Browser, files: Files) -> None:
+    headers = {"origin": HERE, "content-type": "application/json"}
+
+    def upload(name: object, content: object) -> Answer:
+        return friend.ask("POST", "/file", json.dumps({"name": name, "content": content}).encode(), headers)
+
+    answer = upload("a.s", base64.b64encode(b"FINISH").decode())
+    assert answer.json() == {"file": files.names[0], "files": files.names}
+    assert Path(files.paths()[files.names[0]]).read_bytes() == b"FINISH"
+    assert friend.get("/form").json()["files"] == files.names
+    assert upload("a.s", "no base64!").status == 400
+    assert upload(3, "").status == 400
+    assert friend.ask("POST", "/file", b"[]", headers).status == 400
+    assert "is nothing to look at" in upload("a.py", "").json()["error"]["message"]
+    assert friend.ask("POST", "/file", b"{}", headers | {"origin": "null"}).status == 403
 
 
 def test_what_is_overtaken_is_told(friend: Browser, echo: Echo) -> None:

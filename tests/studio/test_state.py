@@ -36,7 +36,7 @@ def test_states_come_back() -> None:
     ("data", "message"),
     [
         (3, "the state is int; it must be an object of at most 400 entries"),
-        ({}, "the state has no workload; it must name an operator"),
+        ({}, "the state has no workload; it must name an operator, or a file that was given"),
         ({"workload": 3}, "workload is 3; it must be a name"),
         ({"workload": "gemm", "wrokload": 1}, "the state has 'wrokload'; did you mean 'workload'?"),
         ({"workload": "gemm", "steps": {}}, "the steps are no list of at most 400"),

@@ -80,4 +80,4 @@ def test_what_is_too_large_is_refused() -> None:
     ],
 )
 def test_the_worker_tells_what_is_wrong(text: str, kind: str) -> None:
-    assert json.loads(answer(Views(), text))["error"]["kind"] == kind
+    assert json.loads(answer(Views(), f'{{"state": {text}, "files": {{}}}}'))["error"]["kind"] == kind

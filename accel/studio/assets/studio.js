@@ -3,7 +3,7 @@
 import accel from "./accel.js";
 
 const WAIT = 220;             // milliseconds after the last key before a state is asked for
-const ORDER = ["compared", "figures", "timeline", "critical", "advice", "loops", "units", "roofline", "scratchpads", "dram", "verdict", "instructions"];
+const ORDER = ["compared", "figures", "timeline", "critical", "advice", "loops", "layers", "table", "units", "roofline", "scratchpads", "dram", "memory", "traffic", "fusion", "verdict", "instructions"];
 const one = id => document.getElementById(id);
 const make = (name, attributes = {}, ...children) => {
   const made = document.createElement(name);
@@ -103,9 +103,14 @@ function show(view, seconds) {
   one("pin").setAttribute("aria-pressed", String(Boolean(state.pinned)));
   one("pin").textContent = state.pinned ? "Unpin" : "Pin";
   schedule();
+  if (state.file && !bases.has(state.file)) { bases.set(state.file, { ...view.machine, ...given(view) }); machine(); }
+  if (state.file) workload();
 }
 
-const computed = state => JSON.stringify([state.workload, state.parameters]);
+/** What fields of a machine were before they were changed; only known of those that are not. */
+const given = view => Object.fromEntries(Object.keys(view.state.settings || {}).map(name => [name, offered.machines[state.machine][name]]));
+
+const computed = state => JSON.stringify([state.file, state.workload, state.parameters]);
 
 function change(here, there, what) {
   const by = here / there - 1;
@@ -151,18 +156,81 @@ const whole = text => /^-?\d+$/.test(text) ? Number(text) : text;
 /** Another workload or machine makes another schedule. */
 function freed() { delete state.steps; delete state.mapping; }
 
-function workload() {
-  const operator = offered.operators.find(one => one.name === state.workload) || offered.operators[0];
-  const select = make("select", { class: "wide-field", "aria-label": "operator" }, ...offered.operators.map(one => new Option(one.name, one.name)));
-  select.value = operator.name;
+const isModel = name => /\.(onnx|tflite)$/i.test(name || "");
+const FILE = "file:";
+
+/** Look at a file; a network needs a machine of the second generation. */
+function openFile(name) {
+  const machine = machineFields().post || !isModel(name) ? state.machine : "vta-int8";
+  state = { file: name, machine, settings: machine === state.machine && isModel(name) ? state.settings : {},
+    ...(state.pinned ? { pinned: state.pinned } : {}) };
+  restored();
+}
+
+async function upload(file) {
+  const url = await new Promise(done => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result);
+    reader.readAsDataURL(file);
+  });
+  one("progress").hidden = false;
+  const response = await fetch("/file", { method: "POST", headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ name: file.name, content: url.slice(url.indexOf(",") + 1) }) });
+  const found = await response.json();
+  one("progress").hidden = true;
+  if (found.error) { problem(found.error); return; }
+  offered.files = found.files;
+  openFile(found.file);
+}
+
+/** What is looked at: an operator, a file that is known, or one to open. */
+function source() {
+  const operators = make("optgroup", { label: "operators" }, ...offered.operators.map(one => new Option(one.name, one.name)));
+  const files = make("optgroup", { label: "files" }, ...offered.files.map(name => new Option(name, FILE + name)));
+  const select = make("select", { class: "wide-field", "aria-label": "operator or file" }, operators, ...(offered.files.length ? [files] : []));
+  select.value = state.file ? FILE + state.file : state.workload;
   select.addEventListener("input", () => {
-    const next = offered.operators.find(one => one.name === select.value);
-    state = { ...state, workload: next.name, parameters: { ...next.example } };
-    freed();
-    workload();
-    changed(true);
+    if (select.value.startsWith(FILE)) openFile(select.value.slice(FILE.length));
+    else {
+      const next = offered.operators.find(one => one.name === select.value);
+      const { file, ...rest } = state;
+      state = { ...rest, workload: next.name, parameters: { ...next.example } };
+      if (file) state.settings = {};
+      freed();
+      restored();
+    }
     one("workload").querySelector("select").focus();
   });
+  const input = make("input", { type: "file", accept: ".onnx,.tflite,.accel,.s", hidden: "" });
+  input.addEventListener("change", () => { if (input.files.length) upload(input.files[0]); });
+  const button = make("button", { type: "button", title: "a network (.onnx, .tflite, .accel) or a program (.accel, .s)" }, "open a file");
+  button.addEventListener("click", () => input.click());
+  return [select, button, input];
+}
+
+/** The layers of a network, each of which can be looked at alone. */
+function layers() {
+  const known = shown && state.file && shown.state.file === state.file && shown.layers || [];
+  return known.map(({ name, state: alone }) => {
+    const button = make("button", { type: "button", class: "layer", title: alone ? `${name}: look at this layer alone` : `${name} runs on the host` }, name);
+    button.disabled = alone === null;
+    button.addEventListener("click", () => {
+      const { machine, settings } = state;
+      state = { ...structuredClone(alone), machine, settings };
+      restored();
+    });
+    return button;
+  });
+}
+
+function workload() {
+  const operator = offered.operators.find(one => one.name === state.workload);
+  if (!operator) {
+    const inside = layers();
+    one("workload").replaceChildren(...source(),
+      ...(inside.length ? [make("p", { class: "note" }, "Layers, each by itself:"), make("div", { class: "layers" }, ...inside)] : []));
+    return;
+  }
   const line = parameter => {
     const { name, kind, text, form, needed } = parameter, given = state.parameters[name];
     const took = value => {
@@ -185,11 +253,13 @@ function workload() {
   };
   const quantized = make("details", {}, make("summary", {}, "scales and zero points"), ...operator.quantized.map(line));
   quantized.open = operator.quantized.some(one => one.name in state.parameters);
-  one("workload").replaceChildren(select, make("p", { class: "note" }, operator.summary), ...operator.parameters.map(line),
+  one("workload").replaceChildren(...source(), make("p", { class: "note" }, operator.summary), ...operator.parameters.map(line),
     ...(operator.quantized.length && machineFields().post ? [quantized] : []));
 }
 
-const machineFields = () => offered.machines[state.machine] || offered.machines.vta;
+const bases = new Map();      // the machines of programs, which are compiled for one
+const isFixed = () => Boolean(state.file) && !isModel(state.file);
+const machineFields = () => isFixed() && bases.get(state.file) || offered.machines[state.machine] || offered.machines.vta;
 
 function machine() {
   const own = machineFields();
@@ -203,6 +273,10 @@ function machine() {
     changed(true);
     one("machine").querySelector("select").focus();
   });
+  if (isFixed()) {
+    select.replaceChildren(new Option(`${own.name}, for which it was compiled`));
+    select.disabled = true;
+  }
   const opened = [...one("machine").querySelectorAll("details")].map(e => e.open);
   const groups = ["geometry", "timing"].map((kind, number) => {
     const lines = offered.fields.filter(one => one.kind === kind && (!one.post || own.post)).map(one => {
@@ -214,6 +288,7 @@ function machine() {
         if (kind === "geometry") freed();
         changed();
       });
+      input.disabled = kind === "geometry" && isFixed();
       return field(one.name, `${one.doc} (${one.low} to ${one.high} ${one.unit}${one.power ? ", a power of two" : ""})`, input,
         { unit: one.unit === "flag" ? "" : one.unit, isChanged: given !== undefined });
     });
@@ -229,8 +304,10 @@ function machine() {
 
 function schedule() {
   const place = one("schedule");
-  if (!shown || place.contains(document.activeElement) && document.activeElement.matches("#steps input") && !schedule.forced) {
-    if (!shown) return;
+  if (!shown) return;
+  if (!shown.schedule) {
+    place.replaceChildren(make("p", { class: "note" }, isFixed() ? "A program has been scheduled already." : "Each layer has the best plan that the compiler found."));
+    return;
   }
   const { steps, mapping, edited } = shown.schedule, mine = state.steps || steps;
   const focused = place.contains(document.activeElement) ? [...place.querySelectorAll("input")].indexOf(document.activeElement) : -1;
@@ -328,14 +405,21 @@ document.addEventListener("keydown", event => {
   if (action) { event.preventDefault(); action(); }
 });
 
-function restore(next) {
-  state = { settings: {}, parameters: {}, ...next };
+/** Show the controls of another state, and ask for its view. */
+function restored() {
+  state = { settings: {}, parameters: {}, ...state };
   workload();
   machine();
   changed(true);
 }
 
+function restore(next) {
+  state = next;
+  restored();
+}
+
 window.addEventListener("popstate", () => restore(fromAddress() || offered.start));
 if (innerWidth <= 900) document.querySelectorAll("#controls > details").forEach((e, n) => { e.open = n === 0; });
 offered = await (await fetch("/form")).json();
-restore(fromAddress() || offered.start);
+const first = fromAddress();
+if (!first && offered.files.length) { state = offered.start; openFile(offered.files[0]); } else restore(first || offered.start);

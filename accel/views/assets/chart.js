@@ -107,7 +107,7 @@ const accel = (() => {
     const data = prepared(packedData);
     const { gutter, right, overview, axis, strip } = data.layout;
     const first = overview + axis;
-    const lowest = first + data.lanes[data.lanes.length - 1].top + strip;
+    const last = data.lanes[data.lanes.length - 1], lowest = first + last.top + last.rows * last.rowHeight + strip;
     const path = data.critical && data.critical.start.length ? data.critical : null;
     const bottom = path ? lowest + CRITICAL : lowest, whole = data.layout.height + bottom - lowest;
     let width = 0, from = 0, to = data.cycles, chosen = null, pending = false;

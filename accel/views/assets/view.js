@@ -57,6 +57,7 @@ accel.view = (root, first, options = {}) => {
     const colour = one("[data-colour]"), search = one("[data-search]"), found = one("[data-found]");
     for (const group of chart.groups) colour.append(new Option(group, group));
     colour.addEventListener("input", () => chart.colour(colour.value));
+    if (chart.groups.includes("layer")) { colour.value = "layer"; chart.colour("layer"); }
     let hits = [], hit = -1;
     search.addEventListener("input", () => {
       hits = chart.search(search.value);
@@ -179,7 +180,7 @@ accel.view = (root, first, options = {}) => {
       if (match && Number(match[1]) < listing.unit.length) { choose(Number(match[1]), "both"); one("#timeline").scrollIntoView(); }
     }
 
-    const loops = stages === null ? { instruction: () => {} } : besides(one("[data-stages]"), stages, {
+    const loops = stages === null || !one("[data-stages]") ? { instruction: () => {} } : besides(one("[data-stages]"), stages, {
       name, listing, light: chart.light, choose: index => { choose(index, "both"); toChart(); },
     });
     layout();
