@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from accel.base.errors import GraphError
 from accel.base.names import Names
-from accel.compiler.codegen.dependence import CARRIER, Dependence, Ordered, dependences, with_tokens
+from accel.compiler.codegen.dependence import CARRIER, Dependences, Ordered, dependences, with_tokens
 from accel.core.config import Config
 from accel.core.isa import (
     Finish,
@@ -540,7 +540,7 @@ class _Chaining:
                     found[index] = stores[source]
         return found
 
-    def _dependences(self, instructions: Sequence[Instruction]) -> list[Dependence]:
+    def _dependences(self, instructions: Sequence[Instruction]) -> Dependences:
         """What the instructions have to wait for, as if one program had been emitted."""
         size = max((at + len(data) for at, data in self._segments), default=0)
         memory = np.zeros(-(-size // UOP_BYTES) * UOP_BYTES, dtype=np.uint8)

@@ -195,12 +195,12 @@ class _Program:
         return Ordered(found, self.sources)
 
 
-class Dependence(NamedTuple):
-    """What an instruction has to wait for."""
+class Dependences(NamedTuple):
+    """What each instruction of a program has to wait for."""
 
-    unit: Unit
+    units: list[Unit]
     """Its own."""
-    needed: tuple[int, ...]
+    needed: list[tuple[int, ...]]
     """By unit, the position of the last of its instructions that conflicts with it; -1 if none does."""
 
 
@@ -225,7 +225,7 @@ def dependences(
     config: Config,
     uop_words: np.ndarray,
     shared: SharedDram | None = None,
-) -> list[Dependence]:
+) -> Dependences:
     """What each instruction of a program has to wait for.
 
     Args:
@@ -240,7 +240,7 @@ def dependences(
     accesses = _accesses(touched, pads, len(instructions))
     dram = _Last(shared.segments if shared is not None else 0)
     counts = [0] * (max(_CHAIN) + 1)
-    found: list[Dependence] = []
+    found = Dependences([], [])
     drained = 0
     """The store unit's position before which all has retired when what comes next starts."""
     for index, (instruction, number) in enumerate(zip(instructions, numbers, strict=True)):
@@ -272,7 +272,8 @@ def dependences(
                 needed[own_unit] = own
             if isinstance(instruction, Set):
                 drained = position
-        found.append(Dependence(unit, tuple(needed)))
+        found.units.append(unit)
+        found.needed.append(tuple(needed))
         counts[own_unit] += 1
         for memory, write, which in touches:
             memory.record(own_unit, write, which, position)
@@ -348,7 +349,7 @@ def _key(elements: Elements) -> object:
 
 def with_tokens(
     instructions: Sequence[Instruction],
-    found: Sequence[Dependence],
+    found: Dependences,
     after: Mapping[int, int] | None = None,
 ) -> Ordered:
     """A program with tokens for its dependences.
@@ -362,23 +363,23 @@ def with_tokens(
     program = _Program()
     places: list[list[int]] = [[] for _ in range(max(_CHAIN) + 1)]
     """Of each unit's instructions the positions, those that carry tokens counted, too."""
-    positions = _positions(found, after) if after else {}
-    for index, (instruction, (unit, needed)) in enumerate(zip(instructions, found, strict=True)):
+    positions = _positions(found.units, after) if after else {}
+    for index, (instruction, unit, needed) in enumerate(zip(instructions, *found, strict=True)):
         wanted = [places[other][last] if last >= 0 else -1 for other, last in enumerate(needed)]
         if after is not None and index in after:
-            other = found[after[index]].unit
+            other = found.units[after[index]]
             wanted[other] = max(wanted[other], places[other][positions[after[index]]])
         program.append(instruction, index, wanted)
         places[unit].append(len(program.members[unit]) - 1)
     return program.finished()
 
 
-def _positions(found: Sequence[Dependence], after: Mapping[int, int]) -> dict[int, int]:
+def _positions(units: Sequence[Unit], after: Mapping[int, int]) -> dict[int, int]:
     """The places in their units of the instructions that others have to wait for."""
     wanted = set(after.values())
     counts = [0] * (max(_CHAIN) + 1)
     positions = {}
-    for index, (unit, _) in enumerate(found):
+    for index, unit in enumerate(units):
         if index in wanted:
             positions[index] = counts[unit]
         counts[unit] += 1
