@@ -24,13 +24,14 @@ from accel.hw.bus.axi import (
 )
 from accel.hw.bus.control import Control
 from accel.hw.bus.port import ReadPort, readers_of
+from accel.hw.bus.watch import Watch
 from accel.hw.datapath.gemm import tap_names
 from accel.hw.datapath.layouts import EntryLayout, view
 from accel.hw.datapath.names import STATES, Names
 from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.scratchpads import out_ports
 from accel.hw.datapath.transfer import kinds_of
-from accel.hw.errors import errors_of, places_of
+from accel.hw.errors import errors_of, events_of, places_of
 from accel.hw.observation import observation_ports, observe
 from accel.hw.parts import Parts, token_counters
 from accel.hw.units.compute import ELSEWHERE, Compute
@@ -69,10 +70,11 @@ class Core(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         parts = self._parts(m)
-        control, fetch, store = parts.control, parts.fetch, parts.store
-        errors = errors_of(parts, self.config)
-        places = places_of(parts)
-        m.submodules.ending = ending = Ending(len(errors), len(places))
+        control, fetch, port, store = parts.control, parts.fetch, parts.port, parts.store
+        events, errors, places = events_of(parts), errors_of(parts, self.config), places_of(parts)
+        m.submodules.ending = ending = Ending(len(events), len(errors), len(places))
+        for event, (there, cause) in zip(ending.events, events, strict=True):
+            m.d.comb += [event.there.eq(there), event.cause.eq(cause)]
         for error, (there, cause, index) in zip(ending.errors, errors, strict=True):
             m.d.comb += [error.there.eq(there), error.cause.eq(cause), error.index.eq(index)]
         for place, (valid, index) in zip(ending.places, places, strict=True):
@@ -85,8 +87,14 @@ class Core(wiring.Component):
             ending.complete.eq(
                 ~fetch.more & (control.program_length != 0) & ~parts.waiting.any() & ~occupied
             ),
-            ending.drained.eq(~(parts.port.busy | store.writing | store.awvalid | store.wvalid)),
+            ending.drained.eq(~(port.busy | store.writing | store.sending)),
+            ending.late.eq(parts.watch.late),
+            port.abandon.eq(ending.ended),
+            store.abandon.eq(ending.ended),
             control.running.eq(ending.running),
+            control.draining.eq(ending.draining),
+            control.offering.eq(~ending.going & (port.arvalid | store.sending)),
+            control.unanswered.eq(port.stale | store.stale),
             control.ended.eq(ending.ended),
             control.cause.eq(ending.held_cause),
             control.fault_index.eq(ending.held_index),
@@ -112,11 +120,12 @@ class Core(wiring.Component):
         m.submodules.store = store = Store(config)
         m.submodules.read_port = port = ReadPort(config)
         m.submodules.tokens = tokens = TokenCounters(config)
+        m.submodules.watch = watch = Watch()
         queues = {}
         for unit in WORKERS:
             queues[unit] = Queue(EntryLayout(), queue_depth(unit, config))
             m.submodules[f"{unit.label}_queue"] = queues[unit]
-        return Parts(control, fetch, load, compute, store, port, tokens, queues)
+        return Parts(control, fetch, load, compute, store, port, tokens, watch, queues)
 
     def _connect_units(
         self,
@@ -201,7 +210,16 @@ class Core(wiring.Component):
                 part.beat_valid.eq(getattr(port, f"beat_{unit.label}")),
                 part.beat_data.eq(self.m_axi_rdata),
             ]
-        m.d.comb += self.irq.eq(control.irq)
+        moved = [
+            getattr(self, f"{MANAGER}{channel}valid") & getattr(self, f"{MANAGER}{channel}ready")
+            for channel in Axi4(self.config).members
+        ]
+        m.d.comb += [
+            self.irq.eq(control.irq),
+            parts.watch.limit.eq(control.bus_timeout),
+            parts.watch.owes.eq(port.busy | port.stale | store.sending | store.writing | store.stale),
+            parts.watch.moved.eq(Cat(moved).any()),
+        ]
         memory, software = (pins(self, Axi4(self.config), MANAGER), AxiLite().flip())
         connect_inside(m, pins(port, Axi4Read(self.config)), memory)
         connect_inside(m, pins(store, Axi4Write(self.config)), memory)

@@ -9,10 +9,21 @@ from accel.hw.parts import Parts, token_counters
 
 Error = tuple[Value, Value | Cause, Value]
 """Whether it is there, its cause, and its instruction."""
+Event = tuple[Value, Cause]
+"""Whether it is there, and its cause."""
+
+
+def events_of(parts: Parts) -> list[Event]:
+    """What ends a run as a whole besides the limit, in the order in which it counts."""
+    return [
+        (parts.control.stop, Cause.STOPPED),
+        (parts.watch.late, Cause.TIMEOUT),
+        (parts.port.stray | parts.store.stray, Cause.BUS),
+    ]
 
 
 def errors_of(parts: Parts, config: Config) -> list[Error]:
-    """What may end a run besides the limit, in the order in which it counts."""
+    """What may end a run besides, in the order in which it counts."""
     fetch, port, compute = parts.fetch, parts.port, parts.compute
     bad_read, bad_write = port.bad, parts.store.bad
     errors: list[Error] = [

@@ -10,6 +10,7 @@ from accel.core.isa import Unit
 from accel.core.token_rules import Counter
 from accel.hw.bus.control import Control
 from accel.hw.bus.port import ReadPort
+from accel.hw.bus.watch import Watch
 from accel.hw.datapath.queue import Queue
 from accel.hw.units.compute import Compute
 from accel.hw.units.fetch import Fetch
@@ -29,6 +30,7 @@ class Parts:
     store: Store
     port: ReadPort
     tokens: TokenCounters
+    watch: Watch
     queues: dict[Unit, Queue]
 
     @property

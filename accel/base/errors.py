@@ -90,6 +90,14 @@ class LimitExceeded(MachineError):
     """The run needs more cycles or micro-ops than the caller allowed."""
 
 
+class RunStopped(MachineError):
+    """The run was stopped from outside before it had ended."""
+
+
+class BusTimeout(MachineError):
+    """Memory neither took nor answered anything for as long as the caller allowed."""
+
+
 class RaceError(ProgramFault):
     """Two units touch the same memory, one of them writes, and no token orders them."""
 

@@ -12,7 +12,14 @@ from enum import IntEnum
 from itertools import pairwise
 from math import gcd
 
-from accel.base.errors import DeadlockError, LimitExceeded, MachineError, ProgramError
+from accel.base.errors import (
+    BusTimeout,
+    DeadlockError,
+    LimitExceeded,
+    MachineError,
+    ProgramError,
+    RunStopped,
+)
 from accel.core.config import Config
 from accel.core.distinct import Distinct
 from accel.core.isa import (
@@ -91,6 +98,8 @@ class Cause(IntEnum):
         True,
     )
     RESIDUAL_EMPTY = 21, "a STORE.ADD of more elements than RES holds, by program order", True
+    STOPPED = 22, "software has written stop"
+    TIMEOUT = 23, "for bus_timeout cycles memory has neither taken nor answered anything, although it should"
 
     @property
     def label(self) -> str:
@@ -121,8 +130,16 @@ def fault_error(fault: Fault, index: int, cycle: int | None = None) -> MachineEr
     when = "" if cycle is None else f" (cycle {cycle})"
     if fault.cause is Cause.DEADLOCK:
         return DeadlockError(f"{fault.message}{when}", cause=fault.cause, index=index, cycle=cycle)
-    kind = LimitExceeded if fault.cause is Cause.LIMIT else MachineError
+    kind = _KINDS.get(fault.cause, MachineError)
     return kind(f"instruction {index}{when}: {fault.message}", cause=fault.cause, index=index, cycle=cycle)
+
+
+_KINDS: dict[Cause, type[MachineError]] = {
+    Cause.LIMIT: LimitExceeded,
+    Cause.STOPPED: RunStopped,
+    Cause.TIMEOUT: BusTimeout,
+}
+"""Errors with a class of their own, but for deadlock."""
 
 
 def overflow_fault(counter: str, config: Config) -> Fault:

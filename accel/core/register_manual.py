@@ -7,8 +7,8 @@ from accel.core.registers import ID, MAP_VERSION, REGISTERS, WORD_BYTES, Access,
 _INTRODUCTION = """\
 The core is controlled through an AXI4-Lite port of 32-bit words; a register wider than that takes two, the
 low one first. Writes obey their byte strobes. Answers are OKAY, or SLVERR for an address without a register,
-a write to a register that is only read, a setting or a command while a run is going on, and a start with bad
-settings; a write that is answered with SLVERR changes nothing.
+a write to a register that is only read, a setting while a run is going on, and a command that cannot be
+carried out; a write that is answered with SLVERR changes nothing.
 
 A run: write the settings, write `start`, wait for `irq` or for `done`, look at `error`. Settings stay from
 run to run; so do scratchpad contents and tokens, until `clear` or a reset. Settings are bad if

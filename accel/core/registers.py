@@ -11,7 +11,7 @@ from accel.core.units import Unit
 
 ID = 0x6C656361
 """What the register ``id`` holds: the letters ``acel``, lowest byte first."""
-MAP_VERSION = 1
+MAP_VERSION = 2
 """What the register ``version`` holds; grows whenever an address or a meaning changes."""
 WORD_BYTES = 4
 ADDRESS_BITS = 12
@@ -137,28 +137,58 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
             Register(
                 name="control",
                 offset=0x008,
-                width=2,
+                width=3,
                 access=Access.COMMAND,
-                doc="refused while a run is going on",
+                doc="each bit has its own conditions; if one is refused, all are",
                 bits=(
-                    Bit(name="start", position=0, doc="start a run; refused if the settings are bad"),
+                    Bit(
+                        name="start",
+                        position=0,
+                        doc="start a run; refused while one goes on, while `offering`, and with bad settings",
+                    ),
                     Bit(
                         name="clear",
                         position=1,
-                        doc="forget tokens, status and interrupt; before `start` if both are set",
+                        doc="forget tokens, status and interrupt; before `start` if both are set; gives up a "
+                        "run that is `draining`; refused while another one goes on, and while `offering`",
+                    ),
+                    Bit(
+                        name="stop",
+                        position=2,
+                        doc="end the run that is going on with the cause `stopped`; nothing if there is none",
                     ),
                 ),
             ),
             Register(
                 name="status",
                 offset=0x00C,
-                width=3,
+                width=6,
                 access=Access.STATUS,
                 doc="of the run that is going on, or of the last one",
                 bits=(
                     Bit(name="running", position=0, doc="a run is going on"),
-                    Bit(name="done", position=1, doc="a run has ended; all its writes are in memory"),
+                    Bit(
+                        name="done",
+                        position=1,
+                        doc="a run has ended; all its writes are in memory, but where `unanswered`",
+                    ),
                     Bit(name="error", position=2, doc="it ended with an error"),
+                    Bit(
+                        name="draining",
+                        position=3,
+                        doc="the run that is going on had an error, and waits for the bus to take and to "
+                        "answer what it was asked for; `cause` is valid",
+                    ),
+                    Bit(
+                        name="offering",
+                        position=4,
+                        doc="of a run that has ended or drains, the bus has not taken an address or a beat",
+                    ),
+                    Bit(
+                        name="unanswered",
+                        position=5,
+                        doc="the bus still owes answers to bursts of a run that was given up",
+                    ),
                 ),
             ),
             Register(
@@ -166,7 +196,7 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
                 offset=0x010,
                 width=CAUSE_BITS,
                 access=Access.STATUS,
-                doc="why the run ended, see below; valid with `done`",
+                doc="why the run ended, see below; valid with `done` and `draining`",
             ),
             Register(
                 name="fault_index",
@@ -230,6 +260,14 @@ REGISTERS: Mapping[str, Register] = MappingProxyType(
                 access=Access.SETTING,
                 doc="a run that has not ended in this cycle ends there with the cause `limit`",
                 reset=_EVER,
+            ),
+            Register(
+                name="bus_timeout",
+                offset=0x128,
+                width=32,
+                access=Access.SETTING,
+                doc="so many cycles in which the bus owes something and does nothing end a run with the "
+                "cause `timeout`, and so many more its `draining`; 0: never (cycles)",
             ),
             *_placed(0x200, _of_counters()),
             *_placed(0x300, _of_configuration(post=True), post=True),

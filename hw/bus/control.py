@@ -27,9 +27,10 @@ class Control(wiring.Component):
     """What software sees of the core.
 
     ``start`` is a pulse; the core answers with ``running`` from the next cycle to the run's last one, in
-    which it raises ``ended``. ``clear`` is a pulse that comes only while no run is going on, with ``start``
-    at the latest. Settings stand still from ``start`` to ``ended``. ``cause`` and ``fault_index`` are valid
-    from ``ended`` on, counters at all times.
+    which it raises ``ended``. ``clear`` is a pulse that comes while no run is going on, with ``start`` at the
+    latest, or while one is ``draining``, which ends then and is forgotten; neither comes while ``offering``.
+    ``stop`` is a pulse at any time. Settings stand still from ``start`` to ``ended``. ``cause`` and
+    ``fault_index`` are valid from ``ended`` on and while ``draining``, counters at all times.
 
     Address and data of a write may come in any order; a write takes effect in the cycle in which both have
     been taken. One write and one read can be under way at a time.
@@ -41,7 +42,11 @@ class Control(wiring.Component):
             "irq": Out(1),
             "start": Out(1),
             "clear": Out(1),
+            "stop": Out(1),
             "running": In(1),
+            "draining": In(1),
+            "offering": In(1),
+            "unanswered": In(1),
             "ended": In(1),
             "cause": In(CAUSE_BITS),
             "fault_index": In(REGISTERS["fault_index"].width),
@@ -66,21 +71,27 @@ class Control(wiring.Component):
         }
         ones = self._write(m, held, running)
         command = {bit.name: ones["control"][bit.position] for bit in REGISTERS["control"].bits}
+        begins = command["start"] | command["clear"]
+        forgotten = command["clear"] | self.clear
+        ended = self.ended & ~forgotten
         m.d.sync += [
             self.start.eq(command["start"]),
             self.clear.eq(command["clear"]),
-            interrupt.eq(self.ended | (interrupt & ~ones["interrupt"][0] & ~command["clear"])),
+            self.stop.eq(command["stop"]),
+            interrupt.eq(ended | (interrupt & ~ones["interrupt"][0] & ~command["clear"])),
         ]
-        with m.If(self.ended):
+        with m.If(ended):
             m.d.sync += done.eq(1)
-        with m.Elif(command["start"] | command["clear"]):
+        with m.Elif(begins):
             m.d.sync += done.eq(0)
 
         values: dict[str, Value] = {name: Const(n, WORD_BITS) for name, n in constants(self._config).items()}
         values |= held
         values |= {
             "control": Const(0),
-            "status": Cat(running, done, done & (self.cause != 0)),
+            "status": Cat(
+                running, done, done & (self.cause != 0), self.draining, self.offering, self.unanswered
+            ),
             "interrupt": interrupt,
         }
         here = registers_of(self._config)
@@ -114,7 +125,13 @@ class Control(wiring.Component):
             if register.access in (Access.COMMAND, Access.CLEARED_BY_ONES)
         }
         good = self._good_settings(m)
-        start = REGISTERS["control"].bit("start")
+        may = {
+            "start": good & ~running & ~self.offering,
+            "clear": (~running | self.draining) & ~self.offering,
+            "stop": Const(1),
+        }
+        bits = REGISTERS["control"].bits
+        refused = Cat((data & mask)[bit.position] & ~may[bit.name] for bit in bits).any()
         m.d.comb += mask.eq(Cat(bit.replicate(8) for bit in strobe))
         with m.Switch(address[2:]):
             for register, word in _words(self._config):
@@ -124,7 +141,7 @@ class Control(wiring.Component):
                     if register.access is Access.SETTING:
                         m.d.comb += okay.eq(~running)
                     elif register.access is Access.COMMAND:
-                        m.d.comb += okay.eq(~running & (((data & mask & start) == 0) | good))
+                        m.d.comb += okay.eq(~refused)
                     else:
                         m.d.comb += okay.eq(1)
                     with m.If(write & okay):

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.isa import Unit
+from accel.hw.bus.abandoned import Abandoned
 from accel.hw.bus.axi import Axi4Read, every_burst, pins
 from accel.hw.bus.axi import ports as axi_ports
 from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, UNIT_BITS
@@ -38,8 +39,12 @@ class ReadPort(wiring.Component):
     """AXI4 read channels for the units that read.
 
     ``request_*`` may change or go until it is granted; ``grant_*`` says so in the same cycle, in which the
-    address enters the AR register. Every beat is taken at once. RLAST ends a burst; ``bad`` tells that a beat
-    comes with an error, or that RLAST is not where the burst's length says: surplus beats are nobody's.
+    address enters the AR register; with ``stop`` nothing is granted. Every beat is taken at once. RLAST ends
+    a burst; ``bad`` tells that a beat comes with an error, or that RLAST is not where its length says:
+    surplus beats are nobody's. ``stray`` tells of a beat without a burst.
+
+    ``abandon`` gives up the bursts in flight: their beats are nobody's, ``stale`` tells of such, and ``busy``
+    of others.
     """
 
     def __init__(self, config: Config) -> None:
@@ -47,8 +52,11 @@ class ReadPort(wiring.Component):
         self._readers = readers_of(config)
         ports: dict[str, Any] = {
             "stop": In(1),
+            "abandon": In(1),
             **axi_ports(Axi4Read(config)),
             "busy": Out(1),
+            "stale": Out(1),
+            "stray": Out(1),
             "grant": Out(1),
             "granted": Out(BurstLayout()),
             "last": Out(1),
@@ -90,23 +98,31 @@ class ReadPort(wiring.Component):
 
         # Beats of the oldest burst: how many have come, and whether this one is its last.
         come = Signal(BEATS_BITS)
-        surplus, due = Signal(), Signal()
+        surplus, due, ends, own = Signal(), Signal(), Signal(), Signal()
+        m.submodules.abandoned = abandoned = Abandoned(self._config.outstanding)
         m.d.comb += [
             surplus.eq(come == flight.head.beats),
             due.eq(come + 1 == flight.head.beats),
+            ends.eq(self.rvalid & self.rlast & flight.valid),
             flight.push.eq(self.grant),
             flight.data.eq(self.granted),
-            flight.pop.eq(self.last),
-            self.busy.eq(flight.valid),
+            flight.pop.eq(ends),
+            abandoned.abandon.eq(self.abandon),
+            abandoned.count.eq(flight.count),
+            abandoned.answered.eq(ends),
+            self.busy.eq(abandoned.others),
+            self.stale.eq(abandoned.oldest),
+            self.stray.eq(self.rvalid & ~flight.valid),
             self.burst.eq(flight.head),
-            self.last.eq(self.rvalid & self.rlast),
-            self.bad.eq(self.rvalid & (self.rresp[1] | (self.rlast != due))),
+            self.last.eq(ends & ~self.stale),
+            own.eq(self.rvalid & flight.valid & ~self.stale),
+            self.bad.eq(own & (self.rresp[1] | (self.rlast != due))),
         ]
-        with m.If(self.last):
+        with m.If(ends):
             m.d.sync += come.eq(0)
-        with m.Elif(self.rvalid & ~surplus):
+        with m.Elif(self.rvalid & flight.valid & ~surplus):
             m.d.sync += come.eq(come + 1)
         for unit in self._readers:
             its = flight.head.unit == unit
-            m.d.comb += getattr(self, f"beat_{unit.label}").eq(self.rvalid & ~surplus & its)
+            m.d.comb += getattr(self, f"beat_{unit.label}").eq(own & ~surplus & its)
         return m

@@ -41,12 +41,22 @@ def read_port(config: Config) -> Claims:
     most = (1 << BEATS_BITS) - 1
     more = Mux(come == most, most, come + 1)
     claims.follows(come, Mux(component.rvalid, Mux(component.rlast, 0, more), come))
-    claims.claim("every beat has a reader", (beats != 0) == (component.rvalid & (come < length)))
+    ends = component.rvalid & component.rlast
+    given_up = claims.register(range(config.outstanding + 1), "given_up")
+    claims.assume(~component.abandon | ~component.grant)
+    dropped = given_up != 0
+    claims.follows(given_up, Mux(component.abandon, count - ends, given_up - (dropped & ends)))
+    beat = component.rvalid & ~dropped
+    claims.claim("every beat has a reader", (beats != 0) == (beat & (come < length)))
+    claims.claim(
+        "the port is busy with what it was not told to give up", component.busy == (count > given_up)
+    )
     ends_elsewhere = component.rlast != (come + 1 == length)
     claims.claim(
         "an error or another length is told",
-        component.bad == (component.rvalid & (component.rresp[1] | ends_elsewhere)),
+        component.bad == (beat & (component.rresp[1] | ends_elsewhere)),
     )
+    claims.lemma("it knows how many", (inside.signal("abandoned.left") == given_up) & (given_up <= count))
     claims.lemma("beats come of a burst", (asked != 0) | (come == 0))
     claims.lemma("its beats are counted", inside.signal("come") == Mux(come < length, come, length))
     for there, bits in claims.queue("flight", config.outstanding):

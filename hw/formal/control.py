@@ -35,6 +35,18 @@ def registers() -> Claims:
 
     claims.lemma("a read is asked for or answered", ~(inside.signal("asked") & component.s_axi_rvalid))
 
+    # When runs begin and are given up.
+    begun = component.running | component.start
+    offering = claims.before(component.offering)
+    claims.claim(
+        "no run starts beside another, or on what the bus has not taken",
+        ~component.start | (~claims.before(begun) & ~offering),
+    )
+    claims.claim(
+        "a run is given up only while it drains, and the bus has taken everything",
+        ~component.clear | ((~claims.before(begun) | claims.before(component.draining)) & ~offering),
+    )
+
     # What a run left behind.
     done, interrupt = inside.signal("done"), inside.signal("interrupt")
     begins = component.start | component.clear
@@ -47,7 +59,7 @@ def registers() -> Claims:
 PROOFS = (
     Proof(
         name="control registers",
-        statement="responses wait unchanged, each has its question, and what a run ended with stands",
+        statement="responses wait, each has its question; a status stands; when runs begin and are given up",
         build=registers,
     ),
 )

@@ -1,11 +1,24 @@
 """All proofs."""
 
-from accel.hw.formal import bus, control, core, lanes, loads, queues, residuals, tokens, transfers, writes
+from accel.hw.formal import (
+    bus,
+    control,
+    core,
+    lanes,
+    loads,
+    queues,
+    residuals,
+    tokens,
+    transfers,
+    watch,
+    writes,
+)
 
 PROOFS = (
     *queues.PROOFS,
     *tokens.PROOFS,
     *bus.PROOFS,
+    *watch.PROOFS,
     *control.PROOFS,
     *transfers.PROOFS,
     *loads.PROOFS,

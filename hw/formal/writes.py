@@ -19,6 +19,7 @@ def writes(config: Config) -> Claims:
     claims.assume(~component.flush)
     beats = inside.signal("bursts.beats")
     written = component.wvalid & component.wready
+    claims.assume(~component.abandon | ~component.grant)
     walks(claims, "bursts.")
     claims.queue("responses", config.outstanding)
 
@@ -31,6 +32,20 @@ def writes(config: Config) -> Claims:
     claims.claim("AWLEN is the burst's", ~claims.before(component.grant) | (component.awlen + 1 == announced))
     count = inside.signal("responses.count")
     claims.claim("never more bursts than the machine may have", count <= config.outstanding)
+
+    answered = inside.signal("answered")
+    given_up = claims.register(range(config.outstanding + 1), "given_up")
+    dropped = given_up != 0
+    claims.follows(
+        given_up, Mux(component.abandon, count - component.bvalid, given_up - (dropped & component.bvalid))
+    )
+    claims.claim("no answer is stray that was due", answered == component.bvalid)
+    claims.claim(
+        "an answer to a burst that was given up retires nothing and is no error",
+        ~dropped | ~(inside.signal("heard") | component.bad),
+    )
+    claims.claim("the unit waits for the others", component.writing == (count > given_up))
+    claims.lemma("it knows how many", (inside.signal("abandoned.left") == given_up) & (given_up <= count))
 
     read, left = inside.signal("read"), inside.signal("left")
     unsent = (component.wvalid & component.wlast) + (read & inside.signal("read_last")) + (left != 0)
@@ -59,7 +74,7 @@ def writes(config: Config) -> Claims:
 PROOFS = (
     Proof(
         name="writes of tiny",
-        statement="WLAST is where AWLEN says, and no more bursts are open than may be",
+        statement="WLAST is where AWLEN says; no more bursts are open than may be; none given up retires",
         build=partial(writes, NAMED["tiny"]),
     ),
 )

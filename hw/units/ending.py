@@ -19,6 +19,13 @@ class ErrorLayout(data.StructLayout):
         super().__init__({"there": 1, "cause": CAUSE_BITS, "index": INDEX_BITS})
 
 
+class EventLayout(data.StructLayout):
+    """What ends a run as a whole: whether it is ``there``, and its cause."""
+
+    def __init__(self) -> None:
+        super().__init__({"there": 1, "cause": CAUSE_BITS})
+
+
 class PlaceLayout(data.StructLayout):
     """Where the first instruction that has not retired may be."""
 
@@ -30,22 +37,24 @@ class Ending(wiring.Component):
     """Counts cycles, and ends a run that is ``complete``, or has an error.
 
     An error halts the core in the cycle after it; which of several counts is found out in the cycles that
-    follow, from what was there in its own. Before that the run does not end, whether or not the bus is
-    ``drained``.
+    follow, from what was there in its own. From then on the run is ``draining``: it ends when the bus is
+    ``drained``, or when it is not waited for any longer, because it is ``late`` or the run is cleared.
 
     Args:
-        errors: how many there may be in one cycle. The limit comes before them, and they come in their order.
+        events: how many concern the run as a whole; the limit comes before them.
+        errors: how many there may be in one cycle. They come behind the events. Each list is in order.
         places: how many places an instruction that has not retired may be at.
 
     Attributes:
         going: units may start instructions and ask for bursts.
+        draining: as above; ``held_cause`` and ``held_index`` are valid.
         counted: the cycle before counts.
         cycle: how many cycles have gone by; in the cycle of an error that halted the core, and from then on,
             as many as before it.
         held_cause, held_index: of the error that ended the run.
     """
 
-    def __init__(self, errors: int, places: int) -> None:
+    def __init__(self, events: int, errors: int, places: int) -> None:
         super().__init__(
             {
                 "start": In(1),
@@ -53,11 +62,14 @@ class Ending(wiring.Component):
                 "max_cycles": In(MAX_CYCLES_BITS),
                 "complete": In(1),
                 "drained": In(1),
+                "late": In(1),
+                "events": In(data.ArrayLayout(EventLayout(), events)),
                 "errors": In(data.ArrayLayout(ErrorLayout(), errors)),
                 "places": In(data.ArrayLayout(PlaceLayout(), places)),
                 "running": Out(1),
                 "halted": Out(1),
                 "going": Out(1),
+                "draining": Out(1),
                 "counted": Out(1),
                 "ended": Out(1),
                 "cycle": Out(MAX_CYCLES_BITS),
@@ -71,12 +83,15 @@ class Ending(wiring.Component):
         active, stopping, settled = Signal(), Signal(), Signal()
         limit = Signal()
         now, last = Signal(MAX_CYCLES_BITS), Signal(MAX_CYCLES_BITS)
-        found = limit | Cat(error.there for error in self.errors).any()
+        whole = limit | Cat(event.there for event in self.events).any()
+        found = whole | Cat(error.there for error in self.errors).any()
+        over = self.drained | self.late | self.clear
         m.d.comb += [
             self.going.eq(self.running & ~self.halted),
             active.eq(self.going & ~self.complete),
             stopping.eq(active & found),
-            self.ended.eq(self.running & Mux(self.halted, self.drained & settled, self.complete)),
+            self.draining.eq(self.running & self.halted & settled),
+            self.ended.eq(self.running & Mux(self.halted, settled & over, self.complete)),
             self.cycle.eq(Mux(self.halted, last, now)),
         ]
         m.d.sync += self.counted.eq(active & ~stopping)
@@ -91,7 +106,7 @@ class Ending(wiring.Component):
         with m.If(self.start):
             m.d.sync += [self.running.eq(1), now.eq(0), limit.eq(self.max_cycles == 0)]
 
-        cause, index, oldest, levels = self._first(m, limit)
+        cause, index, levels = self._first(m, limit)
         since = Signal(levels)
         """How many cycles ago the error was."""
         m.d.sync += since.eq(Cat(stopping, since))
@@ -99,7 +114,7 @@ class Ending(wiring.Component):
             m.d.sync += [
                 settled.eq(1),
                 self.held_cause.eq(cause),
-                self.held_index.eq(Mux(cause == Cause.LIMIT, oldest, index)),
+                self.held_index.eq(index),
             ]
         with m.If(self.start | self.clear):
             m.d.sync += [
@@ -111,11 +126,12 @@ class Ending(wiring.Component):
             ]
         return m
 
-    def _first(self, m: Module, limit: Signal) -> tuple[Value, Value, Value, int]:
-        """Cause and instruction of the first error, and the oldest instruction that had not retired, each so
-        many cycles later."""
+    def _first(self, m: Module, limit: Signal) -> tuple[Value, Value, int]:
+        """Cause and instruction of what ended the run, so many cycles later; of what concerns the run as a
+        whole the instruction is the oldest one that had not retired."""
         there, errors, places = Signal(), Signal.like(self.errors), Signal.like(self.places)
-        m.d.sync += [there.eq(limit), errors.eq(self.errors), places.eq(self.places)]
+        events = Signal.like(self.events)
+        m.d.sync += [there.eq(limit), errors.eq(self.errors), places.eq(self.places), events.eq(self.events)]
         oldest: list[Value] = [place.index | ~place.valid.replicate(INDEX_BITS) for place in places]
         levels = 1
         while len(oldest) > 1:
@@ -124,17 +140,21 @@ class Ending(wiring.Component):
             ]
             levels += 1
 
-        cause, index = Signal(CAUSE_BITS), Signal(INDEX_BITS)
+        cause, index, own = Signal(CAUSE_BITS), Signal(INDEX_BITS), Signal()
         with m.If(there):
             m.d.comb += cause.eq(Cause.LIMIT)
+        for event in events:
+            with m.Elif(event.there):
+                m.d.comb += cause.eq(event.cause)
         for error in errors:
             with m.Elif(error.there):
-                m.d.comb += [cause.eq(error.cause), index.eq(error.index)]
+                m.d.comb += [cause.eq(error.cause), index.eq(error.index), own.eq(1)]
         for number in range(1, levels):
-            late = Signal.like(cause, name=f"cause_{number}"), Signal.like(index, name=f"index_{number}")
-            m.d.sync += [late[0].eq(cause), late[1].eq(index)]
-            cause, index = late
-        return cause, index, oldest[0], levels
+            parts = (("cause", cause), ("index", index), ("own", own))
+            late = [Signal.like(part, name=f"{name}_{number}") for name, part in parts]
+            m.d.sync += [held.eq(part) for held, (_, part) in zip(late, parts, strict=True)]
+            cause, index, own = late
+        return cause, Mux(own, index, oldest[0]), levels
 
     def _older(self, m: Module, two: list[Value], name: str) -> Signal:
         """The lower of two indices, or the only one, a cycle later."""

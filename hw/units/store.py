@@ -19,6 +19,7 @@ from accel.core.isa import Finishing, Opcode, OwnMemory, SetOut, SetSum, StoreRe
 from accel.core.isa import Load as LoadInstruction
 from accel.core.isa import Store as StoreInstruction
 from accel.core.memories import PAR, RES
+from accel.hw.bus.abandoned import Abandoned
 from accel.hw.bus.axi import Axi4Write, every_burst, pins
 from accel.hw.bus.axi import ports as axi_ports
 from accel.hw.bus.port import BurstLayout, RequestLayout
@@ -50,7 +51,12 @@ from accel.hw.units.loader import Loader
 
 class Store(wiring.Component):
     """The store unit, with the AXI4 write channels; with ``post=1`` also with its own read requests, and the
-    scratchpads par and res."""
+    scratchpads par and res.
+
+    ``sending`` tells of an address or beats that the bus has not taken, ``writing`` of bursts that it has not
+    answered, but for those that ``abandon`` gave up, of which ``stale`` tells; ``stray`` of an answer without
+    a burst.
+    """
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -58,6 +64,7 @@ class Store(wiring.Component):
         self._stages = config.post_stages if config.post else 0
         ports: dict[str, Any] = {
             "flush": In(1),
+            "abandon": In(1),
             "enable": In(1),
             "mem_base": In(DRAM_ADDRESS_BITS),
             "mem_size": In(DRAM_ADDRESS_BITS + 1),
@@ -80,6 +87,9 @@ class Store(wiring.Component):
             "oldest": Out(INDEX_BITS),
             "occupied": Out(1),
             "writing": Out(1),
+            "sending": Out(1),
+            "stale": Out(1),
+            "stray": Out(1),
             "busy": Out(1),
         }
         if config.post:
@@ -108,6 +118,8 @@ class Store(wiring.Component):
         begins = self._start(m, bursts, flight, responses, moves, own)
 
         # Grant, addresses, responses.
+        m.submodules.abandoned = abandoned = Abandoned(config.outstanding)
+        answered, heard = Signal(), Signal()
         advance = Signal()
         more = log2(slots_per_beat(config)) if post else 0
         left = Signal(BEATS_BITS + more)
@@ -128,13 +140,20 @@ class Store(wiring.Component):
             self.granted.beats.eq(bursts.beats),
             responses.push.eq(self.grant),
             responses.data.last.eq(bursts.last),
-            responses.pop.eq(self.bvalid),
+            responses.pop.eq(answered),
             *every_burst(pins(self, Axi4Write(config)).aw, config),
             self.bready.eq(1),
-            self.bad.eq(self.bvalid & self.bresp[1]),
+            self.bad.eq(heard & self.bresp[1]),
+            self.stray.eq(self.bvalid & ~responses.valid),
+            answered.eq(self.bvalid & responses.valid),
+            heard.eq(answered & ~self.stale),
+            abandoned.abandon.eq(self.abandon),
+            abandoned.count.eq(responses.count),
+            abandoned.answered.eq(answered),
+            self.stale.eq(abandoned.oldest),
             self.response.eq(responses.head.index),
-            self.writing.eq(responses.valid),
-            flight.data_done.eq(self.bvalid & responses.head.last),
+            self.writing.eq(abandoned.others),
+            flight.data_done.eq(heard & responses.head.last),
             flight.data_slot.eq(responses.head.slot),
         ]
         with m.If(self.awready):
@@ -173,6 +192,7 @@ class Store(wiring.Component):
         # Bursts on the bus, for the event of their last beat.
         m.submodules.sent = sent = Queue(BurstLayout(), config.outstanding)
         m.d.comb += [
+            self.sending.eq(self.awvalid | sent.valid),
             sent.push.eq(self.grant),
             sent.data.eq(self.granted),
             sent.pop.eq(self.last),

@@ -177,6 +177,7 @@ class Axi4Monitor(_Monitor):
         read_beats, write_beats: taken since the last reset.
         longest: beats of the longest burst so far.
         waits: by channel, cycles in which it was valid and not ready.
+        last_ends: RLAST ends a burst wherever it is, so that bursts behind it are seen as they are.
         quiet: the manager has nothing to ask for; after a reset it has not.
     """
 
@@ -186,6 +187,7 @@ class Axi4Monitor(_Monitor):
         super().__init__(("ar", "r", "aw", "w", "b"))
         self.limits = limits
         self.longest = 0
+        self.last_ends = False
         self.waits = dict.fromkeys(self._channels, 0)
         self.reset()
 
@@ -294,7 +296,7 @@ class Axi4Monitor(_Monitor):
         last = self._beat == self._reads[0].beats
         if bool(beat["last"]) != last:
             self._report("r", Rule.READ_LAST, f"beat {self._beat} of {self._reads[0].beats}")
-        if beat["last"]:  # whatever its length: from here on it is the next one's
+        if beat["last"] if self.last_ends else last:
             self._reads.popleft()
             self._beat = 0
 

@@ -54,10 +54,10 @@ def test_causes_are_numbered_as_in_the_cause_register() -> None:
     names = (
         "none opcode early-finish no-finish neighbour memory-id store-pad alu-op sram-range dram-range "
         "uop-range dst-index src-index wgt-index token-overflow bus limit deadlock reserved "
-        "zero-point residual-full residual-empty"
+        "zero-point residual-full residual-empty stopped timeout"
     )
     assert [cause.label for cause in Cause] == names.split()
-    assert [cause.value for cause in Cause] == list(range(22))
+    assert [cause.value for cause in Cause] == list(range(24))
 
 
 @pytest.mark.parametrize(

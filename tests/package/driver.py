@@ -4,11 +4,12 @@ import ctypes
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from accel.core.config import INSTRUCTION_BYTES, Config
+from accel.core.faults import Cause
 from accel.core.registers import REGISTERS, constants
 from accel.graph.tensor import Array
 from accel.hw.engines.driver import Engine
@@ -54,8 +55,8 @@ class Model:
         self.refused: set[int] = set()
         """Offsets of registers that are answered with an error."""
         self.starts = 0
-        self.hangs = False
-        """Whether a run never ends."""
+        self.hangs: Literal["", "unanswered", "offering", "busy"] = ""
+        """What keeps a run from its end: work, or memory that does not answer or takes no address."""
 
     def read(self, offset: int) -> int | None:
         if offset in self.refused:
@@ -69,9 +70,18 @@ class Model:
             self.words[offset] = word
         elif word & REGISTERS["control"].bit("start"):
             self._start()
+        elif word & REGISTERS["control"].bit("stop"):
+            self._stop()
+        elif self.hangs == "offering" and self.value("status"):
+            return False
         else:
             self.words[REGISTERS["status"].offset] = 0
         return True
+
+    def _stop(self) -> None:
+        bits = ("done", "error") if self.hangs == "busy" else ("running", "draining")
+        self.words[REGISTERS["status"].offset] = sum(REGISTERS["status"].bit(bit) for bit in bits)
+        self.words[REGISTERS["cause"].offset] = int(Cause.STOPPED)
 
     def value(self, name: str) -> int:
         words = REGISTERS[name].words
@@ -167,6 +177,7 @@ class _Device(ctypes.Structure):
         ("base", ctypes.c_uint64),
         ("max_cycles", ctypes.c_uint64),
         ("max_polls", ctypes.c_uint64),
+        ("bus_timeout", ctypes.c_uint32),
         ("cycles", ctypes.c_uint64),
         ("fault_index", ctypes.c_uint32),
     ]

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -271,15 +272,30 @@ def test_damage_in_memory(packages: Packages) -> None:
     assert driver.message(status) == Cause.OPCODE.doc
 
 
-def test_time_runs_out(packages: Packages) -> None:
+STOPPED = "the run had not ended in time, and was stopped"
+HUNG = "the bus of the memory does not take what it is offered; it needs a reset"
+
+
+@pytest.mark.parametrize(
+    ("hangs", "message"), [("busy", STOPPED), ("unanswered", STOPPED), ("offering", HUNG)]
+)
+def test_time_runs_out(
+    hangs: Literal["busy", "unanswered", "offering"], message: str, packages: Packages
+) -> None:
     model = Model(packages.deployments["digits"].config)
-    model.hangs = True
+    model.hangs = hangs
     driver = packages.loaded("digits", model)
     driver.device.max_polls = 5
+    driver.device.bus_timeout = 1234
     image = {INPUT: np.zeros((1, 1, 28, 28), np.float32)}
-    assert driver.message(driver.run(image)[0]) == "the run has not ended in time, and goes on"
-    assert driver.message(driver.run(image)[0]) == "a run is going on"
-    assert model.starts == 1
+    assert driver.message(driver.run(image)[0]) == message
+    assert model.value("bus_timeout") == 1234
+    model.hangs = ""
+    if hangs == "offering":
+        assert driver.message(driver.run(image)[0]) == "a run is going on"
+    else:
+        assert driver.run(image)[0] == 0
+        assert model.starts == 2
 
 
 def test_refusals_of_the_machine(packages: Packages) -> None:

@@ -5,6 +5,7 @@
 
 #define PAGE_BYTES 4096u
 #define INSTRUCTION_BYTES 16u
+#define DRAIN_POLLS 1000u /* looks at the status of a run that was stopped, until the bus has answered */
 
 static int get(accel_device *device, uint32_t offset, uint32_t *word) {
     return device->read_register(device->context, offset, word) ? ACCEL_ERROR_REGISTER : ACCEL_OK;
@@ -75,6 +76,8 @@ int accel_start(accel_device *device, uint64_t window, uint64_t window_bytes, ui
         status = put_wide(device, ACCEL_MEM_SIZE_LOW, window_bytes);
     if (!status)
         status = put_wide(device, ACCEL_MAX_CYCLES_LOW, device->max_cycles ? device->max_cycles : UINT64_MAX);
+    if (!status)
+        status = put(device, ACCEL_BUS_TIMEOUT, device->bus_timeout);
     if (!status) /* tokens of a run that failed are forgotten first */
         status = put(device, ACCEL_CONTROL, ACCEL_CONTROL_CLEAR);
     if (status)
@@ -85,6 +88,29 @@ int accel_start(accel_device *device, uint64_t window, uint64_t window_bytes, ui
     if (!status && !(word & (ACCEL_STATUS_RUNNING | ACCEL_STATUS_DONE)))
         status = ACCEL_ERROR_REFUSED;
     return status;
+}
+
+int accel_stop(accel_device *device, uint64_t polls) {
+    uint32_t word = 0;
+    int status = put(device, ACCEL_CONTROL, ACCEL_CONTROL_STOP);
+    do {
+        if (!status)
+            status = get(device, ACCEL_STATUS, &word);
+        if (status)
+            return status;
+        if (!(word & ACCEL_STATUS_RUNNING))
+            return put(device, ACCEL_INTERRUPT, 1);
+    } while (polls && --polls);
+    if (put(device, ACCEL_CONTROL, ACCEL_CONTROL_CLEAR))
+        return ACCEL_ERROR_HUNG;
+    status = get(device, ACCEL_STATUS, &word); /* some buses do not tell of a write that was refused */
+    return status ? status : word & ACCEL_STATUS_RUNNING ? ACCEL_ERROR_HUNG : ACCEL_OK;
+}
+
+/* After a run that took too long. */
+static int out_of_time(accel_device *device) {
+    const int status = accel_stop(device, DRAIN_POLLS);
+    return status ? status : ACCEL_ERROR_TIMEOUT;
 }
 
 int accel_wait(accel_device *device) {
@@ -100,9 +126,9 @@ int accel_wait(accel_device *device) {
         if (!(word & ACCEL_STATUS_RUNNING))
             return ACCEL_ERROR_ARGUMENT; /* nothing was started */
         if (device->max_polls && ++polls >= device->max_polls)
-            return ACCEL_ERROR_TIMEOUT;
+            return out_of_time(device);
         if (device->pause && device->pause(device->context))
-            return ACCEL_ERROR_TIMEOUT;
+            return out_of_time(device);
     }
     status = put(device, ACCEL_INTERRUPT, 1);
     if (!status)
@@ -136,13 +162,15 @@ const char *accel_message(int status) {
     case ACCEL_ERROR_REFUSED:
         return "the machine did not start: its settings are bad";
     case ACCEL_ERROR_TIMEOUT:
-        return "the run has not ended in time, and goes on";
+        return "the run had not ended in time, and was stopped";
     case ACCEL_ERROR_ARGUMENT:
         return "an argument is missing or out of range";
     case ACCEL_ERROR_CONTENT:
         return "memory does not hold what was loaded";
     case ACCEL_ERROR_VALUE:
         return "an input has a value that the program was not compiled for";
+    case ACCEL_ERROR_HUNG:
+        return "the bus of the memory does not take what it is offered; it needs a reset";
 #define ACCEL_MESSAGE(number, name, text) \
     case number:                          \
         return text;

@@ -23,10 +23,11 @@ enum accel_status {
     ACCEL_ERROR_MACHINE = -4,  /* the program was compiled for a machine with another geometry */
     ACCEL_ERROR_BUSY = -5,     /* a run is going on */
     ACCEL_ERROR_REFUSED = -6,  /* the machine did not start: its settings are bad */
-    ACCEL_ERROR_TIMEOUT = -7,  /* the run has not ended in time, and goes on */
+    ACCEL_ERROR_TIMEOUT = -7,  /* the run had not ended in time, and was stopped */
     ACCEL_ERROR_ARGUMENT = -8, /* an argument is missing or out of range */
     ACCEL_ERROR_CONTENT = -9,  /* memory does not hold what was loaded */
-    ACCEL_ERROR_VALUE = -10    /* an input has a value that the program was not compiled for */
+    ACCEL_ERROR_VALUE = -10,   /* an input has a value that the program was not compiled for */
+    ACCEL_ERROR_HUNG = -11     /* the run was stopped, but the memory's bus does not take what it is offered */
 };
 
 /* One accelerator. Fill in the callbacks and settings, zero the rest. Callbacks return 0 if all went well.
@@ -45,6 +46,8 @@ typedef struct accel_device {
     uint64_t base;       /* address of the memory that a package gets, a multiple of 4096 */
     uint64_t max_cycles; /* the machine ends a longer run with ACCEL_CAUSE_LIMIT; 0: no limit */
     uint64_t max_polls;  /* looks at the status of a run before ACCEL_ERROR_TIMEOUT; 0: no limit */
+    uint32_t bus_timeout; /* cycles in which a bus that owes something does nothing before the machine ends
+                             the run with ACCEL_CAUSE_TIMEOUT; 0: no limit */
 
     uint64_t cycles;      /* out: of the last run, or of all streams of the last accel_network_run */
     uint32_t fault_index; /* out: the instruction at fault, valid where a function returned a cause */
@@ -66,8 +69,14 @@ int accel_identify(accel_device *device, const accel_identity *identities, size_
 int accel_start(accel_device *device, uint64_t window, uint64_t window_bytes, uint64_t program,
                 uint32_t instructions);
 
-/* Wait until the run has ended; what it has written is in memory then. */
+/* Wait until the run has ended; what it has written is in memory then. A run that takes too long is stopped. */
 int accel_wait(accel_device *device);
+
+/* End the run that is going on: it may have written a part of its outputs. If the bus has not answered everything
+ * after so many looks at the status (at least one), the run is given up: answers that come later are dropped.
+ * ACCEL_ERROR_HUNG if that cannot be, since AXI does not allow to take back what is offered: only a reset of the
+ * accelerator together with its memory's bus helps then. */
+int accel_stop(accel_device *device, uint64_t polls);
 
 /* Whether the machine raises its pin `irq` when a run has ended; accel_wait takes it down. */
 int accel_enable_interrupt(accel_device *device, int on);

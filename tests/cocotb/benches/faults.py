@@ -93,6 +93,7 @@ async def reads_of_another_length(dut: Any) -> None:
     """A burst that ends early or late is an error of the instruction whose it is, and nothing of the next."""
     bench = await Bench.begin(dut)
     bench.tolerated = frozenset({Rule.READ_LAST})
+    bench.axi.last_ends = True
     target = subject(bench)
     for early in (True, False):
         for ordinal in range(5 if bench.thorough else 2):

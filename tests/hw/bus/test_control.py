@@ -1,6 +1,7 @@
 """The control registers in Amaranth's simulator, over their AXI4-Lite port."""
 
 from collections.abc import Awaitable, Callable
+from itertools import combinations
 from random import Random
 from typing import Any
 
@@ -246,6 +247,77 @@ def test_a_counter_that_runs_is_read_as_one_value() -> None:
         assert await bus.read(word_addresses(["load_busy"])[1]) == (9, OKAY)
         assert await bus.read(high) == (1, OKAY)
         assert await bus.read(high) == (2, OKAY)
+
+    simulate(test)
+
+
+# --- commands --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("running", "draining", "offering", "accepted"),
+    [
+        (0, 0, 0, {"start", "clear", "stop"}),
+        (0, 0, 1, {"stop"}),
+        (1, 0, 0, {"stop"}),
+        (1, 0, 1, {"stop"}),
+        (1, 1, 0, {"clear", "stop"}),
+        (1, 1, 1, {"stop"}),
+    ],
+)
+def test_when_commands_are_accepted(running: int, draining: int, offering: int, accepted: set[str]) -> None:
+    """Each by itself, and together only if all are."""
+
+    async def test(ctx: SimulatorContext, dut: Control, bus: Bus) -> None:
+        await bus.set(program_address=0x1000, program_length=3)
+        ctx.set(dut.running, running)
+        ctx.set(dut.draining, draining)
+        ctx.set(dut.offering, offering)
+        for names in (set(some) for n in range(4) for some in combinations(("start", "clear", "stop"), n)):
+            word = sum(REGISTERS["control"].bit(name) for name in names)
+            assert (await bus.write(REGISTERS["control"].offset, word) == OKAY) == (names <= accepted)
+
+    simulate(test)
+
+
+def test_status_tells_what_the_bus_does() -> None:
+    async def test(ctx: SimulatorContext, dut: Control, bus: Bus) -> None:
+        for name in ("draining", "offering", "unanswered"):
+            ctx.set(getattr(dut, name), 1)
+            assert await bus.value("status") == status(name)
+            ctx.set(getattr(dut, name), 0)
+
+    simulate(test)
+
+
+def test_a_run_that_is_given_up_leaves_no_status() -> None:
+    """Whether it ends by the clear or just before it."""
+
+    async def test(ctx: SimulatorContext, dut: Control, bus: Bus) -> None:
+        for early in range(4):
+            ctx.set(dut.running, 1)
+            ctx.set(dut.draining, 1)
+            ctx.set(dut.cause, 22)
+            ctx.set(dut.s_axi_bready, 1)
+            for name in ("awvalid", "wvalid"):
+                ctx.set(getattr(dut, f"s_axi_{name}"), 1)
+            ctx.set(dut.s_axi_awaddr, REGISTERS["control"].offset)
+            ctx.set(dut.s_axi_wdata, CLEAR)
+            ctx.set(dut.s_axi_wstrb, 15)
+            await ctx.tick()
+            for name in ("awvalid", "wvalid"):
+                ctx.set(getattr(dut, f"s_axi_{name}"), 0)
+            for cycle in range(6):
+                ends = bool(ctx.get(dut.running)) and (cycle == early or bool(ctx.get(dut.clear)))
+                ctx.set(dut.ended, ends)
+                await ctx.tick()
+                if ends:
+                    ctx.set(dut.ended, 0)
+                    ctx.set(dut.running, 0)
+                    ctx.set(dut.draining, 0)
+                    ctx.set(dut.cause, 0)
+            assert await bus.value("status") == 0
+            assert await bus.value("interrupt") == 0
 
     simulate(test)
 

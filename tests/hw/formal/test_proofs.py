@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from accel.hw.bus.abandoned import Abandoned
 from accel.hw.bus.control import Control
 from accel.hw.bus.port import ReadPort
+from accel.hw.bus.watch import Watch
 from accel.hw.core import Core
 from accel.hw.datapath import requantize
 from accel.hw.datapath.queue import Queue
@@ -134,8 +136,8 @@ FAULTS = [
         "every beat has a reader",
         ReadPort,
         "elaborate",
-        "self.rvalid & ~surplus & its",
-        "self.rvalid & its",
+        "own & ~surplus & its",
+        "own & its",
     ),
     Fault(
         "read port of tiny",
@@ -144,6 +146,14 @@ FAULTS = [
         "elaborate",
         "due.eq(come + 1 == flight.head.beats)",
         "due.eq(self.rlast & ~surplus)",
+    ),
+    Fault(
+        "watch",
+        "it is late after that many quiet cycles",
+        Watch,
+        "elaborate",
+        "self.owes & ~self.moved",
+        "self.owes",
     ),
     Fault(
         "control registers",
@@ -174,7 +184,7 @@ FAULTS = [
         "done stands",
         Control,
         "elaborate",
-        'm.Elif(command["start"] | command["clear"])',
+        "m.Elif(begins)",
         "m.Elif(self.running)",
     ),
     Fault(
@@ -184,6 +194,46 @@ FAULTS = [
         "elaborate",
         '~ones["interrupt"][0]',
         "~self.s_axi_bvalid",
+    ),
+    Fault(
+        "control registers",
+        "no run starts beside another, or on what the bus has not taken",
+        Control,
+        "_write",
+        "good & ~running & ~self.offering",
+        "good & ~running",
+    ),
+    Fault(
+        "control registers",
+        "a run is given up only while it drains, and the bus has taken everything",
+        Control,
+        "_write",
+        "(~running | self.draining) & ~self.offering",
+        "~self.offering",
+    ),
+    Fault(
+        "writes of tiny",
+        "an answer to a burst that was given up retires nothing and is no error",
+        Store,
+        "elaborate",
+        "heard.eq(answered & ~self.stale)",
+        "heard.eq(answered)",
+    ),
+    Fault(
+        "writes of tiny",
+        "the unit waits for the others",
+        Abandoned,
+        "elaborate",
+        "self.count - self.answered",
+        "self.count",
+    ),
+    Fault(
+        "read port of tiny",
+        "the port is busy with what it was not told to give up",
+        Abandoned,
+        "elaborate",
+        "m.Elif(self.answered & self.oldest)",
+        "m.Elif(self.oldest)",
     ),
     Fault(
         "bursts of load LOADs, tiny",

@@ -1,0 +1,29 @@
+"""Whether the bus still does what it owes."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.core.registers import REGISTERS
+
+
+class Watch(wiring.Component):
+    """Tells in ``late`` that for ``limit`` cycles in a row the bus ``owes`` something and nothing ``moved``.
+
+    It does so in the cycle behind them, from which on they are counted anew. A limit of 0 is none.
+    """
+
+    def __init__(self) -> None:
+        bits = REGISTERS["bus_timeout"].width
+        super().__init__({"limit": In(bits), "owes": In(1), "moved": In(1), "late": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        quiet = Signal()
+        left = Signal.like(self.limit)
+        m.d.comb += quiet.eq(self.owes & ~self.moved & ~self.late)
+        m.d.sync += [
+            left.eq(Mux(quiet, left - (left != 0), self.limit)),
+            self.late.eq(quiet & (left == 1)),
+        ]
+        return m
