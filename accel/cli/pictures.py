@@ -15,6 +15,7 @@ from accel.hw.engines.waves import save_path
 from accel.run.result import Result
 
 if TYPE_CHECKING:
+    from accel.run.advice import Advised
     from accel.views import Report, Timeline, Trace
 
 STDOUT = "-"
@@ -86,11 +87,12 @@ class Pictures:
         """The files to write, by option."""
         return {f"--{picture.what}": Path(path) for picture, path in self._files.items()}
 
-    def draw(self, result: Result) -> None:
-        """Write the files."""
+    def draw(self, result: Result, advised: "Advised | None" = None) -> None:
+        """Write the files; the report says what would help, if that is known."""
         for picture, path in self._files.items():
+            more = {"advised": advised} if picture.what == "report" and advised is not None else {}
             with busy(f"drawing {path}"):
-                picture(result, name=self._name).save(path)
+                picture(result, name=self._name, **more).save(path)
 
     def show(self, result: Result) -> None:
         """Print what goes to standard output."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.table import Table
@@ -42,6 +42,9 @@ from accel.run.program import Program
 from accel.run.replay import program_name
 from accel.run.result import Result
 
+if TYPE_CHECKING:
+    from accel.run.advice import Advised
+
 _LONGEST = 3
 """Segments of a critical path that the text tells."""
 _CAUSES = 8
@@ -71,6 +74,11 @@ _LEAST_SHARE = 0.01
     metavar="FILE.accelrun",
     help="Keep the run's figures and critical path, for 'accel diff'.",
 )
+@click.option(
+    "--advise",
+    is_flag=True,
+    help="Also say which change of the machine would help, and by how much; for at most ten seconds.",
+)
 @seed_option
 @set_option("timing")
 @limit_options
@@ -89,6 +97,7 @@ def run(
     timeline: str | None,
     trace: str | None,
     save: Path | None,
+    advise: bool,
     seed: int,
     settings: tuple[str, ...],
     max_cycles: int,
@@ -106,6 +115,7 @@ def run(
       accel run gemm.accel --input A=a.npy --output C=c.npy --set read_latency=100
       accel run gemm.accel --report report.html --timeline gemm.svg --trace gemm.json
       accel run gemm.accel --set read_latency=100 --save slow.accelrun
+      accel run gemm.accel --advise --report report.html
       accel run net.accel --input image=picture.npy --output scores=scores.npy --report net.html
     """
     if serial and backend == "functional":
@@ -126,6 +136,7 @@ def run(
             unknown=[
                 *(["--order random"] if order == "random" else []),
                 *(["--save"] if save is not None else []),
+                *(["--advise"] if advise else []),
             ],
             as_json=as_json,
             seed=seed,
@@ -138,6 +149,8 @@ def run(
     program = load_program(file, settings, serial=serial)
     if save is not None:
         check_saved(save, backend)
+    if advise and backend == UNTIMED:
+        raise AccelError(f"--advise is given with the backend {backend!r}, which has no time; sim and rtl do")
     sources = input_files(inputs)
     arrays = read_arrays(sources)
     targets = output_files(outputs)
@@ -172,7 +185,7 @@ def run(
                 max_uops=max_uops,
                 engine=engine,
                 wave=wave,
-                record=pictures.wanted or save is not None,
+                record=pictures.wanted or save is not None or advise,
                 progress=lambda cycle: note(f"cycle {cycle:,}"),
             )
     except (ProgramFault, HardwareError) as error:
@@ -185,22 +198,53 @@ def run(
         return error.exit_code
     for name, path in targets.items():
         write_atomically(path, array_file(result.outputs[name]))
-    pictures.draw(result)
+    advised = find_advice(result) if advise else None
+    pictures.draw(result, advised)
     if save is not None:
         overrides = parse_settings(settings) | ({"serial": "1"} if serial else {})
         save_run(save, result, name=program_name(file), seed=seed, overrides=overrides)
     waves = new_waves(wave, before)
     if as_json:
-        print_json(result.to_dict() | {"critical_path": critical_json(result.critical_path())})
+        print_json(run_json(result, advised))
         return 1 if result.mismatches else 0
     with busy("checking"):
         tokens = None if no_check else program.check()
     print_result(program, result, tokens)
+    if advised is not None:
+        show(advice_table(advised))
     pictures.show(result)
     kept = [] if save is None else [save]
     wrote(*targets.values(), *waves, *pictures.targets.values(), *kept)
     result.raise_if_wrong()
     return 0
+
+
+def run_json(result: Result, advised: "Advised | None") -> dict[str, Any]:
+    """The JSON object of a run."""
+    found = result.to_dict() | {"critical_path": critical_json(result.critical_path())}
+    return found if advised is None else found | {"advice": advised.to_dict()}
+
+
+def find_advice(result: Result) -> "Advised":
+    """What would help a run."""
+    from accel.run.advice import advise  # noqa: PLC0415  # slow to import
+
+    with busy("trying changes"):
+        return advise(result)
+
+
+def advice_table(found: "Advised") -> Table:
+    """Changes of the machine that make a run faster, the best first."""
+    table = _table(
+        "what would help", ("change", "why", "how it is known", "cycles", "times as fast"), words=3
+    )
+    for one in found.advice:
+        table.add_row(one.change, one.reason, one.how, f"{one.cycles:,}", f"{one.speedup:.2f}")
+    if not found.advice:
+        table.add_row("none", f"of {', '.join(found.tried) or 'no field'} gains a percent", "", "", "")
+    if found.skipped:
+        table.add_row("", f"no time was left for {', '.join(found.skipped)}", "", "", "")
+    return table
 
 
 def check_saved(path: Path, backend: str) -> None:

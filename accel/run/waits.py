@@ -80,7 +80,7 @@ _LABELS = {
     Wait.SERIAL: "serial mode: the instruction before has to retire",
     Wait.RAW: "a RAW token is pushed in one cycle and can be popped in the next",
     Wait.WAR: "a WAR token is pushed in one cycle and can be popped in the next",
-    Wait.SLOTS: "one micro-op a cycle",
+    Wait.SLOTS: "micro-ops, one a cycle, of MUL one in `mul_slots`",
     Wait.PIPELINE: "the pipeline drains: of compute up to its last write, of store up to the bus",
     Wait.EXCLUSIVE: "a LOAD of compute, a SET or a FINISH runs alone in its unit",
     Wait.IN_FLIGHT: "as many transfers are in flight as the unit allows",

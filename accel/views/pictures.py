@@ -3,6 +3,7 @@
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from accel.base.errors import AccelError
 from accel.base.files import write_atomically
@@ -13,6 +14,9 @@ from accel.views.scene import Scene, scene
 from accel.views.text import timeline_text
 from accel.views.timeline import timeline_html, timeline_svg
 from accel.views.trace import trace_bytes
+
+if TYPE_CHECKING:
+    from accel.run.advice import Advised
 
 _NOTEBOOK = 800
 """Height of a report within a notebook."""
@@ -116,10 +120,23 @@ class Timeline(_Picture):
 
 
 class Report(_Picture):
-    """A page with all there is: figures, stalls, chart, roofline, traffic, loops, instructions."""
+    """A page with all there is: figures, stalls, chart, roofline, traffic, loops, instructions.
+
+    Args:
+        result, name: as of every picture.
+        advised: what would help, as :func:`~accel.run.advice.advise` finds it.
+    """
 
     suffixes = (".html",)
     what = "report"
+
+    def __init__(self, result: Result, *, name: str | None = None, advised: "Advised | None" = None) -> None:
+        super().__init__(result, name=name)
+        self._advised = advised
+
+    @cached_property
+    def _scene(self) -> Scene:
+        return scene(self._result, self._name, advised=self._advised)
 
     def _content(self, suffix: str) -> bytes:
         return report_html(self._scene).encode()

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from html import escape
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accel.assembly.annotate import Annotator
 from accel.assembly.names import PlaceNames
@@ -22,6 +22,9 @@ from accel.views.still import tick_step
 from accel.views.tables import table, verdicts
 from accel.views.timeline import PAGE_HEAD, chart_svg, facts, title
 from accel.views.traffic import Traffic, traffic
+
+if TYPE_CHECKING:
+    from accel.run.advice import Advised
 
 _BINS = 560
 """Parts of a run in which the highest occupancy is shown."""
@@ -99,6 +102,7 @@ def run_view(scene: Scene, *, still: bool = False) -> dict[str, Any]:
         ("figures", "Figures", _figures(scene)),
         ("units", "Where the cycles went", _units(scene)),
         ("critical", "Critical path", _critical(scene)),
+        *([] if scene.advised is None else [("advice", "What would help", _advice(scene.advised))]),
         ("timeline", "Timeline", _timeline(scene, still=still)),
         ("roofline", "Roofline", _roofline(scene)),
         ("scratchpads", "Scratchpads", _scratchpads(scene)),
@@ -276,6 +280,25 @@ def _critical(scene: Scene) -> str:
         + "</div><div><p>The longest segments:</p>"
         + table(("unit", "cause", "cycles", "from cycle", "instruction"), segments)
         + "</div></div>"
+    )
+
+
+def _advice(found: "Advised") -> str:
+    rows = [
+        (
+            f"<b>{escape(one.change)}</b>",
+            f"{one.speedup:.2f}",
+            f"{one.cycles:,}",
+            escape(one.how),
+            escape(one.reason),
+        )
+        for one in found.advice
+    ]
+    tried = f"Tried: {', '.join(found.tried) or 'nothing'}."
+    left = f" No time was left for {', '.join(found.skipped)}." if found.skipped else ""
+    told = table(("change of the machine", "times as fast", "cycles", "how it is known", "why"), rows)
+    return f'<p>The critical path is mostly {escape(found.bound)}.</p><p class="faint">{tried}{left}</p>' + (
+        told if rows else "<p>No single change of a field makes it a percent faster.</p>"
     )
 
 

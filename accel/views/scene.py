@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from accel.assembly.annotate import Annotator
 from accel.base.errors import AccelError
@@ -14,6 +15,9 @@ from accel.views.activity import activity
 from accel.views.states import Activity
 from accel.views.tiles import Places, Work, work
 
+if TYPE_CHECKING:
+    from accel.run.advice import Advised
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
@@ -24,12 +28,14 @@ class Scene:
         seen: what the units did.
         name: of the program, if it has one.
         layers: of a network's program, the name of each layer and the instruction behind its last one.
+        advised: what would help, if that was asked for.
     """
 
     result: Result
     seen: Activity
     name: str | None = None
     layers: tuple[tuple[str, int], ...] = ()
+    advised: "Advised | None" = None
 
     @property
     def image(self) -> Image:
@@ -81,8 +87,20 @@ class Scene:
         return [(one.target[0].area or one.target[0].name) if one.target else "" for one in self.work]
 
 
-def scene(result: Result, name: str | None = None, *, layers: Sequence[tuple[str, int]] = ()) -> Scene:
+def scene(
+    result: Result,
+    name: str | None = None,
+    *,
+    layers: Sequence[tuple[str, int]] = (),
+    advised: "Advised | None" = None,
+) -> Scene:
     """What a run of a program, which may have a name and be that of a network's layers, looks like.
+
+    Args:
+        result: of the run.
+        name: of the program.
+        layers: of a network's program, the name of each layer and the instruction behind its last one.
+        advised: what would help, see :mod:`accel.run.advice`.
 
     Raises:
         AccelError: nothing is known of when things happened.
@@ -103,4 +121,4 @@ def scene(result: Result, name: str | None = None, *, layers: Sequence[tuple[str
         cycles=result.cycles,
         tokens=image.start.tokens,
     )
-    return Scene(result=result, seen=seen, name=name, layers=tuple(layers))
+    return Scene(result=result, seen=seen, name=name, layers=tuple(layers), advised=advised)

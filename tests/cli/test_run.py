@@ -287,3 +287,17 @@ def test_the_pictures_of_a_run_that_stopped_are_told(accel: Shell, saved: Callab
     assert Path("t.json").exists()
     assert stopped.err.startswith("wrote t.json\naccel: ")
     assert accel("run", file, "--max-cycles", "20", "--trace", "t.json", "--json", code=1).err == ""
+
+
+def test_advice(accel: Shell, saved: Callable[..., Path]) -> None:
+    file = saved()
+    text = accel("run", file, "--advise", "--set", "read_latency=200", "--report", "r.html").text
+    assert "what would help" in text
+    assert "read_latency=100  " in text
+    found = accel("run", file, "--advise", "--set", "read_latency=200", "--json").json["advice"]
+    best = found["advice"][0]
+    page = Path("r.html").read_text()
+    assert "What would help" in page
+    assert f"{best['cycles']:,}" in page
+    message = "--advise is given with the backend 'functional', which has no time; sim and rtl do"
+    accel.refused("run", file, "--advise", "--backend", "functional", message=message)
