@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from accel import te
     from accel.base.errors import (
         AccelError,
+        BusTimeout,
         ConfigError,
         DeadlockError,
         GraphError,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         ProgramError,
         ProgramFault,
         RaceError,
+        RunStopped,
         ScheduleError,
         ShapeError,
         SweepError,
@@ -49,6 +51,7 @@ install()
 
 __all__ = [
     "AccelError",
+    "BusTimeout",
     "Config",
     "ConfigError",
     "DeadlockError",
@@ -69,6 +72,7 @@ __all__ = [
     "QuantizedResidual",
     "RaceError",
     "Result",
+    "RunStopped",
     "ScheduleError",
     "Session",
     "SessionTensor",
@@ -99,6 +103,7 @@ __all__ = [
 _NAMES = {
     "accel.base.errors": (
         "AccelError",
+        "BusTimeout",
         "ConfigError",
         "DeadlockError",
         "GraphError",
@@ -108,6 +113,7 @@ _NAMES = {
         "ProgramError",
         "ProgramFault",
         "RaceError",
+        "RunStopped",
         "ScheduleError",
         "ShapeError",
         "SweepError",

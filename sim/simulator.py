@@ -79,6 +79,8 @@ def simulate(
     seed: int = 0,
     max_cycles: int = DEFAULT_MAX_CYCLES,
     max_uops: int = DEFAULT_MAX_UOPS,
+    stop_at: int | None = None,
+    bus_timeout: int = 0,
 ) -> Simulation:
     """Run a program.
 
@@ -92,6 +94,7 @@ def simulate(
         timed: simulate cycles; otherwise only what the program computes, in ``order``.
         order, seed: see :func:`~accel.sim.functional.executor.run_functional`.
         max_cycles, max_uops: limits; a run that would pass one ends with the cause ``limit``.
+        stop_at, bus_timeout: see :func:`~accel.sim.timing.model.simulate_timing`.
     """
     before = (dram.copy(), pads.copy()) if timed else None
     checked = instruction_faults(instructions, config)
@@ -114,6 +117,8 @@ def simulate(
         address=address,
         faults=functional.faults,
         max_cycles=max_cycles,
+        stop_at=stop_at,
+        bus_timeout=bus_timeout,
         tokens=tokens,
         checked=checked,
     )

@@ -142,6 +142,15 @@ _KINDS: dict[Cause, type[MachineError]] = {
 """Errors with a class of their own, but for deadlock."""
 
 
+STOPPED = Fault(cause=Cause.STOPPED, message="the run was stopped")
+"""What ends a run that software stops."""
+
+
+def timeout_fault(bus_timeout: int) -> Fault:
+    """Memory that owed something and did nothing for so many cycles."""
+    return Fault(cause=Cause.TIMEOUT, message=f"memory did nothing for {bus_timeout} cycles (bus_timeout)")
+
+
 def overflow_fault(counter: str, config: Config) -> Fault:
     """A push into a full token counter, given by the units at its ends."""
     message = (

@@ -24,6 +24,9 @@ class RunOptions:
         seed: of random inputs, of what is in the scratchpads at the start, and of a random order.
         order: of functional execution, ``program`` or ``random``.
         max_cycles, max_uops: limits.
+        stop_at: the cycle in which the run is stopped, if it has not ended; on hardware, when software sees
+            that this cycle has come, which takes a few more.
+        bus_timeout: cycles in which memory owes something and does nothing that end a run; 0: none do.
         engine: what simulates the hardware, see :data:`~accel.hw.engines.choose.ENGINES`.
         wave: of the hardware, a VCD or FST file to write.
         record: of the hardware, keep events; the simulator always does.
@@ -31,13 +34,15 @@ class RunOptions:
         progress: of the hardware, called now and then with the cycle.
 
     Raises:
-        AccelError: a negative seed, a limit that is no positive integer, or no such order.
+        AccelError: a negative seed or cycle, a limit that is no positive integer, or no such order.
     """
 
     seed: int = 0
     order: Order = "program"
     max_cycles: int = DEFAULT_MAX_CYCLES
     max_uops: int = DEFAULT_MAX_UOPS
+    stop_at: int | None = None
+    bus_timeout: int = 0
     engine: str | None = None
     wave: Path | None = None
     record: bool = False
@@ -49,7 +54,10 @@ class RunOptions:
             "seed": check_seed(self.seed),
             "max_cycles": check_integer("max_cycles", self.max_cycles, error=AccelError),
             "max_uops": check_integer("max_uops", self.max_uops, error=AccelError),
+            "bus_timeout": check_integer("bus_timeout", self.bus_timeout, least=0, error=AccelError),
         }
+        if self.stop_at is not None:
+            checked["stop_at"] = check_integer("stop_at", self.stop_at, least=0, error=AccelError)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if self.order not in ORDERS:

@@ -69,6 +69,8 @@ class Program(Compiled):
         order: Order = "program",
         max_cycles: int = DEFAULT_MAX_CYCLES,
         max_uops: int = DEFAULT_MAX_UOPS,
+        stop_at: int | None = None,
+        bus_timeout: int = 0,
         engine: str | None = None,
         wave: str | Path | None = None,
         record: bool = False,
@@ -87,6 +89,8 @@ class Program(Compiled):
         order: Order = "program",
         max_cycles: int = DEFAULT_MAX_CYCLES,
         max_uops: int = DEFAULT_MAX_UOPS,
+        stop_at: int | None = None,
+        bus_timeout: int = 0,
         engine: str | None = None,
         wave: str | Path | None = None,
         record: bool = False,
@@ -104,6 +108,8 @@ class Program(Compiled):
         order: Order = "program",
         max_cycles: int = DEFAULT_MAX_CYCLES,
         max_uops: int = DEFAULT_MAX_UOPS,
+        stop_at: int | None = None,
+        bus_timeout: int = 0,
         engine: str | None = None,
         wave: str | Path | None = None,
         record: bool = False,
@@ -120,6 +126,9 @@ class Program(Compiled):
             check: compare the outputs with :meth:`~accel.run.compiled.Compiled.reference`.
             order: of functional execution, ``program`` or ``random``.
             max_cycles, max_uops: limits.
+            stop_at: the cycle in which the run is stopped, if it has not ended. On hardware software does so
+                when it sees that the cycle has come, a few cycles later.
+            bus_timeout: cycles in which memory owes something and does nothing that end a run; 0: none do.
             engine: what simulates the hardware, see :data:`~accel.hw.engines.choose.ENGINES`.
             wave: of the hardware, a VCD or FST file to write.
             record: of the hardware, keep :attr:`~accel.run.result.Result.events`; the simulator always does.
@@ -136,14 +145,16 @@ class Program(Compiled):
             HardwareError: the hardware breaks a rule.
             ConfigError: a setting that is no timing field, or a bad value.
             ShapeError: an input that the program does not have, or of another shape or dtype.
-            MachineError, DeadlockError, LimitExceeded: the machine stopped early; its ``result`` is what is
-                known of the run up to there.
+            MachineError, DeadlockError, LimitExceeded, RunStopped, BusTimeout: the machine stopped early; its
+                ``result`` is what is known of the run up to there.
         """
         options = RunOptions(
             seed=seed,
             order=order,
             max_cycles=max_cycles,
             max_uops=max_uops,
+            stop_at=stop_at,
+            bus_timeout=bus_timeout,
             engine=engine,
             wave=None if wave is None else check_path("wave file", wave),
             record=record,
@@ -183,6 +194,8 @@ class Program(Compiled):
         order: Order = "program",
         max_cycles: int = DEFAULT_MAX_CYCLES,
         max_uops: int = DEFAULT_MAX_UOPS,
+        stop_at: int | None = None,
+        bus_timeout: int = 0,
         record: bool = False,
         look: bool = True,
         progress: Callable[[int], None] | None = None,
@@ -198,6 +211,7 @@ class Program(Compiled):
             seed: of a random order.
             order: of functional execution.
             max_cycles, max_uops: limits, if ``start`` has none that is lower.
+            stop_at, bus_timeout: see :meth:`run`.
             record: of the hardware, keep events.
             look: of the hardware, have ``pads`` hold at the end what its scratchpads hold.
             progress: of the hardware, called now and then with the cycle.
@@ -212,6 +226,8 @@ class Program(Compiled):
             order=order,
             max_cycles=max_cycles,
             max_uops=max_uops,
+            stop_at=stop_at,
+            bus_timeout=bus_timeout,
             record=record,
             look=look,
             progress=progress,
@@ -229,9 +245,18 @@ class Program(Compiled):
         order: Order = "program",
         max_cycles: int = DEFAULT_MAX_CYCLES,
         max_uops: int = DEFAULT_MAX_UOPS,
+        stop_at: int | None = None,
+        bus_timeout: int = 0,
     ) -> Simulation:
         """:meth:`execute` on a simulator, with all that it knows; ``timed`` or function only."""
-        options = RunOptions(seed=seed, order=order, max_cycles=max_cycles, max_uops=max_uops)
+        options = RunOptions(
+            seed=seed,
+            order=order,
+            max_cycles=max_cycles,
+            max_uops=max_uops,
+            stop_at=stop_at,
+            bus_timeout=bus_timeout,
+        )
         return Simulator(timed=timed).simulate(self, dram, pads, options)
 
     def limits(self, max_cycles: int, max_uops: int) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -30,6 +31,8 @@ _RESULTS = (
 )
 _SLICE_SECONDS = 0.2
 _FIRST_SLICE = 2000
+_DRAINED = 1 << 14
+"""Cycles in which memory has answered what it was asked for, if it ever does."""
 _GRACE = 1 << 20
 """Cycles that a run may take beyond ``max_cycles``: its last bursts complete."""
 
@@ -141,6 +144,8 @@ class Engine(ABC):
         record: bool = False,
         patience: int | None = None,
         progress: Progress | None = None,
+        stop_at: int | None = None,
+        bus_timeout: int = 0,
     ) -> HardwareRun:
         """Run a program that is in memory.
 
@@ -154,7 +159,9 @@ class Engine(ABC):
             behaviour: of memory, that of the timing contract if not given.
             record: note events.
             patience: clock cycles after which a run that has not ended is given up.
-            progress: told where the run is.
+            progress: told where the run is. If it raises, the run is given up, too.
+            stop_at: software stops a run that is in this cycle, or behind it.
+            bus_timeout: cycles in which memory owes something and does nothing that end a run; 0: none do.
 
         Raises:
             HardwareError: the machine broke a rule of the bus, refused to start, or does not end.
@@ -173,9 +180,15 @@ class Engine(ABC):
             mem_base=config.mem_base,
             mem_size=config.mem_size,
             max_cycles=max_cycles,
+            bus_timeout=bus_timeout,
         )
         self._set(control=REGISTERS["control"].bit("start"))
-        self._await(max_cycles + _GRACE if patience is None else patience, progress)
+        try:
+            self._await(max_cycles + _GRACE if patience is None else patience, progress, stop_at)
+        except BaseException:
+            with suppress(HardwareError):
+                self.give_up()
+            raise
         values = self.registers(*_RESULTS)
         self.save_memory(dram)
         return HardwareRun(
@@ -190,6 +203,16 @@ class Engine(ABC):
     def clear(self) -> None:
         """Forget tokens and status, as software does between runs."""
         self._set(control=REGISTERS["control"].bit("clear"))
+
+    def give_up(self) -> None:
+        """End the run that is going on, whether or not memory answers; answers that come later are dropped.
+
+        Raises:
+            HardwareError: the bus does not take what it is offered, and only a reset helps.
+        """
+        self._set(control=REGISTERS["control"].bit("stop"))
+        if not self.advance(_DRAINED):
+            self.clear()
 
     def registers(self, *names: str) -> dict[str, int]:
         """The values of control registers.
@@ -212,14 +235,19 @@ class Engine(ABC):
                     f"the hardware refuses to write {word:#x} to the register at {address:#05x}"
                 )
 
-    def _await(self, patience: int, progress: Progress | None) -> None:
+    def _await(self, patience: int, progress: Progress | None, stop_at: int | None) -> None:
         """Advance in slices short enough to be interrupted."""
         size = _FIRST_SLICE
         done = 0
         while True:
             begin = time.perf_counter()
+            if stop_at is not None:
+                size = min(size, max(1, stop_at - self.cycle()))
             if self.advance(size):
                 return
+            if stop_at is not None and self.cycle() >= stop_at:
+                self._set(control=REGISTERS["control"].bit("stop"))
+                stop_at = None
             done += size
             if done >= patience:
                 raise HardwareError(f"the hardware has not ended its run after {done} clock cycles")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from accel.core.config import Config
 from accel.core.events import Event, EventKind, UnitCycles
-from accel.core.faults import Cause, Fault, instruction_faults
+from accel.core.faults import STOPPED, Cause, Fault, instruction_faults, timeout_fault
 from accel.core.isa import Instruction, Unit
 from accel.core.timing_rules import WRITE_DELAY
 from accel.core.token_rules import deadlock_place, explain_deadlock, stuck
@@ -21,7 +21,7 @@ from accel.sim.timing.intervals import Interval, IntervalArray, covered
 from accel.sim.timing.load import LoadUnit
 from accel.sim.timing.pads import PadWriter
 from accel.sim.timing.plan import Plan, Step
-from accel.sim.timing.port import BurstLog, BurstRecord, ReadPort
+from accel.sim.timing.port import BurstLog, BurstRecord, ReadPort, quiet_cycle
 from accel.sim.timing.recurring import NEVER
 from accel.sim.timing.repeats import Repeats
 from accel.sim.timing.store import StoreUnit
@@ -155,6 +155,8 @@ def simulate_timing(
     address: int,
     faults: Mapping[int, tuple[int, Fault]] | None = None,
     max_cycles: int = DEFAULT_MAX_CYCLES,
+    stop_at: int | None = None,
+    bus_timeout: int = 0,
     tokens: tuple[int, int, int, int] = (0, 0, 0, 0),
     checked: Sequence[Fault | None] | None = None,
 ) -> TimingRun:
@@ -167,6 +169,8 @@ def simulate_timing(
         faults: what functional execution found wrong with micro-ops, by instruction.
         max_cycles: a longer run ends in cycle ``max_cycles`` with the cause ``limit``, which goes before
             any other error of that cycle.
+        stop_at: the cycle in which the run is stopped, if it has not ended.
+        bus_timeout: cycles without a transfer on the bus, although it owes one, that end the run; 0: none do.
         tokens: counters at the start.
         checked: what is wrong with each instruction by itself, if the caller knows it.
 
@@ -175,7 +179,8 @@ def simulate_timing(
     if checked is None:
         checked = instruction_faults(instructions, config)
     plan = Plan(instructions, config, faults or {}, checked)
-    engine = Engine(config, tokens, max_cycles)
+    last = max_cycles if stop_at is None else min(max_cycles, stop_at)
+    engine = Engine(config, tokens, last)
     load, compute, store = LoadUnit(engine, plan), ComputeUnit(engine, plan), StoreUnit(engine, plan)
     fetch = Fetch(engine, plan, address, (load, compute, store))
     logs = (fetch.log, load.log, compute.log, store.log, store.writes)
@@ -189,10 +194,15 @@ def simulate_timing(
     retire = columns.retire
     if stop is None and (retire == UNKNOWN).any() and not engine.cut:
         stop = _deadlock(instructions, config, tokens, _last_cycle(columns, logs))
-    late = np.flatnonzero((retire == UNKNOWN) | (retire >= max_cycles))
-    if len(late) and (stop is None or stop.cycle >= max_cycles):
-        message = f"the run takes more than {max_cycles} cycles (max_cycles)"
-        stop = Stop(max_cycles, Unit.FETCH, int(late[0]), Fault(cause=Cause.LIMIT, message=message))
+    message = f"the run takes more than {max_cycles} cycles (max_cycles)"
+    whole = [(max_cycles, Fault(cause=Cause.LIMIT, message=message))]
+    whole += [] if stop_at is None else [(stop_at, STOPPED)]
+    if bus_timeout:
+        whole.append((quiet_cycle(logs, bus_timeout), timeout_fault(bus_timeout)))
+    cycle, fault = min(whole, key=lambda one: one[0])  # of several in a cycle the first
+    late = np.flatnonzero((retire == UNKNOWN) | (retire >= cycle))
+    if len(late) and (stop is None or stop.cycle >= cycle):
+        stop = Stop(cycle, Unit.FETCH, int(late[0]), fault)
     cycles = stop.cycle if stop is not None else int(retire.max(initial=-1)) + 1
     return TimingRun(
         config=config,

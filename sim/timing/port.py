@@ -106,6 +106,27 @@ class BurstLog(Recurring):
         return np.stack([ends - 1, ends], axis=1)
 
 
+def quiet_cycle(logs: Sequence[BurstLog], most: int) -> int:
+    """The first cycle behind so many in which a burst is under way and nothing is handed over on the bus.
+
+    What is handed over is an address, in the cycle after the grant, a beat, or a response. NEVER
+    if there is no such cycle.
+    """
+    grants = np.concatenate([np.array(log.grants, dtype=np.int64) for log in logs])
+    ends = np.sort(np.concatenate([np.array(log.responses, dtype=np.int64) for log in logs]))
+    single = np.concatenate([grants + 1, ends])
+    moves = np.concatenate([np.stack([single, single + 1], axis=1), *(log.busy() for log in logs)])
+    if not len(moves):
+        return NEVER
+    moves = moves[np.argsort(moves[:, 0], kind="stable")]
+    quiet = np.maximum.accumulate(moves[:, 1])[:-1]
+    """Where it begins that nothing is handed over, up to the next transfer."""
+    asked = np.searchsorted(np.sort(grants) + 1, quiet, side="right")
+    answered = np.searchsorted(ends, quiet, side="left")
+    found = quiet[(moves[1:, 0] - quiet >= most) & (asked > answered)]
+    return int(found[0]) + most if len(found) else NEVER
+
+
 class Requester(Recurring):
     """A unit's side of the read port.
 

@@ -5,11 +5,12 @@ from functools import cache
 import pytest
 
 import accel
-from accel.base.errors import MachineError
+from accel.base.errors import BusTimeout, HardwareError, MachineError, RunStopped
 from accel.core.config import NAMED
 from accel.core.events import Event, EventKind
 from accel.core.faults import Cause
 from accel.core.isa import Unit
+from accel.core.registers import REGISTERS
 from accel.hw.engines.run import Behaviour, HardwareRun
 from accel.run.backends.rtl import raise_if_bad, run_on_hardware
 from accel.run.lockstep import compare, scope_of
@@ -111,6 +112,84 @@ def test_the_error_in_words() -> None:
     with pytest.raises(MachineError, match=message) as error:
         raise_if_bad(found, program().instructions, program().start.tokens, MAX_CYCLES)
     assert (error.value.cause, error.value.index) == (Cause.BUS, burst.instruction)
+
+
+# --- runs that are ended from outside --------------------------------------------------------------
+
+
+def ended(**ways: int) -> HardwareRun:
+    one = program()
+    pads = Scratchpads.random(one.config, 0)
+    engine = built(one.config)
+    found = run_on_hardware(one, one.dram(), pads, engine, max_cycles=MAX_CYCLES, record=True, **ways)
+    engine.clear()
+    return found
+
+
+def assert_as_simulated(found: HardwareRun, **ways: int) -> None:
+    """In the same cycle, at the same instruction, and with what happened up to there."""
+    timing = program().simulate(program().dram(), Scratchpads.random(program().config, 0), **ways).timing
+    assert timing is not None
+    assert timing.stop is not None
+    stop = (timing.stop.fault.cause, timing.stop.index, timing.stop.cycle)
+    assert (found.cause, found.index, found.cycles) == stop
+    assert found.events() == timing.events()
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_a_run_is_stopped(number: int) -> None:
+    """Software's write takes a few cycles; the simulator stops where the hardware was."""
+    cycle = number * (simulated().cycles - 12) // 7
+    found = ended(stop_at=cycle)
+    assert found.cause is Cause.STOPPED
+    assert cycle <= found.cycles <= cycle + 12
+    assert_as_simulated(found, stop_at=found.cycles)
+
+
+@pytest.mark.parametrize("bus_timeout", [1, 2, 3, 4, 5, 6])
+def test_a_time_out(bus_timeout: int) -> None:
+    """Shorter than the latencies of a memory that answers as the contract says, so that some end a run."""
+    assert_as_simulated(ended(bus_timeout=bus_timeout), bus_timeout=bus_timeout)
+
+
+def test_a_long_time_out_ends_nothing() -> None:
+    assert ended(bus_timeout=7).cause is Cause.NONE
+
+
+def test_errors_of_runs_that_are_ended() -> None:
+    one = program()
+    for backend in ("sim", "rtl"):
+        for ways, error in (({"stop_at": 40}, RunStopped), ({"bus_timeout": 5}, BusTimeout)):
+            found = one.execute(
+                one.dram(),
+                Scratchpads.random(one.config, 0),
+                backend=backend,
+                hardware=built(one.config) if backend == "rtl" else None,
+                **ways,
+            ).error
+            assert type(found) is error
+
+
+def test_a_run_that_takes_too_long_is_given_up() -> None:
+    """Also if whoever looks on does not want to any longer; the machine can be used at once."""
+
+    class Enough(Exception):
+        pass
+
+    def enough(cycle: int) -> None:
+        raise Enough
+
+    one = program().with_timing(program().config.override({"read_latency": 1000}))
+    engine = built(one.config)
+    pads = Scratchpads.random(one.config, 0)
+    slow = Behaviour(hostile=True)
+    for error, ways in ((HardwareError, {"patience": 5}), (Enough, {"progress": enough})):
+        with pytest.raises(error):
+            run_on_hardware(one, one.dram(), pads, engine, max_cycles=MAX_CYCLES, behaviour=slow, **ways)
+        assert engine.registers("status")["status"] & REGISTERS["status"].bit("running") == 0
+        engine.clear()
+        again = run_on_hardware(one, one.dram(), pads, engine, max_cycles=MAX_CYCLES)
+        assert again.cause is Cause.NONE
 
 
 def test_the_next_run_is_not_concerned() -> None:

@@ -10,12 +10,14 @@ from accel.base.errors import MachineError
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.core.faults import (
     EMPTY_PROGRAM,
+    STOPPED,
     Cause,
     Fault,
     fault_error,
     fetch_fault,
     instruction_faults,
     overflow_fault,
+    timeout_fault,
 )
 from accel.core.isa import Finish, Instruction, Load, Loops, Memory, Store, Unit, encode
 from accel.core.memories import scratchpads_of
@@ -95,12 +97,20 @@ class Rtl(Backend):
             max_cycles=options.max_cycles,
             record=options.record,
             progress=options.progress,
+            stop_at=options.stop_at,
+            bus_timeout=options.bus_timeout,
         )
         if options.look:
             take_contents(pads, self.engine.peek())
         stopped: MachineError | None = None
         try:
-            raise_if_bad(run, program.instructions, program.start.tokens, options.max_cycles)
+            raise_if_bad(
+                run,
+                program.instructions,
+                program.start.tokens,
+                options.max_cycles,
+                bus_timeout=options.bus_timeout,
+            )
         except MachineError as error:
             stopped, uops = error, None
         return Execution(error=stopped, uops=uops, tokens=run.tokens, timing=run)
@@ -117,6 +127,8 @@ def run_on_hardware(
     record: bool = False,
     patience: int | None = None,
     progress: Progress | None = None,
+    stop_at: int | None = None,
+    bus_timeout: int = 0,
 ) -> HardwareRun:
     """Run a program; tokens that it starts from are pushed by a program that runs before it.
 
@@ -126,7 +138,8 @@ def run_on_hardware(
         pads: the scratchpads at the start, but for what the program presets; they stay as they are.
         engine: the machine, after a reset.
         max_cycles: a longer run ends with the cause ``limit``.
-        behaviour, record, patience, progress: see :meth:`~accel.hw.engines.driver.Engine.run`.
+        behaviour, record, patience, progress, stop_at, bus_timeout: see
+            :meth:`~accel.hw.engines.driver.Engine.run`.
 
     Raises:
         HardwareError: the machine broke a rule of the bus, refused to start, or does not end.
@@ -145,6 +158,8 @@ def run_on_hardware(
         record=record,
         patience=patience,
         progress=progress,
+        stop_at=stop_at,
+        bus_timeout=bus_timeout,
     )
 
 
@@ -188,7 +203,12 @@ def push_tokens(engine: Engine, config: Config, tokens: Tokens) -> None:
 
 
 def raise_if_bad(
-    run: HardwareRun, instructions: Sequence[Instruction], tokens: Tokens, max_cycles: int
+    run: HardwareRun,
+    instructions: Sequence[Instruction],
+    tokens: Tokens,
+    max_cycles: int,
+    *,
+    bus_timeout: int = 0,
 ) -> None:
     """Raise what ended a run early.
 
@@ -196,14 +216,20 @@ def raise_if_bad(
         MachineError, LimitExceeded, DeadlockError: with cause, instruction and cycle.
     """
     if run.cause is not Cause.NONE:
-        message = _message(run, instructions, tokens, max_cycles)
+        message = _message(run, instructions, tokens, max_cycles, bus_timeout)
         raise fault_error(Fault(cause=run.cause, message=message), run.index, run.cycles)
 
 
-def _message(run: HardwareRun, instructions: Sequence[Instruction], tokens: Tokens, max_cycles: int) -> str:
+def _message(
+    run: HardwareRun, instructions: Sequence[Instruction], tokens: Tokens, max_cycles: int, bus_timeout: int
+) -> str:
     """The error in words: what follows from cause and instruction."""
     if run.cause is Cause.LIMIT:
         return f"the run takes more than {max_cycles} cycles (max_cycles)"
+    if run.cause is Cause.STOPPED:
+        return STOPPED.message
+    if run.cause is Cause.TIMEOUT:
+        return timeout_fault(bus_timeout).message
     if run.cause is Cause.DEADLOCK:
         return explain_deadlock(stuck(instructions, run.config, tokens))
     if run.index >= len(instructions):

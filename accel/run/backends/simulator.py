@@ -53,4 +53,6 @@ class Simulator(Backend):
             seed=options.seed,
             max_cycles=options.max_cycles,
             max_uops=options.max_uops,
+            stop_at=options.stop_at,
+            bus_timeout=options.bus_timeout,
         )
