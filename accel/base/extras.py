@@ -19,6 +19,7 @@ Extra = Literal[
     "rtl",
     "studio",
     "synthesis",
+    "tables",
     "tflite",
 ]
 """The extras that code may ask for; ``pyproject.toml`` lists what each installs."""

