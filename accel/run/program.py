@@ -345,6 +345,7 @@ def build(
     on: Machine | Config | str,
     *,
     vthreads: int | None = None,
+    tile: Mapping[str, int] | None = None,
     steps: list[Step] | None = None,
     constants: Mapping[str, npt.NDArray[Any]] | None = None,
     mapping: str = AUTO,
@@ -357,6 +358,8 @@ def build(
         on: the machine, its configuration or the configuration's name.
         vthreads: how many virtual threads the loop bound to them is split into; what the schedule says, or
             for a workload what the model chooses, if not given.
+        tile: of a workload, sides of tiles and steps in elements, as ``{"tile_m": 64, "step_k": 32}``; the
+            model chooses those that are not given. With sides, the mapping ``auto`` is ``plain``.
         steps: of a workload's schedule (:mod:`accel.compiler.schedule.files`), instead of the default one.
         constants: inputs whose values are known now.
         mapping: of a workload, as which operator it is computed: ``plain`` for itself, another name, or
@@ -374,14 +377,17 @@ def build(
     chosen = machine(on)
     begin = time.perf_counter()
     if isinstance(target, Workload):
-        image = _compiled(target, chosen, vthreads, steps, constants, mapping, keep_results)
+        if steps is not None and tile:
+            raise ScheduleError("a tile is given with steps, which say the tiles; give one of the two")
+        image = _compiled(target, chosen, vthreads, tile, steps, constants, mapping, keep_results)
     elif not isinstance(target, Schedule):
         raise ScheduleError(
             f"what is to be compiled is {reprlib.repr(target)}; it must be a workload, as accel.gemm makes, "
             f"or a schedule"
         )
-    elif steps is not None:
-        raise ScheduleError("steps are given with a schedule; they go with a workload")
+    elif steps is not None or tile:
+        given = "a tile is" if steps is None else "steps are"
+        raise ScheduleError(f"{given} given with a schedule; that goes with a workload")
     elif mapping not in (AUTO, PLAIN):
         raise ScheduleError(f"the mapping is {mapping!r}, given with a schedule; it goes with a workload")
     else:
@@ -396,6 +402,7 @@ def _compiled(
     workload: Workload,
     on: Machine,
     vthreads: int | None,
+    tile: Mapping[str, int] | None,
     steps: list[Step] | None,
     constants: Mapping[str, npt.NDArray[Any]] | None,
     mapping: str,
@@ -405,7 +412,9 @@ def _compiled(
     from accel.compiler.mappings.choose import choose, mapping_of  # noqa: PLC0415  # slow to import
 
     if steps is None:
-        choice = choose(workload, on.config, mapping=mapping, threads=vthreads, keep_results=keep_results)
+        choice = choose(
+            workload, on.config, mapping=mapping, threads=vthreads, tile=tile, keep_results=keep_results
+        )
         return compile_mapped(choice.mapping, choice.schedule(on), on.config, constants=constants)
     mapped = mapping_of(workload, PLAIN if mapping == AUTO else mapping)
     schedule = scheduled(mapped.workload, on, steps)

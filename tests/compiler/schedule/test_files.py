@@ -105,8 +105,13 @@ def test_threads_need_a_loop_that_is_bound() -> None:
 
 
 def test_steps_go_with_a_workload() -> None:
-    with refused(ScheduleError, "steps are given with a schedule; they go with a workload"):
-        accel.build(scheduled(WORKLOAD, TINY, STEPS[1]), TINY, steps=STEPS[1])
+    schedule = scheduled(WORKLOAD, TINY, STEPS[1])
+    with refused(ScheduleError, "steps are given with a schedule; that goes with a workload"):
+        accel.build(schedule, TINY, steps=STEPS[1])
+    with refused(ScheduleError, "a tile is given with a schedule; that goes with a workload"):
+        accel.build(schedule, TINY, tile={"tile_m": 4})
+    with refused(ScheduleError, "a tile is given with steps, which say the tiles; give one of the two"):
+        accel.build(WORKLOAD, TINY, steps=STEPS[1], tile={"tile_m": 4})
 
 
 def test_tiles_may_be_named() -> None:
