@@ -24,6 +24,7 @@ _LONGEST = 2000
 COMMANDS = {
     "asm": Entry("accel.cli.asm:asm", "Assemble a text into a program file."),
     "bench": Entry("accel.cli.bench:bench", "Measure a network's layers against the machine's limit."),
+    "board": Entry("accel.cli.board:board", "Run something on a board, and compare with the simulator."),
     "check": Entry("accel.cli.check:check", "Prove that a program neither deadlocks nor races."),
     "compile": Entry("accel.cli.compile:compile_command", "Compile a workload or a network to a file."),
     "completion": Entry(

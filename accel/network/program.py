@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from accel.run.result import Result
 from accel.run.session import Session, SessionTensor
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
+
+if TYPE_CHECKING:
+    from accel.hw.engines.driver import Engine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +129,7 @@ class NetworkProgram:
         wave: str | Path | None = None,
         record: bool = False,
         progress: Callable[[str], None] | None = None,
+        hardware: "Engine | None" = None,
     ) -> NetworkResult:
         """Run the network.
 
@@ -141,6 +145,7 @@ class NetworkProgram:
             wave: of the hardware, a VCD or FST file to write; programs are in it one behind the other.
             record: keep all that happened, as :attr:`~accel.network.result.NetworkResult.runs`.
             progress: called with the name of each stage before it runs.
+            hardware: of the backend ``rtl``, the machine, after a reset; built if not given.
 
         Raises:
             AccelError: an unknown backend, or options of another backend.
@@ -153,7 +158,13 @@ class NetworkProgram:
         wanted = evaluate(self.graph, given) if check else {}
         begin = time.perf_counter()
         with Session(
-            self.config, backend=backend, seed=seed, engine=engine, wave=wave, record=True
+            self.config,
+            backend=backend,
+            seed=seed,
+            engine=engine,
+            wave=wave,
+            record=hardware is None or hardware.observed,
+            hardware=hardware,
         ) as session:
             run = _Run(self, session, given, max_cycles=max_cycles, max_uops=max_uops, record=record)
             for step in self.steps:

@@ -75,6 +75,7 @@ class Program(Compiled):
         wave: str | Path | None = None,
         record: bool = False,
         progress: Callable[[int], None] | None = None,
+        hardware: "Engine | None" = None,
         **timing: int | str,
     ) -> TimedResult: ...
 
@@ -95,6 +96,7 @@ class Program(Compiled):
         wave: str | Path | None = None,
         record: bool = False,
         progress: Callable[[int], None] | None = None,
+        hardware: "Engine | None" = None,
         **timing: int | str,
     ) -> Result: ...
 
@@ -114,6 +116,7 @@ class Program(Compiled):
         wave: str | Path | None = None,
         record: bool = False,
         progress: Callable[[int], None] | None = None,
+        hardware: "Engine | None" = None,
         **timing: int | str,
     ) -> Result:
         """Run the program.
@@ -133,6 +136,7 @@ class Program(Compiled):
             wave: of the hardware, a VCD or FST file to write.
             record: of the hardware, keep :attr:`~accel.run.result.Result.events`; the simulator always does.
             progress: of the hardware, called now and then with the cycle.
+            hardware: of the backend ``rtl``, the machine, after a reset; it stays open. Built if not given.
             timing: configuration fields to replace for this run, as ``read_latency=100``.
 
         Returns:
@@ -161,10 +165,10 @@ class Program(Compiled):
             progress=progress,
         )
         check_backend(backend, BACKENDS)
-        check_options(backend, options)
+        check_options(backend, options, hardware)
         program = self.with_timing(self.config.override(timing, kinds=("timing",))) if timing else self
         program, values = program._with_values(inputs, options.seed)
-        with open_backend(backend, program.config, options) as opened:
+        with open_backend(backend, program.config, options, hardware=hardware) as opened:
             begin = time.perf_counter()
             dram = program._packed(values)
             pack_seconds = time.perf_counter() - begin

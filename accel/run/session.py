@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
@@ -33,6 +33,9 @@ from accel.sim.functional.executor import DEFAULT_MAX_UOPS
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
 
+if TYPE_CHECKING:
+    from accel.hw.engines.driver import Engine
+
 __all__ = ["Packing", "Session", "SessionTensor"]
 
 Array = npt.NDArray[Any]
@@ -52,6 +55,7 @@ class Session:
         engine: what simulates the hardware, see :data:`~accel.hw.engines.choose.ENGINES`.
         wave: of the hardware, a VCD or FST file to write; all runs are in it.
         record: of the hardware, keep :attr:`~accel.run.result.Result.events`; the simulator always does.
+        hardware: of the backend ``rtl``, the machine; it stays open. Built if not given.
 
     Attributes:
         config: the machine.
@@ -76,6 +80,7 @@ class Session:
         engine: str | None = None,
         wave: str | Path | None = None,
         record: bool = False,
+        hardware: "Engine | None" = None,
     ) -> None:
         self._options = RunOptions(
             seed=seed,
@@ -84,7 +89,7 @@ class Session:
             record=record,
         )
         self.config = machine(on).config
-        self._backend = open_backend(backend, self.config, self._options)
+        self._backend = open_backend(backend, self.config, self._options, hardware=hardware)
         self.results: list[Result] = []
         step = alignment(self.config)
         self._dram = Dram.of(self.config)

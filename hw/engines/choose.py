@@ -44,8 +44,12 @@ OPTIMIZE = "ACCEL_OPTIMIZE"
 _LEVELS = range(4)
 
 
-def _level(default: int) -> int:
-    """What the environment asks for."""
+def level(default: int) -> int:
+    """The level of optimization that the environment asks for.
+
+    Raises:
+        EngineError: it asks for one that there is not.
+    """
     text = os.environ.get(OPTIMIZE, str(default))
     if text not in map(str, _LEVELS):
         raise EngineError(f"{OPTIMIZE} is {text!r}; it may be {_LEVELS.start} to {_LEVELS.stop - 1}")
@@ -77,7 +81,7 @@ def open_engine(
             f"the wave file is {str(wave)!r}; the engine {name} writes {' and '.join(WAVES[name])} files"
         )
     if optimize is None:
-        optimize = _level(3 if wave is None else 2)
+        optimize = level(3 if wave is None else 2)
     engine = ENGINES[name](config, optimize, wave)
     if wave is not None:
         try:

@@ -46,9 +46,11 @@ def empty_contents(config: Config) -> Contents:
 
 
 class Engine(ABC):
-    """One machine in simulation, with memory on its bus. Used in a ``with`` statement."""
+    """One machine, in simulation or not, with memory on its bus. Used in a ``with`` statement."""
 
     config: Config
+    observed = True
+    """Whether events can be recorded."""
 
     # --- what engines provide ----------------------------------------------------------------------
 

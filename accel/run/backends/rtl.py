@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from accel.base.errors import MachineError
+from accel.base.errors import EngineError, MachineError
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.core.faults import (
     EMPTY_PROGRAM,
@@ -81,8 +81,16 @@ class Rtl(Backend):
 
     def execute(self, program: Image, dram: Dram, pads: Scratchpads, options: RunOptions) -> Execution:
         """Run a program; one with more micro-ops than the limit does not start, since the hardware does not
-        count them."""
+        count them.
+
+        Raises:
+            EngineError: it presets scratchpads, and the machine's cannot be filled.
+        """
         options = options.within(program.start)
+        if program.start.contents and not self.engine.observed:
+            raise EngineError(
+                "the program presets scratchpads, which only simulations can; use the backend rtl"
+            )
         uops: int | None
         try:
             uops = check_uops(program.instructions, program.config, options.max_uops)

@@ -1,0 +1,233 @@
+"""``accel board``: programs and networks on the core on a board, and the bitstream for it."""
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from accel.base.errors import AccelError, MismatchError
+from accel.base.files import check_targets, write_atomically
+from accel.cli.common import (
+    busy,
+    config_file,
+    config_option,
+    figures_table,
+    json_option,
+    load_program,
+    parse_settings,
+    print_json,
+    seed_option,
+    set_option,
+    show,
+)
+from accel.cli.output import wrote
+from accel.core.config import PAGE_BYTES, Config, load_config
+from accel.core.isa import check_encodable
+from accel.hw.board.engine import Board
+from accel.hw.board.line import Line, SerialLine, SimulatedLine
+from accel.hw.board.link import Link
+from accel.hw.board.memory import READ_LATENCY, WRITE_LATENCY
+from accel.hw.board.ulx3s import CLOCK_MHZ, CONFIG, MEMORY_BYTES, RATE, build
+from accel.image.image import is_network
+from accel.network.digits import INPUT, as_images, digits_network, digits_pictures
+from accel.network.file import load_network
+from accel.network.program import NetworkProgram
+from accel.run.program import Program
+from accel.run.result import SCHEMA_VERSION
+
+SIMULATED = "simulated"
+"""What stands for a port."""
+
+
+@click.command()
+@click.argument("file", required=False, metavar="[FILE]", type=click.Path(path_type=Path))
+@click.option("--port", metavar="PORT", help=f"The serial port, or '{SIMULATED}': the design in Verilator.")
+@click.option(
+    "--bitstream", metavar="OUT.bit", type=click.Path(path_type=Path), help="Write the design for the board."
+)
+@config_option(CONFIG)
+@set_option("geometry or timing")
+@click.option(
+    "--clock", type=float, default=CLOCK_MHZ, show_default=True, help="Of the bitstream's core, in MHz."
+)
+@click.option("--rate", type=click.IntRange(1), default=RATE, show_default=True, help="Bits per second.")
+@click.option(
+    "--count", type=click.IntRange(1, 100), default=10, show_default=True, help="Pictures, without FILE."
+)
+@seed_option
+@json_option
+def board(
+    file: Path | None,
+    port: str | None,
+    bitstream: Path | None,
+    config: str,
+    settings: tuple[str, ...],
+    clock: float,
+    rate: int,
+    count: int,
+    seed: int,
+    as_json: bool,
+) -> int:
+    """Run something on a board, and compare with the simulator.
+
+    The board, a ULX3S, holds a core with memory and a serial line, see docs/board.md. Without FILE, it
+    classifies pictures of digits by the network of 'accel demo --network'. Inputs of FILE are random. With
+    --bitstream, writes what the board is to hold; that takes half an hour.
+
+    \b
+    Example:
+      accel board --bitstream ulx3s.bit
+      accel board --port /dev/ttyUSB0
+      accel board net.accel --port simulated
+    """
+    if (port is None) == (bitstream is None):
+        raise AccelError("accel board takes either --port, to run something, or --bitstream")
+    machine = load_config(config).variant(parse_settings(settings))
+    if bitstream is not None:
+        if file is not None:
+            raise AccelError(f"{str(file)!r} is given with --bitstream; programs run with --port")
+        check_targets({"--bitstream": bitstream}, config_file(config))
+        return _build(machine, bitstream, clock, rate, as_json=as_json)
+    assert port is not None
+    return _compare(file, machine, port, rate, count, seed, as_json=as_json)
+
+
+def _build(machine: Config, bitstream: Path, clock: float, rate: int, *, as_json: bool) -> int:
+    """Write a bitstream."""
+    check_encodable(machine)
+    with tempfile.TemporaryDirectory() as folder, busy("building") as note:
+        content = build(machine, Path(folder), mhz=clock, rate=rate, note=note).read_bytes()
+    write_atomically(bitstream, content)
+    figures = {"config": machine.name, "mhz": clock, "rate": rate, "memory_bytes": MEMORY_BYTES}
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION, **figures, "output": str(bitstream)})
+        return 0
+    rows = [
+        ("machine", str(machine)),
+        ("clock", f"{clock:g} MHz"),
+        ("serial line", f"{rate:,} bits per second"),
+        ("memory", f"{MEMORY_BYTES // 1024} KiB"),
+    ]
+    show(figures_table(rows))
+    wrote(bitstream)
+    return 0
+
+
+def _compare(
+    file: Path | None, machine: Config, port: str, rate: int, count: int, seed: int, *, as_json: bool
+) -> int:
+    """Run on the board and on the simulator."""
+    with busy("compiling"):
+        program = _program(file, machine)
+    with busy("connecting"), _line(port, rate, program.config) as line:
+        link = Link(line)
+        there = Board(link, program.config)
+        timing = {
+            "mem_base": 0,
+            "mem_size": _window(program, link.info.memory_bytes),
+            "read_latency": READ_LATENCY,
+            "write_latency": WRITE_LATENCY,
+        }
+        with busy("running") as note:
+            rows = []
+            for number, inputs in enumerate(_inputs(program, file, count, seed)):
+                note(f"run {number + 1}")
+                rows.append(_run(program, inputs, timing, there, seed))
+    figures = {
+        "schema_version": SCHEMA_VERSION,
+        "port": line.name,
+        "config": program.config.name,
+        "memory_bytes": link.info.memory_bytes,
+        "runs": rows,
+        "mismatches": sum(row["mismatches"] for row in rows),
+    }
+    if as_json:
+        print_json(figures)
+        return 1 if figures["mismatches"] else 0
+    _show(figures)
+    if figures["mismatches"]:
+        raise MismatchError(f"{figures['mismatches']} values on the board are not the simulator's")
+    return 0
+
+
+def _program(file: Path | None, machine: Config) -> Program | NetworkProgram:
+    """The file's, or the network for digits."""
+    if file is None:
+        return digits_network().build(machine)
+    return load_network(file) if is_network(file) else load_program(file)
+
+
+def _window(program: Program | NetworkProgram, size: int) -> int:
+    """How much of a board's memory is handed over: all of it, or as much as a single program has."""
+    if isinstance(program, NetworkProgram):
+        return size
+    return min(size, -(-program.size // PAGE_BYTES) * PAGE_BYTES)
+
+
+@contextmanager
+def _line(port: str, rate: int, config: Config) -> Iterator[Line]:
+    """The line to the board."""
+    simulated = port == SIMULATED
+    with SimulatedLine(config, size=MEMORY_BYTES) if simulated else SerialLine(port, rate=rate) as line:
+        yield line
+
+
+def _inputs(
+    program: Program | NetworkProgram, file: Path | None, count: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    """What is run on: pictures of digits, or random values once."""
+    if file is None:
+        pictures, _ = digits_pictures()
+        chosen = np.random.default_rng(seed).permutation(len(pictures))[:count]
+        for image in as_images(pictures[chosen]):
+            yield {INPUT: image[None]}
+    else:
+        yield dict(program.random_inputs(seed))
+
+
+def _run(
+    program: Program | NetworkProgram,
+    inputs: Mapping[str, Any],
+    timing: Mapping[str, int],
+    machine: Board,
+    seed: int,
+) -> dict[str, Any]:
+    """A run on the board beside that of the simulator."""
+    if isinstance(program, NetworkProgram):
+        network = program.with_timing(timing)
+        simulated = network.run(inputs, seed=seed, check=False)
+        real = network.run(inputs, seed=seed, check=False, backend="rtl", hardware=machine)
+        wanted, found = simulated.tensors, real.tensors
+        cycles, expected = real.cycles, simulated.cycles
+    else:
+        machine.reset()
+        single = program.with_timing(program.config.override(timing, kinds=("timing",)))
+        expectation = single.run(inputs, seed=seed, check=False)
+        run = single.run(inputs, seed=seed, check=False, backend="rtl", hardware=machine)
+        wanted, found = expectation.outputs, run.outputs
+        cycles, expected = run.cycles, expectation.cycles
+    return {
+        "cycles": cycles,
+        "simulated_cycles": expected,
+        "mismatches": sum(int((found[name] != wanted[name]).sum()) for name in found),
+        "values": sum(array.size for array in found.values()),
+    }
+
+
+def _show(figures: Mapping[str, Any]) -> None:
+    runs = figures["runs"]
+    cycles = sorted({row["cycles"] for row in runs})
+    values = sum(row["values"] for row in runs)
+    rows = [
+        ("board", f"{figures['port']}, {figures['memory_bytes'] // 1024} KiB"),
+        ("machine", figures["config"]),
+        ("runs", f"{len(runs):,}"),
+        ("cycles", " ".join(f"{one:,}" for one in cycles)),
+        ("simulator", " ".join(f"{one:,}" for one in sorted({row["simulated_cycles"] for row in runs}))),
+        ("compared", f"{values:,} values, {figures['mismatches'] or 'all equal'}"),
+    ]
+    show(figures_table(rows))

