@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -83,12 +83,12 @@ class Sequencer(wiring.Component):
         outer, inner = Signal(LOOP_BITS), Signal(LOOP_BITS)
         inner_count = Signal(LOOP_BITS)
         held = Signal(OperationLayout(config))
-        last_uop, last_inner, last = Signal(), Signal(), Signal()
+        last_uop, last_inner, last_outer = Signal(), Signal(), Signal()
+        """Whether it is the last one; registers, since who may start next depends on them."""
+        one_uop, one_inner, last = Signal(), Signal(), Signal()
         steps = self._steps(m, held) if config.mul_slots > 1 else Const(1, 1)
         m.d.comb += [
-            last_uop.eq(self.address + 1 == end),
-            last_inner.eq(inner == 0),
-            last.eq(~run | (steps & last_uop & last_inner & (outer == 0))),
+            last.eq(~run | (steps & last_uop & last_inner & last_outer)),
             self.free.eq(~active | last),
             self.issuing.eq(active & run & ~last),
             self.operation.eq(held),
@@ -97,11 +97,21 @@ class Sequencer(wiring.Component):
         ]
         with m.If(steps):
             with m.If(last_uop):
-                m.d.sync += [self.address.eq(begin), inner.eq(inner - 1)]
+                m.d.sync += [
+                    self.address.eq(begin),
+                    last_uop.eq(one_uop),
+                    inner.eq(inner - 1),
+                    last_inner.eq(inner == 1),
+                ]
                 with m.If(last_inner):
-                    m.d.sync += [inner.eq(inner_count), outer.eq(outer - 1)]
+                    m.d.sync += [
+                        inner.eq(inner_count),
+                        last_inner.eq(one_inner),
+                        outer.eq(outer - 1),
+                        last_outer.eq(outer == 1),
+                    ]
             with m.Else():
-                m.d.sync += self.address.eq(self.address + 1)
+                m.d.sync += [self.address.eq(self.address + 1), last_uop.eq(self.address + 2 == end)]
         with m.If(last):
             m.d.sync += active.eq(0)
 
@@ -134,6 +144,9 @@ class Sequencer(wiring.Component):
                 outer.eq(gemm.iter_out - 1),
                 inner.eq(gemm.iter_in - 1),
                 inner_count.eq(gemm.iter_in - 1),
+                Cat(last_uop, one_uop).eq((gemm.uop_begin + 1 == gemm.uop_end).replicate(2)),
+                Cat(last_inner, one_inner).eq((gemm.iter_in == 1).replicate(2)),
+                last_outer.eq(gemm.iter_out == 1),
                 held.gemm.eq(is_gemm),
                 held.reset.eq(is_gemm & gemm.reset),
                 held.use_imm.eq(chosen[Alu] & alu.use_imm),
