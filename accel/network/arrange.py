@@ -29,9 +29,9 @@ from accel.network.layout import Laid, Layout, Picture, is_of, layouts, picture_
 from accel.network.lower import Layer, Operand, mean_of_rows
 from accel.network.place import Part
 from accel.network.transfers import moved_elements
-from accel.run.program import as_program
+from accel.run.program import Program, as_program
 
-_MOST = 3
+_MOST = 2
 """Numbers of strips that are looked at for a layer, the largest ones."""
 _BEAM = 4096
 """Ways to arrange the layers so far that are kept, of those that differ in what layers behind them see."""
@@ -188,6 +188,7 @@ class _Chain:
             if part.on_machine and (picture := picture_of(part.output, config)) is not None
         }
         self._known: dict[tuple[object, ...], int] = {}
+        self._programs: list[tuple[tuple[object, ...], Program]] = []
         self.options = [list(self._options_of(part)) for part in parts]
         self._tensors = list(self._found_tensors(needed))
 
@@ -408,9 +409,7 @@ class _Chain:
             return part
         assert option.layer is not None
         assert option.makes is not None
-        target = machine(self._config)
-        image = compile_mapped(option.choice.mapping, option.choice.schedule(target), self._config)
-        program = as_program(image)
+        program = self._program(option.layer, option.choice, option.name)
         turned = any(layout.turned for layout in option.takes.values())
         laid = Laid(
             mapping=option.name,
@@ -441,6 +440,16 @@ class _Chain:
             if moved_elements(program, tensors[0].offset, places(picture, layout, wide)) is None:
                 raise ScheduleError(f"tensor {name!r} cannot be taken out of a larger one")
         return found
+
+    def _program(self, layer: Layer, choice: Choice, mapping: str) -> Program:
+        """A layer's program; layers that are alike share one."""
+        key = layer.operator, layer.parameters, mapping
+        for known, program in self._programs:
+            if known == key:
+                return program
+        image = compile_mapped(choice.mapping, choice.schedule(machine(self._config)), self._config)
+        self._programs.append((key, as_program(image)))
+        return self._programs[-1][1]
 
     def told(self, chosen: Sequence[_Option]) -> tuple[Arrangement, ...]:
         """What was compared for layers that could have been arranged in another way."""

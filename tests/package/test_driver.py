@@ -111,6 +111,15 @@ def two_programs() -> Graph:
     return small.graph("b")
 
 
+def strips() -> Graph:
+    """Pictures in strips: the first one is packed so, and lines are exchanged on the machine."""
+    small = Small((1, 3, 16, 9), dtype="uint8")
+    small.conv("x", "a", 8, kernel=5, stride=2, pad=2)
+    small.conv("a", "b", 8, pad=1)
+    small.mean("b", "m")
+    return small.graph("m")
+
+
 NETWORKS = (channels_last, floats, sums_and_means, two_programs)
 PROGRAMS: dict[str, tuple[accel.Workload, str]] = {
     "pixels": (accel.conv2d(N=1, IC=9, H=5, W=4, OC=17, kernel=1, stride=2), "gemm8x8"),
@@ -148,6 +157,7 @@ class Packages:
             one.__name__: Network(graph=one()).build(MACHINE) for one in NETWORKS
         }
         self.networks["digits"] = digits_network().build(MACHINE)
+        self.networks["strips"] = Network(graph=strips()).build("gemm8x8-int8")
         self.programs: dict[str, Program] = {
             name: accel.build(workload, machine, mapping="pixels" if name == "pixels" else "auto")
             for name, (workload, machine) in PROGRAMS.items()
@@ -173,7 +183,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
     return Packages(tmp_path_factory.mktemp("packages"))
 
 
-@pytest.mark.parametrize("name", [one.__name__ for one in NETWORKS])
+@pytest.mark.parametrize("name", [*(one.__name__ for one in NETWORKS), "strips"])
 def test_networks(name: str, packages: Packages) -> None:
     """Outputs are the graph's; each run gives those of its own inputs."""
     graph = packages.networks[name].graph
