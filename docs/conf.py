@@ -15,6 +15,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "commands",
+    "gallery",
     "public",
 ]
 exclude_patterns = ["_ext", "_build"]

@@ -59,7 +59,7 @@ def test_one_thing_is_changed_and_looked_at(chromium: Any, served: Door) -> None
         changes(page, lambda: page.fill("#f-read_latency", "500"))
         slower = cycles(page)
         assert slower > first
-        assert "against the pinned run" in page.text_content("#now")
+        assert "to the pinned run" in page.text_content("#now")
         link = page.url
 
         # a bad step is named beside the last good picture, and the best plan comes back

@@ -3,7 +3,7 @@
 import accel from "./accel.js";
 
 const WAIT = 220;             // milliseconds after the last key before a state is asked for
-const ORDER = ["compared", "figures", "timeline", "critical", "advice", "loops", "layers", "table", "units", "roofline", "scratchpads", "dram", "memory", "traffic", "fusion", "verdict", "instructions"];
+const ORDER = ["timeline", "compared", "advice", "critical", "loops", "layers", "table", "units", "figures", "roofline", "scratchpads", "dram", "memory", "traffic", "fusion", "verdict", "instructions"];
 const one = id => document.getElementById(id);
 const make = (name, attributes = {}, ...children) => {
   const made = document.createElement(name);
@@ -88,7 +88,7 @@ function show(view, seconds) {
   shown = view;
   view.sections.sort((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name));
   if (drawn) drawn.update(view); else drawn = accel.view(one("view"), view);
-  one("title").textContent = `${view.title}: ${view.facts}`;
+  one("title").textContent = `${view.title}: ${view.facts}, drawn in ${seconds.toFixed(2)} s`;
   document.title = `${view.title} - accel studio`;
   const figures = view.figures, parts = [];
   const number = make("b", {}, accel.grouped(figures.cycles));
@@ -96,9 +96,8 @@ function show(view, seconds) {
   if (figures.utilization !== null) parts.push(make("small", {}, `${(100 * figures.utilization).toFixed(1)} % of the GEMM core`));
   if (figures.bound_by) parts.push(make("small", {}, `bound by ${figures.bound_by}`));
   const alike = before && before.figures.cycles !== figures.cycles && computed(before.state) === computed(view.state);
-  if (alike) parts.push(change(figures.cycles, before.figures.cycles, "against the last state"));
-  if (view.pinned) parts.push(change(figures.cycles, view.pinned.figures.cycles, "against the pinned run"));
-  parts.push(make("small", {}, `in ${seconds.toFixed(2)} s`));
+  if (alike) parts.push(change(figures.cycles, before.figures.cycles, "to the last state"));
+  if (view.pinned) parts.push(change(figures.cycles, view.pinned.figures.cycles, "to the pinned run"));
   one("now").replaceChildren(...parts);
   one("pin").setAttribute("aria-pressed", String(Boolean(state.pinned)));
   one("pin").textContent = state.pinned ? "Unpin" : "Pin";

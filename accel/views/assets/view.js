@@ -228,7 +228,7 @@ accel.view = (root, first, options = {}) => {
     function fill(column) {
       const { nest, means } = known.get(column.select.value);
       column.lines = nest.text.map((text, n) => {
-        const made = make("div", { class: "line" }, text || " ");
+        const made = make("div", { class: "line" }, text.replace(/^ +/, indent => indent.slice(indent.length / 2)) || " ");
         if (means[n].size) {
           made.classList.add("means");
           made.tabIndex = 0;
@@ -240,13 +240,15 @@ accel.view = (root, first, options = {}) => {
         return { made, means: means[n] };
       });
       column.code.replaceChildren(...column.lines.map(line => line.made));
-      mark(pinned);
+      brighten(column, pinned);
     }
 
     const meets = (a, b) => { for (const n of a) if (b.has(n)) return true; return false; };
 
+    const brighten = (column, group) => column.lines.forEach(({ made, means }) => made.classList.toggle("lit", meets(means, group)));
+
     function mark(group) {
-      for (const column of columns) for (const { made, means } of column.lines) made.classList.toggle("lit", meets(means, group));
+      columns.forEach(column => brighten(column, group));
       const all = group.size ? [...group].flatMap(n => members[n]).sort((a, b) => a - b) : listing.unit.map((_, n) => n);
       const more = all.length > MOST ? [make("div", { class: "line faint" }, `${accel.grouped(all.length - MOST)} more`)] : [];
       heading.textContent = group.size ? `${accel.grouped(all.length)} of ${accel.grouped(listing.unit.length)} instructions`
@@ -264,19 +266,27 @@ accel.view = (root, first, options = {}) => {
       pinned = group === pinned ? empty : group;
       light(pinned.size ? [...pinned].flatMap(n => members[n]) : null);
       mark(pinned);
+      uncover();
+    }
+
+    /** Bring what is marked into view, in every column. */
+    function uncover() {
+      for (const column of columns) {
+        const lit = column.lines.find(line => line.made.classList.contains("lit"));
+        const at = lit && lit.made.offsetTop - column.code.scrollTop;
+        if (lit && (at < 0 || at > column.code.clientHeight - 24)) column.code.scrollTop = Math.max(0, lit.made.offsetTop - column.code.clientHeight / 2);
+      }
     }
 
     const rest = make("div", {}, heading, list);
     place.className = "stages";
     place.replaceChildren(...columns.map(column => column.box), rest);
     columns.forEach(fill);
+    mark(pinned);
     return {
       instruction(index) {
         if (of.length) { pinned = new Set([of[index]]); mark(pinned); }
-        for (const column of columns) {
-          const lit = column.lines.find(line => line.made.classList.contains("lit"));
-          if (lit) column.code.scrollTop = Math.max(0, lit.made.offsetTop - column.code.offsetTop - 60);
-        }
+        uncover();
       },
     };
   }
