@@ -6,7 +6,7 @@ from functools import partial
 
 from accel.compiler.expr.linear import bounds, linear
 from accel.compiler.expr.scalar import BYTES, Read, reads
-from accel.compiler.expr.tensor import Tensor
+from accel.compiler.expr.tensor import Tensor, reduction
 from accel.compiler.expr.window import window_of
 from accel.compiler.nest.chain import Chain, chain_of
 from accel.compiler.nest.lowering import Lowering
@@ -44,14 +44,37 @@ def _in_place(lowering: Lowering, stage: Stage, read: Read) -> bool:
 
 
 def is_widened(lowering: Lowering, tensor: Tensor) -> bool:
-    """Whether accumulators hold a tensor's values as such: int32, or bytes that LOAD sign-extends."""
+    """Whether accumulators hold a tensor's values as such: int32, or bytes that LOAD sign-extends, or that a
+    product with an identity matrix copies."""
     if tensor.dtype == "int32":
         return True
     if tensor in lowering.schedule.inputs:
         return False
     stage = lowering.schedule[tensor]
+    if _is_copied(lowering, stage):
+        return True
     window = window_of(stage.axis, stage.body)
     return window is not None and window.read.tensor.dtype in BYTES
+
+
+def _is_copied(lowering: Lowering, stage: Stage) -> bool:
+    """Whether a stage is a copy of bytes by products: each of its elements with one of an identity matrix."""
+    total = reduction(stage.body)
+    factors = [] if total is None else reads(total.body)
+    hosts = {other.tensor for other in lowering.schedule.stages if other.host == "identity"}
+    units = [read for read in factors if _source(lowering, read.tensor) in hosts]
+    return total is not None and len(factors) == 2 and len(units) == 1 and len(total.axes) == 1
+
+
+def _source(lowering: Lowering, tensor: object) -> object:
+    """What a tensor is a copy of, if it is; else itself."""
+    while isinstance(tensor, Tensor) and tensor not in lowering.schedule.inputs:
+        stage = lowering.schedule[tensor]
+        window = window_of(stage.axis, stage.body)
+        if window is None or stage.host is not None:
+            break
+        tensor = window.read.tensor
+    return tensor
 
 
 def _is_spread(lowering: Lowering, stage: Stage, read: Read) -> bool:

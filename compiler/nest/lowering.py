@@ -7,10 +7,14 @@ and with it the extents of its own loops.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import NamedTuple
+
+import numpy as np
 
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.linear import at_zero, bounds, linear, simplify, variables
+from accel.compiler.expr.reference import values_at
 from accel.compiler.expr.scalar import (
     Binary,
     Const,
@@ -201,6 +205,10 @@ class Lowering:
         )
 
 
+_MOST_VALUES = 1 << 12
+"""Of variables, that are gone through to see how far reads are apart."""
+
+
 class _Reach(NamedTuple):
     """Indices ``[start, start + length)`` that reads ask for; guarded ones may lie outside of the tensor."""
 
@@ -242,11 +250,22 @@ def clip_range(start: Expr, extent: Expr, size: Expr) -> Range:
 def _hull(a: _Reach, b: _Reach, size: int) -> _Reach:
     """Both and all in between; the whole tensor if it is not known how far they are apart."""
     distance = simplify(Binary("-", b.start, a.start))
-    if not isinstance(distance, Const):
+    every = [distance.value] if isinstance(distance, Const) else _values(distance)
+    length = max((max(a.length, apart + b.length) - min(0, apart) for apart in every), default=size)
+    if len(every) != 1 and length >= size:
         return _Reach(Const(0), size, guarded=False)
-    first = a if distance.value >= 0 else b
-    length = max(a.length, distance.value + b.length) - min(0, distance.value)
-    return _Reach(first.start, length, a.guarded or b.guarded)
+    start = a.start if min(every) >= 0 else b.start if max(every) <= 0 else Binary("min", a.start, b.start)
+    return _Reach(simplify(start), length, a.guarded or b.guarded)
+
+
+def _values(index: Expr) -> list[int]:
+    """All values that an index has while its variables run; nothing if these are very many."""
+    every = variables(index)
+    if prod(v.extent for v in every) > _MOST_VALUES:
+        return []
+    axes = np.meshgrid(*(np.arange(v.extent) for v in every), indexing="ij")
+    found: list[int] = np.unique(values_at(index, dict(zip(every, axes, strict=True)))).tolist()
+    return found
 
 
 def _block_shape(stage: Stage) -> tuple[int, ...]:

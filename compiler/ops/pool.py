@@ -25,6 +25,17 @@ from accel.compiler.ops.workload import (
     with_epilogue,
 )
 
+ROWS = "rows"
+"""What max pooling calls the maxima of each row of its windows."""
+
+
+def sliding_of(workload: Workload) -> Sliding:
+    """The windows of a pooling."""
+    sizes = workload.parameters
+    pairs = {key: (sizes[key][0], sizes[key][1]) for key in ("kernel", "stride", "dilation")}
+    top, left, bottom, right = sizes["padding"]
+    return Sliding(size=(sizes["H"], sizes["W"]), padding=(top, left, bottom, right), **pairs)
+
 
 def avg_pool2d(
     N: int,
@@ -184,7 +195,7 @@ def max_pool2d(
     across = data
     if slide.kernel[1] > 1 and slide.kernel[0] > 1:
         across = compute(
-            (N, C, H, OW), lambda n, o, y, x: _largest(lambda i: data[n, o, y, i], slide, 1, x), name="rows"
+            (N, C, H, OW), lambda n, o, y, x: _largest(lambda i: data[n, o, y, i], slide, 1, x), name=ROWS
         )
 
     def largest(n: IterVar, o: IterVar, y: IterVar, x: IterVar) -> Expr:

@@ -34,32 +34,53 @@ def pool_candidates(
     Raises:
         ScheduleError: no plan fits, or none with so many threads, with the largest number that does.
     """
-    table = _fitting(shape, config, threads, fixed or {})
-    if not len(table.rows):
-        check_threads_fit(
-            "pooling", config, threads, lambda n: bool(len(_fitting(shape, config, n, {}).rows))
-        )
-        return []
-    brief = PoolModel(shape, config, table).predict(_BRIEFLY).cycles
-    table = table.take(np.argsort(brief, kind="stable")[:_FINALISTS])
-    model = PoolModel(shape, config, table)
-    found = model.predict()
-    close = found.cycles <= found.cycles.min() * (1 + _CLOSE)
-    order = np.lexsort((found.cycles, np.where(close, table.threads, 0), ~close))
-    plans, read = table.plans(), np.rint(found.load * config.bus_bytes)
-    return [
-        Candidate(plan=plans[n], prediction=found.one(n), read_bytes=int(read[n])) for n in order.tolist()
+    found = [
+        (PoolModel(shape, config, table), table)
+        for products in shape.choices
+        for table in [_best(shape, config, _fitting(shape, config, threads, fixed or {}, products))]
+        if len(table.rows)
     ]
+    if not found:
+        check_threads_fit("pooling", config, threads, lambda n: _any_fits(shape, config, n))
+        return []
+    every = [
+        Candidate(plan=plan, prediction=one, read_bytes=round(one.load * config.bus_bytes))
+        for model, table in found
+        for plan, one in zip(table.plans(), model.predict().each(), strict=True)
+    ]
+    limit = min(one.prediction.cycles for one in every) * (1 + _CLOSE)
+
+    def order(one: Candidate[PoolPlan]) -> tuple[bool, int, float]:
+        close = one.prediction.cycles <= limit
+        return not close, one.plan.threads if close else 0, one.prediction.cycles
+
+    return sorted(every, key=order)
 
 
-def _fitting(shape: PoolShape, config: Config, threads: int | None, fixed: Blocks) -> PoolTable:
+def _best(shape: PoolShape, config: Config, table: PoolTable) -> PoolTable:
+    """The plans that are worth a close look."""
+    if not len(table.rows):
+        return table
+    brief = PoolModel(shape, config, table).predict(_BRIEFLY).cycles
+    return table.take(np.argsort(brief, kind="stable")[:_FINALISTS])
+
+
+def _any_fits(shape: PoolShape, config: Config, threads: int) -> bool:
+    return any(len(_fitting(shape, config, threads, {}, products).rows) for products in shape.choices)
+
+
+def _fitting(
+    shape: PoolShape, config: Config, threads: int | None, fixed: Blocks, products: bool
+) -> PoolTable:
     """All plans that fit and are useful, with so many virtual threads or any number."""
     height, width = shape.slide.outputs
     sizes = (
         [min(fixed[name], whole)] if name in fixed else part_sizes(whole, _SIZES)
         for name, whole in (("channels", shape.channels), ("rows", height), ("columns", width))
     )
-    grid = np.meshgrid(*sizes, _THREADS if threads is None else (threads,), [False, True], indexing="ij")
+    grid = np.meshgrid(
+        *sizes, _THREADS if threads is None else (threads,), [False, True], [products], indexing="ij"
+    )
     table = PoolTable(*(axis.reshape(-1) for axis in grid))
     model = PoolModel(shape, config, table)
     made = table._replace(threads=np.minimum(table.threads, model.turns_of_threads))
@@ -99,5 +120,6 @@ POOL_PLANNER = Planner(
     schedule=pool_schedule,
     outermost=_outermost,
     threads_along=_threads_along,
+    identity_products=lambda plan: plan.products,
 )
 """Tiles of the output."""

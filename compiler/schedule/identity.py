@@ -7,7 +7,7 @@ unit, which works ahead, and need no accumulators.
 
 from accel.base.errors import ScheduleError
 from accel.compiler.expr.linear import simplify, variables
-from accel.compiler.expr.scalar import Cast, Condition, Const, Expr, Guarded, IterVar, Read, rewrite
+from accel.compiler.expr.scalar import Cast, Condition, Const, Expr, Guarded, IterVar, Read, Sum, rewrite
 from accel.compiler.expr.tensor import Tensor, reduction
 
 
@@ -18,13 +18,13 @@ def unit_element(axes: tuple[IterVar, ...]) -> Expr:
 
 
 def read_along(name: str, body: Expr, axis: IterVar) -> tuple[Read, int]:
-    """What a computation sums up, and the dimension in which its index is ``axis``.
+    """What a computation sums up, or copies, and the dimension in which its index is ``axis``.
 
     Raises:
-        ScheduleError: it is no sum of elements of one tensor, or has no such dimension.
+        ScheduleError: it is no sum or copy of elements of one tensor, or has no such dimension.
     """
     total = reduction(body)
-    value = None if total is None else total.body
+    value = body if total is None else total.body
     value = value.value if isinstance(value, Guarded) else value
     if isinstance(value, Read):
         along = [d for d, index in enumerate(value.indices) if axis in variables(index)]
@@ -37,7 +37,7 @@ def read_along(name: str, body: Expr, axis: IterVar) -> tuple[Read, int]:
 
 
 def product_body(body: Expr, axis: IterVar, column: IterVar, unit: Tensor) -> Expr:
-    """The sum's body, multiplied by ``unit`` along ``axis``; the sum itself still has its own axes.
+    """The body, multiplied by ``unit`` along ``axis`` and summed up over ``column``, too.
 
     Args:
         body: of the computation.
@@ -57,7 +57,8 @@ def product_body(body: Expr, axis: IterVar, column: IterVar, unit: Tensor) -> Ex
         return Guarded(shifted, conditions) if conditions else shifted
 
     total = reduction(body)
-    assert total is not None
     factor = Read(unit, (simplify(axis % size), column))
-    product = rewrite(total.body, change) * factor
-    return rewrite(body, lambda n: product if n is total.body else None)
+    product = rewrite(body if total is None else total.body, change) * factor
+    if total is None:
+        return Sum(product, (column,))
+    return rewrite(body, lambda n: Sum(product, (column, *total.axes)) if n is total else None)

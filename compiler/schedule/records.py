@@ -112,6 +112,10 @@ def _cache_write(context: _Context, step: Step) -> None:
     schedule.cache_write(schedule.tensor(step["tensor"]), scope, name=step.get("name"))
 
 
+def _split_phases(context: _Context, step: Step) -> None:
+    context.schedule.split_phases(step["tensor"], step["dimension"], step["step"])
+
+
 def _stage(context: _Context, step: Step) -> Stage:
     return context.schedule[step["stage"]]
 
@@ -173,7 +177,9 @@ def _merge_groups(context: _Context, step: Step) -> None:
 
 
 def _multiply_identity(context: _Context, step: Step) -> None:
-    _stage(context, step).multiply_identity(step["axis"], step["block"], name=step.get("name"))
+    _stage(context, step).multiply_identity(
+        step["axis"], step["block"], name=step.get("name"), unit=step.get("unit")
+    )
 
 
 def _add_product(context: _Context, step: Step) -> None:
@@ -195,6 +201,7 @@ def _tensorize(context: _Context, step: Step) -> None:
 _OPERATORS: dict[str, _Operator] = {
     "cache_read": _Operator(_cache_read, ("tensor", "scope"), ("name", "readers")),
     "cache_write": _Operator(_cache_write, ("tensor", "scope"), ("name",)),
+    "split_phases": _Operator(_split_phases, ("tensor", "dimension", "step")),
     "split": _Operator(_split, ("stage", "axis", "factor"), ("names",)),
     "tile": _Operator(_tile, ("stage", "axes", "factors"), ("names",)),
     "fuse": _Operator(_fuse, ("stage", "outer", "inner"), ("name",)),
@@ -206,7 +213,7 @@ _OPERATORS: dict[str, _Operator] = {
     "compute_root": _Operator(_compute_root, ("stage",)),
     "start_after": _Operator(_start_after, ("stage", "other")),
     "merge_groups": _Operator(_merge_groups, ("stage", "axis", "count"), ("name",)),
-    "multiply_identity": _Operator(_multiply_identity, ("stage", "axis", "block"), ("name",)),
+    "multiply_identity": _Operator(_multiply_identity, ("stage", "axis", "block"), ("name", "unit")),
     "add_product": _Operator(_add_product, ("stage", "tensor", "axis", "block"), ("name",)),
     "pack_parameters": _Operator(_pack_parameters, ("stage",), ("name",)),
     "set_scope": _Operator(_set_scope, ("stage", "scope")),

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ScheduleError, nearest
-from accel.compiler.expr.linear import bounds, simplify
+from accel.compiler.expr.linear import Linear, bounds, linear, simplify
 from accel.compiler.expr.post import Finished, Residual, ResidualProduct, taken_apart
 from accel.compiler.expr.quantized import Parameter
 from accel.compiler.expr.scalar import (
@@ -249,8 +249,15 @@ class Stage(Loops):
         self._record("merge_groups", axis=loop.name, count=count, name=wide.name)
         return wide
 
-    def multiply_identity(self, axis: IterVar | str, block: int, *, name: str | None = None) -> Tensor:
-        """Make a sum one of products with an identity matrix, which a GEMM core can do.
+    def multiply_identity(
+        self,
+        axis: IterVar | str,
+        block: int,
+        *,
+        name: str | None = None,
+        unit: Tensor | str | None = None,
+    ) -> Tensor:
+        """Make a sum one of products with an identity matrix, which a GEMM core can do; or a copy.
 
             for o in range(64):                     for o in range(64):
                 for d in range(9):                      for c in range(16):
@@ -263,10 +270,12 @@ class Stage(Loops):
             axis: along which elements become blocks.
             block: rows and columns of the matrix.
             name: of the matrix; ``identity`` if not given.
+            unit: a matrix that another stage is multiplied by already; a new one if not given.
 
         Raises:
-            ScheduleError: the stage is no sum of elements of one tensor that has the axis as an index, or the
-                axis is not as long as a block; or :meth:`split` would refuse the axis.
+            ScheduleError: the stage is no sum or copy of elements of one tensor that has the axis as an
+                index, or the axis is not as long as a block; or :meth:`split` would refuse the axis; or
+                ``unit`` is no identity matrix of that size.
         """
         schedule = self.schedule
         loop = self._free_leaf(axis)
@@ -277,18 +286,17 @@ class Stage(Loops):
                 f"the identity matrix for {self.name} has {block!r} rows; along {loop.name} it has 1 to "
                 f"{loop.extent}"
             )
-        block = rows
-        axes = IterVar("i", block), IterVar("j", block)
-        element = unit_element(axes)
-        unit = Compute(schedule._fresh(name or "identity"), (block, block), "int8", axes, element).tensor
-        column = IterVar(self._fresh("c"), block, "reduce")
-        body = product_body(self.body, loop, column, unit)
-        self.body = rewrite(body, lambda n: Sum(n.body, (column, *n.axes)) if isinstance(n, Sum) else None)
-        first = next(n for n, leaf in enumerate(self.leaves) if leaf.kind == "reduce")
-        self.leaves.insert(first, column)
-        schedule._insert(Stage(schedule, unit, axes, element, list(axes), rooted=True, host="identity"), self)
-        self._record("multiply_identity", axis=loop.name, block=block, name=unit.name)
-        return unit
+        shared = None if unit is None else schedule[unit]
+        if shared is not None and (shared.host != "identity" or shared.tensor.shape != (rows, rows)):
+            raise ScheduleError(f"{shared.name} is no identity matrix of {rows} rows")
+        matrix = schedule._identity(rows, name, self) if shared is None else shared.tensor
+        column = IterVar(self._fresh("c"), rows, "reduce")
+        self.body = product_body(self.body, loop, column, matrix)
+        reduced = (n for n, leaf in enumerate(self.leaves) if leaf.kind == "reduce")
+        self.leaves.insert(next(reduced, len(self.leaves)), column)
+        known = {} if shared is None else {"unit": matrix.name}
+        self._record("multiply_identity", axis=loop.name, block=rows, name=matrix.name, **known)
+        return matrix
 
     def add_product(
         self, tensor: Tensor | str, axis: IterVar | str, block: int, *, name: str | None = None
@@ -332,14 +340,11 @@ class Stage(Loops):
             raise ScheduleError(
                 f"{self.name} is {format_expr(self.body)}; it does not add {label} to finished sums"
             )
-        axes = IterVar("i", rows), IterVar("j", rows)
-        element = unit_element(axes)
-        unit = Compute(schedule._fresh(name or "identity"), (rows, rows), "int8", axes, element).tensor
+        unit = schedule._identity(rows, name, self)
         place = simplify(loop % rows)
         product = ResidualProduct(added[0].operand, unit[place, place])
         body: Expr = Finished(apart[0], tuple(product if one is added[0] else one for one in every))
         self.body = body if cast is None else Cast(body, cast.to)
-        schedule._insert(Stage(schedule, unit, axes, element, list(axes), rooted=True, host="identity"), self)
         self._record("add_product", tensor=label, axis=loop.name, block=rows, name=unit.name)
         return unit
 
@@ -437,6 +442,17 @@ class Stage(Loops):
         self._record("tensorize", axis=loop.name, intrin=intrin.name)
 
     # --- helpers ---------------------------------------------------------------------------------
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its loops are as they were made, no sum's, and nothing is computed at one of them."""
+        attached = any(other.attach is not None and other.attach[0] is self for other in self.schedule.stages)
+        return (
+            self.leaves == list(self.axis)
+            and self.tensorized is None
+            and self.attach is None
+            and not attached
+        )
 
     def _check_unnamed(self, loop: IterVar) -> None:
         for other in self.schedule.stages:
@@ -589,6 +605,75 @@ class Schedule:
         self._record_cache("cache_write", tensor, scope, cached)
         return cached
 
+    def split_phases(self, tensor: Tensor | str, dimension: int, step: int) -> list[Tensor]:
+        """Have elements of a tensor that are a multiple of ``step`` apart be a tensor of their own.
+
+            for x in range(8):                      for x in range(4):
+                A[x] = B[x] + 1                         A_0[x] = B[2*x] + 1
+            for x in range(4):                      for x in range(4):
+                C[x] = max(A[2*x], A[2*x+1])            A_1[x] = B[2*x+1] + 1
+                                                    for x in range(4):
+                                                        C[x] = max(A_0[x], A_1[x])
+
+        Phases of an input are copies. A phase that nobody reads is not computed.
+
+        Args:
+            tensor: an input, or what is computed by a stage whose loops are as they were made.
+            dimension: of the tensor.
+            step: number of phases, at least 1.
+
+        Returns:
+            The phases that are read, in order.
+
+        Raises:
+            ScheduleError: the tensor is a sum or an output, or its loops have been named by other operators;
+                or somebody reads it at places that may be in several phases.
+        """
+        source = self.tensor(tensor if isinstance(tensor, str) else tensor.name)
+        count, d = plain_integer(step), plain_integer(dimension)
+        if count is None or count < 1:
+            raise ScheduleError(f"{source.name} is split into {step!r} phases; it must be at least 1")
+        if d is None or not 0 <= d < len(source.shape):
+            raise ScheduleError(f"{source.name} has no dimension {dimension!r}; it has {len(source.shape)}")
+        readers = self.readers(source)
+        own = None if source in self.inputs else self[source]
+        if source in self.outputs or not readers or (own is not None and not own.is_plain):
+            raise ScheduleError(
+                f"{source.name} is an output, a sum, or has loops that other operators have named; "
+                f"it cannot be split into phases"
+            )
+        found = {n: self._phase(source, own, d, count, n) for n in _phases_read(source, readers, d, count)}
+        before = readers[0] if own is None else own
+        for phase in found.values():
+            self._insert(phase, before)
+        tensors = {n: phase.tensor for n, phase in found.items()}
+        for stage in readers:
+            stage.body = rewrite(stage.body, lambda n: _in_phase(n, source, d, count, tensors))
+        if own is not None:
+            self.stages.remove(own)
+        self.steps.append({"op": "split_phases", "tensor": source.name, "dimension": d, "step": count})
+        return list(tensors.values())
+
+    def _phase(self, source: Tensor, own: Stage | None, d: int, step: int, number: int) -> Stage:
+        """A stage of every ``step``-th element from a number on."""
+        shape = list(source.shape)
+        shape[d] = -(-(shape[d] - number) // step)
+        names = [v.name for v in own.axis] if own is not None else [f"i{n}" for n in range(len(shape))]
+        axis = tuple(IterVar(name, extent) for name, extent in zip(names, shape, strict=True))
+        at = tuple(simplify(v * step + number) if n == d else v for n, v in enumerate(axis))
+        body = source[at] if own is None else substitute(own.body, dict(zip(own.axis, at, strict=True)))
+        name = self._fresh(f"{source.name}_{number}")
+        made = Compute(name, tuple(shape), source.dtype, axis, body).tensor
+        return Stage(self, made, axis, body, list(axis))
+
+    def _identity(self, rows: int, name: str | None, reader: Stage) -> Tensor:
+        """An identity matrix, for a stage that is going to read it."""
+        axes = IterVar("i", rows), IterVar("j", rows)
+        element = unit_element(axes)
+        unit = Compute(self._fresh(name or "identity"), (rows, rows), "int8", axes, element).tensor
+        self._insert(Stage(self, unit, axes, element, list(axes), rooted=True, host="identity"), reader)
+        return unit
+
     def _renew(self, stage: Stage) -> None:
         """Give ``stage`` new axes and the space part of its loops anew, under the same names."""
         twins: dict[IterVar, IterVar] = {}
@@ -652,6 +737,45 @@ def create_schedule(outputs: Tensor | Compute | Stage | Sequence[Tensor | Comput
         if not isinstance(tensor.op, Compute):
             raise ScheduleError(f"{tensor.name} is a placeholder; only what is computed can be scheduled")
     return Schedule(tensors)
+
+
+def _places(node: Expr, source: Tensor, d: int, step: int) -> tuple[int, Expr] | None:
+    """In which phase a read of a tensor always is, and where there; None if it is not always the same."""
+    assert isinstance(node, Read)
+    form = linear(node.indices[d])
+    if any(factor % step for _, factor in form.terms):
+        return None
+    number = form.constant % step
+    terms = tuple((atom, factor // step) for atom, factor in form.terms)
+    return number, Linear((form.constant - number) // step, terms).expr()
+
+
+def _phases_read(source: Tensor, readers: Sequence[Stage], d: int, step: int) -> list[int]:
+    """The phases that are read.
+
+    Raises:
+        ScheduleError: a read may be in several.
+    """
+    found = set()
+    for stage in readers:
+        for read in reads(stage.body):
+            if read.tensor is source:
+                place = _places(read, source, d, step)
+                if place is None:
+                    raise ScheduleError(
+                        f"{stage.name} reads {format_expr(read)}; that may be in any of {step} phases"
+                    )
+                found.add(place[0])
+    return sorted(found)
+
+
+def _in_phase(node: Expr, source: Tensor, d: int, step: int, phases: dict[int, Tensor]) -> Expr | None:
+    """A read of a phase in place of one of the whole."""
+    if not isinstance(node, Read) or node.tensor is not source:
+        return None
+    place = _places(node, source, d, step)
+    assert place is not None
+    return phases[place[0]][(*node.indices[:d], place[1], *node.indices[d + 1 :])]
 
 
 def _new_tensor(name: str, like: Tensor, axis: tuple[IterVar, ...], dtype: Any, body: Expr) -> Tensor:

@@ -1,5 +1,6 @@
 """Schedule operators: what each does to the nest, that none changes its meaning, and what they refuse."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from random import Random
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from accel import te
 from accel.base.errors import ScheduleError, ShapeError
 from accel.compiler.expr.scalar import IterVar
+from accel.compiler.schedule.records import apply_steps
 from accel.compiler.target.machine import machine
 from accel.te import Schedule, Stage, Tensor
 from tests.compiler.expressions import random_expression
@@ -376,3 +378,38 @@ def test_what_cannot_be_scheduled() -> None:
     B = te.compute((4,), lambda y: A[y] + 1, name="A")
     with refused(ScheduleError, "two tensors are named 'A'; give each its own name"):
         te.create_schedule(B)
+
+
+def test_phases_are_computed_apart() -> None:
+    A = te.placeholder((9,), "int32", name="A")
+    B = te.compute((9,), lambda x: A[x] + 1, name="B")
+    C = te.compute((4,), lambda x: B[2 * x] * B[2 * x + 1], name="C")
+    s = te.create_schedule(C)
+    assert [one.name for one in s.split_phases("B", 0, 2)] == ["B_0", "B_1"]
+    assert [one.name for one in s.split_phases(A, 0, 2)] == ["A_0", "A_1"]
+    assert [one.shape for one in map(s.tensor, ("B_0", "B_1"))] == [(5,), (4,)]
+    inputs = some_inputs([C], 3)
+    np.testing.assert_array_equal(te.interpret(te.lower(s), inputs)["C"], expected([C], inputs)["C"])
+    again = te.create_schedule(C)
+    apply_steps(again, s.steps, M.intrinsic, M.scope)
+    assert te.format_nest(te.lower(again)) == te.format_nest(te.lower(s))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("B", 0, 3), "C reads B[2*x]; that may be in any of 3 phases"),
+        (("B", 1, 2), "B has no dimension 1; it has 1"),
+        (("B", 0, 0), "B is split into 0 phases; it must be at least 1"),
+        (
+            ("C", 0, 2),
+            "C is an output, a sum, or has loops that other operators have named; it cannot be split",
+        ),
+    ],
+)
+def test_what_has_no_phases(arguments: tuple[str, int, int], message: str) -> None:
+    A = te.placeholder((9,), "int32", name="A")
+    B = te.compute((9,), lambda x: A[x] + 1, name="B")
+    C = te.compute((4,), lambda x: B[2 * x] * B[2 * x + 1], name="C")
+    with pytest.raises(ScheduleError, match=re.escape(message)):
+        te.create_schedule(C).split_phases(*arguments)
