@@ -28,7 +28,7 @@ from accel.hw.bus.watch import Watch
 from accel.hw.datapath.gemm import tap_names
 from accel.hw.datapath.layouts import EntryLayout, view
 from accel.hw.datapath.names import STATES, Names
-from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.queue import HeadQueue
 from accel.hw.datapath.scratchpads import out_ports
 from accel.hw.datapath.transfer import kinds_of
 from accel.hw.errors import errors_of, events_of, places_of
@@ -36,6 +36,7 @@ from accel.hw.observation import observation_ports, observe
 from accel.hw.parts import Parts, token_counters
 from accel.hw.units.compute import ELSEWHERE, Compute
 from accel.hw.units.counters import CLASSES, MOVED, Counters
+from accel.hw.units.dispatch import Dispatch
 from accel.hw.units.ending import Ending
 from accel.hw.units.fetch import Fetch
 from accel.hw.units.load import Load
@@ -79,14 +80,12 @@ class Core(wiring.Component):
             m.d.comb += [error.there.eq(there), error.cause.eq(cause), error.index.eq(index)]
         for place, (valid, index) in zip(ending.places, places, strict=True):
             m.d.comb += [place.valid.eq(valid), place.index.eq(index)]
-        occupied = parts.all("occupied").any()
+        to_do = fetch.more | parts.dispatch.busy | parts.waiting.any() | parts.all("occupied").any()
         m.d.comb += [
             ending.start.eq(control.start),
             ending.clear.eq(control.clear),
             ending.max_cycles.eq(control.max_cycles),
-            ending.complete.eq(
-                ~fetch.more & (control.program_length != 0) & ~parts.waiting.any() & ~occupied
-            ),
+            ending.complete.eq(~to_do & (control.program_length != 0)),
             ending.drained.eq(~(port.busy | store.writing | store.sending)),
             ending.late.eq(parts.watch.late),
             port.abandon.eq(ending.ended),
@@ -121,11 +120,12 @@ class Core(wiring.Component):
         m.submodules.read_port = port = ReadPort(config)
         m.submodules.tokens = tokens = TokenCounters(config)
         m.submodules.watch = watch = Watch()
+        m.submodules.dispatch = dispatch = Dispatch(config)
         queues = {}
         for unit in WORKERS:
-            queues[unit] = Queue(EntryLayout(), queue_depth(unit, config))
+            queues[unit] = HeadQueue(EntryLayout(config), queue_depth(unit, config))
             m.submodules[f"{unit.label}_queue"] = queues[unit]
-        return Parts(control, fetch, load, compute, store, port, tokens, watch, queues)
+        return Parts(control, fetch, load, compute, store, port, tokens, watch, dispatch, queues)
 
     def _connect_units(
         self,
@@ -137,7 +137,7 @@ class Core(wiring.Component):
     ) -> None:
         """Fetch to queues to units, tokens and scratchpads between units."""
         control, fetch, tokens = parts.control, parts.fetch, parts.tokens
-        compute, store = parts.compute, parts.store
+        compute, store, dispatch = parts.compute, parts.store, parts.dispatch
         holders = {pad: parts.units[pad.filled_by] for pad in ELSEWHERE}
         m.d.comb += [getattr(compute, pad.name).eq(getattr(unit, pad.name)) for pad, unit in holders.items()]
         for index, unit in ((f"{pad}_index", unit) for pad, unit in holders.items()):
@@ -159,6 +159,12 @@ class Core(wiring.Component):
             fetch.address.eq(control.program_address),
             fetch.length.eq(control.program_length),
             fetch.retired.eq(parts.all("retire").any()),
+            dispatch.flush.eq(flush),
+            dispatch.mem_size.eq(control.mem_size),
+            dispatch.push.eq(fetch.push),
+            dispatch.unit.eq(fetch.push_unit),
+            dispatch.word.eq(fetch.word),
+            dispatch.index.eq(fetch.next),
         ]
         for unit, part in parts.units.items():
             queue = parts.queues[unit]
@@ -171,14 +177,14 @@ class Core(wiring.Component):
             ]
             m.d.comb += [
                 queue.flush.eq(flush),
-                queue.data.eq(fetch.entry),
-                queue.push.eq(getattr(fetch, f"push_{unit.label}")),
+                queue.announces.eq(getattr(fetch, f"push_{unit.label}")),
+                queue.data.eq(dispatch.entry),
+                queue.push.eq(getattr(dispatch, f"push_{unit.label}")),
                 queue.pop.eq(part.start),
                 getattr(fetch, f"room_{unit.label}").eq(queue.room),
                 part.flush.eq(flush),
                 part.enable.eq(active),
                 part.mem_base.eq(control.mem_base),
-                part.mem_size.eq(control.mem_size),
                 part.head.eq(queue.head),
                 part.head_valid.eq(queue.valid),
                 part.tokens.eq(~Cat(*lacks).any()),
@@ -247,7 +253,7 @@ class Core(wiring.Component):
         """Put names to instructions and states."""
         m.submodules.names = names = Names(self.config)
         heads = {unit: (queue.valid, queue.head.word) for unit, queue in parts.queues.items()}
-        heads[Unit.FETCH] = (parts.fetch.push, parts.fetch.entry.word)
+        heads[Unit.FETCH] = (parts.fetch.push, parts.fetch.word)
         starts = {unit: part.start for unit, part in parts.units.items()} | {Unit.FETCH: parts.fetch.push}
         for unit, flags in parts.cycle_classes().items():
             values = dict(zip(STATES[1:], (flag & running for flag in flags), strict=True))

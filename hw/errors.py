@@ -1,6 +1,6 @@
 """The errors of a cycle, the first by unit and age before the others, and deadlock last of all."""
 
-from amaranth.hdl import Cat, Value
+from amaranth.hdl import Cat, Mux, Value
 
 from accel.core.config import Config
 from accel.core.faults import Cause
@@ -59,13 +59,17 @@ def _deadlock(parts: Parts) -> Value:
         parts.all("occupied").any()
         | (port.busy | fetch.request_valid | parts.store.writing)
         | (fetch.push | fetch.more & fetch.waiting)
+        | parts.dispatch.busy
     )
     return ~at_work & parts.waiting.any() & (parts.all("lacking") == parts.waiting)
 
 
 def places_of(parts: Parts) -> list[tuple[Value, Value]]:
     """Where the first instruction that has not retired may be: whether one is there, and its index."""
-    places: list[tuple[Value, Value]] = [(parts.fetch.more, parts.fetch.next)]
+    fetch, dispatch = parts.fetch, parts.dispatch
+    places: list[tuple[Value, Value]] = [
+        (fetch.more | dispatch.busy, Mux(dispatch.busy, dispatch.oldest, fetch.next))
+    ]
     for unit, part in parts.units.items():
         queue = parts.queues[unit]
         places += [(queue.valid, queue.head.index), (part.occupied, part.oldest)]

@@ -11,8 +11,9 @@ from accel.core.token_rules import Counter
 from accel.hw.bus.control import Control
 from accel.hw.bus.port import ReadPort
 from accel.hw.bus.watch import Watch
-from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.queue import HeadQueue
 from accel.hw.units.compute import Compute
+from accel.hw.units.dispatch import Dispatch
 from accel.hw.units.fetch import Fetch
 from accel.hw.units.load import Load
 from accel.hw.units.store import Store
@@ -31,7 +32,8 @@ class Parts:
     port: ReadPort
     tokens: TokenCounters
     watch: Watch
-    queues: dict[Unit, Queue]
+    dispatch: Dispatch
+    queues: dict[Unit, HeadQueue]
 
     @property
     def units(self) -> dict[Unit, Any]:

@@ -134,6 +134,13 @@ class Config:
         4,
         power_of_two=True,
     )
+    dispatch_stages: int = _timing(
+        0,
+        "cycles",
+        "pipeline stages between fetch and the queues, in which instructions are checked",
+        0,
+        3,
+    )
 
     post: int = _field(
         0,
@@ -524,6 +531,7 @@ _FIRST = (
         compute_queue=16,
         store_queue=16,
         mul_slots=4,
+        dispatch_stages=3,
     ),
 )
 """The machines of the first generation; each has a namesake of the second."""

@@ -29,6 +29,12 @@ _STORE_STAGES = 2
 """From the grant of a write burst to its first beat: accumulators read, beat."""
 
 
+def dispatch_depth(config: Config) -> int:
+    """Cycles from an instruction's hand-out to the first in which it may start: ``dispatch_stages``, and the
+    queue."""
+    return config.dispatch_stages + 1
+
+
 def compute_depth(config: Config) -> int:
     """Cycles from a micro-op's slot to its write into the accumulators.
 

@@ -25,6 +25,7 @@ from accel.core.timing_rules import (
     REQUEST_STARTUP,
     WRITE_DELAY,
     compute_depth,
+    dispatch_depth,
     fetch_bursts,
     store_depth,
 )
@@ -240,6 +241,7 @@ class Waits:
         self._retire: list[int] = record.retire.tolist()
         self._shapes: list[Shape] = list(map(plan.shapes.__getitem__, plan.numbers.tolist()))
         self._latency, self._outstanding = config.read_latency, config.outstanding
+        self._dispatch = dispatch_depth(config)
         self._write_latency, self._store_depth = config.write_latency, store_depth(config)
         self._compute_depth = compute_depth(config)
         self._serial = bool(config.serial)
@@ -515,7 +517,8 @@ class Waits:
                 found += self._load_edges(before, shape, index)
             else:
                 found += self._store_edges(before, shape, index)
-        return [*found, self._behind(Kind.HAND, index, Wait.ISSUE, index)]
+        queued = Part(self._dispatch, self._of(index), Wait.ISSUE, index)
+        return [*found, self._edge(Kind.HAND, index, queued)]
 
     def _compute_edge(self, before: int, shape: Shape, index: int) -> Edge:
         other = self._shapes[before]

@@ -11,7 +11,7 @@ from accel.core.config import Config
 from accel.core.faults import instruction_faults, residual_change, sram_ranges
 from accel.core.isa import Instruction, Load, Loops, Set, Transfer, Unit
 from accel.core.memories import PAR, RES
-from accel.core.timing_rules import busy_slots
+from accel.core.timing_rules import busy_slots, dispatch_depth
 from accel.views.states import NOBODY, Reason
 from accel.views.times import Times
 
@@ -40,7 +40,7 @@ def ready_cycles(
     for place, index in enumerate(order):
         handed = times.handed[index]
         assert handed is not None
-        instruction, ready = instructions[index], handed + 1
+        instruction, ready = instructions[index], handed + dispatch_depth(config)
         kind: type[Instruction] = Load if isinstance(instruction, Load) else Transfer
         same = kinds.setdefault(kind, [])
         alone = isinstance(instruction, Set)

@@ -11,6 +11,7 @@ from amaranth.hdl import Const, Module, Mux, Signal, Value
 from accel.core.config import Config
 from accel.core.faults import CAUSE_BITS, Cause, most_taps
 from accel.core.isa import (
+    Alu,
     AluOp,
     Finishing,
     Load,
@@ -18,10 +19,12 @@ from accel.core.isa import (
     Opcode,
     OwnMemory,
     SetAcc,
+    SetInp,
     SetOut,
     Store,
     StoreReq,
     Unit,
+    loops_of,
 )
 from accel.core.isa.instructions import TAPS_BITS
 from accel.core.memories import PAR
@@ -30,7 +33,7 @@ from accel.hw.datapath.layouts import log2, view
 from accel.hw.datapath.transfer import Kind, choose, kind_number, kinds_of
 
 
-def first_fault(m: Module, faults: Sequence[tuple[Value, Cause]]) -> Signal:
+def first_fault(m: Module, faults: Sequence[tuple[Value, Value | Cause]]) -> Signal:
     """Cause of the first fault that is there, or NONE."""
     cause = Signal(CAUSE_BITS)
     for position, (fault, name) in enumerate(faults):
@@ -90,14 +93,43 @@ def transfer_faults(
     if special is not None:
         faults.append((moves & special.reserved, Cause.RESERVED))
     depth = choose(number, [Const(kind.depth) for kind in kinds])
-    end = transfer.dram_base + box.extent
-    stop = choose(number, [end * kind.element_bytes for kind in kinds])
-    outside = transfer.sram_base + box.elements > depth
+    stop = choose(number, [box.stop * kind.element_bytes for kind in kinds])
+    outside = box.end > depth
     if special is not None:
         outside = (outside & ~special.unbounded) | special.beyond
     faults.append((moves & outside, Cause.SRAM_RANGE))
     faults.append((moves & (transfer.y_size != 0) & (stop > mem_size), Cause.DRAM_RANGE))
     return faults
+
+
+def cause_of(m: Module, unit: Unit, word: Value, box: Any, mem_size: Value, config: Config) -> Signal:
+    """What is wrong with an instruction of a unit by itself: with its fields, or with the memory that it
+    covers."""
+    transfer, alu = view(Load, config, word), view(Alu, config, word)
+    sides = {"previous": unit.previous is not None, "following": unit.next is not None}
+    faults = [(neighbour_fault(transfer, **sides), Cause.NEIGHBOUR)]
+    if unit is Unit.STORE and config.post:
+        faults += store_unit_faults(word, box, mem_size, config)
+    else:
+        stores = unit is Unit.STORE
+        kinds = kinds_of(Store if stores else Load, unit, config)
+        moving: Value = Const(1, 1) if stores else transfer.opcode == Opcode.LOAD
+        faults += _only(moving, transfer_faults(transfer, box, mem_size, kinds, pads=not stores))
+    if unit is Unit.LOAD and config.post:
+        faults += inp_set_faults(view(SetInp, config, word))
+    if unit is Unit.COMPUTE:
+        loops = reduce(or_, (transfer.opcode == cls.OPCODE for cls in loops_of(config)))
+        faults += _only(loops, loops_faults(alu, config))
+        if config.post:
+            faults += compute_set_faults(view(SetAcc, config, word), config)
+    return first_fault(m, faults)
+
+
+def inp_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
+    """Faults of a SET that the load unit executes."""
+    low, high = (Mux(setting.unsigned, *ends) for ends in ((0, -128), (255, 127)))
+    beyond = (setting.zero < low) | (setting.zero > high)
+    return [((setting.opcode == Opcode.SET) & beyond, Cause.ZERO_POINT)]
 
 
 def store_unit_faults(word: Value, box: Any, mem_size: Value, config: Config) -> list[tuple[Value, Cause]]:

@@ -9,8 +9,10 @@ from amaranth.hdl import Module, Mux, Shape, Signal, Value, ValueLike, signed, u
 from amaranth.lib import data
 
 from accel.core.config import SPECS, Config
+from accel.core.faults import CAUSE_BITS
 from accel.core.isa import PAD_BITS, SIZE_BITS, TRANSFERS, MicroOp, Unit, class_slots
 from accel.core.isa.fields import INSTRUCTION_BITS
+from accel.core.memories import scratchpads_of
 
 INDEX_BITS = 32
 """Width of an instruction's place in the program."""
@@ -53,14 +55,36 @@ def uop_view(config: Config, word: ValueLike) -> Any:
     return view(MicroOp, config, word)
 
 
+def sram_bits(config: Config) -> int:
+    """Bits that hold any scratchpad element's index, and the one behind the last."""
+    return 1 + max(pad.address_bits(config) for pad in scratchpads_of(config).values())
+
+
+class ProductsLayout(data.StructLayout):
+    """What is multiplied out of a LOAD or STORE; all but the last in scratchpad elements."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "body": SPAN_BITS,  # the rows that hold data, with their pads
+                "around": SPAN_BITS,  # the rows above and below
+                "above": RUN_BITS,
+                "below": RUN_BITS,
+                "rows": SPAN_BITS,  # DRAM elements from the first row to the last
+            }
+        )
+
+
 class BoxLayout(data.StructLayout):
-    """What is multiplied out of a LOAD or STORE while it is handed out, before it enters a queue."""
+    """What follows from the products of a LOAD or STORE."""
 
     def __init__(self) -> None:
         super().__init__(
             {
                 "elements": SPAN_BITS,  # scratchpad elements of the padded box
+                "end": SPAN_BITS,  # scratchpad element behind the last
                 "extent": SPAN_BITS,  # DRAM elements from the first to behind the last
+                "stop": SPAN_BITS,  # DRAM element behind the last
                 "body": SPAN_BITS,  # scratchpad elements of the rows that hold data, with their pads
                 "head": RUN_BITS,  # pad words before the first data element; all of them if there is none
                 "tail": RUN_BITS,  # pad words behind the last data element
@@ -68,11 +92,28 @@ class BoxLayout(data.StructLayout):
         )
 
 
-class EntryLayout(data.StructLayout):
-    """An entry of an instruction queue."""
+class PlacedLayout(data.StructLayout):
+    """What is kept of a :class:`BoxLayout` in a queue, in as many bits as scratchpads have elements. What is
+    larger is of an instruction at fault, or of a LOAD for which RES has no room; it is cut off, but for
+    ``elements``, which is then as large as can be."""
 
-    def __init__(self) -> None:
-        super().__init__({"word": INSTRUCTION_BITS, "index": INDEX_BITS, "box": BoxLayout()})
+    def __init__(self, config: Config) -> None:
+        names = ("elements", "end", "body", "head", "tail")
+        super().__init__({name: sram_bits(config) for name in names})
+
+
+class EntryLayout(data.StructLayout):
+    """An entry of an instruction queue; ``cause`` is what is wrong with the instruction by itself."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(
+            {
+                "word": INSTRUCTION_BITS,
+                "index": INDEX_BITS,
+                "box": PlacedLayout(config),
+                "cause": CAUSE_BITS,
+            }
+        )
 
 
 def multiply_out(m: Module, transfer: Any, *, padded: Value | None = None) -> data.View:
@@ -83,30 +124,57 @@ def multiply_out(m: Module, transfer: Any, *, padded: Value | None = None) -> da
         transfer: the LOAD or STORE.
         padded: whether the bits of pads mean pads; None if they do in any case.
     """
-    box = Signal(BoxLayout())
-    body = Signal(SPAN_BITS)
+    products = Signal(ProductsLayout())
     width = Signal(_PADDED_BITS)
     pads_y = Signal(GAP_BITS)
-    top, bottom, left, right = (
-        pad if padded is None else Mux(padded, pad, 0)
-        for pad in (transfer.y_pad_0, transfer.y_pad_1, transfer.x_pad_0, transfer.x_pad_1)
-    )
+    top, bottom, left, right = _pads(transfer, padded)
     m.d.comb += [
         width.eq(left + transfer.x_size + right),
         pads_y.eq(top + bottom),
-        body.eq(width * transfer.y_size),
-        box.body.eq(body),
-        box.elements.eq(body + width * pads_y),
-        box.extent.eq((transfer.y_size - 1) * transfer.x_stride + transfer.x_size),
+        products.body.eq(width * transfer.y_size),
+        products.around.eq(width * pads_y),
+        products.above.eq(width * top),
+        products.below.eq(width * bottom),
+        products.rows.eq((transfer.y_size - 1) * transfer.x_stride),
+    ]
+    return products
+
+
+def add_up(m: Module, transfer: Any, products: data.View, *, padded: Value | None = None) -> data.View:
+    """What follows from the products; combinational. The arguments are those of :func:`multiply_out`."""
+    box = Signal(BoxLayout())
+    _, _, left, right = _pads(transfer, padded)
+    m.d.comb += [
+        box.body.eq(products.body),
+        box.elements.eq(products.body + products.around),
+        box.end.eq(transfer.sram_base + products.body + products.around),
+        box.extent.eq(products.rows + transfer.x_size),
+        box.stop.eq(transfer.dram_base + products.rows + transfer.x_size),
+        box.head.eq(products.above + left),
+        box.tail.eq(products.below + right),
     ]
     with m.If(transfer.y_size == 0):
-        m.d.comb += [box.extent.eq(0), box.head.eq(width * pads_y)]
-    with m.Else():
         m.d.comb += [
-            box.head.eq(width * top + left),
-            box.tail.eq(width * bottom + right),
+            box.extent.eq(0),
+            box.stop.eq(transfer.dram_base),
+            box.head.eq(products.around),
+            box.tail.eq(0),
         ]
     return box
+
+
+def place(m: Module, box: data.View, config: Config) -> data.View:
+    """A box as it is kept; combinational."""
+    placed = Signal(PlacedLayout(config))
+    m.d.comb += [getattr(placed, name).eq(getattr(box, name)) for name, _ in PlacedLayout(config)]
+    with m.If(box.elements[sram_bits(config) :].any()):
+        m.d.comb += placed.elements.eq(~0)
+    return placed
+
+
+def _pads(transfer: Any, padded: Value | None) -> tuple[Value, ...]:
+    pads = (transfer.y_pad_0, transfer.y_pad_1, transfer.x_pad_0, transfer.x_pad_1)
+    return tuple(pad if padded is None else Mux(padded, pad, 0) for pad in pads)
 
 
 def minimum(*values: ValueLike) -> ValueLike:

@@ -8,8 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.isa import SIZE_BITS
-from accel.hw.datapath.layouts import GAP_BITS, KIND_BITS, RUN_BITS, SPAN_BITS
-from accel.hw.datapath.transfer import sram_bits
+from accel.hw.datapath.layouts import GAP_BITS, KIND_BITS, RUN_BITS, SPAN_BITS, sram_bits
 
 
 class PadsLayout(data.StructLayout):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, ShapeLike, Signal
+from amaranth.hdl import Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -90,4 +90,51 @@ class BypassQueue(wiring.Component):
             self.valid.eq(queue.valid | self.push),
             self.head.eq(Mux(queue.valid, queue.head, self.data)),
         ]
+        return m
+
+
+class HeadQueue(wiring.Component):
+    """A queue whose head is in registers, and whose places are taken before entries come.
+
+    Who will push ``announces`` it, in the same cycle or earlier; ``room`` tells that fewer than ``depth``
+    entries were announced and not popped at the end of the cycle before. What is pushed in cycle t can be
+    popped in t + 1.
+    """
+
+    def __init__(self, shape: ShapeLike, depth: int) -> None:
+        self.depth = depth
+        self.shape = shape
+        super().__init__(
+            {
+                "flush": In(1),
+                "announces": In(1),
+                "push": In(1),
+                "data": In(shape),
+                "room": Out(1),
+                "valid": Out(1),
+                "head": Out(shape),
+                "pop": In(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.behind = behind = Queue(self.shape, max(1, self.depth - 1))
+        taken = Signal(range(self.depth + 1))
+        empties = self.pop | ~self.valid
+        m.d.comb += [
+            behind.flush.eq(self.flush),
+            behind.data.eq(self.data),
+            behind.push.eq(self.push & (behind.valid | ~empties)),
+            behind.pop.eq(behind.valid & empties),
+            self.room.eq(taken != self.depth),
+        ]
+        m.d.sync += taken.eq(taken + self.announces - self.pop)
+        with m.If(empties):
+            m.d.sync += [
+                self.valid.eq(behind.valid | self.push),
+                Value.cast(self.head).eq(Mux(behind.valid, Value.cast(behind.head), Value.cast(self.data))),
+            ]
+        with m.If(self.flush):
+            m.d.sync += [taken.eq(0), self.valid.eq(0)]
         return m

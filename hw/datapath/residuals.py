@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.memories import RES
-from accel.hw.datapath.layouts import SPAN_BITS
+from accel.hw.datapath.layouts import sram_bits
 from accel.hw.datapath.queue import Queue
 
 
@@ -27,7 +27,7 @@ class Residuals(wiring.Component):
         super().__init__(
             {
                 "flush": In(1),
-                "elements": In(SPAN_BITS),
+                "elements": In(sram_bits(config)),
                 "is_load": In(1),
                 "is_add": In(1),
                 "full": Out(1),

@@ -12,9 +12,8 @@ from accel.core.isa import Alu, AluOp, Gemm, Mac
 from accel.core.isa.instructions import ALU_OP_BITS, IMMEDIATE_BITS, LOOP_BITS
 from accel.core.isa.operands import factor_fields
 from accel.hw.datapath.checks import loops_run
-from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, log2, view
+from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, log2, sram_bits, view
 from accel.hw.datapath.operands import Chosen, factor
-from accel.hw.datapath.transfer import sram_bits
 
 
 class OperationLayout(data.StructLayout):
@@ -61,7 +60,7 @@ class Sequencer(wiring.Component):
             {
                 "flush": In(1),
                 "start": In(1),
-                "entry": In(EntryLayout()),
+                "entry": In(EntryLayout(config)),
                 "free": Out(1),
                 "issuing": Out(1),
                 "address": Out(config.uop_address_bits),

@@ -15,13 +15,8 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
 from accel.core.isa import SIZE_BITS, Finishing, Transfer, Unit, routes_of
 from accel.core.isa.instructions import DRAM_BASE_BITS
-from accel.core.memories import Route, scratchpads_of
-from accel.hw.datapath.layouts import BEATS_BITS, GAP_BITS, KIND_BITS, LANE_BITS, log2, minimum
-
-
-def sram_bits(config: Config) -> int:
-    """Bits that hold any scratchpad element's index, and the one behind the last."""
-    return 1 + max(pad.address_bits(config) for pad in scratchpads_of(config).values())
+from accel.core.memories import Route
+from accel.hw.datapath.layouts import BEATS_BITS, GAP_BITS, KIND_BITS, LANE_BITS, log2, minimum, sram_bits
 
 
 @dataclass(frozen=True)

@@ -26,20 +26,16 @@ from accel.core.timing_rules import compute_depth
 from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.alu import Alu as AluLanes
 from accel.hw.datapath.checks import (
-    compute_set_faults,
     first_fault,
-    loops_faults,
     loops_run,
-    neighbour_fault,
-    transfer_faults,
 )
 from accel.hw.datapath.gemm import ACC_BITS, GemmCore, tap_names
-from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, uop_view, view
+from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, sram_bits, uop_view, view
 from accel.hw.datapath.operands import depth, used
 from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.scratchpads import Accumulators, Scratchpad, access_ports, connect_access, out_ports
 from accel.hw.datapath.sequencer import OperationLayout, Sequencer, at_hand
-from accel.hw.datapath.transfer import kinds_of, sram_bits
+from accel.hw.datapath.transfer import kinds_of
 from accel.hw.units.flight import RetireLayout
 from accel.hw.units.loader import Loader
 
@@ -60,9 +56,8 @@ class Compute(wiring.Component):
                 "flush": In(1),
                 "enable": In(1),
                 "mem_base": In(DRAM_ADDRESS_BITS),
-                "mem_size": In(DRAM_ADDRESS_BITS + 1),
                 "head_valid": In(1),
-                "head": In(EntryLayout()),
+                "head": In(EntryLayout(config)),
                 "tokens": In(1),
                 "start": Out(1),
                 "lacking": Out(1),
@@ -141,7 +136,6 @@ class Compute(wiring.Component):
         """Start what heads the queue; retire in order. FINISH and SET take neither pipeline nor loader."""
         config = self._config
         common = view(Instruction, config, self.head.word)
-        load = view(Load, config, self.head.word)
         alu = view(Alu, config, self.head.word)
         loops, is_load, single = Signal(), Signal(), Signal()
         ready, finishing = Signal(), Signal()
@@ -158,15 +152,10 @@ class Compute(wiring.Component):
             ),
             self.lacking.eq(ready & ~self.tokens),
         ]
-        faults = [(neighbour_fault(common, previous=True, following=True), Cause.NEIGHBOUR)]
-        faults += [
-            (is_load & fault, cause)
-            for fault, cause in transfer_faults(load, self.head.box, self.mem_size, self._kinds, pads=True)
-        ]
-        faults += [(loops & fault, cause) for fault, cause in loops_faults(alu, config)]
+        cause: Value = self.head.cause
         if config.post:
-            faults += self._set(m)
-        cause = first_fault(m, faults)
+            untapped = self._set(m)
+            cause = Mux((cause == 0) & untapped, Cause.RESERVED, cause)
         with m.If(ready & self.tokens):
             m.d.comb += [self.fault.eq(cause), self.start.eq(cause == 0)]
         m.d.sync += finishing.eq(self.start & single & ~self.flush)
@@ -196,21 +185,19 @@ class Compute(wiring.Component):
             ),
         ]
 
-    def _set(self, m: Module) -> list[tuple[Value, Cause]]:
-        """What SETs of this unit leave behind, and what is wrong with one: unknown ids come here, too."""
+    def _set(self, m: Module) -> Value:
+        """What SETs of this unit leave behind; gives whether a depthwise MAC has been left no taps."""
         setting = view(SetAcc, self._config, self.head.word)
         is_set = setting.opcode == Opcode.SET
         with m.If(self.start & is_set):
             m.d.sync += self._unsigned.eq(setting.unsigned)
         with m.If(self.flush):
             m.d.sync += self._unsigned.eq(0)
-        faults = compute_set_faults(setting, self._config)
-        if self._taps is not None:
-            mac = view(Mac, self._config, self.head.word)
-            self._taps.take(m, setting, start=self.start & is_set, flush=self.flush)
-            tapped = (mac.opcode == Opcode.MAC) & mac.depthwise
-            faults.append((tapped & (self._taps.taps == 0), Cause.RESERVED))
-        return faults
+        if self._taps is None:
+            return Const(0, 1)
+        mac = view(Mac, self._config, self.head.word)
+        self._taps.take(m, setting, start=self.start & is_set, flush=self.flush)
+        return (mac.opcode == Opcode.MAC) & mac.depthwise & (self._taps.taps == 0)
 
     def _pipeline(
         self, m: Module, sequencer: Sequencer, uops: Scratchpad, accumulators: Accumulators

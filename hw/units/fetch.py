@@ -19,10 +19,8 @@ from accel.hw.datapath.layouts import (
     BEATS_BITS,
     INDEX_BITS,
     UNIT_BITS,
-    EntryLayout,
     log2,
     minimum,
-    multiply_out,
     view,
 )
 from accel.hw.datapath.queue import Queue
@@ -53,7 +51,7 @@ class Fetch(wiring.Component):
             "granted": In(1),
             "beat_valid": In(1),
             "beat_data": In(config.bus_bits),
-            "entry": Out(EntryLayout()),
+            "word": Out(_BITS),
             "push": Out(1),
             "push_unit": Out(UNIT_BITS),
             "more": Out(1),
@@ -72,9 +70,9 @@ class Fetch(wiring.Component):
         halves = max(1, INSTRUCTION_BYTES // self._config.bus_bytes)
         arrived = Signal(INDEX_BITS)
         m.submodules.counts = counts = Queue(range(257), self._config.outstanding)
-        head = self._buffer(m, lanes, halves, arrived, counts)
+        head, taken = self._buffer(m, lanes, halves, arrived, counts)
         self._request(m, lanes, halves, counts)
-        self._hand_out(m, head, arrived)
+        self._hand_out(m, head, taken)
         return m
 
     def _request(self, m: Module, lanes: int, halves: int, counts: Queue) -> None:
@@ -119,8 +117,10 @@ class Fetch(wiring.Component):
                 room.eq(config.fetch_buffer),
             ]
 
-    def _buffer(self, m: Module, lanes: int, halves: int, arrived: Signal, counts: Queue) -> Value:
-        """Take beats apart into instructions; give the one that is next."""
+    def _buffer(
+        self, m: Module, lanes: int, halves: int, arrived: Signal, counts: Queue
+    ) -> tuple[Value, Value]:
+        """Take beats apart into instructions; give the one that is next, and how many arrive."""
         config = self._config
         lane = Signal(max(1, log2(lanes)))
         half = Signal()
@@ -178,24 +178,20 @@ class Fetch(wiring.Component):
                 read.addr.eq(self.next >> log2(lanes)),
             ]
             instructions.append(read.data)
-        return Array(instructions)[bank_of(self.next, lanes)] if lanes > 1 else instructions[0]
+        head = Array(instructions)[bank_of(self.next, lanes)] if lanes > 1 else instructions[0]
+        return head, Mux(complete, taken, 0)
 
-    def _hand_out(self, m: Module, head: Value, arrived: Signal) -> None:
+    def _hand_out(self, m: Module, head: Value, taken: Value) -> None:
         load = view(Load, self._config, head)
+        held = Signal(range(self._config.fetch_buffer + 1))
+        """Instructions that have arrived and are not handed out."""
         last = Signal()
         unit = Signal(UNIT_BITS)
         blocked = Signal()
         """Serial mode: the instruction before has not retired."""
         finish = load.opcode == Opcode.FINISH
-        padded = load.opcode != Opcode.STORE if self._config.post else None
-        m.d.comb += [
-            self.more.eq(self.next != self.length),
-            self.waiting.eq(self.next == arrived),
-            last.eq(self.next + 1 == self.length),
-            self.entry.word.eq(head),
-            self.entry.index.eq(self.next),
-            self.entry.box.eq(multiply_out(m, load, padded=padded)),
-        ]
+        m.d.sync += held.eq(held + taken - self.push)
+        m.d.comb += [self.waiting.eq(held == 0), self.word.eq(head)]
         with m.If(executed_by(Unit.STORE, load, self._config)):
             m.d.comb += unit.eq(Unit.STORE)
         with m.Elif(executed_by(Unit.LOAD, load, self._config)):
@@ -215,8 +211,9 @@ class Fetch(wiring.Component):
             ],
         )
         m.d.comb += [self.fault.eq(fault), self.push_unit.eq(unit)]
+        good = (load.opcode <= max(classes_of(self._config))) & (finish == last)
         for worker in WORKERS:
-            chosen = here & (fault == 0) & ~(self.serial & blocked) & (unit == worker)
+            chosen = here & good & ~(self.serial & blocked) & (unit == worker)
             push = getattr(self, f"push_{worker.label}")
             m.d.comb += push.eq(chosen & getattr(self, f"room_{worker.label}"))
             with m.If(push):
@@ -224,9 +221,20 @@ class Fetch(wiring.Component):
         with m.If(self.retired):
             m.d.sync += blocked.eq(0)
         with m.If(self.push):
-            m.d.sync += [self.next.eq(self.next + 1), blocked.eq(1)]
+            m.d.sync += [
+                self.next.eq(self.next + 1),
+                self.more.eq(~last),
+                last.eq(self.next + 2 == self.length),
+                blocked.eq(1),
+            ]
         with m.If(self.flush):
-            m.d.sync += [self.next.eq(0), blocked.eq(0)]
+            m.d.sync += [
+                self.next.eq(0),
+                self.more.eq(self.length != 0),
+                last.eq(self.length == 1),
+                held.eq(0),
+                blocked.eq(0),
+            ]
 
 
 def executed_by(unit: Unit, transfer: Any, config: Config) -> Value:

@@ -7,9 +7,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.hw.datapath.layouts import INDEX_BITS, KIND_BITS
+from accel.hw.datapath.layouts import INDEX_BITS, KIND_BITS, sram_bits
 from accel.hw.datapath.queue import Queue
-from accel.hw.datapath.transfer import sram_bits
 
 
 class RangeLayout(data.StructLayout):

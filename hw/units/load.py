@@ -3,21 +3,20 @@
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.hdl import Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
-from accel.core.faults import CAUSE_BITS, Cause
+from accel.core.faults import CAUSE_BITS
 from accel.core.isa import Load as LoadInstruction
 from accel.core.isa import Opcode, SetInp, Unit
 from accel.core.memories import INP
 from accel.hw.bus.port import RequestLayout
-from accel.hw.datapath.checks import first_fault, neighbour_fault, transfer_faults
 from accel.hw.datapath.gemm import tap_names
-from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, view
+from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, sram_bits, view
 from accel.hw.datapath.scratchpads import Scratchpad, access_ports, connect_access
-from accel.hw.datapath.transfer import kinds_of, sram_bits
+from accel.hw.datapath.transfer import kinds_of
 from accel.hw.units.flight import RetireLayout
 from accel.hw.units.loader import Loader
 
@@ -32,9 +31,8 @@ class Load(wiring.Component):
             "flush": In(1),
             "enable": In(1),
             "mem_base": In(DRAM_ADDRESS_BITS),
-            "mem_size": In(DRAM_ADDRESS_BITS + 1),
             "head_valid": In(1),
-            "head": In(EntryLayout()),
+            "head": In(EntryLayout(config)),
             "tokens": In(1),
             "start": Out(1),
             "lacking": Out(1),
@@ -60,14 +58,10 @@ class Load(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.loader = loader = Loader(self._kinds, config.loads_in_flight, config)
-        load = view(LoadInstruction, config, self.head.word)
-        faults = transfer_faults(load, self.head.box, self.mem_size, self._kinds, pads=True)
         may_start: Value = Const(1, 1)
         if config.post:
-            setting, may_start, faults = self._set(m, loader, faults)
-        cause = first_fault(
-            m, [(neighbour_fault(load, previous=False, following=True), Cause.NEIGHBOUR), *faults]
-        )
+            setting, may_start = self._set(m, loader)
+        cause = self.head.cause
         ready = Signal()
         can = self.enable & self.head_valid & ~loader.requesting & loader.room & ~loader.conflict
         m.d.comb += [
@@ -111,27 +105,21 @@ class Load(wiring.Component):
                 m.d.comb += [pad.unsigned.eq(setting.unsigned), pad.zero.eq(setting.zero)]
         return m
 
-    def _set(
-        self, m: Module, loader: Loader, faults: list[tuple[Value, Cause]]
-    ) -> tuple["_Setting", Value, list[tuple[Value, Cause]]]:
-        """What SETs leave behind, whether they let the head start, and faults with theirs.
+    def _set(self, m: Module, loader: Loader) -> tuple["_Setting", Value]:
+        """What SETs leave behind, and whether they let the head start.
 
         A SET goes through the loader as a LOAD that moves nothing.
         """
         word = view(SetInp, self._config, self.head.word)
         is_set, under_way = Signal(), Signal()
         setting = _Setting(unsigned=Signal(name="inp_unsigned"), zero=Signal.like(word.zero, name="inp_zero"))
-        low, high = (Mux(word.unsigned, *ends) for ends in ((0, -128), (255, 127)))
         m.d.comb += [is_set.eq(word.opcode == Opcode.SET), loader.is_set.eq(is_set)]
         m.d.sync += under_way.eq(self.start & is_set & ~self.flush)
         with m.If(self.start & is_set):
             m.d.sync += [setting.unsigned.eq(word.unsigned), setting.zero.eq(word.zero)]
         with m.If(self.flush):
             m.d.sync += [setting.unsigned.eq(0), setting.zero.eq(0)]
-        beyond = (word.zero < low) | (word.zero > high)
-        found = [(~is_set & fault, cause) for fault, cause in faults]
-        found.append((is_set & beyond, Cause.ZERO_POINT))
-        return setting, ~under_way & (~is_set | loader.empty), found
+        return setting, ~under_way & (~is_set | loader.empty)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.isa import Load
 from accel.hw.bus.port import RequestLayout
-from accel.hw.datapath.layouts import GAP_BITS, INDEX_BITS, KIND_BITS, EntryLayout, view
+from accel.hw.datapath.layouts import GAP_BITS, INDEX_BITS, KIND_BITS, EntryLayout, sram_bits, view
 from accel.hw.datapath.pads import PadsLayout, PadWalker
 from accel.hw.datapath.queue import BypassQueue
 from accel.hw.datapath.transfer import (
@@ -21,7 +21,6 @@ from accel.hw.datapath.transfer import (
     PlacesLayout,
     dram_lane,
     kind_number,
-    sram_bits,
 )
 from accel.hw.units.flight import Flight, RangeLayout, RetireLayout
 
@@ -58,7 +57,7 @@ class Loader(wiring.Component):
             {
                 "flush": In(1),
                 "mem_base": In(DRAM_ADDRESS_BITS),
-                "entry": In(EntryLayout()),
+                "entry": In(EntryLayout(config)),
                 "faulty": In(1),
                 **({"is_set": In(1)} if config.post else {}),
                 "start": In(1),
@@ -186,7 +185,7 @@ class Loader(wiring.Component):
                 flight.range.any.eq(moves & (box.elements != 0) & ~self.faulty),
                 flight.range.kind.eq(kind),
                 flight.range.begin.eq(load.sram_base),
-                flight.range.end.eq(load.sram_base + box.elements),
+                flight.range.end.eq(box.end),
             ]
             self._pad(m, flight, kind, gap, has_pads)
         return m

@@ -26,10 +26,6 @@ from accel.hw.bus.port import BurstLayout, RequestLayout
 from accel.hw.datapath.checks import (
     first_fault,
     is_finished,
-    neighbour_fault,
-    par_end,
-    store_unit_faults,
-    transfer_faults,
 )
 from accel.hw.datapath.finishing import Lanes, ParLayout, SettingLayout, SlotWalker, slots_per_beat
 from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, EntryLayout, log2, view
@@ -67,9 +63,8 @@ class Store(wiring.Component):
             "abandon": In(1),
             "enable": In(1),
             "mem_base": In(DRAM_ADDRESS_BITS),
-            "mem_size": In(DRAM_ADDRESS_BITS + 1),
             "head_valid": In(1),
-            "head": In(EntryLayout()),
+            "head": In(EntryLayout(config)),
             "tokens": In(1),
             "start": Out(1),
             "lacking": Out(1),
@@ -212,13 +207,8 @@ class Store(wiring.Component):
         """Start what heads the queue; gives whether it is a STORE and starts."""
         config, kinds = self._config, self._kinds
         store = view(StoreInstruction, config, self.head.word)
-        faults = (
-            transfer_faults(store, self.head.box, self.mem_size, kinds, pads=False)
-            if own is None
-            else own.faults
-        )
         cause = first_fault(
-            m, [(neighbour_fault(store, previous=True, following=False), Cause.NEIGHBOUR), *faults]
+            m, [(self.head.cause != 0, self.head.cause), *([] if own is None else own.faults)]
         )
         ready = Signal()
         slot, index = Signal(range(config.stores_in_flight)), Signal(INDEX_BITS)
@@ -343,7 +333,7 @@ class Store(wiring.Component):
         m.d.comb += [
             touched.any.eq((of_par | finished) & moves & ~faulty),
             touched.begin.eq(Mux(is_load, load.sram_base, store.par)),
-            touched.end.eq(Mux(is_load, load.sram_base + box.elements, par_end(store))),
+            touched.end.eq(box.end),
             flight.range.eq(touched),
             loader.range.eq(touched),
             loader.sram.eq(Mux(of_res, residuals.begin, load.sram_base)),
@@ -387,7 +377,6 @@ class Store(wiring.Component):
         m.d.sync += under_way.eq(self.start & is_set & ~self.flush)
         return _Own(
             faults=[
-                *store_unit_faults(word, box, self.mem_size, config),
                 (residuals.full, Cause.RESIDUAL_FULL),
                 (residuals.empty, Cause.RESIDUAL_EMPTY),
             ],

@@ -58,7 +58,9 @@ class ComputeUnit(Worker):
         while self._loading is None and len(starts) < len(dispatches):
             place = len(starts)
             shape = self.shapes[place]
-            self.ready = max(dispatches[place] + 1, self._slot if shape.pipelined else self._drained)
+            self.ready = max(
+                dispatches[place] + self._dispatch, self._slot if shape.pipelined else self._drained
+            )
             cycle = engine.with_tokens(shape, self.ready) if shape.pops else self.ready
             if cycle > engine.horizon:
                 engine.reaches(cycle)

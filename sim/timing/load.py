@@ -75,7 +75,7 @@ class LoadUnit(Worker):
     def _ready(self, place: int, shape: Shape) -> int:
         """The first cycle in which the unit can accept an instruction, the next one; NEVER if it is not
         known."""
-        ready = max(self.dispatches[place] + 1, self._free)
+        ready = max(self.dispatches[place] + self._dispatch, self._free)
         shapes, retires = self.shapes, self.retires
         retired = len(retires)
         if place and (shape.alone or shapes[place - 1].alone):

@@ -12,7 +12,7 @@ from accel.core.config import Config
 from accel.core.events import Event, EventKind, UnitCycles
 from accel.core.faults import STOPPED, Cause, Fault, instruction_faults, timeout_fault
 from accel.core.isa import Instruction, Unit
-from accel.core.timing_rules import WRITE_DELAY
+from accel.core.timing_rules import WRITE_DELAY, dispatch_depth
 from accel.core.token_rules import deadlock_place, explain_deadlock, stuck
 from accel.sim.timing.compute import ComputeUnit
 from accel.sim.timing.engine import Engine, Stop
@@ -193,7 +193,7 @@ def simulate_timing(
     columns = Columns.of(plan, fetch, (load, compute, store))
     retire = columns.retire
     if stop is None and (retire == UNKNOWN).any() and not engine.cut:
-        stop = _deadlock(instructions, config, tokens, _last_cycle(columns, logs))
+        stop = _deadlock(instructions, config, tokens, _last_cycle(columns, logs, config))
     message = f"the run takes more than {max_cycles} cycles (max_cycles)"
     whole = [(max_cycles, Fault(cause=Cause.LIMIT, message=message))]
     whole += [] if stop_at is None else [(stop_at, STOPPED)]
@@ -234,10 +234,11 @@ def _run(
             port.grant(grant, writer.finish)
 
 
-def _last_cycle(columns: Columns, logs: Sequence[BurstLog]) -> int:
-    """The last cycle in which anything is known to happen."""
-    known = [int(one.max(initial=0)) for one in (columns.dispatch, columns.start, columns.retire)]
-    return max([0, *known, *(cycle for log in logs for cycle in log.lasts[-1:])])
+def _last_cycle(columns: Columns, logs: Sequence[BurstLog], config: Config) -> int:
+    """The last cycle in which anything is known to happen, or an instruction gets into its queue."""
+    known = [int(one.max(initial=0)) for one in (columns.start, columns.retire)]
+    queued = int(columns.dispatch.max(initial=UNKNOWN)) + dispatch_depth(config) - 1
+    return max([0, *known, queued, *(cycle for log in logs for cycle in log.lasts[-1:])])
 
 
 def _deadlock(

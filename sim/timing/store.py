@@ -147,7 +147,7 @@ class StoreUnit(Worker):
     def _ready(self, place: int, shape: Shape) -> int:
         """The first cycle in which the unit can accept an instruction, the next one; NEVER if it is not
         known."""
-        ready = max(self.dispatches[place] + 1, self._free)
+        ready = max(self.dispatches[place] + self._dispatch, self._free)
         if place and (shape.alone or self.shapes[place - 1].alone):
             return _behind(self._retired(place - 1), ready)
         stream = self.loads if shape.fills else self.stores

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from accel.core.faults import Fault
 from accel.core.isa import Unit
+from accel.core.timing_rules import dispatch_depth
 from accel.core.token_rules import queue_depth
 from accel.sim.timing.engine import Engine
 from accel.sim.timing.plan import Plan, Shape
@@ -47,6 +48,7 @@ class Worker(Requester):
         self.starts: list[int] = []
         self.retires: list[int] = []
         self.ready = NEVER
+        self._dispatch = dispatch_depth(engine.config)
         self._reach = queue_depth(self.UNIT, engine.config)
         """So many instructions that have started matter at most, if they have retired."""
         engine.on(self.UNIT, self._advance)
@@ -68,7 +70,7 @@ class Worker(Requester):
         """No instruction starts before this cycle from now on, if fetch hands out none before ``fetched``."""
         place = len(self.starts)
         handed = self.dispatches[place] if place < len(self.dispatches) else fetched
-        return max(handed + 1, self.starts[-1] if place else 0)
+        return max(handed + self._dispatch, self.starts[-1] if place else 0)
 
     @property
     def last(self) -> int:

@@ -9,8 +9,9 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
 from accel.core.config import Config
-from accel.core.faults import Cause, instruction_fault
+from accel.core.faults import Cause, instruction_fault, sram_ranges
 from accel.core.isa import Instruction, Transfer, encode
+from accel.hw.datapath.layouts import sram_bits
 
 
 def run(unit: wiring.Component, bench: Callable[[Any], Awaitable[None]]) -> None:
@@ -40,10 +41,15 @@ def as_array(value: int, dtype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]
 
 
 def offer(context: Any, entry: Any, instruction: Instruction, index: int, config: Config) -> None:
-    """Have a queue's entry hold an instruction, with what fetch multiplies out of a LOAD or STORE."""
-    drive(context, entry, word=int.from_bytes(encode([instruction], config), "little"), index=index)
+    """Have a queue's entry hold an instruction, with what is known of it by itself."""
+    word = int.from_bytes(encode([instruction], config), "little")
+    fault = instruction_fault(instruction, config)
+    drive(context, entry, word=word, index=index, cause=Cause.NONE if fault is None else fault.cause)
     if isinstance(instruction, Transfer):
-        drive(context, entry.box, **box_of(instruction))
+        most = (1 << sram_bits(config)) - 1
+        box = {name: min(value, most) for name, value in box_of(instruction).items()}
+        end = sum((first + count for _, first, count in sram_ranges(instruction)[-1:]), 0)
+        drive(context, entry.box, **box, end=min(end, most))
 
 
 def assert_refused(context: Any, unit: Any, instruction: Instruction, index: int, config: Config) -> None:
@@ -65,10 +71,8 @@ def box_of(transfer: Transfer) -> dict[str, int]:
     top, left = transfer.y_pad_0, transfer.x_pad_0
     data[top : top + transfer.y_size, left : left + transfer.x_size] = True
     places = np.flatnonzero(data)
-    span = (transfer.y_size - 1) * transfer.x_stride + transfer.x_size
     return {
         "elements": data.size,
-        "extent": span if transfer.y_size else 0,
         "body": transfer.y_size * transfer.width,
         "head": int(places[0]) if len(places) else data.size,
         "tail": data.size - int(places[-1]) - 1 if len(places) else 0,

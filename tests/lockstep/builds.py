@@ -20,6 +20,7 @@ LEVELS = {"cxxrtl": 2}
 BUILDS: dict[str, Config] = {
     "tiny": TINY,
     "short queues": _build(
+        dispatch_stages=1,
         compute_queue=2,
         load_queue=1,
         store_queue=1,
@@ -44,6 +45,7 @@ BUILDS: dict[str, Config] = {
         block_in=2,
         block_out=4,
         bus_bits=256,
+        dispatch_stages=3,
         compute_queue=1,
         load_queue=2,
         store_queue=3,
@@ -72,6 +74,7 @@ BUILDS: dict[str, Config] = {
     "1x16x2": _build(
         block_in=16,
         block_out=2,
+        dispatch_stages=2,
         inp_bytes=128,
         wgt_bytes=256,
         acc_bytes=128,
@@ -120,6 +123,7 @@ BUILDS: dict[str, Config] = {
     "int8": SECOND,
     "int8, short queues": _build(
         SECOND,
+        dispatch_stages=2,
         post_stages=0,
         post_lanes=2,
         inp_banks=8,
@@ -138,6 +142,7 @@ BUILDS: dict[str, Config] = {
     ),
     "int8, 4x4x4": _build(
         SECOND,
+        dispatch_stages=3,
         post_stages=5,
         post_lanes=0,
         inp_banks=2,

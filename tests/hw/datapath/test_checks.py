@@ -12,7 +12,6 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import NAMED, Config
 from accel.core.faults import Cause, instruction_fault
 from accel.core.isa import (
-    Alu,
     AluOp,
     Instruction,
     Load,
@@ -30,17 +29,8 @@ from accel.core.isa import (
     field_specs,
 )
 from accel.core.requantize import MAX_ADD_SHIFT
-from accel.hw.datapath.checks import (
-    CAUSE_BITS,
-    compute_set_faults,
-    first_fault,
-    loops_faults,
-    neighbour_fault,
-    store_unit_faults,
-    transfer_faults,
-)
-from accel.hw.datapath.layouts import multiply_out, view
-from accel.hw.datapath.transfer import kinds_of
+from accel.hw.datapath.checks import CAUSE_BITS, cause_of
+from accel.hw.datapath.layouts import add_up, multiply_out, view
 from tests.hw.bench import run
 from tests.strategies import any_instruction
 
@@ -51,28 +41,15 @@ class Checks(wiring.Component):
     def __init__(self, unit: Unit, config: Config) -> None:
         self._unit = unit
         self._config = config
-        super().__init__({"word": In(128), "mem_size": In(41), "loops": In(1), "cause": Out(CAUSE_BITS)})
+        super().__init__({"word": In(128), "mem_size": In(41), "cause": Out(CAUSE_BITS)})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        config, unit = self._config, self._unit
-        transfer, alu = view(Load, config, self.word), view(Alu, config, self.word)
-        kinds = kinds_of(Store if unit is Unit.STORE else Load, unit, config)
-        ends = {"previous": unit.previous is not None, "following": unit.next is not None}
-        faults = [(neighbour_fault(transfer, **ends), Cause.NEIGHBOUR)]
+        config = self._config
+        transfer = view(Load, config, self.word)
         padded = transfer.opcode != Opcode.STORE if config.post else None
-        box = multiply_out(m, transfer, padded=padded)
-        if config.post and unit is Unit.STORE:
-            faults += store_unit_faults(self.word, box, self.mem_size, config)
-        else:
-            pads = unit is not Unit.STORE
-            for fault, cause in transfer_faults(transfer, box, self.mem_size, kinds, pads=pads):
-                moving = ~self.loops & (transfer.opcode != Opcode.SET)
-                faults.append((moving & fault, cause))
-        if config.post and unit is Unit.COMPUTE:
-            faults += compute_set_faults(view(SetAcc, config, self.word), config)
-        faults += [(self.loops & fault, cause) for fault, cause in loops_faults(alu, config)]
-        m.d.comb += self.cause.eq(first_fault(m, faults))
+        box = add_up(m, transfer, multiply_out(m, transfer, padded=padded), padded=padded)
+        m.d.comb += self.cause.eq(cause_of(m, self._unit, self.word, box, self.mem_size, config))
         return m
 
 
@@ -131,7 +108,6 @@ def test_the_first_fault_is_the_definitions(unit: Unit, name: str) -> None:
             instruction = suspect(rng, unit, config)
             context.set(checks.word, int.from_bytes(encode([instruction], config), "little"))
             context.set(checks.mem_size, config.mem_size)
-            context.set(checks.loops, isinstance(instruction, Loops))
             expected = instruction_fault(instruction, config)
             cause = Cause.NONE if expected is None else expected.cause
             assert Cause(context.get(checks.cause)) == cause, instruction

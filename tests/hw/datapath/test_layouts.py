@@ -15,6 +15,7 @@ from accel.hw.datapath.layouts import (
     LANE_BITS,
     UNIT_BITS,
     BoxLayout,
+    add_up,
     multiply_out,
     view,
 )
@@ -32,18 +33,22 @@ class Products(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.d.comb += self.box.eq(multiply_out(m, view(Load, CONFIG, self.word)))
+        load = view(Load, CONFIG, self.word)
+        m.d.comb += self.box.eq(add_up(m, load, multiply_out(m, load)))
         return m
 
 
 def products(load: Load) -> dict[str, int]:
     """By their meaning, for boxes too large to be drawn."""
     rows = bool(load.y_size)
+    extent = (load.y_size - 1) * load.x_stride + load.x_size if rows else 0
     head = load.width * load.y_pad_0 + load.x_pad_0
     tail = load.width * load.y_pad_1 + load.x_pad_1
     return {
         "elements": load.width * load.height,
-        "extent": (load.y_size - 1) * load.x_stride + load.x_size if rows else 0,
+        "end": load.sram_base + load.width * load.height,
+        "extent": extent,
+        "stop": load.dram_base + extent,
         "body": load.width * load.y_size,
         "head": head if rows else load.width * load.height,
         "tail": tail if rows else 0,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from accel.hw.datapath.queue import BypassQueue, Queue
+from accel.hw.datapath.queue import BypassQueue, HeadQueue, Queue
 from tests.hw.bench import run
 
 
@@ -64,5 +64,42 @@ def test_a_bypass_queue_gives_what_is_pushed_in_the_same_cycle(depth: int) -> No
             await context.tick()
             if pop:
                 held.popleft()
+
+    run(queue, bench)
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+@pytest.mark.parametrize("depth", [1, 2, 3, 8])
+def test_a_queue_with_its_head_in_registers_keeps_announced_places(depth: int, delay: int) -> None:
+    queue = HeadQueue(16, depth)
+
+    async def bench(context: Any) -> None:
+        rng = Random(depth)
+        held: deque[int] = deque()
+        coming: deque[int | None] = deque([None] * delay)
+        for _ in range(600):
+            taken = len(held) + sum(one is not None for one in coming)
+            assert context.get(queue.room) == (taken < depth)
+            assert context.get(queue.valid) == bool(held)
+            if held:
+                assert context.get(queue.head) == held[0]
+            announced = taken < depth and rng.random() < 0.6
+            pop = bool(held) and rng.random() < 0.5
+            flush = rng.random() < 0.02
+            coming.append(rng.randrange(1 << 16) if announced else None)
+            pushed = coming.popleft()
+            context.set(queue.announces, announced)
+            context.set(queue.push, pushed is not None)
+            context.set(queue.data, pushed or 0)
+            context.set(queue.pop, pop)
+            context.set(queue.flush, flush)
+            await context.tick()
+            if pop:
+                held.popleft()
+            if pushed is not None:
+                held.append(pushed)
+            if flush:
+                held.clear()
+                coming = deque([None] * delay)
 
     run(queue, bench)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from accel.core.config import NAMED
+from accel.hw.datapath.layouts import sram_bits
 from accel.hw.datapath.residuals import Residuals
 from tests.hw.bench import drive, run
 
@@ -18,6 +19,7 @@ def test_counts_are_those_of_what_is_under_way(depth: int, in_flight: int) -> No
         {"res_bytes": 4 * depth, "loads_in_flight": in_flight, "stores_in_flight": in_flight}
     )
     residuals = Residuals(config)
+    most = (1 << sram_bits(config)) - 1
     seen: set[str] = set()
 
     async def bench(context: Any) -> None:
@@ -27,7 +29,7 @@ def test_counts_are_those_of_what_is_under_way(depth: int, in_flight: int) -> No
         stores: deque[int] = deque()
         for _ in range(3000):
             kind = rng.choice(("load", "load", "add", "add", "other"))
-            elements = rng.choice((0, 1, 2, rng.randint(0, depth + 2), 1 << 32))
+            elements = rng.choice((0, 1, 2, rng.randint(0, depth + 2), most))
             written = bool(loads) and rng.random() < 0.4
             retire = bool(stores) and rng.random() < 0.4
             full = kind == "load" and elements > 0 and held + elements > depth

@@ -13,9 +13,9 @@ from amaranth.lib.wiring import In
 from accel.core.config import NAMED, Config
 from accel.core.isa import Load, Memory, SetAcc, Store, Unit, encode
 from accel.core.memories import UOP
-from accel.hw.datapath.layouts import EntryLayout, multiply_out, view
+from accel.hw.datapath.layouts import EntryLayout, add_up, multiply_out, place, sram_bits, view
 from accel.hw.datapath.scratchpads import Accumulators, Scratchpad
-from accel.hw.datapath.transfer import BeatWalker, kinds_of, sram_bits
+from accel.hw.datapath.transfer import BeatWalker, kinds_of
 from accel.hw.units.loader import Loader
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
@@ -39,11 +39,12 @@ class LoadPath(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.loader = loader = self.loader
+        load = view(Load, self._config, self.word)
         m.submodules.uops = uops = self.uops
         m.submodules.accumulators = accumulators = self.accumulators
         m.d.comb += [
             loader.entry.word.eq(self.word),
-            loader.entry.box.eq(multiply_out(m, view(Load, self._config, self.word))),
+            loader.entry.box.eq(place(m, add_up(m, load, multiply_out(m, load)), self._config)),
             loader.start.eq(self.start),
         ]
         for pad, numbers in ((uops, (0,)), (accumulators, (1, 2))):
@@ -262,5 +263,5 @@ def test_slots_hold_the_accumulators_of_a_beat(bus: int, block_out: int, post_la
 
 
 def test_an_entry_holds_what_was_multiplied_out() -> None:
-    assert EntryLayout()["box"].width <= 192
+    assert EntryLayout(NAMED["vta"])["box"].width <= 80
     assert sram_bits(NAMED["vta"]) == 14

@@ -11,7 +11,8 @@ from accel.core.access import DramRows, dram_rows
 from accel.core.config import NAMED, Config
 from accel.core.isa import Load, Unit
 from accel.core.timing_rules import Burst, transfer_bursts
-from accel.hw.datapath.transfer import BeatWalker, BurstWalker, kind_of, sram_bits
+from accel.hw.datapath.layouts import sram_bits
+from accel.hw.datapath.transfer import BeatWalker, BurstWalker, kind_of
 from tests.hw.bench import drive, run
 
 ROUTES = [route for route in Load.ROUTES.values() if route.unit is Unit.COMPUTE]

@@ -78,7 +78,7 @@ def any_uop(rng: Random) -> tuple[int, int, int]:
 
 
 def begin(context: Any, unit: Compute, config: Config) -> None:
-    drive(context, unit, enable=1, tokens=1, mem_base=config.mem_base, mem_size=config.mem_size)
+    drive(context, unit, enable=1, tokens=1, mem_base=config.mem_base)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_faults_are_found_before_anything_moves() -> None:
     unit = Compute(TINY)
 
     async def bench(context: Any) -> None:
-        drive(context, unit, mem_base=TINY.mem_base, mem_size=TINY.mem_size)
+        drive(context, unit, mem_base=TINY.mem_base)
         for number, instruction in enumerate(FAULTY):
             assert_refused(context, unit, instruction, number, TINY)
             await context.tick()

@@ -59,9 +59,9 @@ def test_instructions_come_in_order_in_the_definitions_bursts(bus: int, buffer: 
                 data = bytes(max(0, -begin)) + code[max(0, begin) : begin + config.bus_bytes]
                 context.set(fetch.beat_data, int.from_bytes(data.ljust(config.bus_bytes, b"\xa5"), "little"))
             if context.get(fetch.push):
-                assert context.get(fetch.entry.index) == len(handed)
+                assert context.get(fetch.next) == len(handed)
                 assert context.get(fetch.push_unit) == program[len(handed)].unit
-                handed.append(context.get(fetch.entry.word))
+                handed.append(context.get(fetch.word))
             assert context.get(fetch.fault) == Cause.NONE
             await context.tick()
             if len(handed) == len(program):

@@ -23,7 +23,7 @@ TINY = NAMED["tiny"].override({"inp_bytes": 128, "wgt_bytes": 1024, "mem_base": 
 
 
 def begin(context: Any, unit: LoadUnit, config: Config) -> None:
-    drive(context, unit, enable=1, tokens=1, mem_base=config.mem_base, mem_size=config.mem_size)
+    drive(context, unit, enable=1, tokens=1, mem_base=config.mem_base)
 
 
 def as_word(element: np.ndarray, pad: Scratchpad, config: Config) -> int:

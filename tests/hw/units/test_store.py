@@ -130,7 +130,7 @@ def test_stores_leave_what_the_simulator_leaves(machine: str, values: dict[str, 
         started = retired = 0
         granted: list[tuple[int, int]] = []
         sent: list[tuple[int, int]] = []
-        drive(context, unit, enable=1, mem_base=config.mem_base, mem_size=config.mem_size)
+        drive(context, unit, enable=1, mem_base=config.mem_base)
         for _ in range(8000):
             mirror.step(context)
             answering = bus.responses
@@ -198,7 +198,7 @@ def test_a_beat_is_on_the_bus_two_cycles_after_it_was_asked_for(stages: int | No
 
     async def bench(context: Any) -> None:
         mirror = Mirror(unit, pads, config)
-        drive(context, unit, enable=1, tokens=1, awready=1, mem_base=TINY.mem_base, mem_size=TINY.mem_size)
+        drive(context, unit, enable=1, tokens=1, awready=1, mem_base=TINY.mem_base)
         offer(context, unit.head, store, 0, config)
         context.set(unit.head_valid, 1)
         ready = [1] * more + [1, 1, 1, 0, 0, 1, 1, 1, 1]
@@ -237,7 +237,7 @@ def test_faults_are_found_before_anything_moves() -> None:
     unit = StoreUnit(TINY)
 
     async def bench(context: Any) -> None:
-        drive(context, unit, mem_base=TINY.mem_base, mem_size=TINY.mem_size)
+        drive(context, unit, mem_base=TINY.mem_base)
         for number, instruction in enumerate(FAULTY):
             assert_refused(context, unit, instruction, number, TINY)
             await context.tick()

@@ -298,7 +298,7 @@ class Machine:
         head lacks a token."""
         works = any(work.in_flight(self.now) for work in self.work)
         outstanding = any(self.outstanding(bursts) for bursts in (self.reads, self.writes))
-        new = any(work.handed_out == self.now for work in self.work)
+        new = any(work.handed_out is not None and not self.queued(work) for work in self.work)
         number = len(self.handed_out())
         fetching = number < len(self.work) and not self.arrived(number)
         waiting = {unit for unit in WORKERS if not all(w.started(self.now + 1) for w in self.queues[unit])}
@@ -379,10 +379,14 @@ class Machine:
     def head(self, unit: Unit) -> Work:
         return next(work for work in self.queues[unit] if work.start is None)
 
+    def queued(self, work: Work) -> bool:
+        """Whether an instruction was in its queue before this cycle."""
+        return work.handed_out is not None and work.handed_out + self.config.dispatch_stages < self.now
+
     def heads_queue(self, unit: Unit) -> bool:
         """Whether there is an instruction that the unit might start."""
         waiting = [work for work in self.queues[unit] if work.start is None]
-        return bool(waiting) and waiting[0].handed_out is not None and waiting[0].handed_out < self.now
+        return bool(waiting) and self.queued(waiting[0])
 
     # --- load, store -----------------------------------------------------------------------------
 

@@ -1,0 +1,97 @@
+"""Between fetch and queues: sizes of LOADs and STOREs are multiplied out, and instructions are checked."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal, Value, ValueLike
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.core.config import DRAM_ADDRESS_BITS, Config
+from accel.core.isa import Load, Opcode, StoreReq
+from accel.core.token_rules import WORKERS
+from accel.hw.datapath.checks import cause_of, is_finished, par_end
+from accel.hw.datapath.layouts import (
+    INDEX_BITS,
+    UNIT_BITS,
+    EntryLayout,
+    add_up,
+    multiply_out,
+    place,
+    view,
+)
+
+
+class Dispatch(wiring.Component):
+    """What fetch pushes in cycle t is pushed into its unit's queue in t + ``dispatch_stages``.
+
+    In between lie as many registers: behind the products, behind their sums, and before both. ``busy`` tells
+    that there is an instruction in one of them, ``oldest`` which is the first.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "flush": In(1),
+                "mem_size": In(DRAM_ADDRESS_BITS + 1),
+                "push": In(1),
+                "unit": In(UNIT_BITS),
+                "word": In(Load.BITS),
+                "index": In(INDEX_BITS),
+                **{f"push_{unit.label}": Out(1) for unit in WORKERS},
+                "entry": Out(EntryLayout(config)),
+                "busy": Out(1),
+                "oldest": Out(INDEX_BITS),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        config = self._config
+        self._held: list[tuple[Signal, Signal]] = []
+        """Of each stage, whether there is an instruction, and its index."""
+        stages = config.dispatch_stages
+        valid, unit, word, index = self._stage(m, stages > 2, self.push, self.unit, self.word, self.index)
+        load = view(Load, config, word)
+        padded = load.opcode != Opcode.STORE if config.post else None
+        products = multiply_out(m, load, padded=padded)
+        valid, unit, word, index, held = self._stage(m, stages > 0, valid, unit, word, index, products)
+        load = view(Load, config, word)
+        padded = load.opcode != Opcode.STORE if config.post else None
+        box = add_up(m, load, products.shape()(held), padded=padded)
+        valid, unit, word, index, held = self._stage(m, stages > 1, valid, unit, word, index, box)
+        box = box.shape()(held)
+        m.d.comb += [
+            self.entry.word.eq(word),
+            self.entry.index.eq(index),
+            self.entry.box.eq(place(m, box, config)),
+            self.busy.eq(Cat(there for there, _ in self._held).any()),
+        ]
+        if config.post:
+            store = view(StoreReq, config, word)
+            with m.If((store.opcode == Opcode.STORE) & is_finished(store.memory)):
+                m.d.comb += self.entry.box.end.eq(par_end(store))
+        for worker in WORKERS:
+            here = unit == worker
+            cause = cause_of(m, worker, word, box, self.mem_size, config)
+            m.d.comb += getattr(self, f"push_{worker.label}").eq(valid & here)
+            with m.If(here):
+                m.d.comb += self.entry.cause.eq(cause)
+        for there, number in self._held:
+            with m.If(there):
+                m.d.comb += self.oldest.eq(number)
+        return m
+
+    def _stage(self, m: Module, there: bool, *values: ValueLike) -> tuple[Value, ...]:
+        """The values a cycle later, if there is such a stage; the first says that there is an instruction,
+        the fourth which."""
+        given = tuple(Value.cast(value) for value in values)
+        if not there:
+            return given
+        number = len(self._held)
+        late = tuple(Signal(len(value), name=f"held_{number}_{n}") for n, value in enumerate(given))
+        m.d.sync += [signal.eq(value) for signal, value in zip(late, given, strict=True)]
+        with m.If(self.flush):
+            m.d.sync += late[0].eq(0)
+        self._held.append((late[0], late[3]))
+        return late

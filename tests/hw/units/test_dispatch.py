@@ -1,0 +1,71 @@
+"""Dispatch against the definition's faults and boxes, with any number of stages."""
+
+from collections import deque
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from accel.core.config import NAMED
+from accel.core.faults import Cause, instruction_fault
+from accel.core.isa import Instruction, Transfer, Unit, Unknown, encode
+from accel.core.token_rules import WORKERS
+from accel.hw.units.dispatch import Dispatch
+from tests.hw.bench import box_of, drive, run
+from tests.strategies import any_instruction
+
+
+@pytest.mark.parametrize("name", ["tiny", "tiny-int8"])
+@pytest.mark.parametrize("stages", range(4))
+def test_what_fetch_pushes_is_checked_and_pushed_so_many_cycles_later(name: str, stages: int) -> None:
+    config = replace(NAMED[name], dispatch_stages=stages, mem_size=1 << 20)
+    dispatch = Dispatch(config)
+
+    async def bench(context: Any) -> None:
+        rng = Random(stages)
+        context.set(dispatch.mem_size, config.mem_size)
+        held: deque[Instruction | None] = deque([None] * stages)
+        for index in range(300):
+            one = any_instruction(rng, config)
+            there = rng.random() < 0.7 and not isinstance(one, Unknown)
+            word = int.from_bytes(encode([one], config), "little")
+            drive(context, dispatch, push=there, unit=int(one.unit) if there else 0, word=word, index=index)
+            assert context.get(dispatch.busy) == any(held)
+            before = [index - stages + n for n, other in enumerate(held) if other is not None]
+            if before:
+                assert context.get(dispatch.oldest) == before[0]
+            held.append(one if there else None)
+            found = held.popleft()
+            for unit in WORKERS:
+                pushed = context.get(getattr(dispatch, f"push_{unit.label}"))
+                assert pushed == (found is not None and found.unit is unit)
+            if found is not None:
+                fault = instruction_fault(found, config)
+                entry = context.get(dispatch.entry)
+                assert Cause(entry.cause) == (Cause.NONE if fault is None else fault.cause), found
+                assert entry.index == index - stages
+                if isinstance(found, Transfer) and fault is None and found.unit is not Unit.STORE:
+                    assert {name: getattr(entry.box, name) for name in box_of(found)} == box_of(found)
+            if stages:
+                await context.tick()
+
+    run(dispatch, bench)
+
+
+def test_a_flush_forgets_what_is_on_its_way() -> None:
+    dispatch = Dispatch(replace(NAMED["tiny"], dispatch_stages=3))
+
+    async def bench(context: Any) -> None:
+        drive(context, dispatch, push=1, unit=Unit.LOAD)
+        await context.tick()
+        drive(context, dispatch, push=0, flush=1)
+        assert context.get(dispatch.busy)
+        await context.tick()
+        drive(context, dispatch, flush=0)
+        for _ in range(3):
+            assert not context.get(dispatch.busy)
+            assert not context.get(dispatch.push_load)
+            await context.tick()
+
+    run(dispatch, bench)
