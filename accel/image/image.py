@@ -39,6 +39,8 @@ __all__ = ["FORMAT", "FORMAT_VERSION", "Image", "ImageTensor", "Region", "check_
 FORMAT = "accel-program"
 NETWORK_FORMAT = "accel-network"
 """Of files that hold several programs and a graph."""
+MODEL_SUFFIXES = (".onnx", ".tflite")
+"""Of files of which ``accel compile onnx`` makes programs."""
 FORMAT_VERSION = 3
 """Older files load, newer ones are refused. A program is written in the oldest version that can hold it."""
 
@@ -243,7 +245,8 @@ class Image:
         try:
             with open(source, "rb") as file:
                 if file.read(len(MAGIC)) != MAGIC:
-                    raise ProgramError(f"{name} is no program file; 'accel compile' writes such files")
+                    maker = "compile onnx" if source.suffix in MODEL_SUFFIXES else "compile"
+                    raise ProgramError(f"{name} is no program file; 'accel {maker}' writes such files")
                 return cls._read(name, file if file.seekable() else io.BytesIO(MAGIC + file.read()))
         except OSError as error:
             raise ProgramError(f"{name} cannot be read: {error.strerror}") from None
@@ -327,7 +330,7 @@ class Image:
 
 def _checked_version(manifest: Any) -> int:
     if isinstance(manifest, dict) and manifest.get("format") == NETWORK_FORMAT:
-        raise ProgramError("it holds a network of several programs; 'accel run' and 'accel show' take it")
+        raise ProgramError("it holds a network; 'accel run' and 'accel show' take it")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ProgramError("it is an archive, but no program file")
     version = read_entry(manifest, "version", int)

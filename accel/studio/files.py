@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Self
 
 from accel.base.errors import AccelError
+from accel.image.image import MODEL_SUFFIXES
 from accel.run.replay import PROGRAM_SUFFIX, TEXT_SUFFIX
 
-MODELS = (".onnx", ".tflite")
-SUFFIXES = (*MODELS, PROGRAM_SUFFIX, TEXT_SUFFIX)
+SUFFIXES = (*MODEL_SUFFIXES, PROGRAM_SUFFIX, TEXT_SUFFIX)
 MOST_BYTES = 64 << 20
 """Of an uploaded file."""
 _MOST_FILES = 16
@@ -95,7 +95,7 @@ class Files:
 
 def is_model(name: str) -> bool:
     """Whether a name is that of a network as others write it."""
-    return Path(name).suffix.lower() in MODELS
+    return Path(name).suffix.lower() in MODEL_SUFFIXES
 
 
 def _check_suffix(name: str) -> None:

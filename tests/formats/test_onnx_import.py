@@ -500,6 +500,8 @@ def test_cycles_and_gaps() -> None:
         import_model(model(twice, floats, ["a"], {}))
     with refused(GraphError, "output 'q' is no node's result"):
         import_model(model(twice[:1], floats, ["q"], {}))
+    with refused(GraphError, "it has no outputs, so that there is nothing to compute"):
+        import_model(model(twice[:1], floats, [], {}))
 
 
 @pytest.mark.parametrize(

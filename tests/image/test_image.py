@@ -526,6 +526,15 @@ def test_foreign_files_are_refused(kind: str, tmp_path: Path) -> None:
         Program.load(path)
 
 
+def test_a_model_is_told_what_makes_a_program_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(b"\x08\x08")
+    with refused(
+        ProgramError, f"program {str(path)!r} is no program file; 'accel compile onnx' writes such files"
+    ):
+        Program.load(path)
+
+
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
 def test_a_device_is_not_read_forever() -> None:
     with refused(ProgramError, "program '/dev/zero' is no program file; 'accel compile' writes such files"):
