@@ -37,7 +37,7 @@ def changes(state: dict[str, Any]) -> Iterator[tuple[float, str]]:
     """Processor seconds of each change, and the answer."""
     views = Views()
     for n in range(TIMES + 1):
-        question = {"state": {**state, "settings": {"read_latency": 64 + n}}, "files": {}}
+        question = {"ask": "view", "state": {**state, "settings": {"read_latency": 64 + n}}, "files": {}}
         begin = time.process_time()
         text = answer(views, json.dumps(question))
         if n:  # the first one imports what it needs

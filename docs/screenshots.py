@@ -57,6 +57,17 @@ def pinned(page: Any) -> None:
     settled(page)
     page.fill("#f-read_latency", "300")
     settled(page)
+    page.evaluate("document.querySelector('#compared').scrollIntoView(); scrollBy(0, -60)")
+    settled(page)
+
+
+def advised(page: Any) -> None:
+    """What would help a run whose memory is far away."""
+    page.fill("#f-read_latency", "300")
+    settled(page)
+    page.click("#advise")
+    page.wait_for_selector("#helps tbody button")
+    settled(page)
     page.evaluate("scrollTo(0, 0)")
 
 
@@ -77,6 +88,7 @@ def opened(page: Any) -> None:
 
 PICTURES: dict[str, tuple[tuple[int, int], bool, Callable[[Any], None]]] = {
     "pinned": (LAPTOP, False, pinned),
+    "advice": (LAPTOP, False, advised),
     "loops": (LAPTOP, False, traced),
     "network": (LAPTOP, True, opened),
     "narrow": (NARROW, True, lambda page: None),

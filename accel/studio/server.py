@@ -55,6 +55,8 @@ _POLICY = (
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; "
     "require-trusted-types-for 'script'; trusted-types accel"
 )
+ASKED = ("view", "advice")
+"""What a page may ask for of a state."""
 HEADERS = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
@@ -210,23 +212,28 @@ def studio(workshop: Workshop, door: Door, files: Files) -> "ASGIApp":
         except AccelError as error:
             return _json(error_of(error))
 
-    async def view(request: Request) -> Response:
+    async def asked(request: Request) -> Response:
         body = await _body(request, MOST_BYTES)
         if body is None:
             return _json(error_of(AccelError(f"the state is larger than {MOST_BYTES:,} bytes")), 413)
+        what = request.url.path.removeprefix("/")
         try:
-            question = json.dumps({"state": json.loads(body), "files": files.paths()}).encode()  # in a line
+            question = {"ask": what, "state": json.loads(body), "files": files.paths()}
+            line = json.dumps(question).encode()  # in a line
         except (ValueError, RecursionError):
             return _json(error_of(AccelError("the state is no JSON")), 400)
         try:
-            return _json(await run_in_threadpool(workshop.ask, question))
+            return _json(await run_in_threadpool(workshop.ask, line))
         except Superseded as error:
             return _json(error_of(error), 409)
         except AccelError as error:
             return _json(error_of(error))
 
     routes = [Route(path, page, methods=["GET"]) for path in pages]
-    routes += [Route("/form", offered, methods=["GET"]), Route("/view", view, methods=["POST"])]
+    routes += [
+        Route("/form", offered, methods=["GET"]),
+        *(Route(f"/{what}", asked, methods=["POST"]) for what in ASKED),
+    ]
     routes += [Route("/file", uploaded, methods=["POST"])]
     return Guard(Starlette(routes=routes), door)
 

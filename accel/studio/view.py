@@ -1,8 +1,10 @@
 """From a state to what is seen of it, as plain data: one pure function."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from html import escape
 from typing import Any
 
 from accel.base.errors import AccelError, LimitExceeded, MachineError, ShapeError
@@ -15,18 +17,22 @@ from accel.network.network import read_network
 from accel.network.place import Part
 from accel.network.program import NetworkProgram
 from accel.network.report import network_sections
+from accel.run.advice import advise
 from accel.run.program import Program, build
 from accel.run.replay import load_any
 from accel.run.result import Result
 from accel.studio.command import commands
 from accel.studio.files import is_model
 from accel.studio.state import State
+from accel.views.comparison import Comparison, comparison_sections, summary
 from accel.views.report import run_view
+from accel.views.saved import SavedRun
 from accel.views.scene import scene
-from accel.views.tables import table
 
 _KEPT = 6
 """Runs that are remembered, the pinned one among them."""
+_ADVICE_SECONDS = 8.0
+"""Of processor time, in which changes are tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +51,24 @@ class Limits:
     uops: int = 1 << 26
 
 
+@dataclass(frozen=True, eq=False)
+class Look:
+    """A state that was looked at.
+
+    Attributes:
+        view: what is to be seen, as plain data.
+        result: of the run that is drawn.
+    """
+
+    view: dict[str, Any]
+    result: Result
+
+    @cached_property
+    def run(self) -> SavedRun:
+        """What it is compared by."""
+        return SavedRun.of(self.result)
+
+
 class Views:
     """Views of states; those of the last few runs are remembered.
 
@@ -54,7 +78,7 @@ class Views:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
-        self._kept = OrderedDict[str, dict[str, Any]]()
+        self._kept = OrderedDict[str, Look]()
 
     def view(self, state: State, paths: Mapping[str, str] | None = None) -> dict[str, Any]:
         """What is to be seen of a state, beside what it is compared with.
@@ -66,22 +90,38 @@ class Views:
         Raises:
             AccelError: the state does not hold together, cannot be compiled, or asks for too much.
         """
-        view = self._run(state, paths)
+        here = self.look(state, paths)
         if state.pinned is None:
-            return view
-        other = self._run(state.pinned, paths)
-        against = {"title": other["title"], "figures": other["figures"]}
+            return here.view
+        there = self.look(state.pinned, paths)
+        against = {"title": there.view["title"], "figures": there.view["figures"]}
         section = {
             "name": "compared",
             "heading": "Against the pinned run",
-            "html": _compared(view["figures"], other["figures"]),
+            "html": _compared(Comparison(there.run, here.run)),
         }
-        return {**view, "pinned": against, "sections": [section, *view["sections"]]}
+        return {**here.view, "pinned": against, "sections": [section, *here.view["sections"]]}
 
-    def _run(self, state: State, paths: Mapping[str, str] | None) -> dict[str, Any]:
+    def advice(self, state: State, paths: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """Which single changes of the machine would make a state's run faster, and by how much.
+
+        Args:
+            state: what is looked at.
+            paths: of files, by the names under which states know them.
+
+        Raises:
+            AccelError: as :meth:`view`, or the run ended early.
+        """
+        found = advise(self.look(state, paths).result, seconds=_ADVICE_SECONDS)
+        more = [{"change": one.change, "how": one.how} for one in found.advice]
+        data = found.to_dict()
+        return data | {"advice": [one | two for one, two in zip(data["advice"], more, strict=True)]}
+
+    def look(self, state: State, paths: Mapping[str, str] | None) -> Look:
+        """A state's run, from memory if it is there."""
         key = state.key
         if key not in self._kept:
-            self._kept[key] = view_of(state, self._limits, paths=paths)
+            self._kept[key] = look_at(state, self._limits, paths or {})
         self._kept.move_to_end(key)
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
@@ -103,18 +143,31 @@ def view_of(
     Raises:
         AccelError: the state does not hold together, cannot be compiled, or asks for too much.
     """
-    most = limits or Limits()
+    return look_at(state, limits or Limits(), paths or {}).view
+
+
+def look_at(state: State, most: Limits, paths: Mapping[str, str]) -> Look:
+    """Compile and run what a state says; as :func:`view_of`, with the run.
+
+    Args:
+        state: what is looked at.
+        most: what it may ask for.
+        paths: of files, by the names under which states know them.
+
+    Raises:
+        AccelError: as :func:`view_of`.
+    """
     if state.file:
-        path = _path(state, paths or {})
+        path = _path(state, paths)
         if is_model(path) or is_network(path):
-            return network_view(state, path, most)
+            return _look_at_network(state, path, most)
         program = load_any(path)
         program = program.with_timing(program.config.override(state.settings, kinds=("timing",)))
-        return _seen(state, program, most)
+        return _look_at_program(state, program, most)
     workload = state.make_workload()
     _check("multiply-accumulates", compulsory((workload.output,)).macs, most.macs)
     steps = None if state.steps is None else [dict(step) for step in state.steps]
-    return _seen(state, build(workload, state.config(), steps=steps, mapping=state.mapping), most)
+    return _look_at_program(state, build(workload, state.config(), steps=steps, mapping=state.mapping), most)
 
 
 def _path(state: State, paths: Mapping[str, str]) -> str:
@@ -123,8 +176,8 @@ def _path(state: State, paths: Mapping[str, str]) -> str:
     return paths[state.file]
 
 
-def _seen(state: State, program: Program, most: Limits) -> dict[str, Any]:
-    """The view of a program's run."""
+def _look_at_program(state: State, program: Program, most: Limits) -> Look:
+    """A program's run."""
     _check("instructions", len(program.instructions), most.instructions)
     try:
         result: Result = program.run(max_cycles=most.cycles, max_uops=most.uops)
@@ -143,26 +196,18 @@ def _seen(state: State, program: Program, most: Limits) -> dict[str, Any]:
             "edited": state.steps is not None,
         }
     )
-    return run_view(scene(result, state.file or None)) | {
+    view = run_view(scene(result, state.file or None)) | {
         "state": state.to_data(),
         "machine": result.config.to_dict(),
         "schedule": schedule,
         "figures": figures(result),
         "commands": commands(state),
     }
+    return Look(view, result)
 
 
-def network_view(state: State, path: str, most: Limits) -> dict[str, Any]:
-    """What is to be seen of a network's run: its layers, and its longest program in every detail.
-
-    Args:
-        state: what is looked at.
-        path: of the network.
-        most: what it may ask for.
-
-    Raises:
-        AccelError: it cannot be read or compiled, or asks for too much.
-    """
+def _look_at_network(state: State, path: str, most: Limits) -> Look:
+    """A network's run: its layers, and its longest program in every detail."""
     program = _network(path, state)
     for chain in program.chains:
         _check("instructions", len(chain.program.instructions), most.instructions)
@@ -179,7 +224,7 @@ def network_view(state: State, path: str, most: Limits) -> dict[str, Any]:
     ]
     taken = {one["name"] for one in own} | {"loops"}
     cycles = result.cycles or 0
-    return view | {
+    view |= {
         "title": f"{result.graph.name} on {result.config.label}",
         "facts": f"{cycles:,} cycles in {_programs(len(program.chains))}, {len(result.layers)} layers",
         "sections": [*own, *(one for one in view["sections"] if one["name"] not in taken)],
@@ -192,6 +237,7 @@ def network_view(state: State, path: str, most: Limits) -> dict[str, Any]:
         | {"cycles": cycles, "utilization": result.utilization, "roofline_fraction": None},
         "commands": commands(state),
     }
+    return Look(view, run)
 
 
 def _programs(count: int) -> str:
@@ -259,42 +305,14 @@ def figures(result: Result) -> dict[str, Any]:
     }
 
 
-def _compared(here: dict[str, Any], there: dict[str, Any]) -> str:
-    """A table of what differs."""
-    rows = [
-        _row(name, here[key], there[key], form)
-        for name, key, form in (
-            ("cycles", "cycles", _count),
-            ("GEMM core used", "utilization", _share),
-            ("of the roofline", "roofline_fraction", _share),
-            ("instructions", "instructions", _count),
-            ("bytes read", "read_bytes", _count),
-            ("bytes written", "written_bytes", _count),
-        )
-        if here[key] is not None and there[key] is not None
-    ]
-    for unit in ("load", "compute", "store"):
-        for state in UnitState:
-            key = state.name.lower()
-            one, two = here["units"][unit][key], there["units"][unit][key]
-            if one != two:
-                rows.append(_row(f"{unit}: {state.label}", one, two, _count))
-    return table(("", "here", "pinned", "difference", "times"), rows)
-
-
-def _row(name: str, here: float, there: float, form: Callable[[float], str]) -> tuple[str, ...]:
-    change = here - there
-    sign = "+" if change > 0 else "-" if change < 0 else ""
-    times = f"{here / there:.2f}" if there else ""
-    return name, form(here), form(there), f"{sign}{form(abs(change))}" if change else "0", times
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def _share(value: float) -> str:
-    return f"{value:.1%}"
+def _compared(found: Comparison) -> str:
+    """What differs, and why: A is the pinned run, B the one that is looked at."""
+    known = {name: html for name, _, html in comparison_sections(found)}
+    parts = [f"<p>{escape(summary(found))}. A is the pinned run.</p>", known["timelines"]]
+    if found.explaining:
+        parts.append(known["explaining"])
+    more = known["figures"] + known["critical"] + known["units"]
+    return "".join(parts) + f"<details><summary>figures, causes and units of both</summary>{more}</details>"
 
 
 def error_of(error: AccelError) -> dict[str, Any]:

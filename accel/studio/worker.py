@@ -18,12 +18,14 @@ def answer(views: Views, text: str) -> str:
 
     Args:
         views: makes them.
-        text: JSON with the ``state``, as a page has sent it, and the paths of ``files`` by name.
+        text: JSON with what is asked for, ``view`` or ``advice``, the ``state``, as a page has sent it, and
+            the paths of ``files`` by name.
     """
     found: dict[str, Any]
     try:
         question = json.loads(text)
-        found = {"view": views.view(State.from_data(question["state"]), question["files"])}
+        asked, state = question["ask"], State.from_data(question["state"])
+        found = {asked: {"view": views.view, "advice": views.advice}[asked](state, question["files"])}
     except AccelError as error:
         found = error_of(error)
     except MemoryError:

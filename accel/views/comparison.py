@@ -214,14 +214,7 @@ class Comparison:
 
     def html(self) -> str:
         """A page of it, which needs nothing but itself."""
-        sections = [
-            ("figures", "Figures", _figures(self)),
-            ("explaining", "What explains the difference", _explaining(self)),
-            ("timelines", "Timelines", _timelines(self)),
-            ("critical", "Critical paths", _causes(self)),
-            ("units", "Where the cycles went", _units(self)),
-            ("traffic", "DRAM traffic", _traffic(self)),
-        ]
+        sections = comparison_sections(self)
         return _PAGE.substitute(
             title=escape(f"A: {self.a.name}; B: {self.b.name}"),
             facts=escape(summary(self)),
@@ -232,6 +225,18 @@ class Comparison:
                 for name, heading, content in sections
             ),
         )
+
+
+def comparison_sections(found: Comparison) -> list[tuple[str, str, str]]:
+    """What a page says of two runs: of each section its name, its heading and its HTML."""
+    return [
+        ("figures", "Figures", _figures(found)),
+        ("explaining", "What explains the difference", _explaining(found)),
+        ("timelines", "Timelines", _timelines(found)),
+        ("critical", "Critical paths", _causes(found)),
+        ("units", "Where the cycles went", _units(found)),
+        ("traffic", "DRAM traffic", _traffic(found)),
+    ]
 
 
 def summary(found: Comparison) -> str:
@@ -358,7 +363,7 @@ def _timelines(found: Comparison) -> str:
         parts.append(f'<text class="faint" x="{x:.1f}" y="{y + 14}" text-anchor="middle">{cycle:,}</text>')
     keys = "".join(f'<span class="key {s.name.lower()}"></span>{s.label} ' for s in State)
     return (
-        f'<div class="wide"><svg class="chart" viewBox="0 0 {_WIDTH} {y + 20}" width="{_WIDTH}" '
+        f'<div class="wide"><svg class="chart broad" viewBox="0 0 {_WIDTH} {y + 20}" width="{_WIDTH}" '
         f'role="img"><title>Timelines of both runs on one scale</title>{"".join(parts)}</svg></div>'
         f'<p class="keys">{keys}</p>'
     )

@@ -59,8 +59,15 @@ def test_one_thing_is_changed_and_looked_at(chromium: Any, served: Door) -> None
         changes(page, lambda: page.fill("#f-read_latency", "500"))
         slower = cycles(page)
         assert slower > first
-        assert "to the pinned run" in page.text_content("#now")
+        assert "vs pinned" in page.text_content("#now")
         link = page.url
+
+        page.keyboard.press("Escape")
+        page.click("#advise")
+        changes(page, lambda: page.click("#helps tbody button"))
+        assert cycles(page) < slower
+        changes(page, page.go_back)
+        assert cycles(page) == slower
 
         # a bad step is named beside the last good picture, and the best plan comes back
         steps = page.locator("#steps input")

@@ -162,7 +162,7 @@ def test_every_answer_has_the_headers(friend: Browser) -> None:
 def test_states_are_passed_on_in_a_line(friend: Browser) -> None:
     headers = {"origin": HERE, "content-type": "application/json; charset=utf-8"}
     answer = friend.ask("POST", "/view", json.dumps(STATE, indent=2).encode(), headers)
-    assert answer.json() == {"state": STATE, "files": {}}
+    assert answer.json() == {"ask": "view", "state": STATE, "files": {}}
     assert b"\n" not in answer.content
 
 

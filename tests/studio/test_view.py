@@ -48,7 +48,22 @@ def test_what_is_pinned_is_compared() -> None:
     (section,) = (one["html"] for one in view["sections"] if one["name"] == "compared")
     difference = view["figures"]["cycles"] - usual["figures"]["cycles"]
     assert f">+{difference:,}<" in section
+    assert f"{usual['figures']['cycles']:,} and {view['figures']['cycles']:,} cycles" in section
+    assert " style=" not in section
     assert views.view(state()) is usual, "it is remembered"
+
+
+def test_advice_comes_true() -> None:
+    views = Views()
+    slow = {"read_latency": 300}
+    found = views.advice(state(settings=slow))
+    assert found["advice"]
+    one = next(one for one in found["advice"] if one["simulated"])
+    then = views.view(state(settings=slow | {one["field"]: one["then"]}))
+    assert one["recompiled"] or then["figures"]["instructions"] > 0
+    usual = views.view(state(settings=slow))["figures"]["cycles"]
+    assert usual / one["cycles"] == pytest.approx(one["speedup"])
+    assert one["change"].startswith(one["field"])
 
 
 def test_a_bad_step_is_named() -> None:
@@ -80,4 +95,7 @@ def test_what_is_too_large_is_refused() -> None:
     ],
 )
 def test_the_worker_tells_what_is_wrong(text: str, kind: str) -> None:
-    assert json.loads(answer(Views(), f'{{"state": {text}, "files": {{}}}}'))["error"]["kind"] == kind
+    assert (
+        json.loads(answer(Views(), f'{{"ask": "view", "state": {text}, "files": {{}}}}'))["error"]["kind"]
+        == kind
+    )

@@ -15,7 +15,7 @@ LONG = {"workload": "gemm", "parameters": {"M": 1024, "N": 2048, "K": 512}, "mac
 
 
 def ask(workshop: Workshop, state: Any) -> Any:
-    return json.loads(workshop.ask(json.dumps({"state": state, "files": {}}).encode()))
+    return json.loads(workshop.ask(json.dumps({"ask": "view", "state": state, "files": {}}).encode()))
 
 
 def test_questions_are_answered(workshop: Workshop) -> None:

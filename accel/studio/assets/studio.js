@@ -74,6 +74,43 @@ async function ask() {
   if (location.hash !== address) history.pushState(null, "", address);
 }
 
+/** Ask which change of the machine would help, and offer to try it. */
+async function advise() {
+  const place = one("helps"), mine = ++asked;
+  place.hidden = false;
+  place.replaceChildren(make("h2", {}, "What would help"), make("p", { class: "note" }, "Trying changes of the machine, one at a time…"));
+  place.scrollIntoView({ block: "nearest" });
+  one("progress").hidden = false;
+  let found;
+  try {
+    const response = await fetch("/advice", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(state) });
+    if (mine !== asked) return;
+    found = await response.json();
+  } catch {
+    found = { error: { kind: "No answer", message: "the studio does not answer; was it ended?" } };
+  }
+  if (mine !== asked) return;
+  one("progress").hidden = true;
+  if (found.error) { place.hidden = true; problem(found.error); return; }
+  const { bound, advice, tried, skipped } = found.advice;
+  const rows = advice.map(({ field, then, change, speedup, cycles, reason, how }) => {
+    const button = make("button", { type: "button" }, "Try it");
+    button.addEventListener("click", () => {
+      if (!state.pinned && shown) state.pinned = structuredClone({ ...shown.state, pinned: undefined });
+      state.settings[field] = then;
+      if (offered.fields.find(one => one.name === field).kind === "geometry") freed();
+      restored();
+    });
+    return make("tr", {}, make("td", {}, button), make("td", {}, make("b", {}, change)), make("td", { class: "number" }, speedup.toFixed(2)),
+      make("td", { class: "number" }, accel.grouped(cycles)), make("td", {}, `${reason} (${how})`));
+  });
+  const head = make("tr", {}, ...["", "change", "times as fast", "cycles", "why"].map((text, n) => make("th", n === 2 || n === 3 ? { class: "number" } : {}, text)));
+  const table = make("div", { class: "wide" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
+  place.replaceChildren(make("h2", {}, "What would help"), make("p", {}, `The critical path is mostly ${bound}.`),
+    rows.length ? table : make("p", {}, "No single change of a field makes it a percent faster."),
+    make("p", { class: "note" }, `Tried: ${tried.join(", ") || "nothing"}.${skipped.length ? ` No time was left for ${skipped.join(", ")}.` : ""}`));
+}
+
 function problem(error) {
   const place = one("problem");
   place.hidden = error === null;
@@ -86,6 +123,7 @@ function problem(error) {
 function show(view, seconds) {
   before = shown;
   shown = view;
+  one("helps").hidden = true;
   view.sections.sort((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name));
   if (drawn) drawn.update(view); else drawn = accel.view(one("view"), view);
   one("title").textContent = `${view.title}: ${view.facts}, drawn in ${seconds.toFixed(2)} s`;
@@ -96,8 +134,8 @@ function show(view, seconds) {
   if (figures.utilization !== null) parts.push(make("small", {}, `${(100 * figures.utilization).toFixed(1)} % of the GEMM core`));
   if (figures.bound_by) parts.push(make("small", {}, `bound by ${figures.bound_by}`));
   const alike = before && before.figures.cycles !== figures.cycles && computed(before.state) === computed(view.state);
-  if (alike) parts.push(change(figures.cycles, before.figures.cycles, "to the last state"));
-  if (view.pinned) parts.push(change(figures.cycles, view.pinned.figures.cycles, "to the pinned run"));
+  if (alike) parts.push(change(figures.cycles, before.figures.cycles, "vs last"));
+  if (view.pinned) parts.push(change(figures.cycles, view.pinned.figures.cycles, "vs pinned"));
   one("now").replaceChildren(...parts);
   one("pin").setAttribute("aria-pressed", String(Boolean(state.pinned)));
   one("pin").textContent = state.pinned ? "Unpin" : "Pin";
@@ -390,6 +428,7 @@ const copyLink = () => copied(location.href, "link");
 
 one("pin").addEventListener("click", pin);
 one("command").addEventListener("click", command);
+one("advise").addEventListener("click", advise);
 one("link").addEventListener("click", copyLink);
 one("commands").querySelector("[data-copy]").addEventListener("click", () => copied(shown.commands, "commands"));
 one("commands").querySelector("[data-close]").addEventListener("click", () => one("commands").close());
@@ -400,7 +439,7 @@ one("theme").addEventListener("click", () => {
 one("controls").addEventListener("submit", event => event.preventDefault());
 document.addEventListener("keydown", event => {
   if (event.ctrlKey || event.metaKey || event.altKey || /INPUT|SELECT|TEXTAREA/.test(event.target.tagName) || one("commands").open) return;
-  const action = { p: pin, c: command, l: copyLink }[event.key];
+  const action = { p: pin, c: command, l: copyLink, w: advise }[event.key];
   if (action) { event.preventDefault(); action(); }
 });
 
