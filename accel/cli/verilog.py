@@ -1,6 +1,7 @@
 """``accel verilog``: the hardware for other tools."""
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -33,8 +34,20 @@ from accel.run.result import SCHEMA_VERSION
     show_default=True,
     help="Scratchpads as arrays, or as instances of a module 'accel_memory' of your own.",
 )
+@click.option("--slices", is_flag=True, help="A register slice in every channel of both buses.")
+@click.option(
+    "--aresetn", is_flag=True, help="Clock and reset as AXI has them: aclk, and aresetn, active low."
+)
 @json_option
-def verilog(config: str, settings: tuple[str, ...], output: Path, memories: str, as_json: bool) -> None:
+def verilog(
+    config: str,
+    settings: tuple[str, ...],
+    output: Path,
+    memories: str,
+    slices: bool,
+    aresetn: bool,
+    as_json: bool,
+) -> None:
     """Write the core as Verilog, for simulation and synthesis.
 
     The module is 'accel': a clock, a synchronous reset, an AXI4 manager, an AXI4-Lite subordinate and an
@@ -44,6 +57,7 @@ def verilog(config: str, settings: tuple[str, ...], output: Path, memories: str,
     Example:
       accel verilog --config ecp5 -o accel.v
       accel verilog --config vta --set bus_bits=128 --memories blackbox -o accel.v
+      accel verilog --config ecp5 --slices --aresetn -o accel.v
     """
     from accel.hw.export.verilog import core_verilog  # noqa: PLC0415  # Amaranth takes a while to import
 
@@ -51,13 +65,16 @@ def verilog(config: str, settings: tuple[str, ...], output: Path, memories: str,
     machine = load_config(config).variant(parse_settings(settings))
     check_encodable(machine)
     with busy("writing Verilog"):
-        text = core_verilog(machine, memories="blackbox" if memories == "blackbox" else "inline")
+        boxed: Literal["blackbox", "inline"] = "blackbox" if memories == "blackbox" else "inline"
+        text = core_verilog(machine, memories=boxed, slices=slices, aresetn=aresetn)
     write_atomically(output, text.encode())
     figures = {
         "schema_version": SCHEMA_VERSION,
         "config": machine.name,
         "module": "accel",
         "memories": memories,
+        "slices": slices,
+        "aresetn": aresetn,
         "lines": len(text.splitlines()),
         "output": str(output),
     }
@@ -68,6 +85,8 @@ def verilog(config: str, settings: tuple[str, ...], output: Path, memories: str,
         ("machine", str(machine)),
         ("module", "accel"),
         ("memories", memories),
+        *([("slices", "in every channel")] if slices else []),
+        *([("reset", "aresetn")] if aresetn else []),
         ("lines", f"{figures['lines']:,}"),
     ]
     show(figures_table(rows))

@@ -9,6 +9,7 @@ from amaranth.lib.memory import Memory
 from accel.core.config import Config
 from accel.hw.core import Core
 from accel.hw.datapath.layouts import bits_for_depth
+from accel.hw.export.bordered import Bordered
 from accel.hw.export.hdl import rtlil_text, yosys
 
 TOP = "accel"
@@ -106,8 +107,15 @@ def verilog_text(design: Any, name: str, *, memories: Memories = "inline") -> st
     return f"{text}\n{_DECLARATION}" if boxed else text
 
 
-def core_verilog(config: Config, *, memories: Memories = "inline") -> str:
+def core_verilog(
+    config: Config, *, memories: Memories = "inline", slices: bool = False, aresetn: bool = False
+) -> str:
     """The core of a machine, as module ``accel``, with what it was made for in its first lines.
+
+    Args:
+        config: the machine.
+        memories: how the scratchpads' memories are written.
+        slices, aresetn: what is at its border, see :class:`~accel.hw.export.bordered.Bordered`.
 
     Raises:
         EngineError: Yosys is not installed, or fails.
@@ -117,4 +125,5 @@ def core_verilog(config: Config, *, memories: Memories = "inline") -> str:
     )
     head = [f"// {TOP}: the core of configuration {config.label}", f"// {settings}"]
     head += [f"/* verilator lint_off {warning} */" for warning in _STYLE]
-    return "\n".join(head) + "\n" + verilog_text(Core(config), TOP, memories=memories)
+    design = Bordered(Core(config), slices=slices, aresetn=aresetn) if slices or aresetn else Core(config)
+    return "\n".join(head) + "\n" + verilog_text(design, TOP, memories=memories)

@@ -14,6 +14,8 @@ def test_a_file_with_the_core(accel: Shell, tmp_path: Path) -> None:
         "config": "tiny",
         "module": "accel",
         "memories": "inline",
+        "slices": False,
+        "aresetn": False,
         "lines": len(text.splitlines()),
         "output": str(path),
     }

@@ -195,6 +195,8 @@ class Bench:
     """Memory, software and monitors around the core.
 
     Attributes:
+        clock, dut_reset, reset_level: of the core, and at which level its reset is on.
+        sliced: the core is behind register slices.
         thorough: more rounds, as the simulator is quick.
         tolerated: rules that memory breaks on purpose.
         strict: a violation fails the test in the cycle in which it is seen; otherwise they are collected.
@@ -214,19 +216,24 @@ class Bench:
         self._lines = samplers(dut, "m_axi", _AXI4)
         self._lite_lines = samplers(dut, "s_axi", _LITE)
         self._irq = 0
+        self.sliced = hasattr(dut, "aresetn")
+        self.reset_level = not self.sliced
+        self.dut_reset = dut.rst if self.reset_level else dut.aresetn
+        self.clock = dut.clk if self.reset_level else dut.aclk
         self._undo: Callable[[], None] = lambda: None
 
     @classmethod
     async def begin(cls, dut: Any, **options: Any) -> "Bench":
         """A bench whose core has been reset; memory holds zeros."""
         bench = cls(dut, **options)
-        dut.rst.value = 0
-        Clock(dut.clk, PERIOD_NS, unit="ns").start()
-        await ClockCycles(dut.clk, 2)
+        bench.dut_reset.value = not bench.reset_level
+        Clock(bench.clock, PERIOD_NS, unit="ns").start()
+        await ClockCycles(bench.clock, 2)
         size = bench.config.mem_size
-        bench.ram = AxiRam(AxiBus.from_prefix(dut, "m_axi"), dut.clk, dut.rst, mem=bytearray(size))
+        reset = {"reset": bench.dut_reset, "reset_active_level": bench.reset_level}
+        bench.ram = AxiRam(AxiBus.from_prefix(dut, "m_axi"), bench.clock, **reset, mem=bytearray(size))
         bench._install_faults()
-        bench.software = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axi"), dut.clk, dut.rst)
+        bench.software = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axi"), bench.clock, **reset)
         assert bench.config.mem_base % size == 0  # AxiRam takes addresses modulo its size
         cocotb.start_soon(bench._watch())
         await bench.reset()
@@ -234,21 +241,21 @@ class Bench:
 
     async def reset(self, cycles: int = 3) -> None:
         """Reset the core and both models; memory keeps what it holds."""
-        self.dut.rst.value = 1
-        await ClockCycles(self.dut.clk, cycles)
-        self.dut.rst.value = 0
-        await ClockCycles(self.dut.clk, 2)
+        self.dut_reset.value = self.reset_level
+        await ClockCycles(self.clock, cycles)
+        self.dut_reset.value = not self.reset_level
+        await ClockCycles(self.clock, 2)
         self.twin.tokens = (0, 0, 0, 0)
 
     async def cycles(self, count: int) -> None:
         """Let time pass."""
-        await ClockCycles(self.dut.clk, count)
+        await ClockCycles(self.clock, count)
 
     async def _watch(self) -> None:
-        edge = RisingEdge(self.dut.clk)
+        edge = RisingEdge(self.clock)
         while True:
             await edge
-            reset = bool(known(self.dut.rst))
+            reset = known(self.dut_reset) == self.reset_level
             self.axi.step(reset, self._lines())
             self.lite.step(reset, self._lite_lines())
             irq = known(self.dut.irq) or 0

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from accel.core.config import NAMED
+from accel.core.config import NAMED, Config
 from accel.hw.core import Core
+from accel.hw.export.bordered import Bordered
 from tests.cocotb.flipped import Flipped
 from tests.cocotb.simulators import Model, model
 
@@ -31,7 +32,13 @@ CONFIGS = {
         token_bits=3,
     ),
 }
-"""Bus as narrow as it gets with long bursts; a wide one with short bursts and little of everything else."""
+"""Bus as narrow as it gets with long bursts; a wide one with short bursts and little of everything else,
+behind register slices and a reset that is active low."""
+
+
+def bordered(config: Config) -> Bordered:
+    """A core with all that it may have at its border."""
+    return Bordered(Core(config), slices=True, aresetn=True)
 
 
 @pytest.fixture
@@ -47,6 +54,7 @@ def built(cache: Path) -> Callable[[str, str], Model]:
 
     def build(simulator: str, name: str) -> Model:
         kind, _, config = name.rpartition("-")
-        return model(simulator, name, CONFIGS[config], cache, Flipped if kind == "flipped" else Core)
+        design = Flipped if kind == "flipped" else bordered if config == "wide" else Core
+        return model(simulator, name, CONFIGS[config], cache, design)
 
     return build

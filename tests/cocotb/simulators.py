@@ -36,7 +36,7 @@ _MAKEFLAGS = (
     f"OPT_FAST=-O1 OPT_SLOW=-O0 OPT_GLOBAL=-O1 VM_PARALLEL_BUILDS=0 PYTHON3={sys.executable}"
 )
 """What the package's Makefiles lack; and one file, little optimized, since Python takes most of the time."""
-_PORTS = ("clk", "rst", "irq", "m_axi_*", "s_axi_*")
+_PORTS = ("clk", "rst", "aclk", "aresetn", "irq", "m_axi_*", "s_axi_*")
 _VISIBLE = "\n".join(
     ["`verilator_config", *(f'public_flat_rw -module "{TOP}" -var "{name}"' for name in _PORTS), ""]
 )

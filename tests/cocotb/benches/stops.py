@@ -45,7 +45,11 @@ async def go_on(bench: Bench) -> None:
     """The next run is right."""
     bench.adopt()
     bench.twin.tokens = (0, 0, 0, 0)
-    await bench.run(subject(bench), bus_timeout=0)
+    target = subject(bench)
+    await bench.launch(target, bus_timeout=0)
+    bench.twin.run(target).raise_if_bad()
+    assert (await bench.finish()).cause is Cause.NONE
+    bench.compare()
 
 
 def hang(bench: Bench, *channels: str) -> None:
@@ -113,7 +117,8 @@ async def memory_that_hangs_is_given_up(dut: Any) -> None:
         cocotb.start_soon(answer_soon(bench))
         await go_on(bench)
         seen |= await status(bench)
-    assert seen >= {"draining", "offering", "done"}
+    offers = set() if bench.sliced else {"offering"}  # slices take what memory does not
+    assert seen >= {"draining", "done"} | offers
 
 
 async def answer_soon(bench: Bench) -> None:

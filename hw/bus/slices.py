@@ -1,0 +1,65 @@
+"""Register slices: a channel's signals go through registers in both directions."""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+
+class Slice(wiring.Component):
+    """A register slice of two places.
+
+    What is taken comes out in the next cycle at the earliest, and something can be taken in every cycle. No
+    output depends on an input of the same cycle. ``bits`` is the width of what the channel carries.
+    """
+
+    def __init__(self, bits: int) -> None:
+        super().__init__(
+            {
+                "in_valid": In(1),
+                "in_ready": Out(1, init=1),
+                "in_data": In(bits),
+                "out_valid": Out(1),
+                "out_ready": In(1),
+                "out_data": Out(bits),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        spare: Signal = Signal.like(self.in_data)
+        """What was taken while the output stood; there is something exactly where ``in_ready`` is low."""
+        with m.If(~self.out_valid | self.out_ready):
+            m.d.sync += [
+                self.out_valid.eq(self.in_valid | ~self.in_ready),
+                self.out_data.eq(Mux(self.in_ready, self.in_data, spare)),
+                self.in_ready.eq(1),
+            ]
+        with m.Elif(self.in_ready):
+            m.d.sync += [self.in_ready.eq(~self.in_valid), spare.eq(self.in_data)]
+        return m
+
+
+def slice_channel(m: Module, name: str, source: Any, target: Any) -> None:
+    """A slice between two sides of a channel.
+
+    Args:
+        m: of which it is a part.
+        name: of the part.
+        source: who drives ``valid``; its signals, as inside of ``m``, by :func:`~accel.hw.bus.axi.pins`.
+        target: who drives ``ready``.
+    """
+    carried = [field for field in source.signature.members if field not in ("valid", "ready")]
+    taken: list[Value] = [getattr(source, field) for field in carried]
+    given: list[Value] = [getattr(target, field) for field in carried]
+    part = Slice(len(Cat(taken)))
+    m.submodules[name] = part
+    m.d.comb += [
+        part.in_valid.eq(source.valid),
+        part.in_data.eq(Cat(taken)),
+        source.ready.eq(part.in_ready),
+        target.valid.eq(part.out_valid),
+        Cat(given).eq(part.out_data),
+        part.out_ready.eq(target.ready),
+    ]
