@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from accel.base.errors import ScheduleError, ShapeError
 from accel.compiler.mappings.axes import Parts
 from accel.compiler.mappings.build import compile_mapped
@@ -35,6 +37,7 @@ _MOST = 2
 """Numbers of strips that are looked at for a layer, the largest ones."""
 _BEAM = 4096
 """Ways to arrange the layers so far that are kept, of those that differ in what layers behind them see."""
+_CONV, _MEAN, _MAXIMA = "conv2d", "global_avg_pool2d", "max_pool2d"
 _DATA, _RESIDUAL = "data", "residual"
 _WEIGHTS = "B"
 
@@ -201,7 +204,7 @@ class _Chain:
             yield _Option()
             return
         picture = self._pictures.get(part.stage.output)
-        if picture is None or layer.operator not in ("conv2d", "global_avg_pool2d"):
+        if picture is None or layer.operator not in (_CONV, _MEAN, _MAXIMA):
             makes = None if picture is None else Layout(strips=1, lines=picture.height)
             yield _Option(makes=makes)
             return
@@ -211,8 +214,11 @@ class _Chain:
             cycles=round(usual.candidates[0].prediction.cycles),
             makes=Layout(strips=1, lines=picture.height),
         )
-        if layer.operator != "conv2d":
+        if layer.operator == _MEAN:
             yield from self._turned(layer)
+            return
+        if layer.operator == _MAXIMA:
+            yield from self._pooled(layer, picture)
             return
         if not self._can_be_cut(part, picture):
             return
@@ -245,6 +251,42 @@ class _Chain:
                 cycles=round(choice.candidates[0].prediction.cycles),
                 takes={_DATA: Layout(strips=strips, lines=lines, turned=True, shift=shift)},
                 makes=Layout(strips=1, lines=1),
+            )
+
+    def _pooled(self, layer: Layer, picture: Picture) -> Iterator[_Option]:
+        """Maxima of strips, around which lies the least value."""
+        (data,) = layer.operands
+        found = self._pictures.get(data.tensor)
+        size = picture.pictures, *data.shape[2:]
+        axis, other = axes_of(layer.workload())
+        if (
+            found is None
+            or (found.pictures, found.height, found.width) != size
+            or axis.outputs * axis.stride != axis.size
+        ):
+            return
+        least = int(np.iinfo(layer.parameters["dtype"]).min)
+        for strips in self._counts(picture)[:_MOST]:
+            down = Parts(axis=axis, strips=strips)
+            shape = (picture.pictures * strips, data.shape[1], down.size, data.shape[3])
+            sizes = {"N": shape[0], "H": down.size, "padding": (0, other.before, 0, other.after)}
+            cut = replace(
+                layer,
+                parameters={**layer.parameters, **sizes},
+                operands=(replace(data, shape=shape),),
+            )
+            try:
+                choice = choose(cut.workload(), self._config, mapping=PLAIN)
+            except (ScheduleError, ShapeError):  # it does not fit
+                continue
+            yield _Option(
+                strips=strips,
+                layer=cut,
+                choice=choice,
+                name=name_of((down, Parts(axis=other))),
+                cycles=round(choice.candidates[0].prediction.cycles),
+                takes={_DATA: _seen(down, least)},
+                makes=Layout(strips=strips, lines=down.length),
             )
 
     def _counts(self, picture: Picture) -> list[int]:
@@ -295,15 +337,8 @@ class _Chain:
             names = entry_names(workload, self._config, strips)
         else:
             names = [name_of((down, Parts(axis=other)))]
-            lines = down.length * axis.stride
             zero = workload.epilogue.input_zero if isinstance(workload.epilogue, Quantized) else 0
-            takes[_DATA] = Layout(
-                strips=strips,
-                lines=lines,
-                above=axis.before,
-                below=down.size - axis.before - lines,
-                fill=zero,
-            )
+            takes[_DATA] = _seen(down, zero)
         found: list[Choice] = []
         for name in names:
             try:
@@ -469,3 +504,9 @@ class _Chain:
             ways.sort(key=lambda way: way[0])
             found.append(Arrangement(name=part.stage.name, considered=tuple(one for _, one in ways)))
         return tuple(found)
+
+
+def _seen(down: Parts, fill: int) -> Layout:
+    """The lines that windows of each strip see."""
+    lines, above = down.length * down.axis.stride, down.axis.before
+    return Layout(strips=down.strips, lines=lines, above=above, below=down.size - above - lines, fill=fill)

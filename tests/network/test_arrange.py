@@ -87,6 +87,19 @@ def test_lines_of_several_neighbours(kernel: tuple[int, int]) -> None:
     assert program.run(seed=5).mismatches == {}
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_maxima(dtype: str) -> None:
+    """Beyond the picture is nothing, for a convolution as for maxima, but not the same."""
+    small = Small((1, 8, 16, 21), dtype=dtype)
+    small.conv("x", "a", 16, pad=1)
+    small.largest("a", "p")
+    small.conv("p", "b", 16, pad=1)
+    small.conv("a", "c", 16, pad=1)
+    program = built(small, "b", "c")
+    assert mappings(program)[1:] == ["strips=8x1"] * 3
+    assert program.run(seed=2).mismatches == {}
+
+
 def test_two_pictures_and_half_as_many_strips() -> None:
     small = Small((2, 16, 12, 12))
     small.conv("x", "a", 16, pad=1)
