@@ -1,8 +1,6 @@
 """Why a run took as many cycles: from its last event back through whatever each event waited for."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from accel.assembly.names import PlaceNames
@@ -15,8 +13,7 @@ from accel.sim.timing.model import TimingRun
 _MEMORY = (Wait.READ_LATENCY, Wait.READ_DATA, Wait.WRITE_DATA, Wait.WRITE_LATENCY)
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """Cycles in a row that passed for one cause.
 
     Attributes:
@@ -108,14 +105,13 @@ def walk(waits: Waits, cycles: int) -> list[Part]:
     """The parts of the longest path through a run, in order of time; they sum up to its cycles."""
     kind, number = _last_node(waits.record)
     at = waits.cycle(kind, number)
-    edges = waits.edges
+    edges, cycle = waits.edges, waits.cycle
     found: list[Part] = []
     while kind is not Kind.BEGIN:
-        edge = _latest(edges(kind, number), at)
-        parts = edge.parts if edge.bound == at else _stretched(edge.parts, at - edge.bound)
-        found.extend(reversed(parts))
-        kind, number = edge.kind, edge.number
-        at -= sum([part.cycles for part in parts])
+        bound, before, earlier, parts = _latest(edges(kind, number), at)
+        found.extend(parts[::-1] if bound == at else _stretched(parts, at - bound)[::-1])
+        kind, number = before, earlier
+        at = cycle(kind, number)
     found.reverse()
     rest = cycles - sum(part.cycles for part in found)
     if found and waits.record.retire.min() >= 0:
@@ -125,13 +121,17 @@ def walk(waits: Waits, cycles: int) -> list[Part]:
     return found
 
 
-def _latest(edges: Sequence[Edge], at: int) -> Edge:
-    """What a node in cycle ``at`` waited for last. In the memory of the timing contract that is an edge whose
-    bound the node is at; another memory may answer late."""
-    best = edges[0]
+def _latest(edges: Iterator[Edge], at: int) -> Edge:
+    """What a node in cycle ``at`` waited for last: in the memory of the timing contract the first edge whose
+    bound the node is at. Another memory may answer late."""
+    best = None
     for edge in edges:
-        if best.bound < edge.bound <= at or edge.bound <= at < best.bound:
+        bound = edge[0]
+        if bound == at:
+            return edge
+        if best is None or best[0] < bound < at or bound < at < best[0]:
             best = edge
+    assert best is not None
     return best
 
 
@@ -161,38 +161,47 @@ def _last_node(record: Record) -> tuple[Kind, int]:
 
 def _segments(parts: Sequence[Part], tensors: Callable[[int], str | None]) -> tuple[Segment, ...]:
     """Parts one behind the other, neighbours that only differ in cycles as one."""
+    labels = {unit: unit.label for unit in Unit}
+    fetch = Unit.FETCH
     found: list[Segment] = []
-    start = 0
-    busy = (part for part in parts if part.cycles)
-    for (unit, wait, index), same in groupby(busy, key=lambda part: part[1:]):
-        cycles = sum(part.cycles for part in same)
-        one = Segment(
-            start=start,
-            cycles=cycles,
-            unit=unit.label,
-            cause=wait,
-            instruction=index if index >= 0 else None,
-            tensor=tensors(index) if unit is not Unit.FETCH and index >= 0 else None,
-        )
-        found.append(one)
-        start += cycles
+    start = stop = 0
+    last: tuple[Unit, Wait, int] | None = None
+    for cycles, unit, wait, index in [*parts, _END]:
+        if not cycles:
+            continue
+        if last is None or index != last[2] or wait is not last[1] or unit is not last[0]:
+            if last is not None:
+                of, cause, number = last
+                known = number >= 0
+                tensor = tensors(number) if known and of is not fetch else None
+                found.append(
+                    Segment(start, stop - start, labels[of], cause, number if known else None, tensor)
+                )
+            start, last = stop, (unit, wait, index)
+        stop += cycles
     return tuple(found)
+
+
+_END = Part(1, Unit.FETCH, Wait.STOPPED, -2)
+"""Behind the last part."""
 
 
 def tensors_of(image: Image) -> Callable[[int], str | None]:
     """A function that tells the tensor of an instruction, by its place in the program: what a transfer moves,
     or whose values an instruction computes; None if that is not known."""
-    names, provenance = PlaceNames(image), image.provenance
-    known: dict[int, str | None] = {}
+    names, provenance, instructions = PlaceNames(image), image.provenance, image.instructions
+    moved: dict[int, str | None] = {}
+    """By the instruction's object, of which there is one for equal words."""
 
     def tensor(index: int) -> str | None:
-        if index not in known:
-            one = image.instructions[index]
-            name = names.place(one) if isinstance(one, Transfer) else None
-            if name is None and provenance is not None:
-                name = provenance[index].tensor or None
-            known[index] = name
-        return known[index]
+        one = instructions[index]
+        name = None
+        if isinstance(one, Transfer):
+            key = id(one)
+            if key not in moved:
+                moved[key] = names.place(one)
+            name = moved[key]
+        return name if name is not None or provenance is None else provenance[index].tensor or None
 
     return tensor
 
@@ -209,9 +218,11 @@ def shares(segments: Iterable[Segment]) -> list[Share]:
 
 
 def shares_text(found: Sequence[Share], most: int = 2) -> str:
-    """The first causes in words, each with its part of all cycles."""
+    """The first causes in words, each with its part of all cycles; those of less than half a percent are
+    left out."""
     cycles = sum(one.cycles for one in found) or 1
-    return ", ".join(f"{one.unit} {one.cause} {one.cycles / cycles:.0%}" for one in found[:most])
+    told = [one for one in found[:most] if one.cycles >= cycles / 200]
+    return ", ".join(f"{one.unit} {one.cause} {one.cycles / cycles:.0%}" for one in told)
 
 
 def cut(segments: Iterable[Segment], stops: Sequence[int]) -> list[list[Segment]]:
@@ -224,7 +235,7 @@ def cut(segments: Iterable[Segment], stops: Sequence[int]) -> list[list[Segment]
         while start < one.stop and piece < len(stops):
             stop = min(one.stop, stops[piece])
             if start < stop:
-                found[piece].append(replace(one, start=start, cycles=stop - start))
+                found[piece].append(one._replace(start=start, cycles=stop - start))
                 start = stop
             if start == stops[piece]:
                 piece += 1
@@ -236,7 +247,7 @@ def joined(paths: Iterable[Sequence[Segment]]) -> tuple[Segment, ...]:
     found: list[Segment] = []
     begin = 0
     for path in paths:
-        found += [replace(one, start=begin + one.start) for one in path]
+        found += [one._replace(start=begin + one.start) for one in path]
         begin = found[-1].stop if found else 0
     return tuple(found)
 

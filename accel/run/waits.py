@@ -6,7 +6,7 @@ hardware report alike, its edges here, so that neither has to note what it waite
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum, StrEnum
 from itertools import accumulate
 from typing import NamedTuple
@@ -252,43 +252,38 @@ class Waits:
         self._place_program(plan, config, address)
         self._place_pads()
         self._place_shared()
-        self._edges = {
-            Kind.HAND: self._hand_edges,
-            Kind.START: self._start_edges,
-            Kind.RETIRE: self._retire_edges,
-            Kind.PAD: self._pad_edges,
-            Kind.GRANT: self._grant_edges,
-            Kind.LAST: self._last_edges,
-            Kind.WRITE_GRANT: self._write_grant_edges,
-            Kind.WRITE_SLOT: self._write_slot_edges,
-        }
+        self._cycles: tuple[Mapping[int, int] | list[int], ...] = (
+            [0],
+            self._hand,
+            self._start,
+            self._retire,
+            self._pad_lasts,
+            self._grants,
+            self._lasts,
+            self._write_grants,
+            self._write_slots,
+        )
+        """By kind."""
+        self._edges: tuple[Callable[[int], Iterator[Edge]], ...] = (
+            lambda _: iter(()),
+            self._hand_edges,
+            self._start_edges,
+            self._retire_edges,
+            self._pad_edges,
+            self._grant_edges,
+            self._last_edges,
+            self._write_grant_edges,
+            self._write_slot_edges,
+        )
 
-    def edges(self, kind: Kind, number: int) -> list[Edge]:
+    def edges(self, kind: Kind, number: int) -> Iterator[Edge]:
         """All that a node waited for, which is not the beginning; the first of those with the highest bound
         is what it waited for last."""
         return self._edges[kind](number)
 
     def cycle(self, kind: Kind, number: int) -> int:
         """When a node happened; -1 if it did not."""
-        match kind:
-            case Kind.HAND:
-                return self._hand[number]
-            case Kind.START:
-                return self._start[number]
-            case Kind.RETIRE:
-                return self._retire[number]
-            case Kind.PAD:
-                return self._pad_lasts[number]
-            case Kind.GRANT:
-                return self._grants[number]
-            case Kind.LAST:
-                return self._lasts[number]
-            case Kind.WRITE_GRANT:
-                return self._write_grants[number]
-            case Kind.WRITE_SLOT:
-                return self._write_slots[number]
-            case _:
-                return 0
+        return self._cycles[kind][number]
 
     def nodes(self) -> list[tuple[Kind, int]]:
         """All nodes but the beginning that happened."""
@@ -312,34 +307,33 @@ class Waits:
 
     def _place_instructions(self, plan: Plan, config: Config) -> None:
         """Of each instruction the one before in its unit, in its stream, and those whose places it takes."""
-        count = len(plan)
-        self._before = np.full(count, _NONE, dtype=np.int64)
-        self._leaver = np.full(count, _NONE, dtype=np.int64)
-        """The one whose start makes room in the queue."""
+        before, leaver, same, yields, places = np.full((5, len(plan)), _NONE, dtype=np.int64)
         for unit in WORKERS:
             members = plan.members[unit]
-            self._before[members[1:]] = members[:-1]
+            before[members[1:]] = members[:-1]
             depth = queue_depth(unit, config)
-            self._leaver[members[depth:]] = members[:-depth]
-        self._members: dict[Unit, list[int]] = {unit: plan.members[unit].tolist() for unit in WORKERS}
-        self._places = np.zeros(count, dtype=np.int64)
-        for unit in WORKERS:
-            self._places[plan.members[unit]] = np.arange(len(plan.members[unit]))
+            leaver[members[depth:]] = members[:-depth]
+            places[members] = np.arange(len(members))
         fills = np.array([one.fills for one in plan.shapes], dtype=bool)
         alone = np.array([one.alone for one in plan.shapes], dtype=bool)
-        self._same = np.full(count, _NONE, dtype=np.int64)
-        """Of the store unit's, the one before of its kind, and the one whose place in flight it takes."""
-        self._yields = np.full(count, _NONE, dtype=np.int64)
         store = plan.members[Unit.STORE]
         for filling, limit in ((True, config.loads_in_flight), (False, config.stores_in_flight)):
             numbers = plan.numbers[store]
             own = store[(fills[numbers] == filling) & ~alone[numbers]]
-            self._same[own[1:]] = own[:-1]
-            self._yields[own[limit:]] = own[:-limit]
+            same[own[1:]] = own[:-1]
+            yields[own[limit:]] = own[:-limit]
+        self._members: dict[Unit, list[int]] = {unit: plan.members[unit].tolist() for unit in WORKERS}
+        self._places: list[int] = places.tolist()
+        self._before: list[int] = before.tolist()
+        self._leaver: list[int] = leaver.tolist()
+        """The one whose start makes room in the queue."""
+        self._same: list[int] = same.tolist()
+        """Of the store unit's, the one before of its kind, and the one whose place in flight it takes."""
+        self._yields: list[int] = yields.tolist()
 
     def _place_tokens(self, plan: Plan, tokens: Sequence[int]) -> None:
         """Who pushed each token, by counter and the instruction that pops it."""
-        self._pusher: dict[Counter, Column] = {}
+        self._pusher: dict[Counter, list[int]] = {}
         for counter in Counter:
             popping = np.array([counter in one.pops for one in plan.shapes], dtype=bool)[plan.numbers]
             pushing = np.array([counter in one.pushes for one in plan.shapes], dtype=bool)[plan.numbers]
@@ -348,24 +342,26 @@ class Waits:
             before = tokens[counter]
             count = min(max(0, len(popped) - before), len(pushed))
             found[popped[before : before + count]] = pushed[:count]
-            self._pusher[counter] = found
+            self._pusher[counter] = found.tolist()
 
     def _place_reads(self, record: Record, count: int) -> None:
         self._grants: list[int] = record.read_grants.tolist()
         self._lasts: list[int] = record.read_lasts.tolist()
         self._beats: list[int] = record.read_beats.tolist()
         self._readers: list[int] = record.read_instructions.tolist()
-        self._units = [Unit(unit) for unit in record.read_units.tolist()]
-        self._read_before = np.full(len(self._grants), _NONE, dtype=np.int64)
-        """The unit's burst before."""
-        self._last_read = np.full(count, _NONE, dtype=np.int64)
-        """Of each instruction."""
-        self._fetched = np.flatnonzero(record.read_units == int(Unit.FETCH))
+        units = list(Unit)
+        self._units = [units[unit] for unit in record.read_units.tolist()]
+        before = np.full(len(self._grants), _NONE, dtype=np.int64)
+        last = np.full(count, _NONE, dtype=np.int64)
         for unit in Unit:
             own = np.flatnonzero(record.read_units == int(unit))
-            self._read_before[own[1:]] = own[:-1]
+            before[own[1:]] = own[:-1]
             if unit is not Unit.FETCH:
-                self._last_read[record.read_instructions[own]] = own
+                last[record.read_instructions[own]] = own
+        self._read_before: list[int] = before.tolist()
+        """The unit's burst before."""
+        self._last_read: list[int] = last.tolist()
+        """Of each instruction."""
 
     def _place_writes(self, record: Record, count: int) -> None:
         self._writers: list[int] = record.write_instructions.tolist()
@@ -373,24 +369,27 @@ class Waits:
         self._write_grants: list[int] = record.write_grants.tolist()
         self._write_lasts: list[int] = record.write_lasts.tolist()
         self._write_slots: list[int] = (record.write_lasts + 1 - self._store_depth).tolist()
-        for number, last in enumerate(self._write_lasts):
-            if last == _NONE:  # cut short by the end, when those behind it may have been granted
+        for number, cycle in enumerate(self._write_lasts):
+            if cycle == _NONE:  # cut short by the end, when those behind it may have been granted
                 before = self._write_slots[number - 1] if number else 0
                 enters = max(self._write_grants[number], before)
                 self._write_slots[number] = enters + self._slot_cycles(number)
-        self._last_write = np.full(count, _NONE, dtype=np.int64)
-        self._last_write[record.write_instructions] = np.arange(len(self._writers))
+        last = np.full(count, _NONE, dtype=np.int64)
+        last[record.write_instructions] = np.arange(len(self._writers))
+        self._last_write: list[int] = last.tolist()
 
     def _place_program(self, plan: Plan, config: Config, address: int) -> None:
         """Of each instruction the burst of fetch that brings it, and the beat that completes it."""
         planned = fetch_bursts(address, len(plan), config)
         sizes = [len(one.arrival) for one in planned]
-        self._fetch_numbers = np.repeat(np.arange(len(planned)), sizes)
+        fetched = np.flatnonzero(self.record.read_units == int(Unit.FETCH))
+        numbers = np.full(len(self._grants), _NONE, dtype=np.int64)
+        numbers[fetched] = np.arange(len(fetched))
+        self._fetched: list[int] = fetched.tolist()
+        self._fetch_number: list[int] = numbers.tolist()
+        self._fetch_numbers: list[int] = np.repeat(np.arange(len(planned)), sizes).tolist()
         self._fetch_beats: list[int] = [beat for one in planned for beat in one.arrival]
         self._fetch_ends = list(accumulate(sizes))
-        numbers = np.full(len(self._grants), _NONE, dtype=np.int64)
-        numbers[self._fetched] = np.arange(len(self._fetched))
-        self._fetch_number = numbers
 
     def _place_pads(self) -> None:
         """The last pad word of each LOAD that has some, and where the first could be written."""
@@ -464,61 +463,57 @@ class Waits:
 
     # --- edges -------------------------------------------------------------------------------------
 
-    def _of(self, index: int) -> Unit:
-        return self._shapes[index].unit
-
     def _edge(self, kind: Kind, number: int, *parts: Part) -> Edge:
-        cycle = self.cycle(kind, number)
-        return Edge(cycle + sum(part.cycles for part in parts), kind, number, parts)
+        bound = self._cycles[kind][number]
+        for part in parts:
+            bound += part[0]
+        return Edge(bound, kind, number, parts)
 
     def _behind(self, kind: Kind, number: int, wait: Wait, index: int, unit: Unit | None = None) -> Edge:
         """A cycle behind another node, on the part of instruction ``index``."""
-        unit = self._of(index) if unit is None else unit
-        return self._edge(kind, number, Part(1, unit, wait, index))
+        unit = self._shapes[index].unit if unit is None else unit
+        return Edge(self._cycles[kind][number] + 1, kind, number, (Part(1, unit, wait, index),))
 
-    def _read_edges(self, burst: int, beats: int, delay: int, unit: Unit, index: int) -> list[Edge]:
+    def _read_edges(self, burst: int, beats: int, delay: int, unit: Unit, index: int) -> Iterator[Edge]:
         """To ``delay`` cycles behind a beat of a read burst, ``beats`` of which are on the bus by then."""
         tail = (Part(delay, unit, Wait.WRITE_BACK, index),) if delay else ()
-        found = []
         if burst:
-            found.append(self._edge(Kind.LAST, burst - 1, Part(beats, unit, Wait.READ_DATA, index), *tail))
+            yield self._edge(Kind.LAST, burst - 1, Part(beats, unit, Wait.READ_DATA, index), *tail)
         latency = Part(self._latency, unit, Wait.READ_LATENCY, index)
         data = (Part(beats - 1, unit, Wait.READ_DATA, index),) if beats > 1 else ()
-        return [*found, self._edge(Kind.GRANT, burst, latency, *data, *tail)]
+        yield self._edge(Kind.GRANT, burst, latency, *data, *tail)
 
-    def _hand_edges(self, index: int) -> list[Edge]:
+    def _hand_edges(self, index: int) -> Iterator[Edge]:
         unit = Unit.FETCH
-        burst = int(self._fetched[self._fetch_numbers[index]])
-        found = []
         if self._serial and index:
-            found.append(self._behind(Kind.RETIRE, index - 1, Wait.SERIAL, index, unit))
-        leaver = int(self._leaver[index])
+            yield self._behind(Kind.RETIRE, index - 1, Wait.SERIAL, index, unit)
+        leaver = self._leaver[index]
         if leaver != _NONE:
-            found.append(self._behind(Kind.START, leaver, Wait.QUEUE, index, unit))
+            yield self._behind(Kind.START, leaver, Wait.QUEUE, index, unit)
         if index:
-            found.append(self._behind(Kind.HAND, index - 1, Wait.ISSUE, index, unit))
-        return found + self._read_edges(burst, self._fetch_beats[index] + 1, WRITE_DELAY, unit, index)
+            yield self._behind(Kind.HAND, index - 1, Wait.ISSUE, index, unit)
+        burst = self._fetched[self._fetch_numbers[index]]
+        yield from self._read_edges(burst, self._fetch_beats[index] + 1, WRITE_DELAY, unit, index)
 
-    def _start_edges(self, index: int) -> list[Edge]:
+    def _start_edges(self, index: int) -> Iterator[Edge]:
         shape = self._shapes[index]
-        found = []
         for counter in shape.pops:
-            pusher = int(self._pusher[counter][index])
+            pusher = self._pusher[counter][index]
             if pusher != _NONE:
                 wait = Wait.RAW if counter.kind == "RAW" else Wait.WAR
-                found.append(self._behind(Kind.RETIRE, pusher, wait, index))
-        before = int(self._before[index])
+                yield self._behind(Kind.RETIRE, pusher, wait, index)
+        before = self._before[index]
         if before != _NONE:
             if shape.unit is Unit.COMPUTE:
-                found.append(self._compute_edge(before, shape, index))
+                yield self._compute_edge(before, shape, index)
             elif shape.alone or self._shapes[before].alone:
-                found.append(self._behind(Kind.RETIRE, before, Wait.EXCLUSIVE, index))
+                yield self._behind(Kind.RETIRE, before, Wait.EXCLUSIVE, index)
             elif shape.unit is Unit.LOAD:
-                found += self._load_edges(before, shape, index)
+                yield from self._load_edges(before, shape, index)
             else:
-                found += self._store_edges(before, shape, index)
-        queued = Part(self._dispatch, self._of(index), Wait.ISSUE, index)
-        return [*found, self._edge(Kind.HAND, index, queued)]
+                yield from self._store_edges(before, index)
+        queued = Part(self._dispatch, shape.unit, Wait.ISSUE, index)
+        yield self._edge(Kind.HAND, index, queued)
 
     def _compute_edge(self, before: int, shape: Shape, index: int) -> Edge:
         other = self._shapes[before]
@@ -531,77 +526,73 @@ class Waits:
         if not self._shapes[before].bursts:
             return self._behind(Kind.START, before, Wait.ISSUE, index)
         if self._shapes[before].fills:
-            return self._behind(Kind.GRANT, int(self._last_read[before]), Wait.REQUESTS, index)
-        return self._behind(Kind.WRITE_GRANT, int(self._last_write[before]), Wait.REQUESTS, index)
+            return self._behind(Kind.GRANT, self._last_read[before], Wait.REQUESTS, index)
+        return self._behind(Kind.WRITE_GRANT, self._last_write[before], Wait.REQUESTS, index)
 
-    def _load_edges(self, before: int, shape: Shape, index: int) -> list[Edge]:
-        found = []
-        place, limit = int(self._places[index]), self._config.loads_in_flight
+    def _load_edges(self, before: int, shape: Shape, index: int) -> Iterator[Edge]:
+        place, limit = self._places[index], self._config.loads_in_flight
+        members = self._members[Unit.LOAD]
         for number in range(max(0, place - limit), place):
-            earlier = self._members[Unit.LOAD][number]
+            earlier = members[number]
             if number == place - limit:
-                found.append(self._behind(Kind.RETIRE, earlier, Wait.IN_FLIGHT, index))
+                yield self._behind(Kind.RETIRE, earlier, Wait.IN_FLIGHT, index)
             elif _overlap(shape, self._shapes[earlier]):
-                found.append(self._behind(Kind.RETIRE, earlier, Wait.OVERLAP, index))
-        return [*found, self._granted_edge(before, index)]
+                yield self._behind(Kind.RETIRE, earlier, Wait.OVERLAP, index)
+        yield self._granted_edge(before, index)
 
-    def _store_edges(self, before: int, shape: Shape, index: int) -> list[Edge]:
-        found = self._shared_edges(shape, index)
-        leaver, same = int(self._yields[index]), int(self._same[index])
+    def _store_edges(self, before: int, index: int) -> Iterator[Edge]:
+        if self._par_waits or self._res_waits:
+            yield from self._shared_edges(index)
+        leaver, same = self._yields[index], self._same[index]
         if leaver != _NONE:
-            found.append(self._behind(Kind.RETIRE, leaver, Wait.IN_FLIGHT, index))
+            yield self._behind(Kind.RETIRE, leaver, Wait.IN_FLIGHT, index)
         if same != _NONE:
-            found.append(self._granted_edge(same, index))
-        return [*found, self._behind(Kind.START, before, Wait.ISSUE, index)]
+            yield self._granted_edge(same, index)
+        yield self._behind(Kind.START, before, Wait.ISSUE, index)
 
-    def _shared_edges(self, shape: Shape, index: int) -> list[Edge]:
-        found = []
+    def _shared_edges(self, index: int) -> Iterator[Edge]:
+        fills = self._shapes[index].fills
         par, res = self._par_waits.get(index, _NONE), self._res_waits.get(index, _NONE)
         if par != _NONE:
-            if shape.fills:
-                found.append(self._behind(Kind.RETIRE, par, Wait.PAR_IN_USE, index))
+            if fills:
+                yield self._behind(Kind.RETIRE, par, Wait.PAR_IN_USE, index)
             else:
-                found.append(self._loaded_edge(par, Wait.PAR_LOADED, index))
+                yield self._loaded_edge(par, Wait.PAR_LOADED, index)
         if res != _NONE:
-            if shape.fills:
-                found.append(self._behind(Kind.RETIRE, res, Wait.RES_FULL, index))
+            if fills:
+                yield self._behind(Kind.RETIRE, res, Wait.RES_FULL, index)
             else:
-                found.append(self._loaded_edge(res, Wait.RES_LOADED, index))
-        return found
+                yield self._loaded_edge(res, Wait.RES_LOADED, index)
 
     def _loaded_edge(self, other: int, wait: Wait, index: int) -> Edge:
         """Behind the last write of a LOAD of the store unit."""
         return self._edge(
             Kind.LAST,
-            int(self._last_read[other]),
+            self._last_read[other],
             Part(WRITE_DELAY, Unit.STORE, Wait.WRITE_BACK, other),
             Part(1, Unit.STORE, wait, index),
         )
 
-    def _retire_edges(self, index: int) -> list[Edge]:
+    def _retire_edges(self, index: int) -> Iterator[Edge]:
         shape = self._shapes[index]
         unit = shape.unit
         if shape.pipelined:
             slots = Part(max(1, shape.slots), unit, Wait.SLOTS, index)
-            return [
-                self._edge(
-                    Kind.START, index, slots, Part(self._compute_depth - 1, unit, Wait.PIPELINE, index)
-                )
-            ]
-        found = []
+            drain = Part(self._compute_depth - 1, unit, Wait.PIPELINE, index)
+            yield self._edge(Kind.START, index, slots, drain)
+            return
         if shape.pads:
-            found.append(self._edge(Kind.PAD, index))
+            yield self._edge(Kind.PAD, index)
         if shape.bursts and shape.fills:
             written = Part(WRITE_DELAY, unit, Wait.WRITE_BACK, index)
-            found.append(self._edge(Kind.LAST, int(self._last_read[index]), written))
+            yield self._edge(Kind.LAST, self._last_read[index], written)
         elif shape.bursts:
-            found.append(self._edge(Kind.WRITE_SLOT, int(self._last_write[index]), *self._response(index)))
-        before = int(self._before[index])
+            yield self._edge(Kind.WRITE_SLOT, self._last_write[index], *self._response(index))
+        before = self._before[index]
         if unit is not Unit.COMPUTE and before != _NONE:
-            found.append(self._behind(Kind.RETIRE, before, Wait.IN_ORDER, index))
-        if not found or (unit is Unit.LOAD) or not (shape.bursts or shape.pads):
-            found.append(self._edge(Kind.START, index, Part(EMPTY_DURATION, unit, Wait.ISSUE, index)))
-        return found
+            yield self._behind(Kind.RETIRE, before, Wait.IN_ORDER, index)
+        if unit is Unit.LOAD or not (shape.bursts or shape.pads):
+            yield self._edge(Kind.START, index, Part(EMPTY_DURATION, unit, Wait.ISSUE, index))
 
     def _response(self, index: int) -> tuple[Part, ...]:
         """From the last cycle of a burst on the path to the bus up to its response."""
@@ -610,71 +601,63 @@ class Waits:
             Part(self._write_latency, Unit.STORE, Wait.WRITE_LATENCY, index),
         )
 
-    def _pad_edges(self, index: int) -> list[Edge]:
+    def _pad_edges(self, index: int) -> Iterator[Edge]:
         kind, number, begin = self._pad_begins[index]
-        words = Part(self._pad_lasts[index] + 1 - begin, self._of(index), Wait.PADDING, index)
+        unit = self._shapes[index].unit
+        words = Part(self._pad_lasts[index] + 1 - begin, unit, Wait.PADDING, index)
         first = begin - self.cycle(kind, number) - 1
         wait = Wait.STARTUP if kind is Kind.START else Wait.WRITE_BACK
-        lead = (Part(first, self._of(index), wait, index),) if first else ()
-        return [self._edge(kind, number, *lead, words)]
+        lead = (Part(first, unit, wait, index),) if first else ()
+        yield self._edge(kind, number, *lead, words)
 
-    def _grant_edges(self, burst: int) -> list[Edge]:
+    def _grant_edges(self, burst: int) -> Iterator[Edge]:
         unit, index = self._units[burst], self._readers[burst]
-        found = []
         if burst >= self._outstanding:
             leaver = burst - self._outstanding
-            found.append(self._behind(Kind.LAST, leaver, Wait.OUTSTANDING, index, unit))
-        own = int(self._read_before[burst])
+            yield self._behind(Kind.LAST, leaver, Wait.OUTSTANDING, index, unit)
+        own = self._read_before[burst]
         if burst:
-            mine = own == burst - 1
-            wait = Wait.REQUESTS if mine else Wait.ARBITRATION
-            found.append(self._behind(Kind.GRANT, burst - 1, wait, index, unit))
+            wait = Wait.REQUESTS if own == burst - 1 else Wait.ARBITRATION
+            yield self._behind(Kind.GRANT, burst - 1, wait, index, unit)
         if unit is Unit.FETCH:
             leaves = self._fetch_ends[self._fetch_number[burst]] - self._config.fetch_buffer - 1
             if leaves >= 0:
-                found.append(self._behind(Kind.HAND, leaves, Wait.BUFFER, index, unit))
+                yield self._behind(Kind.HAND, leaves, Wait.BUFFER, index, unit)
             if own == _NONE:
-                found.append(self._edge(Kind.BEGIN, 0, Part(FETCH_STARTUP, unit, Wait.STARTUP, _NONE)))
+                yield self._edge(Kind.BEGIN, 0, Part(FETCH_STARTUP, unit, Wait.STARTUP, _NONE))
         if own != _NONE and (unit is Unit.FETCH or self._readers[own] == index):
-            found.append(self._behind(Kind.GRANT, own, Wait.REQUESTS, index, unit))
+            yield self._behind(Kind.GRANT, own, Wait.REQUESTS, index, unit)
         elif unit is not Unit.FETCH:
-            startup = Part(REQUEST_STARTUP, unit, Wait.STARTUP, index)
-            found.append(self._edge(Kind.START, index, startup))
-        return found
+            yield self._edge(Kind.START, index, Part(REQUEST_STARTUP, unit, Wait.STARTUP, index))
 
-    def _last_edges(self, burst: int) -> list[Edge]:
+    def _last_edges(self, burst: int) -> Iterator[Edge]:
         return self._read_edges(burst, self._beats[burst], 0, self._units[burst], self._readers[burst])
 
-    def _write_grant_edges(self, burst: int) -> list[Edge]:
+    def _write_grant_edges(self, burst: int) -> Iterator[Edge]:
         index = self._writers[burst]
-        found = []
         if burst >= self._outstanding:
             leaver = burst - self._outstanding
-            found.append(
-                self._edge(
-                    Kind.WRITE_SLOT,
-                    leaver,
-                    *self._response(self._writers[leaver]),
-                    Part(1, Unit.STORE, Wait.OUTSTANDING, index),
-                )
+            response, full = (
+                self._response(self._writers[leaver]),
+                Part(1, Unit.STORE, Wait.OUTSTANDING, index),
             )
+            yield self._edge(Kind.WRITE_SLOT, leaver, *response, full)
         if burst:
-            found.append(self._edge(Kind.WRITE_SLOT, burst - 1))
-            found.append(self._behind(Kind.WRITE_GRANT, burst - 1, Wait.REQUESTS, index))
+            yield self._edge(Kind.WRITE_SLOT, burst - 1)
+            yield self._behind(Kind.WRITE_GRANT, burst - 1, Wait.REQUESTS, index)
         if not burst or self._writers[burst - 1] != index:
-            startup = Part(REQUEST_STARTUP, Unit.STORE, Wait.STARTUP, index)
-            found.append(self._edge(Kind.START, index, startup))
-        return found
+            yield self._edge(Kind.START, index, Part(REQUEST_STARTUP, Unit.STORE, Wait.STARTUP, index))
 
     def _slot_cycles(self, burst: int) -> int:
         """That a write burst takes to enter the path to the bus."""
         shared = self._shapes[self._writers[burst]].shared
         return self._write_beats[burst] * (1 if shared is None else shared.pace)
 
-    def _write_slot_edges(self, burst: int) -> list[Edge]:
+    def _write_slot_edges(self, burst: int) -> Iterator[Edge]:
         data = Part(self._slot_cycles(burst), Unit.STORE, Wait.WRITE_DATA, self._writers[burst])
-        found = [self._edge(Kind.WRITE_SLOT, burst - 1, data)] if burst else []
-        return [*found, self._edge(Kind.WRITE_GRANT, burst, data)]
+        if burst:
+            yield self._edge(Kind.WRITE_SLOT, burst - 1, data)
+        yield self._edge(Kind.WRITE_GRANT, burst, data)
 
 
 def _overlap(one: Shape, other: Shape) -> bool:

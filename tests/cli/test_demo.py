@@ -14,7 +14,7 @@ def test_the_demo_shows_each_stage_and_the_check(config: str, accel: Shell) -> N
     assert titles == [f"{n}." for n in range(1, 9)]
     for word in ("fused_gemm", "push_dep_to", "LOAD.INP", "utilization", "waits for token", "all equal"):
         assert word in text
-    assert len(text.splitlines()) < 170
+    assert len(text.splitlines()) < 180
 
 
 def test_the_network_reads_digits(accel: Shell) -> None:

@@ -47,7 +47,7 @@ def test_everything_happens_when_the_last_of_what_it_waits_for_allows(sizes: dic
         run = simulate_timing(case[0], case[1], **case[2])
         waits = graph(case, run)
         for kind, number in waits.nodes():
-            edges = waits.edges(kind, number)
+            edges = list(waits.edges(kind, number))
             assert max(edge.bound for edge in edges) == waits.cycle(kind, number), (kind, number)
         parts = walk(waits, run.cycles)
         assert sum(part.cycles for part in parts) == run.cycles
@@ -89,7 +89,7 @@ def end_without(waits: Waits, free: Free) -> int:
     waiting = sorted(waits.nodes(), key=lambda node: waits.cycle(*node), reverse=True)
     while waiting:
         kind, number = waiting.pop()
-        edges = waits.edges(kind, number)
+        edges = list(waits.edges(kind, number))
         missing = [edge[1:3] for edge in edges if edge[1:3] not in known]
         if missing:
             waiting += [(kind, number), *missing]
