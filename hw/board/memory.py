@@ -10,7 +10,7 @@ from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.hw.bus.axi import MANAGER, OKAY, SLVERR, Axi4, ports
 from accel.hw.datapath.layouts import log2
 
-READ_LATENCY, WRITE_LATENCY = 5, 2
+READ_LATENCY, WRITE_LATENCY = 5, 3
 """Of :class:`AxiMemory`, as configurations count them, for bursts of whole words."""
 FIXED, INCREMENTING, WRAPPING = range(3)
 """What AxBURST says of the beats' addresses."""
@@ -179,22 +179,25 @@ class AxiMemory(wiring.Component):
         return room & ~walk.step
 
     def _write(self, m: Module, walk: BurstWalk, port: Any) -> Any:
-        """Beats enter memory as they come; the answer follows the last one. Gives whether the service port
-        may write."""
+        """A beat waits in a register, where it may come before the address; the answer follows the last one.
+        Gives whether the service port may write."""
+        held, data, strobes = Signal(), Signal.like(self.m_axi_wdata), Signal.like(self.m_axi_wstrb)
         bad = Signal()
         identity = Signal(len(self.m_axi_bid))
         m.d.comb += [
             self.m_axi_awready.eq(~walk.active | (walk.step & walk.last)),
-            self.m_axi_wready.eq(walk.active & ~(walk.last & self.m_axi_bvalid)),
-            walk.step.eq(self.m_axi_wvalid & self.m_axi_wready),
+            self.m_axi_wready.eq(~held | walk.step),
+            walk.step.eq(held & walk.active & ~(walk.last & self.m_axi_bvalid & ~self.m_axi_bready)),
         ]
+        with m.If(self.m_axi_wready):
+            m.d.sync += [held.eq(self.m_axi_wvalid), data.eq(self.m_axi_wdata), strobes.eq(self.m_axi_wstrb)]
         with m.If(self.m_axi_bready):
             m.d.sync += self.m_axi_bvalid.eq(0)
         with m.If(walk.step):
             m.d.comb += [
-                port.en.eq(Mux(walk.inside, self.m_axi_wstrb, 0)),
+                port.en.eq(Mux(walk.inside, strobes, 0)),
                 port.addr.eq(walk.index),
-                port.data.eq(self.m_axi_wdata),
+                port.data.eq(data),
             ]
             m.d.sync += bad.eq(bad | ~walk.inside)
             with m.If(walk.last):
