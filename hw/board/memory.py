@@ -3,14 +3,15 @@
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import memory, wiring
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.hw.bus.axi import MANAGER, OKAY, SLVERR, Axi4, ports
 from accel.hw.datapath.layouts import log2
+from accel.hw.datapath.queue import Queue
 
-READ_LATENCY, WRITE_LATENCY = 5, 3
+READ_LATENCY, WRITE_LATENCY = 4, 2
 """Of :class:`AxiMemory`, as configurations count them, for bursts of whole words."""
 FIXED, INCREMENTING, WRAPPING = range(3)
 """What AxBURST says of the beats' addresses."""
@@ -45,7 +46,8 @@ class BurstWalk(wiring.Component):
     """The words of a burst, one after another.
 
     ``begin`` takes a burst in; from the next cycle to that in which ``step`` meets ``last``, ``active`` is
-    up, and ``index`` is the word that holds the beat's bytes, if ``inside``. A burst may begin in the cycle
+    up, and ``index`` is the word that holds the beat's bytes, if ``inside``, and ``its`` the burst's
+    ``identity``. A burst may begin in the cycle
     in which another ends.
 
     Args:
@@ -63,11 +65,13 @@ class BurstWalk(wiring.Component):
                 "length": In(8),
                 "size": In(3),
                 "burst": In(2),
+                "identity": In(1),
                 "step": In(1),
                 "active": Out(1),
                 "last": Out(1),
                 "inside": Out(1),
                 "index": Out(range(depth)),
+                "its": Out(1),
             }
         )
 
@@ -96,6 +100,7 @@ class BurstWalk(wiring.Component):
         with m.If(self.begin):
             m.d.sync += [
                 self.active.eq(1),
+                self.its.eq(self.identity),
                 address.eq(self.address),
                 rest.eq(self.length),
                 inside_beat.eq((1 << self.size) - 1),
@@ -107,21 +112,24 @@ class BurstWalk(wiring.Component):
 
 
 class AxiMemory(wiring.Component):
-    """Bytes from address 0 on, little-endian, as an AXI4 subordinate: bursts of any type, length and size,
-    one of each direction at a time, a beat a cycle; a read burst's first beat comes three cycles behind its
-    address. Every channel may stall. Beats beyond the memory are answered with SLVERR and change nothing.
+    """Bytes from address 0 on, little-endian, as an AXI4 subordinate.
+
+    Bursts have any type, length and size. They come one behind the other in each direction, a beat a cycle,
+    and as many wait for their turn as a manager has in flight; a read burst's first beat is three cycles behind
+    its address. Every channel may stall. Beats beyond the memory are answered with SLVERR and change nothing.
 
     ``m_axi_*`` goes to a manager's ports of these names. ``service`` reads and writes words of the bus; it
     waits while a burst wants the same direction.
 
     Args:
-        config: of the manager; ``bus_bits`` matters.
+        config: of the manager; ``bus_bits`` and ``outstanding`` matter.
         size: bytes, whole words of the bus.
     """
 
     def __init__(self, config: Config, size: int) -> None:
         self._bytes = config.bus_bytes
         self._depth = size // config.bus_bytes
+        self._outstanding = config.outstanding
         members: dict[str, Any] = {"service": In(Service(config.bus_bits, self._depth))}
         super().__init__(members | ports(Axi4(config).flip(), MANAGER))
 
@@ -131,43 +139,52 @@ class AxiMemory(wiring.Component):
         m.submodules.reads = reads = BurstWalk(self._bytes, self._depth)
         m.submodules.writes = writes = BurstWalk(self._bytes, self._depth)
         for channel, walk in (("ar", reads), ("aw", writes)):
-            valid, ready = (getattr(self, f"m_axi_{channel}{name}") for name in ("valid", "ready"))
-            m.d.comb += [
-                walk.begin.eq(valid & ready),
-                walk.address.eq(getattr(self, f"m_axi_{channel}addr")),
-                walk.length.eq(getattr(self, f"m_axi_{channel}len")),
-                walk.size.eq(getattr(self, f"m_axi_{channel}size")),
-                walk.burst.eq(getattr(self, f"m_axi_{channel}burst")),
-            ]
+            self._queue(m, channel, walk)
         read_free = self._read(m, reads, words.read_port())
         write_free = self._write(m, writes, words.write_port(granularity=8))
         m.d.comb += self.service.ready.eq(Mux(self.service.write, write_free, read_free))
         return m
 
+    def _queue(self, m: Module, channel: str, walk: BurstWalk) -> None:
+        """Bursts that are asked for wait for their turn, unless it is theirs."""
+        names = {"address": "addr", "length": "len", "size": "size", "burst": "burst", "identity": "id"}
+        asked = {name: getattr(self, f"m_axi_{channel}{short}") for name, short in names.items()}
+        layout = data.StructLayout({name: len(signal) for name, signal in asked.items()})
+        m.submodules[f"{channel}_queue"] = queue = Queue(layout, self._outstanding)
+        valid, ready = (getattr(self, f"m_axi_{channel}{name}") for name in ("valid", "ready"))
+        come = valid & ready
+        m.d.comb += [
+            ready.eq(queue.room),
+            walk.begin.eq((queue.valid | come) & (~walk.active | (walk.step & walk.last))),
+            queue.push.eq(come & ~(walk.begin & ~queue.valid)),
+            queue.pop.eq(walk.begin & queue.valid),
+        ]
+        for name, signal in asked.items():
+            m.d.comb += [
+                getattr(queue.data, name).eq(signal),
+                getattr(walk, name).eq(Mux(queue.valid, getattr(queue.head, name), signal)),
+            ]
+
     def _read(self, m: Module, walk: BurstWalk, port: Any) -> Any:
         """Two stages behind the walk: the word that memory has read, and the one on the bus. Gives whether
         the service port may read."""
-        identity = Signal(len(self.m_axi_rid))
         there, last, okay = Signal(), Signal(), Signal()
         """Memory has read a burst's word, and what goes with it."""
-        its = Signal.like(identity)
+        its = Signal.like(walk.its)
         onward, room = Signal(), Signal()
         served = Signal()
         m.d.comb += [
             onward.eq(~self.m_axi_rvalid | self.m_axi_rready),
             room.eq(~there | onward),
             walk.step.eq(walk.active & room),
-            self.m_axi_arready.eq(~walk.active | (walk.step & walk.last)),
             served.eq(self.service.valid & ~self.service.write & self.service.ready),
             port.en.eq(walk.step | served),
             port.addr.eq(Mux(walk.step, walk.index, self.service.index)),
             self.service.word.eq(port.data),
         ]
         m.d.sync += self.service.done.eq(served)
-        with m.If(walk.begin):
-            m.d.sync += identity.eq(self.m_axi_arid)
         with m.If(room):
-            m.d.sync += [there.eq(walk.step), last.eq(walk.last), okay.eq(walk.inside), its.eq(identity)]
+            m.d.sync += [there.eq(walk.step), last.eq(walk.last), okay.eq(walk.inside), its.eq(walk.its)]
         with m.If(onward):
             m.d.sync += [
                 self.m_axi_rvalid.eq(there),
@@ -181,29 +198,27 @@ class AxiMemory(wiring.Component):
     def _write(self, m: Module, walk: BurstWalk, port: Any) -> Any:
         """A beat waits in a register, where it may come before the address; the answer follows the last one.
         Gives whether the service port may write."""
-        held, data, strobes = Signal(), Signal.like(self.m_axi_wdata), Signal.like(self.m_axi_wstrb)
+        held, beat, strobes = Signal(), Signal.like(self.m_axi_wdata), Signal.like(self.m_axi_wstrb)
         bad = Signal()
-        identity = Signal(len(self.m_axi_bid))
         m.d.comb += [
-            self.m_axi_awready.eq(~walk.active | (walk.step & walk.last)),
             self.m_axi_wready.eq(~held | walk.step),
             walk.step.eq(held & walk.active & ~(walk.last & self.m_axi_bvalid & ~self.m_axi_bready)),
         ]
         with m.If(self.m_axi_wready):
-            m.d.sync += [held.eq(self.m_axi_wvalid), data.eq(self.m_axi_wdata), strobes.eq(self.m_axi_wstrb)]
+            m.d.sync += [held.eq(self.m_axi_wvalid), beat.eq(self.m_axi_wdata), strobes.eq(self.m_axi_wstrb)]
         with m.If(self.m_axi_bready):
             m.d.sync += self.m_axi_bvalid.eq(0)
         with m.If(walk.step):
             m.d.comb += [
                 port.en.eq(Mux(walk.inside, strobes, 0)),
                 port.addr.eq(walk.index),
-                port.data.eq(data),
+                port.data.eq(beat),
             ]
             m.d.sync += bad.eq(bad | ~walk.inside)
             with m.If(walk.last):
                 m.d.sync += [
                     self.m_axi_bvalid.eq(1),
-                    self.m_axi_bid.eq(identity),
+                    self.m_axi_bid.eq(walk.its),
                     self.m_axi_bresp.eq(Mux(bad | ~walk.inside, SLVERR, OKAY)),
                 ]
         with m.Elif(self.service.valid & self.service.write):
@@ -213,5 +228,5 @@ class AxiMemory(wiring.Component):
                 port.data.eq(self.service.data),
             ]
         with m.If(walk.begin):
-            m.d.sync += [identity.eq(self.m_axi_awid), bad.eq(0)]
+            m.d.sync += bad.eq(0)
         return ~walk.step
