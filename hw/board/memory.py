@@ -115,8 +115,9 @@ class AxiMemory(wiring.Component):
     """Bytes from address 0 on, little-endian, as an AXI4 subordinate.
 
     Bursts have any type, length and size. They come one behind the other in each direction, a beat a cycle,
-    and as many wait for their turn as a manager has in flight; a read burst's first beat is three cycles behind
-    its address. Every channel may stall. Beats beyond the memory are answered with SLVERR and change nothing.
+    and as many wait for their turn as a manager has in flight; a read burst's first beat is three cycles
+    behind its address. Every channel may stall. Beats beyond the memory are answered with SLVERR and change
+    nothing.
 
     ``m_axi_*`` goes to a manager's ports of these names. ``service`` reads and writes words of the bus; it
     waits while a burst wants the same direction.
