@@ -142,6 +142,15 @@ def test_padding_is_written_between_data(size: int, threads: int) -> None:
     assert predicted_cycles(layer, machine, plan) == pytest.approx(taken, rel=0.04)
 
 
+@pytest.mark.parametrize("slots", [1, 4])
+def test_products_of_the_alu_take_their_slots(slots: int) -> None:
+    """A mean with padding multiplies by one over the number of values."""
+    machine = accel.machine("ecp5", mul_slots=slots)
+    layer = accel.avg_pool2d(1, 128, 14, 14, 3, padding=1)
+    found = candidates(layer, machine.config)[0]
+    assert found.prediction.cycles == pytest.approx(cycles(compiled(layer, machine, found.plan)), rel=0.03)
+
+
 def test_a_tile_waits_until_the_one_before_is_stored() -> None:
     predicted, simulated = later(CHAINED, 500)
     assert simulated > 20_000
