@@ -1,11 +1,10 @@
 """``accel lockstep``: simulator and hardware side by side."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from accel.cli.common import (
@@ -18,10 +17,19 @@ from accel.cli.common import (
     set_option,
     show,
 )
+from accel.cli.processes import (
+    build_machines,
+    in_processes,
+    jobs_option,
+    kept_machine,
+    with_progress,
+    worthwhile_jobs,
+)
 from accel.core.faults import Cause
-from accel.hw.engines.choose import DEFAULT_ENGINE, open_engine
+from accel.hw.engines.choose import DEFAULT_ENGINE
 from accel.run.lockstep import Lockstep, Scope
 from accel.run.lockstep import lockstep as run_lockstep
+from accel.run.program import Program
 from accel.run.replay import find_programs, program_name
 from accel.run.result import SCHEMA_VERSION
 
@@ -41,6 +49,7 @@ from accel.run.result import SCHEMA_VERSION
     "--hostile", is_flag=True, help="Make memory answer late and stall at random; compare only memory."
 )
 @click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after another.")
+@jobs_option
 @seed_option
 @set_option("timing")
 @limit_options
@@ -51,6 +60,7 @@ def lockstep(
     engine: str | None,
     hostile: bool,
     serial: bool,
+    jobs: int | None,
     seed: int,
     settings: tuple[str, ...],
     max_cycles: int,
@@ -71,14 +81,16 @@ def lockstep(
     paths = [*files, *vectors]
     if not paths:
         raise click.UsageError("no program is given; give program files or --vector DIR")
-    done: list[tuple[str, str, Lockstep]] = []
-    for path in _with_progress(find_programs(paths)):
-        program = load_program(path, settings, serial=serial)
-        with open_engine(program.config, engine) as hardware:
-            one = run_lockstep(
-                program, hardware, seed=seed, max_cycles=max_cycles, max_uops=max_uops, hostile=hostile
-            )
-        done.append((program_name(path), str(path), one))
+    named = [(path, load_program(path, settings, serial=serial)) for path in find_programs(paths)]
+    programs = [program for _, program in named]
+    build_machines(programs, engine)
+    compare = partial(
+        _compare, engine=engine, seed=seed, max_cycles=max_cycles, max_uops=max_uops, hostile=hostile
+    )
+    if jobs is None:
+        jobs = worthwhile_jobs(programs, "rtl")
+    found = with_progress(in_processes(compare, programs, jobs), len(programs), "comparing")
+    done = [(program_name(path), str(path), one) for (path, _), one in zip(named, found, strict=True)]
     failed = sum(not one.equal for *_, one in done)
     if as_json:
         print_json(
@@ -95,13 +107,14 @@ def lockstep(
     return 1 if failed else 0
 
 
-def _with_progress(paths: list[Path]) -> Iterable[Path]:
-    return track(
-        paths,
-        "comparing",
-        console=Console(stderr=True),
-        transient=True,
-        disable=not Console(stderr=True).is_terminal,
+def _compare(
+    program: Program, *, engine: str | None, seed: int, max_cycles: int, max_uops: int, hostile: bool
+) -> Lockstep:
+    """One program, on this process's machine."""
+    hardware = kept_machine(program.config.hardware, engine)
+    hardware.reset()
+    return run_lockstep(
+        program, hardware, seed=seed, max_cycles=max_cycles, max_uops=max_uops, hostile=hostile
     )
 
 

@@ -1,22 +1,11 @@
 """``accel replay``: run programs that state their expected results, and compare."""
 
-import os
-import signal
-import sys
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from functools import cache, partial
-from multiprocessing import active_children, get_context
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import click
-from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
-from accel.base.errors import AccelError
 from accel.cli.common import (
     backend_option,
     engine_option,
@@ -27,10 +16,14 @@ from accel.cli.common import (
     seed_option,
     show,
 )
-from accel.core.config import Config
-from accel.core.isa import Loops
-from accel.hw.engines.choose import open_engine
-from accel.hw.engines.driver import Engine
+from accel.cli.processes import (
+    build_machines,
+    in_processes,
+    jobs_option,
+    kept_machine,
+    with_progress,
+    worthwhile_jobs,
+)
 from accel.run.backends.choose import check_backend, check_options
 from accel.run.options import RunOptions
 from accel.run.program import BACKENDS, Program
@@ -38,23 +31,13 @@ from accel.run.replay import Replay, load_tests, program_name
 from accel.run.replay import replay as replay_program
 from accel.run.result import SCHEMA_VERSION
 
-T = TypeVar("T")
-
-_WORTH_PROCESSES = 2.0
-"""Seconds of work from which on it pays to start processes."""
-_SECONDS = {
-    "simulators": {"program": 2e-3, "instruction": 50e-6, "uop": 0.2e-6},
-    "rtl": {"program": 30e-3, "instruction": 100e-6, "uop": 3e-6},
-}
-"""What running takes, roughly."""
-
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
 @backend_option("functional", "functional: memory only; sim: cycles too; rtl: the hardware itself.")
 @engine_option("What simulates the hardware (backend rtl).")
 @order_option
-@click.option("--jobs", type=click.IntRange(1), help="Number of processes.  [default: as many as pay off]")
+@jobs_option
 @seed_option
 @limit_options
 @json_option
@@ -85,7 +68,7 @@ def replay(
     check_options(backend, RunOptions(order="random" if order == "random" else "program", engine=engine))
     programs = [(str(path), program) for path, program in load_tests(list(paths))]
     if backend == "rtl":
-        _build([program for _, program in programs], engine)
+        build_machines([program for _, program in programs], engine)
     run = partial(
         _replay,
         backend=backend,
@@ -96,9 +79,8 @@ def replay(
         max_uops=max_uops,
     )
     if jobs is None:
-        seconds = sum(_seconds(program, backend) for _, program in programs)
-        jobs = (os.cpu_count() or 1) if seconds > _WORTH_PROCESSES else 1
-    done = list(_with_progress(_map(run, programs, jobs), len(programs), "replaying"))
+        jobs = worthwhile_jobs([program for _, program in programs], backend)
+    done = list(with_progress(in_processes(run, programs, jobs), len(programs), "replaying"))
     passed, failed = (sum(one.passed is verdict for one in done) for verdict in (True, False))
     if as_json:
         print_json(
@@ -116,20 +98,6 @@ def replay(
     return 1 if failed else 0
 
 
-def _build(programs: list[Program], engine: str | None) -> None:
-    """Build the hardware of the programs where that has not been done; the processes find it."""
-    machines = list(dict.fromkeys(program.config.hardware for program in programs))
-    for config in _with_progress(machines, len(machines), "building"):
-        if engine != "pysim":  # each process elaborates its own
-            open_engine(config, engine).close()
-
-
-@cache
-def _machine(config: Config, engine: str | None) -> Engine:
-    """The hardware in this process."""
-    return open_engine(config, engine)
-
-
 def _replay(
     named: tuple[str, Program],
     *,
@@ -141,7 +109,7 @@ def _replay(
     max_uops: int,
 ) -> Replay:
     path, program = named
-    hardware = _machine(program.config.hardware, engine) if backend == "rtl" else None
+    hardware = kept_machine(program.config.hardware, engine) if backend == "rtl" else None
     if hardware is not None:
         hardware.reset()
     return replay_program(
@@ -155,43 +123,6 @@ def _replay(
         max_cycles=max_cycles,
         max_uops=max_uops,
     )
-
-
-def _seconds(program: Program, backend: str) -> float:
-    """What a program takes to run, roughly."""
-    seconds = _SECONDS["rtl" if backend == "rtl" else "simulators"]
-    uops = sum(one.uop_count for one in program.instructions if isinstance(one, Loops))
-    instructions = len(program.instructions)
-    return seconds["program"] + instructions * seconds["instruction"] + uops * seconds["uop"]
-
-
-def _map(run: "partial[Replay]", programs: list[tuple[str, Program]], jobs: int) -> Iterator[Replay]:
-    """The outcomes in order, from several processes if there are several jobs."""
-    if jobs == 1 or len(programs) == 1:
-        yield from map(run, programs)
-        return
-    workers = min(jobs, len(programs))
-    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_leave_interrupts) as pool:
-        try:
-            yield from pool.map(run, programs)
-        except BrokenProcessPool:
-            raise AccelError("a process has died, maybe for lack of memory; --jobs 1 takes least") from None
-        except BaseException:
-            for child in active_children():
-                child.kill()
-            raise
-
-
-def _leave_interrupts() -> None:
-    """Ctrl-C is for the process that started this one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _with_progress(items: Iterable[T], total: int, what: str) -> Iterable[T]:
-    """The items, with a progress bar on a terminal."""
-    if not sys.stderr.isatty():
-        return items
-    return track(items, what, total=total, console=Console(stderr=True), transient=True)
 
 
 def _print(done: list[Replay], passed: int, failed: int) -> None:

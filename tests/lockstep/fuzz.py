@@ -4,6 +4,7 @@ Prints how many a second; of a difference, the program, made as small as it gets
 """
 
 import argparse
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -24,6 +25,8 @@ from tests.lockstep.cases import Case, cases
 _ROUND = 100
 """Programs between two looks at the clock."""
 _REPORT_SECONDS = 10.0
+_APART = 1 << 32
+"""Seeds between two processes: more than one has rounds."""
 
 
 class Fuzzer:
@@ -116,6 +119,7 @@ def main() -> int:
         "--set", action="append", default=[], metavar="FIELD=VALUE", help="change a field of the hardware"
     )
     parser.add_argument("--seed", type=int, default=None, help="of the first round; the clock's if not given")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, each with seeds of its own")
     parser.add_argument("--hostile", action="store_true", help="memory answers late and refuses at random")
     parser.add_argument("--folder", type=Path, default=Path("fuzz"), help="for reproducers")
     options = parser.parse_args()
@@ -125,8 +129,11 @@ def main() -> int:
         builds = {name: BUILDS[name].override(changes) for name in names}
     except AccelError as error:
         parser.error(str(error))
+    first_seed = int(time.time() * 1000) if options.seed is None else options.seed
+    if options.jobs > 1:
+        return _several(options, builds, first_seed)
     fuzzer = Fuzzer(builds, options.seconds, options.hostile)
-    equal = fuzzer.run(int(time.time() * 1000) if options.seed is None else options.seed)
+    equal = fuzzer.run(first_seed)
     print(fuzzer.summary())
     print("compared: " + ", ".join(f"{count:,} {name}" for name, count in fuzzer.scopes.most_common()))
     print("ended: " + ", ".join(f"{count:,} {_ending(name)}" for name, count in fuzzer.causes.most_common()))
@@ -135,6 +142,26 @@ def main() -> int:
     path = reproducer(*fuzzer.failure, options.folder)
     print(f"DIFFERENT: {fuzzer.failure[1].message}\nthe program is in {path}")
     return 1
+
+
+def _several(options: argparse.Namespace, builds: Mapping[str, Config], first_seed: int) -> int:
+    """This command in several processes at a time, on hardware that is built before; 1 if one of them found a
+    difference. What each prints comes in one piece."""
+    for config in builds.values():
+        built(config)
+    command = [sys.executable, "-m", "tests.lockstep.fuzz", "--seconds", str(options.seconds)]
+    command += ["--folder", str(options.folder), *(["--hostile"] if options.hostile else [])]
+    command += ["--build", options.build] if options.build else []
+    for change in options.set:
+        command += ["--set", change]
+    seeds = [str(first_seed + number * _APART) for number in range(options.jobs)]
+    running = [
+        subprocess.Popen([*command, "--seed", seed], stdout=subprocess.PIPE, text=True) for seed in seeds
+    ]
+    for number, process in enumerate(running, 1):
+        output, _ = process.communicate()
+        print(f"process {number} of {options.jobs}:\n{output}", end="")
+    return max(process.returncode for process in running)
 
 
 def _ending(name: str) -> str:
