@@ -43,6 +43,7 @@ def _note(part: Part, layer: LayerResult, program: int | None) -> Note:
         "reason": layer.reason,
         "operators": layer.operator,
         "program": _text(program),
+        "mapping": layer.mapping,
         "macs": str(layer.macs) if layer.macs else "",
         "cycles": _text(layer.cycles),
         "utilization": _share(layer.utilization) if layer.macs else "",

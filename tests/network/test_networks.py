@@ -33,6 +33,15 @@ def test_outputs_are_those_of_onnx_runtime(model: Path, tmp_path: Path) -> None:
         _assert_equal(program.graph, outputs, expected[run])
 
 
+def test_outputs_with_strips_are_those_of_onnx_runtime(model: Path) -> None:
+    """Where elements have several rows."""
+    program = accel.load_onnx(model / "model.onnx").build("gemm8x8-int8", strict=True)
+    (run, inputs), *_ = runs(model, "inputs.npz").items()
+    result = program.run(inputs, backend="functional")
+    result.raise_if_wrong()
+    _assert_equal(program.graph, result.outputs, runs(model, "expected.npz")[run])
+
+
 def _assert_equal(graph: Graph, outputs: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
     assert outputs.keys() == expected.keys()
     for name, wanted in expected.items():
