@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from accel.base.errors import AccelError, MismatchError
 from accel.base.files import check_targets, write_atomically
@@ -86,10 +87,13 @@ def board(
     """
     if (port is None) == (bitstream is None):
         raise AccelError("accel board takes either --port, to run something, or --bitstream")
+    if file is not None and bitstream is not None:
+        raise AccelError(f"{str(file)!r} is given with --bitstream; programs run with --port")
+    chosen = click.get_current_context().get_parameter_source("config") is not ParameterSource.DEFAULT
+    if file is not None and (settings or chosen):
+        raise AccelError(f"{str(file)!r} is given with a machine; a file has its own")
     machine = load_config(config).variant(parse_settings(settings))
     if bitstream is not None:
-        if file is not None:
-            raise AccelError(f"{str(file)!r} is given with --bitstream; programs run with --port")
         check_targets({"--bitstream": bitstream}, config_file(config))
         return _build(machine, bitstream, clock, rate, as_json=as_json)
     assert port is not None

@@ -10,6 +10,7 @@ import importlib.metadata
 import json
 import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -176,12 +177,13 @@ class Design:
             work = self._folder / f"synthesis.{os.getpid()}"
             work.mkdir(parents=True, exist_ok=True)
             note("synthesis")
-            (work / f"{_TOP}.il").write_text(self._text, encoding="utf-8")
-            run_tool(yosys, ["-q", "-p", "; ".join(_SCRIPT.splitlines())], work)
-            for name in ("stat.json", "netlist.json"):  # the netlist last: where it is, the other is
-                (work / name).replace(self._folder / name)
-            (work / f"{_TOP}.il").unlink()
-            work.rmdir()
+            try:
+                (work / f"{_TOP}.il").write_text(self._text, encoding="utf-8")
+                run_tool(yosys, ["-q", "-p", "; ".join(_SCRIPT.splitlines())], work)
+                for name in ("stat.json", "netlist.json"):  # the netlist last: where it is, the other is
+                    (work / name).replace(self._folder / name)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
         return netlist
 
     def _read(self, path: Path) -> Placement:

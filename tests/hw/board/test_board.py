@@ -321,6 +321,10 @@ def test_differences_end_with_1(
         ([], "takes either --port, to run something, or --bitstream"),
         (["--port", "x", "--bitstream", "y.bit"], "takes either --port"),
         (["f.accel", "--bitstream", "y.bit"], "'f.accel' is given with --bitstream"),
+        (
+            ["f.accel", "--port", "x", "--config", "tiny"],
+            "'f.accel' is given with a machine; a file has its own",
+        ),
         (["--bitstream", "no/y.bit"], "no/y.bit"),
         (
             ["--bitstream", "y.bit", "--clock", "51"],
