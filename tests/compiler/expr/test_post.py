@@ -73,6 +73,6 @@ def test_the_list_stays_until_instructions_are_emitted(workload: Workload) -> No
     again = expression_from_data(expression_to_data([workload.output]))
     assert expression_to_data(again) == expression_to_data([workload.output])
     found = [node for node in walk_nodes(te.tensorize(program.schedule()).body) if isinstance(node, Finish)]
-    assert [[type(one.op) for one in node.ops] for node in found] == [
-        [type(op) for op in simplified(body.value.ops)]
-    ]
+    (node,) = found
+    for one, op in zip(node.ops, simplified(body.value.ops), strict=True):
+        assert isinstance(one.op, type(op))  # a residual may become a product
