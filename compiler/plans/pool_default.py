@@ -17,7 +17,8 @@ _BRIEFLY = 24
 _FINALISTS = 40
 """Plans that it looks at closely."""
 _CLOSE = 0.002
-"""Plans whose cycles differ by less than this share are as good as one another; fewer threads decide."""
+"""Plans whose cycles differ by less than this share are as good as one another; bytes decide, and
+fewer threads."""
 
 
 def pool_candidates(
@@ -50,9 +51,10 @@ def pool_candidates(
     ]
     limit = min(one.prediction.cycles for one in every) * (1 + _CLOSE)
 
-    def order(one: Candidate[PoolPlan]) -> tuple[bool, int, float]:
+    def order(one: Candidate[PoolPlan]) -> tuple[bool, int, int, float]:
         close = one.prediction.cycles <= limit
-        return not close, one.plan.threads if close else 0, one.prediction.cycles
+        effort = (one.read_bytes, one.plan.threads) if close else (0, 0)
+        return not close, *effort, one.prediction.cycles
 
     return sorted(every, key=order)
 
