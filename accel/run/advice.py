@@ -104,6 +104,7 @@ class Advice:
         recompiled: whether the program is another one then.
         simulated: whether the cycles were simulated; otherwise the compiler's model predicts them.
         reason: why it helps, in words.
+        mapping: by which the operator is computed then, if that is another one than now; else empty.
     """
 
     field: str
@@ -114,6 +115,7 @@ class Advice:
     recompiled: bool
     simulated: bool
     reason: str
+    mapping: str = ""
 
     @property
     def change(self) -> str:
@@ -124,7 +126,8 @@ class Advice:
     def how(self) -> str:
         """How the prediction was obtained."""
         known = "simulated" if self.simulated else "predicted by the compiler's model"
-        return f"compiled again, {known}" if self.recompiled else known
+        mapped = f" with mapping {self.mapping}" if self.mapping else ""
+        return f"compiled again{mapped}, {known}" if self.recompiled else known
 
     @property
     def text(self) -> str:
@@ -142,6 +145,7 @@ class Advice:
             "recompiled": self.recompiled,
             "simulated": self.simulated,
             "reason": self.reason,
+            "mapping": self.mapping,
         }
 
 
@@ -283,7 +287,7 @@ class _Trial:
         """What one change does; None if there is no such machine, or the program does not fit it."""
         recompiled = SPECS[field].kind == "geometry"
         simulated = not recompiled or len(self._image.instructions) <= _LARGE
-        reads = self._reads
+        reads, mapping = self._reads, self._image.mapping
         try:
             config = self._image.config.override({field: value})
             if not recompiled:
@@ -291,9 +295,9 @@ class _Trial:
             elif simulated:
                 assert self.workload is not None
                 image = build(self.workload, config)
-                cycles, reads = timed(image), reads_of(image)
+                cycles, reads, mapping = timed(image), reads_of(image), image.mapping
             else:
-                cycles = self._predicted(config)
+                cycles, mapping = self._predicted(config)
         except AccelError:
             return None
         if not cycles:
@@ -307,15 +311,15 @@ class _Trial:
             recompiled=recompiled,
             simulated=simulated,
             reason=self._reason(field, value, reads, path),
+            mapping="" if mapping == self._image.mapping else mapping,
         )
 
-    def _predicted(self, config: Config) -> int:
-        """By the compiler's model, corrected by what it says of this program."""
+    def _predicted(self, config: Config) -> tuple[int, str]:
+        """Cycles by the compiler's model, corrected by what it says of this program, and the mapping."""
         assert self.workload is not None
-        now, then = (
-            choose(self.workload, one).candidates[0].prediction.cycles for one in (self._image.config, config)
-        )
-        return round(self._cycles * then / now)
+        now, then = (choose(self.workload, one) for one in (self._image.config, config))
+        before, after = (one.candidates[0].prediction.cycles for one in (now, then))
+        return round(self._cycles * after / before), then.mapping.name
 
     def _reason(self, field: str, value: int, reads: Mapping[str, float], path: tuple[Segment, ...]) -> str:
         what = f"{field} of {_value(field, value)}"
