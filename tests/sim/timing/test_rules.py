@@ -11,6 +11,7 @@ from accel.core.events import EventKind
 from accel.core.faults import Cause, Fault
 from accel.core.isa import (
     Alu,
+    AluOp,
     Finish,
     Gemm,
     Instruction,
@@ -78,6 +79,21 @@ def test_micro_ops_follow_one_another_while_earlier_instructions_drain() -> None
         (8, 17, 17 + depth),
         (9, 18 + depth, 19 + depth),
     ]
+
+
+def test_products_of_the_alu_take_their_slots() -> None:
+    """All other operations take one, and so does a product without micro-ops."""
+    config = FAST.override({"mul_slots": 4})
+    mul, depth = Alu(alu_op=AluOp.MUL, uop_end=3), compute_depth(FAST)
+    program = [mul, replace(mul, uop_end=0), replace(mul, alu_op=AluOp.ADD), Finish()]
+    assert cycles_of(program, config) == [
+        (6, 7, 7 + 11 + depth),
+        (7, 19, 19 + depth),
+        (8, 20, 20 + 2 + depth),
+        (9, 23 + depth, 24 + depth),
+    ]
+    run = simulate_timing(program, config, address=0)
+    assert run.unit_cycles[Unit.COMPUTE].busy == 12 + 3
 
 
 def test_a_long_instruction_is_simulated_at_once() -> None:
