@@ -18,7 +18,7 @@ START = State(
 
 _EXAMPLES: dict[str, dict[str, Any]] = {
     "gemm": dict(START.parameters),
-    "dense": {"IC": 512, "OC": 1000, "bias": True, "shift": 8},
+    "dense": {"IC": 256, "OC": 256, "bias": True, "shift": 8},
     "conv2d": {"IC": 64, "H": 28, "W": 28, "OC": 64, "kernel": "3", "padding": "1", "bias": True, "shift": 8},
     "conv2d_transpose": {
         "IC": 32,

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -24,9 +25,9 @@ class Superseded(AccelError):
 class _Process:
     """One process, and a thread that reads what it says."""
 
-    def __init__(self, memory: int) -> None:
+    def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(  # noqa: S603  # ourselves
-            [sys.executable, "-m", "accel.studio.worker", str(memory)],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
@@ -79,15 +80,20 @@ class Workshop:
     Args:
         seconds: that an answer may take.
         memory: bytes that the process may use.
+        command: what to start instead of :mod:`accel.studio.worker`; it says ``ready``, and then answers a
+            line by a line.
     """
 
-    def __init__(self, *, seconds: float = SECONDS, memory: int = MEMORY) -> None:
-        self._seconds, self._memory = seconds, memory
+    def __init__(
+        self, *, seconds: float = SECONDS, memory: int = MEMORY, command: Sequence[str] | None = None
+    ) -> None:
+        worker = (sys.executable, "-m", "accel.studio.worker", str(memory))
+        self._seconds, self._command = seconds, command or worker
         self._turn = threading.Lock()
         self._newest_lock = threading.Lock()
         self._newest = 0
-        self._current = _Process(memory)
-        self._spare = _Process(memory)
+        self._current = _Process(self._command)
+        self._spare = _Process(self._command)
 
     def __enter__(self) -> Self:
         return self
@@ -152,4 +158,4 @@ class Workshop:
     def _replace(self) -> None:
         """Go on with the process that waits, and have another one wait."""
         self._current.kill()
-        self._current, self._spare = self._spare, _Process(self._memory)
+        self._current, self._spare = self._spare, _Process(self._command)

@@ -1,35 +1,47 @@
 """Work in another process: newer questions, and limits."""
 
 import json
+import sys
 import threading
 import time
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from accel.base.errors import AccelError
 from accel.studio.workshop import Superseded, Workshop
 
-QUICK = {"workload": "gemm", "parameters": {"M": 8, "N": 8, "K": 8}, "machine": "tiny"}
-LONG = {"workload": "gemm", "parameters": {"M": 1024, "N": 2048, "K": 512}, "machine": "tiny"}
+_WORKER = """
+import sys, time
+print("ready", flush=True)
+for line in sys.stdin:
+    time.sleep(float(line))
+    print(line.strip(), flush=True)
+"""
+"""Answers with what it is asked, after so many seconds."""
 
 
-def ask(workshop: Workshop, state: Any) -> Any:
-    return json.loads(workshop.ask(json.dumps({"ask": "view", "state": state, "files": {}}).encode()))
+@pytest.fixture
+def sleepers() -> Iterator[Workshop]:
+    """Processes that are quick to start."""
+    with Workshop(seconds=60, command=(sys.executable, "-S", "-c", _WORKER)) as found:
+        yield found
 
 
-def test_questions_are_answered(workshop: Workshop) -> None:
-    assert ask(workshop, QUICK)["view"]["figures"]["cycles"] > 0
-    assert "is no machine" in ask(workshop, {**QUICK, "machine": "nobody"})["error"]["message"]
+def test_the_worker_answers(workshop: Workshop) -> None:
+    state = {"workload": "gemm", "parameters": {"M": 8, "N": 8, "K": 8}, "machine": "tiny"}
+    question = {"ask": "view", "state": state, "files": {}}
+    assert json.loads(workshop.ask(json.dumps(question).encode()))["view"]["figures"]["cycles"] > 0
+    question["state"] = {**state, "machine": "nobody"}
+    assert "is no machine" in json.loads(workshop.ask(json.dumps(question).encode()))["error"]["message"]
 
 
-def test_a_newer_question_ends_an_older_one(workshop: Workshop) -> None:
-    ask(workshop, QUICK)
+def test_a_newer_question_ends_older_ones(sleepers: Workshop) -> None:
     ended: list[type] = []
 
     def older() -> None:
         try:
-            ask(workshop, LONG)
+            sleepers.ask(b"60")
         except Superseded as error:
             ended.append(type(error))
 
@@ -37,24 +49,21 @@ def test_a_newer_question_ends_an_older_one(workshop: Workshop) -> None:
     for thread in threads:
         thread.start()
         time.sleep(0.02)
-    assert "view" in ask(workshop, QUICK)
+    assert sleepers.ask(b"0") == b"0\n"
     for thread in threads:
         thread.join()
     assert ended == [Superseded] * 3
 
 
-def test_what_takes_too_long_is_given_up(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    ask(workshop, QUICK)
-    monkeypatch.setattr(workshop, "_seconds", 0.3)
-    with pytest.raises(AccelError, match=r"longer than 0\.3 seconds, and was given up"):
-        ask(workshop, LONG)
-    monkeypatch.setattr(workshop, "_seconds", 60)
-    assert "view" in ask(workshop, QUICK)
+def test_what_takes_too_long_is_given_up(sleepers: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sleepers, "_seconds", 0.1)
+    with pytest.raises(AccelError, match=r"longer than 0\.1 seconds, and was given up"):
+        sleepers.ask(b"60")
+    monkeypatch.setattr(sleepers, "_seconds", 60)
+    assert sleepers.ask(b"0") == b"0\n"
 
 
-def test_a_process_that_dies_is_replaced(workshop: Workshop) -> None:
-    ask(workshop, QUICK)
-    workshop._current._process.kill()
+def test_a_process_that_dies_is_replaced(sleepers: Workshop) -> None:
     with pytest.raises(AccelError, match="died"):
-        ask(workshop, QUICK)
-    assert "view" in ask(workshop, QUICK)
+        sleepers.ask(b"no number")
+    assert sleepers.ask(b"0") == b"0\n"
