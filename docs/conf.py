@@ -16,6 +16,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "commands",
     "gallery",
+    "notebooks",
     "public",
 ]
 exclude_patterns = ["_ext", "_build"]
