@@ -252,7 +252,8 @@ class NetworkResult:
         return dict(total)
 
     def critical_path(self) -> tuple[Segment, ...] | None:
-        """Why the run took as many cycles: segments in order of time that sum up to :attr:`cycles`.
+        """Why the run took as many cycles: segments in order of time that sum up to
+        :attr:`~accel.network.result.NetworkResult.cycles`.
 
         Instructions are numbered in their own program; programs run one behind the other.
 

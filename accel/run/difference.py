@@ -36,7 +36,9 @@ class Difference:
         what: ``events``, ``outcome``, ``counters``, ``memory``, ``tokens`` or ``scratchpads`` (left over), or
             ``rules`` (of the bus).
         message: in words.
-        cycle, unit, instruction: where, as far as it is known.
+        cycle: when, as far as it is known.
+        unit: where, likewise.
+        instruction: which, likewise.
         sim, rtl: what both sides show around it, a line each.
     """
 

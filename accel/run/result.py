@@ -145,7 +145,7 @@ class Result:
 
     def critical_path(self) -> tuple[Segment, ...] | None:
         """Why the run took as many cycles: from its last event back through whatever each event had waited
-        for, as segments in order of time that sum up to :attr:`cycles`.
+        for, as segments in order of time that sum up to :attr:`~accel.run.result.Result.cycles`.
 
         Returns:
             See :class:`~accel.run.critical.Segment`; None if time was not simulated, or nothing was recorded.
