@@ -86,7 +86,8 @@ class BurstWalker(wiring.Component):
     """The bursts of one transfer after the other: each row split at pages and at the longest burst.
 
     ``start`` loads a transfer that has at least one row; its first burst is ``valid`` in the next cycle,
-    each further one in the cycle after ``accept``. ``last`` marks a transfer's last burst.
+    each further one in the cycle after ``accept``. ``last`` marks a transfer's last burst. What a burst is
+    like is found out in the cycle before.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -114,46 +115,73 @@ class BurstWalker(wiring.Component):
         row_bits = SIZE_BITS + max(log2(kind.element_bytes) for kind in self._kinds) + 1
         beats_bits = row_bits + 1
 
+        page = PAGE_BYTES // bus
         address = Signal(DRAM_ADDRESS_BITS)
         row_address = Signal(DRAM_ADDRESS_BITS)
         row_bytes = Signal(row_bits)
         stride = Signal(row_bits)
         left = Signal(beats_bits)
+        """Beats of the row from the burst on, which ``ends`` it or not."""
+        to_page = Signal(range(page + 1))
+        ends = Signal()
         rows = Signal(SIZE_BITS)
 
         def row_beats(start: Value, length: Value) -> Value:
             return (start[:shift] + length + (bus - 1)) >> shift
 
+        def page_beats(start: Value) -> Value:
+            return page - start[shift : log2(PAGE_BYTES)]
+
+        def burst(left: Value, to_page: Value, name: str) -> tuple[Signal, Signal]:
+            """Beats of the first burst of what is left of a row, and whether it is the last."""
+            most = Signal(BEATS_BITS, name=f"{name}_most")
+            ends = Signal(name=f"{name}_ends")
+            beats = Signal(BEATS_BITS, name=f"{name}_beats")
+            m.d.comb += [
+                most.eq(minimum(to_page, Const(longest, BEATS_BITS))),
+                ends.eq(left <= most),
+                beats.eq(Mux(ends, left, most)),
+            ]
+            return beats, ends
+
         new = self.rows
         kind_sizes = [log2(kind.element_bytes) for kind in self._kinds]
         first_address = Signal(DRAM_ADDRESS_BITS)
         first_bytes = Signal(row_bits)
+        first_left = Signal(beats_bits)
+        first_page = Signal(range(page + 1))
         m.d.comb += [
             first_address.eq(self.mem_base + choose(new.kind, [new.dram_base << s for s in kind_sizes])),
             first_bytes.eq(choose(new.kind, [new.x_size << s for s in kind_sizes])),
+            first_left.eq(row_beats(first_address, first_bytes)),
+            first_page.eq(page_beats(first_address)),
         ]
 
-        to_page = Signal(range(PAGE_BYTES // bus + 1))
+        # The burst behind this one, in the same row or in the next.
         next_row = Signal(DRAM_ADDRESS_BITS)
+        next_left = Signal(beats_bits)
+        next_page = Signal(range(page + 1))
         m.d.comb += [
-            to_page.eq(PAGE_BYTES // bus - address[shift : log2(PAGE_BYTES)]),
-            self.address.eq(address),
-            self.beats.eq(minimum(left, to_page, Const(longest, BEATS_BITS))),
-            self.last.eq((rows == 0) & (left == self.beats)),
             next_row.eq(row_address + stride),
+            next_left.eq(Mux(ends, row_beats(next_row, row_bytes), left - self.beats)),
+            next_page.eq(
+                Mux(ends, page_beats(next_row), Mux(to_page == self.beats, page, to_page - self.beats))
+            ),
+            self.address.eq(address),
+            self.last.eq((rows == 0) & ends),
         ]
+        next_beats, next_ends = burst(next_left, next_page, "next")
+        first_beats, first_ends = burst(first_left, first_page, "first")
         with m.If(self.accept):
             m.d.sync += [
-                left.eq(left - self.beats),
+                left.eq(next_left),
+                to_page.eq(next_page),
+                self.beats.eq(next_beats),
+                ends.eq(next_ends),
                 address.eq((address[shift:] + self.beats) << shift),
             ]
-            with m.If(left == self.beats):
-                m.d.sync += [
-                    rows.eq(rows - 1),
-                    row_address.eq(next_row),
-                    address.eq(next_row),
-                    left.eq(row_beats(next_row, row_bytes)),
-                ]
+            with m.If(ends):
+                m.d.sync += [rows.eq(rows - 1), row_address.eq(next_row), address.eq(next_row)]
             with m.If(self.last):
                 m.d.sync += self.valid.eq(0)
         with m.If(self.start):
@@ -163,7 +191,10 @@ class BurstWalker(wiring.Component):
                 row_address.eq(first_address),
                 row_bytes.eq(first_bytes),
                 stride.eq(choose(new.kind, [new.x_stride << s for s in kind_sizes])),
-                left.eq(row_beats(first_address, first_bytes)),
+                left.eq(first_left),
+                to_page.eq(first_page),
+                self.beats.eq(first_beats),
+                ends.eq(first_ends),
                 rows.eq(new.y_size - 1),
             ]
         with m.If(self.flush):

@@ -11,16 +11,21 @@ from accel.hw.datapath.transfer import BurstWalker, kinds_of
 from accel.hw.formal.claims import Claims, Proof
 
 
-def walks(claims: Claims, path: str = "") -> None:
+def walks(claims: Claims, config: Config, path: str = "") -> None:
     """Let the proof know how a :class:`~accel.hw.datapath.transfer.BurstWalker` walks.
 
     Args:
         claims: of the walker, or of a component that has one.
+        config: the machine.
         path: of the walker, with a dot behind it.
     """
     left, length = claims.inside.signal(f"{path}left"), claims.inside.signal(f"{path}row_bytes")
-    valid = claims.inside.signal(f"{path}valid")
-    claims.lemma("there is a beat left", ~valid | ((left != 0) & (length != 0)))
+    valid, beats = claims.inside.signal(f"{path}valid"), claims.inside.signal(f"{path}beats")
+    claims.lemma("there is a beat left", ~valid | ((left != 0) & (length != 0) & (beats != 0)))
+    to_page, ends = (claims.inside.signal(f"{path}{name}") for name in ("to_page", "ends"))
+    claims.lemma("a burst has no more than is left", ~valid | ((beats <= left) & (beats <= to_page)))
+    claims.lemma("a burst is no longer than may be", ~valid | (beats <= config.max_burst_beats))
+    claims.lemma("a burst that ends its row has all that is left", ~valid | (ends == (left == beats)))
 
 
 def bursts(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
@@ -50,7 +55,10 @@ def bursts(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
     claims.defined(remaining, left << shift)
     start = Signal(DRAM_ADDRESS_BITS)
     claims.defined(start, address[shift:] << shift)
-    walks(claims)
+    walks(claims, config)
+    page = PAGE_BYTES // bus
+    to_page = inside.signal("to_page")
+    claims.lemma("the page is measured", ~valid | (to_page == page - in_page[shift:]))
     claims.claim("a row's bursts end with the row", ~valid | ((start + remaining)[:DRAM_ADDRESS_BITS] == end))
     return claims
 

@@ -20,7 +20,7 @@ def writes(config: Config) -> Claims:
     beats = inside.signal("bursts.beats")
     written = component.wvalid & component.wready
     claims.assume(~component.abandon | ~component.grant)
-    walks(claims, "bursts.")
+    walks(claims, config, "bursts.")
     claims.queue("responses", config.outstanding)
 
     # Answers come to bursts that were sent.

@@ -16,7 +16,6 @@ from accel.core.token_rules import WORKERS
 from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.checks import first_fault
 from accel.hw.datapath.layouts import (
-    BEATS_BITS,
     INDEX_BITS,
     UNIT_BITS,
     log2,
@@ -84,14 +83,18 @@ class Fetch(wiring.Component):
         left = Signal(INDEX_BITS)
         """Instructions behind the current chunk."""
         room = Signal(range(config.fetch_buffer + 1))
-        lane = position[: log2(lanes)] if lanes > 1 else Const(0, 1)
         page = PAGE_BYTES // INSTRUCTION_BYTES
-        count = Signal(range(page + 1))
-        beats = Signal(BEATS_BITS)
-        longest = Const(config.max_burst_beats * lanes // halves) - lane
+        count = Signal(range(min(page, config.fetch_chunk) + 1))
+        """Of the burst that is asked for; found out in the cycle before."""
+
+        def first_of(chunk: Value, position: Value) -> Value:
+            lane = position[: log2(lanes)] if lanes > 1 else Const(0, 1)
+            longest = Const(config.max_burst_beats * lanes // halves) - lane
+            return minimum(chunk, page - position[: log2(page)], longest)
+
+        lane = position[: log2(lanes)] if lanes > 1 else Const(0, 1)
+        beats = (lane + count + (lanes - 1)) >> log2(lanes) if halves == 1 else count << log2(halves)
         m.d.comb += [
-            count.eq(minimum(chunk, page - position[: log2(page)], longest)),
-            beats.eq((lane + count + (lanes - 1)) >> log2(lanes) if halves == 1 else count << log2(halves)),
             self.request_valid.eq(self.enable & (chunk != 0) & (count <= room)),
             self.request.address.eq(position << log2(INSTRUCTION_BYTES)),
             self.request.beats.eq(beats),
@@ -99,20 +102,38 @@ class Fetch(wiring.Component):
             counts.push.eq(self.granted),
             counts.data.eq(count),
         ]
-        taken = Mux(self.granted, count, 0)
-        m.d.sync += room.eq(room - taken + self.push)
+        m.d.sync += room.eq(
+            Mux(
+                self.granted,
+                Mux(self.push, room - count + 1, room - count),
+                Mux(self.push, room + 1, room),
+            )
+        )
+        rest = (chunk - count)[: len(chunk)]
+        following = minimum(left, Const(config.fetch_chunk))
+        next_chunk = Signal.like(chunk)
+        next_position = Signal.like(position)
+        m.d.comb += [
+            next_chunk.eq(Mux(rest == 0, following, rest)),
+            next_position.eq(position + count),
+        ]
         with m.If(self.granted):
-            rest = chunk - count
-            following = minimum(left, Const(config.fetch_chunk))
-            m.d.sync += [position.eq(position + count), asked.eq(asked + count), chunk.eq(rest)]
+            m.d.sync += [
+                position.eq(next_position),
+                asked.eq(asked + count),
+                chunk.eq(next_chunk),
+                count.eq(first_of(next_chunk, next_position)),
+            ]
             with m.If(rest == 0):
-                m.d.sync += [chunk.eq(following), left.eq(left - following)]
+                m.d.sync += left.eq(left - following)
         first = minimum(self.length, Const(config.fetch_chunk))
+        begin = self.address >> log2(INSTRUCTION_BYTES)
         with m.If(self.flush):
             m.d.sync += [
-                position.eq(self.address >> log2(INSTRUCTION_BYTES)),
+                position.eq(begin),
                 asked.eq(0),
                 chunk.eq(first),
+                count.eq(first_of(first, begin)),
                 left.eq(self.length - first),
                 room.eq(config.fetch_buffer),
             ]

@@ -241,15 +241,15 @@ FAULTS = [
         BurstWalker,
         "elaborate",
         "Const(longest, BEATS_BITS)",
-        "Const(longest + 1, BEATS_BITS)",
+        "Const(longest + 1, BEATS_BITS + 1)",
     ),
     Fault(
         "bursts of load LOADs, tiny",
         "no burst crosses a page",
         BurstWalker,
         "elaborate",
-        "minimum(left, to_page,",
-        "minimum(left,",
+        "minimum(to_page,",
+        "minimum(",
     ),
     Fault(
         "bursts of load LOADs, tiny",
