@@ -44,8 +44,8 @@ class Alu(wiring.Component):
             left = self.left.word_select(n, ACC_BITS).as_signed()
             right = self.right.word_select(n, ACC_BITS).as_signed()
             product = left * right if self._slots == 1 else self._product(m, left, right)
-            result = operate(m, self.op, left, right, product) & (~self.reset).replicate(ACC_BITS)
-            m.d.comb += self.result.word_select(n, ACC_BITS).eq(result)
+            result = operate(m, self.op, left, right, product)
+            m.d.comb += self.result.word_select(n, ACC_BITS).eq(Mux(self.reset, 0, result))
         return m
 
     def _product(self, m: Module, left: Value, right: Value) -> Value:
@@ -91,13 +91,12 @@ def operate(m: Module, op: Value, left: Value, right: Value, product: Value) -> 
         (AluOp.MUL,): product[:ACC_BITS],
     }
     assert sum(len(ops) for ops in results) == len(AluOp)
-    return reduce(
-        or_,
-        (
-            value[:ACC_BITS] & Cat(op == one for one in ops).any().replicate(ACC_BITS)
-            for ops, value in results.items()
-        ),
-    )
+    parts = []
+    for ops, value in results.items():
+        chosen = Signal(name="chosen_" + "_".join(one.name.lower() for one in ops))
+        m.d.comb += chosen.eq(Cat(op == one for one in ops).any())
+        parts.append(Mux(chosen, value[:ACC_BITS], 0))
+    return reduce(or_, parts)
 
 
 def _shift(m: Module, left: Value, right: Value) -> Value:
