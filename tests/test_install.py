@@ -149,7 +149,9 @@ def test_extras_that_are_named_exist() -> None:
 
 def test_extras_of_the_project_are_its_own() -> None:
     own = [one for needs in EXTRAS.values() for one in needs if one.partition("[")[0] == DISTRIBUTION]
-    assert own == [f"{DISTRIBUTION}[cluster,docs,formal,fpga,onnx,parquet,plot,rtl,tflite]"]
+    assert own == [
+        f"{DISTRIBUTION}[cluster,docs,formal,fpga,notebook,onnx,parquet,plot,rtl,studio,tables,tflite]"
+    ]
 
 
 def test_the_page_lists_every_extra() -> None:

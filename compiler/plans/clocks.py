@@ -168,8 +168,8 @@ class Predictions:
 
 
 def fetched_first(config: Config) -> int:
-    """The cycle in which the first instructions are there."""
-    return FETCH_STARTUP + config.read_latency + WRITE_DELAY
+    """The cycle in which the first instructions are there, and checked."""
+    return FETCH_STARTUP + config.read_latency + WRITE_DELAY + config.dispatch_stages
 
 
 def predict(walker: Walker, most: int = TURNS) -> Predictions:

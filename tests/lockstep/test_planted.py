@@ -77,6 +77,8 @@ class Box(wiring.Component):
         self._faults = faults
         self._chosen = chosen
         super().__init__(dict(unit.signature.members))
+        unknown = {name for changes in faults.values() for name in changes} - unit.signature.members.keys()
+        assert not unknown, f"{type(unit).__name__} has no {unknown}"
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -199,8 +201,8 @@ _INDEX = next(iter(RetireLayout()))[1].width
 PUSH_PREV, PUSH_NEXT = _INDEX, _INDEX + 1
 FAULTS: dict[tuple[str, str], dict[str, Change]] = {
     ("Fetch", "latency"): {"beat_valid": late, "beat_data": late},
-    ("Fetch", "token"): {"entry": without(field_bit(Instruction, "push_next"))},
-    ("Fetch", "data"): {"entry": only_stores(field_bit(Store, "sram_base"))},
+    ("Fetch", "token"): {"word": without(field_bit(Instruction, "push_next"))},
+    ("Fetch", "data"): {"word": only_stores(field_bit(Store, "sram_base"))},
     ("Load", "latency"): {"beat_valid": late, "beat_data": late},
     ("Load", "token"): {"retired": without(PUSH_NEXT)},
     ("Load", "data"): {"beat_data": flipped(3)},
@@ -249,8 +251,8 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
     ),
     "a zero point without its sign": (
         "set_inp_zero",
-        "Load",
-        {"head": only(SetInp, SET_INP["zero"] + 8)},
+        "Dispatch",
+        {"word": only(SetInp, SET_INP["zero"] + 8)},
         "events",
     ),
     "bytes of inp that are always int8": (
@@ -268,8 +270,8 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
     "a ninth bit of inp that is lost": ("set_products", "Compute", {"inp": without(8)}, "scratchpads"),
     "a zero point that is not looked at": (
         "fault_zero_point_int8",
-        "Load",
-        {"head": only(SetInp, SET_INP["zero"] + 7)},
+        "Dispatch",
+        {"word": only(SetInp, SET_INP["zero"] + 7)},
         "events",
     ),
     "a SET that does not wait": ("set_waits", "Load", {"head": as_load}, "events"),
@@ -302,8 +304,8 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
     "a tap too few": ("mac_depthwise", "Compute", {"head": only(SetAcc, SET_ACC["taps"])}, "scratchpads"),
     "a step that is not looked at": (
         "mac_depthwise_steps",
-        "Compute",
-        {"head": only(SetAcc, SET_ACC["step"] + 1)},
+        "Dispatch",
+        {"word": only(SetAcc, SET_ACC["step"] + 1)},
         "events",
     ),
     "a LOAD of par a cycle late": (
@@ -326,8 +328,8 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
     ),
     "both flags of par that are not looked at": (
         "fault_reserved_par_flags",
-        "Store",
-        {"head": only(Store, STORE_REQ["par_x"])},
+        "Dispatch",
+        {"word": only(Store, STORE_REQ["par_x"])},
         "events",
     ),
     "sums that come a slot late": ("store_requantize", "Lanes", {"sums": late}, "memory"),

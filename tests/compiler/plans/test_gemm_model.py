@@ -258,7 +258,7 @@ def test_products_with_scales_take_about_as_long_as_predicted(name: str, sizes: 
     machine = accel.machine(name)
     best = candidates(workload, machine.config)[0]
     predicted, simulated = measured([Case(workload, machine, best.plan)])
-    assert predicted[0] == pytest.approx(simulated[0], rel=0.06, abs=150)
+    assert predicted[0] == pytest.approx(simulated[0], rel=0.065, abs=150)
 
 
 def test_weights_of_the_next_columns_are_waited_for() -> None:
