@@ -8,6 +8,7 @@ Needs the extra ``fpga``: Yosys, nextpnr. A placement of ``ecp5`` takes 10 to 20
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -37,6 +38,7 @@ COLUMNS = {
 }
 LARGE = {"slots": 250, "flip_flops": 250, "block_ram": 1, "multipliers": 1}
 """A part of the core that has so many of one kind is listed by itself."""
+_CELLS = re.compile(r"_(?:TRELLIS_FF|LUT4|CCU2C|PFUMX|L6MUX21|MULT18X18D|DO|DP16KD)_")
 ROOT = Path(__file__).parents[1]
 
 Placed = dict[str, list[Placement]]
@@ -54,14 +56,23 @@ def middle(placements: Sequence[Placement]) -> Placement:
     return next(placement for placement in placements if placement.mhz == wanted)
 
 
-def named_hops(path: Sequence[Hop]) -> Iterator[tuple[float, Hop]]:
-    """The signals of a path that the hardware's source names, and when they arrive in ns; each once."""
-    arrived, before = 0.0, ""
+def signals(path: Sequence[Hop]) -> Iterator[tuple[float, str, tuple[str, ...]]]:
+    """The signals of a path that the hardware's source declares: when they arrive in ns, names and lines. What
+    comes one behind the other from the same lines, as the bits of a carry chain do, is there once."""
+    arrived = 0.0
+    before: tuple[str, tuple[str, ...]] | None = None
     for hop in path:
-        if hop.sources and hop.net != before:
-            yield arrived, hop
-            before = hop.net
+        if hop.sources:
+            found = shown(hop.net), hop.sources
+            if found != before:
+                yield arrived, *found
+            before = found
         arrived += hop.ns
+
+
+def shown(name: str) -> str:
+    """A signal's name without what Yosys appends for cells, and without the places of a memory's parts."""
+    return re.sub(r"(\.\d+)+$", "", _CELLS.split(name)[0])
 
 
 # --- the page --------------------------------------------------------------------------------------
@@ -97,10 +108,10 @@ def whole_table(placed: Placed) -> str:
 def path_table(placement: Placement) -> str:
     """The slowest path, by signal and source line."""
     rows = [["ns", "signal", "declared in"], ["---:", "---", "---"]]
-    for arrived, hop in named_hops(placement.path):
-        places = ", ".join(f"`{source}`" for source in hop.sources)
-        rows.append([f"{arrived:.1f}", f"`{hop.net}`", places])
-    rows.append([f"{sum(hop.ns for hop in placement.path):.1f}", f"`{placement.path[-1].cell}`", ""])
+    for arrived, name, sources in signals(placement.path):
+        rows.append([f"{arrived:.1f}", f"`{name}`", ", ".join(f"`{source}`" for source in sources)])
+    whole = sum(hop.ns for hop in placement.path)
+    rows.append([f"{whole:.1f}", f"`{shown(placement.path[-1].cell)}`", ""])
     return _rows(*rows)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accel.hw.export.place import Design
+from accel.hw.export.place import Design, Hop
 from bench import resources
 from tests.hw.export.test_place import recorded
 
@@ -44,6 +44,25 @@ def test_tables_are_written_between_the_marks(kept: Path, capsys: pytest.Capture
     once = page.read_text()
     assert resources.main(arguments) == 0
     assert page.read_text() == once
+
+
+def test_a_carry_chain_is_one_signal() -> None:
+    hops = [
+        Hop(
+            kind="routing",
+            ns=1.0,
+            cell="x",
+            net=f"unit.flight.memory.0.2_DO_1_LUT4_A_Z_CCU2C_{n}",
+            sources=("hw/a.py:1",),
+        )
+        for n in range(3)
+    ]
+    other = Hop(kind="routing", ns=1.0, cell="x", net="unit.ready", sources=("hw/b.py:2",))
+    assert list(resources.signals([*hops, other, hops[0]])) == [
+        (0.0, "unit.flight.memory", ("hw/a.py:1",)),
+        (3.0, "unit.ready", ("hw/b.py:2",)),
+        (4.0, "unit.flight.memory", ("hw/a.py:1",)),
+    ]
 
 
 def test_figures_come_as_json(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -235,7 +235,8 @@ def parse(seed: int, *, report: Any, placed: Any, statistics: Any) -> Placement:
     parts: dict[str, Counter[str]] = {}
     for name, cell in placed["modules"][_TOP]["cells"].items():
         kind = kinds.get(cell["type"])
-        part = ".".join(name.split(".")[1:-1][:2]) if name.startswith(f"{_CORE}.") else ""
+        inside = re.sub(r"\$\d+(?=\.|$)", "", name).split(".")[1:-1] if name.startswith(f"{_CORE}.") else []
+        part = ".".join(inside[:2])
         if kind is not None and part:
             parts.setdefault(part, Counter())[kind] += 1
     known = sum(parts.values(), Counter())
