@@ -57,8 +57,8 @@ def middle(placements: Sequence[Placement]) -> Placement:
 
 
 def signals(path: Sequence[Hop]) -> Iterator[tuple[float, str, tuple[str, ...]]]:
-    """The signals of a path that the hardware's source declares: when they arrive in ns, names and lines. What
-    comes one behind the other from the same lines, as the bits of a carry chain do, is there once."""
+    """The signals of a path that the hardware's source declares: when they arrive in ns, names and lines.
+    What comes one behind the other from the same lines, as the bits of a carry chain do, is there once."""
     arrived = 0.0
     before: tuple[str, tuple[str, ...]] | None = None
     for hop in path:
