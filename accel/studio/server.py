@@ -12,6 +12,8 @@ and a name that an attacker owns could lead there (DNS rebinding). So:
 Nothing that a page sends is a path, and nothing of it is executed.
 """
 
+from __future__ import annotations
+
 import base64
 import json
 import secrets
@@ -38,8 +40,10 @@ try:
     from starlette.requests import Request
     from starlette.responses import RedirectResponse, Response
     from starlette.routing import Route
+
+    _INSTALLED = True
 except ImportError:
-    raise AccelError(not_installed("the studio needs Starlette and uvicorn", "studio")) from None
+    _INSTALLED = False
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -114,7 +118,7 @@ class Door:
         """Whether this is the cookie."""
         return cookie is not None and secrets.compare_digest(cookie.encode(), self.cookie.encode())
 
-    def refusal(self, request: "Request") -> tuple[int, str] | None:
+    def refusal(self, request: Request) -> tuple[int, str] | None:
         """Why a request is refused, with its status; None if it is not."""
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self.hosts:
@@ -139,10 +143,10 @@ class Door:
 class Guard:
     """Refuses what :class:`Door` refuses, and puts :data:`HEADERS` on every response."""
 
-    def __init__(self, app: "ASGIApp", door: Door) -> None:
+    def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app, self._door = app, door
 
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Called for each request."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
@@ -150,7 +154,7 @@ class Guard:
         if scope["type"] != "http":
             return
 
-        async def with_headers(message: "Message") -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 message["headers"] = [*message.get("headers", []), *own]
@@ -170,7 +174,7 @@ def _json(data: Any, status: int = 200) -> Response:
     return Response(content, status_code=status, media_type="application/json")
 
 
-def studio(workshop: Workshop, door: Door, files: Files) -> "ASGIApp":
+def studio(workshop: Workshop, door: Door, files: Files) -> ASGIApp:
     """The application.
 
     Args:
@@ -287,8 +291,10 @@ def serve(port: int, told: Callable[[str], None], paths: tuple[Path, ...] = ()) 
         told: called with the address to open.
 
     Raises:
-        AccelError: the port cannot be used, or a file is nothing to look at.
+        AccelError: the port cannot be used, a file is nothing to look at, or the extra is not installed.
     """
+    if not _INSTALLED:
+        raise AccelError(not_installed("the studio needs Starlette and uvicorn", "studio"))
     with Files(paths) as files, listening(port) as opened, Workshop() as workshop:
         door = Door(port=opened.getsockname()[1])
         settings = uvicorn.Config(
