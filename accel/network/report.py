@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
-from string import Template
 
 from accel.base.errors import AccelError
 from accel.base.files import write_atomically
@@ -13,31 +12,17 @@ from accel.network.program import NetworkProgram
 from accel.network.result import LayerResult, NetworkResult
 from accel.run.backends.simulator import UNTIMED
 from accel.run.critical import shares_text
-from accel.views.assets import asset
 from accel.views.figure import Figure
 from accel.views.report import size_text
 from accel.views.roofline import powers, short
+from accel.views.sections import check_page_path, page_of
 from accel.views.still import tick_step
 from accel.views.tables import table, verdicts
-from accel.views.timeline import PAGE_HEAD
 
-_SUFFIX = ".html"
 _WIDTH = 1240
 _ROW = 22
 _LABEL = 250
 _COLORS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a8a8a", "#b2a300")
-_PAGE = Template(
-    PAGE_HEAD
-    + """<header>
-<h1>$title</h1>
-<p>$facts</p>
-<nav>$links</nav>
-</header>
-$sections
-</body>
-</html>
-"""
-)
 
 
 class NetworkReport:
@@ -76,8 +61,7 @@ class NetworkReport:
         Raises:
             AccelError: it ends otherwise.
         """
-        if Path(path).suffix.lower() != _SUFFIX:
-            raise AccelError(f"the report is to be written to {str(path)!r}; the name must end in {_SUFFIX}")
+        check_page_path("report", path)
 
     def save(self, path: str | Path) -> None:
         """Write the page.
@@ -91,17 +75,9 @@ class NetworkReport:
 
     def html(self) -> str:
         """The page; it needs nothing but itself."""
-        result, sections = self._result, network_sections(self._program, self._result)
-        return _PAGE.substitute(
-            title=escape(f"{result.graph.name} on {result.config.label}"),
-            facts=escape(str(result.config)),
-            style=asset("page.css") + asset("report.css") + asset("chart.css"),
-            links=" ".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in sections),
-            sections="\n".join(
-                f'<section id="{name}"><h2>{escape(heading)}</h2>\n{content}\n</section>'
-                for name, heading, content in sections
-            ),
-        )
+        result = self._result
+        title = f"{result.graph.name} on {result.config.label}"
+        return page_of(title, str(result.config), network_sections(self._program, result))
 
 
 def network_sections(program: NetworkProgram, result: NetworkResult) -> list[tuple[str, str, str]]:

@@ -6,41 +6,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from accel.base.errors import AccelError
 from accel.base.files import write_atomically
 from accel.core.isa import Unit
 from accel.run.critical import Segment, longest
 from accel.run.waits import Wait
-from accel.views.assets import asset
 from accel.views.saved import FIGURES, SavedRun
+from accel.views.sections import check_page_path, page_of
 from accel.views.states import State
 from accel.views.still import tick_step
 from accel.views.tables import table
-from accel.views.timeline import PAGE_HEAD
 
 K = TypeVar("K")
 
-_SUFFIX = ".html"
 _EXPLAINING = 5
 _SEGMENTS = 3
 _GLYPHS = {State.BUSY: "█", State.MEMORY: "▒", State.TOKEN: "·", State.IDLE: " "}
 _ASCII = {State.BUSY: "#", State.MEMORY: "m", State.TOKEN: ".", State.IDLE: " "}
 _WIDTH, _LABEL, _LANE, _GAP = 1240, 84, 16, 4
-_PAGE = Template(
-    PAGE_HEAD
-    + """<header>
-<h1>$title</h1>
-<p>$facts</p>
-<nav>$links</nav>
-</header>
-$sections
-</body>
-</html>
-"""
-)
 
 
 class Change(NamedTuple, Generic[K]):
@@ -197,10 +181,7 @@ class Comparison:
         Raises:
             AccelError: it ends otherwise.
         """
-        if Path(path).suffix.lower() != _SUFFIX:
-            raise AccelError(
-                f"the comparison is to be written to {str(path)!r}; the name must end in {_SUFFIX}"
-            )
+        check_page_path("comparison", path)
 
     def save(self, path: str | Path) -> None:
         """Write the page.
@@ -214,17 +195,7 @@ class Comparison:
 
     def html(self) -> str:
         """A page of it, which needs nothing but itself."""
-        sections = comparison_sections(self)
-        return _PAGE.substitute(
-            title=escape(f"A: {self.a.name}; B: {self.b.name}"),
-            facts=escape(summary(self)),
-            style=asset("page.css") + asset("report.css") + asset("chart.css"),
-            links=" ".join(f'<a href="#{name}">{escape(heading)}</a>' for name, heading, _ in sections),
-            sections="\n".join(
-                f'<section id="{name}"><h2>{escape(heading)}</h2>\n{content}\n</section>'
-                for name, heading, content in sections
-            ),
-        )
+        return page_of(f"A: {self.a.name}; B: {self.b.name}", summary(self), comparison_sections(self))
 
 
 def comparison_sections(found: Comparison) -> list[tuple[str, str, str]]:
