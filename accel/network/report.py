@@ -13,11 +13,10 @@ from accel.network.result import LayerResult, NetworkResult
 from accel.run.backends.simulator import UNTIMED
 from accel.run.critical import shares_text
 from accel.views.figure import Figure
-from accel.views.report import size_text
 from accel.views.roofline import powers, short
 from accel.views.sections import check_page_path, page_of
 from accel.views.still import tick_step
-from accel.views.tables import table, verdicts
+from accel.views.tables import size_text, table, tiles, verdicts
 
 _WIDTH = 1240
 _ROW = 22
@@ -127,18 +126,14 @@ def _verdict(program: NetworkProgram, result: NetworkResult) -> str:
 def _figures(result: NetworkResult) -> str:
     cycles = result.cycles or 0
     moved = result.bytes_by_kind
-    tiles = [
+    told = [
         ("cycles", f"{cycles:,}", f"{100e6 / cycles:,.0f} runs a second at 100 MHz" if cycles else ""),
         ("GEMM core used", f"{result.utilization or 0:.1%}", "by nominal MACs"),
         ("MACs", f"{result.macs:,}", f"{result.host_macs:,} of them on the host"),
         ("read", size_text(sum(n for kind, n in moved.items() if kind != "out")), "with instructions"),
         ("written", size_text(moved.get("out", 0)), ""),
     ]
-    return '<div class="tiles">' + "".join(
-        f'<div class="tile"><div class="name">{escape(name)}</div><div class="value">{escape(value)}</div>'
-        f'<div class="faint">{escape(note)}</div></div>'
-        for name, value, note in tiles
-    ) + "</div>"  # fmt: skip
+    return tiles(told)
 
 
 def _over_time(result: NetworkResult) -> str:

@@ -116,3 +116,27 @@ def powers(low: float, high: float) -> list[float]:
 def short(value: float) -> str:
     """A tick's number, below one as a fraction."""
     return f"{value:,.0f}" if value >= 1 else f"1/{1 / value:.0f}"
+
+
+def roofline_html(result: Result) -> str:
+    """The chart, and in words where the run lies."""
+    if result.error is not None:
+        return "<p>The run stopped early; only one that finishes has a place below the roofline.</p>"
+    line = roofline(result)
+    if line is None:
+        return "<p>The program multiplies nothing; the bus alone is its limit, and there is no roofline.</p>"
+    share = line.speed / line.roof(line.intensity)
+    words = [
+        f"The run does <b>{line.speed:,.1f}</b> multiply-accumulates a cycle, {share:.1%} of what "
+        f"{line.bound} allows at {line.intensity:,.1f} of them per byte."
+    ]
+    if line.least_intensity is not None:
+        words.append(
+            f"If it read and wrote everything only once, it would be {line.least_intensity:,.1f} per byte."
+        )
+    if not line.exact:
+        words.append(
+            "They are counted from the GEMM micro-ops, since the program holds no tensor expression."
+        )
+    words.append("Bytes are those of the busier direction of the bus, reads (with instructions) or writes.")
+    return f'<div class="columns">{draw(line)}<p>{" ".join(words)}</p></div>'

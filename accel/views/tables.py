@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
+LEAST_SHARE = 0.0005
+"""Of the cycles, that a reason or a cause must have to be listed."""
 _NUMBER = re.compile(r"[-+]?\d[\d,.]*(%| [KMG]?i?B)?")
 
 
@@ -38,3 +40,21 @@ def verdicts(rows: Iterable[tuple[str, str, bool]]) -> str:
         for name, text, good in rows
     )
     return f"<table><tbody>{body}</tbody></table>"
+
+
+def tiles(figures: Iterable[tuple[str, str, str]]) -> str:
+    """Figures side by side: of each its name, its value, and a note, which may be empty."""
+    return '<div class="tiles">' + "".join(
+        f'<div class="tile"><div class="name">{escape(name)}</div><div class="value">{escape(value)}</div>'
+        f'<div class="faint">{escape(note)}</div></div>'
+        for name, value, note in figures
+    ) + "</div>"  # fmt: skip
+
+
+def size_text(count: int) -> str:
+    """Bytes in three or four digits."""
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= size:
+            value = count / size
+            return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
+    return f"{count:,} B"

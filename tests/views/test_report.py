@@ -23,9 +23,10 @@ from accel.run.critical import shares
 from accel.run.replay import load_any
 from accel.views import Report
 from accel.views.occupancy import occupancy, peaks, shown
-from accel.views.report import report_html, size_text
+from accel.views.report import report_html
 from accel.views.roofline import roofline
 from accel.views.scene import Scene, scene
+from accel.views.tables import size_text
 from accel.views.traffic import INSTRUCTIONS, traffic
 from tests.views.runs import FINISHED, from_text, look, many, result
 from tests.views.test_timeline import count, settle
