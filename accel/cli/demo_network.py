@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.cli.common import busy, figures_table, print_json, show
-from accel.cli.network import layers_table
+from accel.cli.network_run import layers_table
 from accel.compiler.target.machine import machine
 from accel.formats.comparison import run_onnx_runtime
 from accel.network.digits import INPUT, MODEL, OUTPUT, WHITE, as_images, digits_network, digits_pictures

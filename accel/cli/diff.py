@@ -22,13 +22,17 @@ from accel.cli.common import (
     show,
 )
 from accel.cli.output import write, wrote
+from accel.image.image import is_network
 from accel.run.replay import program_name
 from accel.run.result import SCHEMA_VERSION
-from accel.views.comparison import Comparison, figure_text, signed, summary
+from accel.views.comparison import Comparison, figure_text, mostly, signed, summary
 from accel.views.saved import FIGURES, SUFFIX, SavedRun
 
 _PIPE_COLUMNS = 100
 _CAUSES = 10
+_LAYERS = 30
+_MOVED = 24
+"""Layers of a network, and tensors, that are all told; of more those that differ."""
 
 
 @click.command()
@@ -43,10 +47,10 @@ _CAUSES = 10
 def diff(a: Path, b: Path, html: Path | None, seed: int, settings: tuple[str, ...], as_json: bool) -> int:
     """Compare two runs, and say what explains the difference.
 
-    A and B are runs that 'accel run --save' wrote, or programs, which are run on the simulator; --seed and
-    --set are for these. Shown are figures, cycles by unit and cause, traffic, the units' timelines one above
-    the other on one scale, and what of the critical paths makes the most of the difference. The exit code is
-    0 whether or not the runs differ.
+    A and B are runs that 'accel run --save' wrote, or programs or networks, which are run on the simulator;
+    --seed and --set are for these. Shown are figures, cycles by unit and cause, traffic, the units' timelines
+    one above the other on one scale, and what of the critical paths makes the most of the difference; of
+    networks also the cycles of each layer and program. The exit code is 0 whether or not the runs differ.
 
     \b
     Example:
@@ -82,7 +86,16 @@ def diff(a: Path, b: Path, html: Path | None, seed: int, settings: tuple[str, ..
 
 
 def _run(path: Path, seed: int, settings: tuple[str, ...]) -> SavedRun:
-    """A program's run on the simulator."""
+    """A program's or a network's run on the simulator."""
+    if is_network(path):
+        from accel.network.file import load_network  # noqa: PLC0415  # slow to import
+        from accel.network.saved import saved_network  # noqa: PLC0415
+
+        overrides = parse_settings(settings)
+        network = load_network(path).with_timing(overrides)
+        with busy(f"running {path.name}"):
+            ran = network.run(seed=seed, check=False, record=True)
+            return saved_network(ran, name=program_name(path), overrides=overrides, seed=seed)
     program = load_program(path, settings)
     with busy(f"running {path.name}"):
         result = program.run(seed=seed, check=False)
@@ -113,14 +126,47 @@ def _print(found: Comparison) -> None:
             ]
             told.add_row(why.key.text, signed(why.difference), *longest)
         show(told)
-    traffic = _table("bytes read and written", ("", "A", "B", "B - A"))
-    for changes in found.traffic:
-        for change, what in zip(changes, ("read", "written"), strict=True):
-            if change.a or change.b:
-                name = f"{change.key} {what}"
-                traffic.add_row(name, f"{change.a:,}", f"{change.b:,}", signed(change.difference))
-    show(traffic)
+    if found.layers:
+        show(_layers(found))
+    if len(found.programs) > 1:
+        programs = _table("programs", ("", "A", "B", "B - A"))
+        for number, a, b in found.programs:
+            programs.add_row(f"program {number}", f"{a:,}", f"{b:,}", signed(b - a))
+        show(programs)
+    show(_traffic(found))
     write("\n" + _timelines(found))
+
+
+def _layers(found: Comparison) -> Table:
+    """The layers of networks, in order; those that took as long in both are left out where there are many."""
+    table = _table("layers", ("", "A", "B", "B - A"))
+    table.add_column("mostly")
+    differing = [one for one in found.layers if one.difference or one.moved]
+    told = found.layers if len(found.layers) <= _LAYERS else differing
+    for one in told:
+        cycles = ("" if count is None else f"{count:,}" for count in one.cycles)
+        table.add_row(one.name, *cycles, signed(one.difference), mostly(one))
+    if len(told) < len(found.layers):
+        table.add_row(f"{len(found.layers) - len(told)} others", "", "", "", "as in the other")
+    return table
+
+
+def _traffic(found: Comparison) -> Table:
+    """What moved, by tensor; of many only where it differs."""
+    table = _table("bytes read and written", ("", "A", "B", "B - A"))
+    moved = [
+        (f"{change.key} {what}", change)
+        for changes in found.traffic
+        for change, what in zip(changes, ("read", "written"), strict=True)
+        if change.a or change.b
+    ]
+    told = [one for one in moved if one[1].difference] if len(moved) > _MOVED else moved
+    for name, change in told:
+        table.add_row(name, f"{change.a:,}", f"{change.b:,}", signed(change.difference))
+    if len(told) < len(moved):
+        total = f"{sum(change.a for _, change in moved if not change.difference):,}"
+        table.add_row(f"{len(moved) - len(told)} others", total, total, "")
+    return table
 
 
 def _table(title: str, headings: tuple[str, ...]) -> Table:

@@ -1,20 +1,16 @@
 """Networks on the command line: compile, run, show."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.table import Table
 
-from accel.base.errors import AccelError, ProgramFault, ShapeError, nearest
+from accel.base.errors import AccelError, nearest
 from accel.base.files import check_targets, write_atomically
-from accel.cli.arrays import array_file, input_files, output_files, read_arrays
 from accel.cli.common import (
     busy,
     config_file,
     config_option,
-    critical_json,
     figures_table,
     given,
     json_option,
@@ -24,7 +20,6 @@ from accel.cli.common import (
     show,
 )
 from accel.cli.output import wrote
-from accel.cli.pictures import STDOUT, Pictures, new_waves, written_at
 from accel.compiler.target.machine import machine
 from accel.formats.onnx_annotate import check_annotation
 from accel.formats.onnx_import import MAX_BATCH
@@ -34,12 +29,8 @@ from accel.network.file import load_network, save_network
 from accel.network.network import DEFAULT_MACHINE, is_lite, read_network
 from accel.network.place import QUANTIZE, multiplies_floats
 from accel.network.program import NetworkProgram
-from accel.network.report import NetworkReport
-from accel.network.result import NetworkResult
 from accel.network.text import STAGES, choices_text, network_text
-from accel.run.critical import shares_text
-from accel.run.replay import program_name
-from accel.run.result import SCHEMA_VERSION, error_dict
+from accel.run.result import SCHEMA_VERSION
 from accel.run.stages import STAGES as PROGRAM_STAGES
 
 
@@ -167,160 +158,6 @@ def _compiled_rows(program: NetworkProgram) -> list[tuple[str, str]]:
         ("compiled in", f"{program.compile_seconds or 0:.2f} s"),
         *([("hint", QUANTIZE)] if multiplies_floats(program.graph, program.parts) else []),
     ]
-
-
-def run_network(
-    file: Path,
-    *,
-    inputs: tuple[str, ...],
-    outputs: tuple[str, ...],
-    settings: Mapping[str, str],
-    report: str | None,
-    timeline: str | None,
-    trace: str | None,
-    wave: Path | None,
-    unknown: Sequence[str],
-    as_json: bool,
-    seed: int,
-    check: bool,
-    **options: Any,
-) -> int:
-    """Run a compiled network; returns the exit code.
-
-    Args:
-        file: the network's.
-        inputs, outputs: arguments of ``--input`` and ``--output``.
-        settings: of ``--set``.
-        report: of ``--report``.
-        timeline, trace: of these options; of several programs each gets a file, with its number in the name.
-        wave: of ``--wave``.
-        unknown: options that are given and that networks do not take.
-        as_json: print a JSON object.
-        seed: of what is random.
-        check: compare with the graph's evaluation.
-        options: of :meth:`~accel.network.program.NetworkProgram.run`.
-
-    Raises:
-        AccelError: whatever is wrong with the file, the options or the run.
-    """
-    if unknown:
-        raise AccelError(
-            f"{unknown[0]} is given, and {str(file)!r} holds a network; it is for single programs"
-        )
-    if report is not None:
-        NetworkReport.check_backend(options["backend"])
-        NetworkReport.check_path(report)
-    program = load_network(file).with_timing(settings)
-    graph = program.graph
-    sources, targets = input_files(inputs, graph.inputs), output_files(outputs, graph.outputs)
-    for name in sources:
-        if name not in graph.inputs:
-            raise ShapeError(f"{name!r} is no input of the network; {nearest(name, graph.inputs)}")
-    for name in targets:
-        if name not in graph.outputs:
-            raise ShapeError(f"{name!r} is no output of the network; {nearest(name, graph.outputs)}")
-    page = given({"--report": None if report is None else Path(report)})
-    pictures = [
-        Pictures(
-            report=None,
-            timeline=_numbered(timeline, number, program),
-            trace=_numbered(trace, number, program),
-            backend=options["backend"],
-            as_json=as_json,
-            name=f"{program_name(file)}, program {number}",
-        )
-        for number in range(1, len(program.chains) + 1)
-    ]
-    drawn = {f"{what} {path}": path for one in pictures for what, path in one.targets.items()}
-    check_targets(
-        {f"--output {name}": path for name, path in targets.items()} | page | drawn | given({"--wave": wave}),
-        {"FILE": file} | {f"--input {name}": path for name, path in sources.items()},
-    )
-    arrays = program.random_inputs(seed) | read_arrays(sources)
-    before = written_at(wave)
-    try:
-        with busy("running") as note:
-            result = program.run(
-                arrays, seed=seed, check=check, progress=note, wave=wave, record=True, **options
-            )
-    except ProgramFault as error:
-        if not as_json:
-            wrote(*new_waves(wave, before))
-            raise
-        print_json(
-            {"schema_version": SCHEMA_VERSION, "config": program.config.label, "error": error_dict(error)}
-        )
-        return error.exit_code
-    for name, path in targets.items():
-        write_atomically(path, array_file(result.outputs[name]))
-    for path in page.values():
-        NetworkReport(program, result).save(path)
-    for one, ran in zip(pictures, result.runs, strict=False):
-        one.draw(ran)
-    waves = new_waves(wave, before)
-    if as_json:
-        critical = critical_json(result.critical_path())
-        print_json({"schema_version": SCHEMA_VERSION, **result.to_dict(), "critical_path": critical})
-        return 1 if result.mismatches else 0
-    show(layers_table(result))
-    show(figures_table(_result_rows(result)))
-    for one, ran in zip(pictures, result.runs, strict=False):
-        one.show(ran)
-    wrote(*targets.values(), *waves, *page.values(), *drawn.values())
-    result.raise_if_wrong()
-    return 0
-
-
-def _numbered(path: str | None, number: int, program: NetworkProgram) -> str | None:
-    """A file's name with the number of one of several programs in it; what is no name stays."""
-    if path is None or path == STDOUT or len(program.chains) == 1:
-        return path
-    given = Path(path)
-    suffixes = "".join(given.suffixes[-2:] if given.suffix == ".gz" else given.suffixes[-1:])
-    return str(given.with_name(f"{given.name.removesuffix(suffixes)}.{number}{suffixes}"))
-
-
-def layers_table(result: NetworkResult) -> Table:
-    """The layers of a run: what, where, by which mapping, MACs, cycles in the network and predicted alone,
-    utilization."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("layer", "operator", "where", "mapping"):
-        table.add_column(heading)
-    for heading in ("MACs", "cycles", "alone", "utilization"):
-        table.add_column(heading, justify="right")
-    known = any(layer.causes for layer in result.layers)
-    if known:
-        table.add_column("critical path")
-    for layer in result.layers:
-        table.add_row(
-            layer.name,
-            layer.operator,
-            f"{layer.where}: {layer.reason}" if layer.reason else layer.where,
-            layer.mapping,
-            f"{layer.macs:,}" if layer.macs else "",
-            "" if layer.cycles is None else f"{layer.cycles:,}",
-            "" if layer.alone is None else f"{layer.alone:,}",
-            "" if layer.utilization is None else f"{layer.utilization:.1%}",
-            *([shares_text(layer.causes)] if known else []),
-        )
-    return table
-
-
-def _result_rows(result: NetworkResult) -> list[tuple[str, str]]:
-    rows = [("machine", str(result.config))]
-    if result.cycles is not None:
-        rows.append(("cycles", f"{result.cycles:,}"))
-    if result.utilization is not None:
-        rows.append(("utilization", f"{result.utilization:.1%} of the GEMM core, by nominal MACs"))
-    rows.append(("MACs", f"{result.macs:,}, {result.host_macs:,} of them on the host"))
-    moved = ", ".join(f"{kind} {n:,}" for kind, n in result.bytes_by_kind.items() if n)
-    rows.append(("bytes moved", moved))
-    rows.append(("host", str(result.packing)))
-    if result.wrong is not None:
-        wrong = f"{result.wrong:,} MISMATCHES" if result.wrong else f"all {len(result.tensors)} tensors equal"
-        rows.append(("compared to numpy", wrong))
-    rows.append(("run in", f"{result.simulate_seconds:.3f} s"))
-    return rows
 
 
 def show_network(file: Path, stage: str) -> str:

@@ -1,15 +1,14 @@
 """``accel run``: execute a program or a network on a simulator or on the hardware."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
 from accel.base.errors import AccelError, HardwareError, ProgramFault, ShapeError, nearest
 from accel.base.files import check_targets, write_atomically
 from accel.cli.arrays import array_file, input_files, output_files, read_arrays
+from accel.cli.causes import advice_table, critical_table, instruction_name, segments_table, stall_table
 from accel.cli.common import (
     backend_option,
     busy,
@@ -30,13 +29,10 @@ from accel.cli.common import (
 )
 from accel.cli.output import wrote
 from accel.cli.pictures import Pictures, new_waves, picture_options, written_at
-from accel.core.isa import Instruction
-from accel.core.states import State
 from accel.image.image import is_network
 from accel.image.source import PLAIN
 from accel.proof.check import TokenReport
 from accel.run.backends.simulator import UNTIMED
-from accel.run.critical import Segment, longest, shares
 from accel.run.figures import ErrorFigures, RunFigures
 from accel.run.program import Program
 from accel.run.replay import program_name
@@ -44,12 +40,6 @@ from accel.run.result import Result
 
 if TYPE_CHECKING:
     from accel.run.advice import Advised
-
-_LONGEST = 3
-"""Segments of a critical path that the text tells."""
-_CAUSES = 8
-_LEAST_SHARE = 0.01
-"""Of the causes in the text: how many, and what share of the cycles each must have."""
 
 
 @click.command()
@@ -77,7 +67,8 @@ _LEAST_SHARE = 0.01
 @click.option(
     "--advise",
     is_flag=True,
-    help="Also say which change of the machine would help, and by how much; for at most ten seconds.",
+    help="Also say which change of the machine would help, and by how much; for at most ten seconds, of "
+    "a network sixty.",
 )
 @seed_option
 @set_option("timing")
@@ -120,8 +111,12 @@ def run(
     """
     if serial and backend == "functional":
         raise AccelError("--serial is given with the backend 'functional', which has no time; sim and rtl do")
+    if save is not None:
+        check_saved(save, backend)
+    if advise and backend == UNTIMED:
+        raise AccelError(f"--advise is given with the backend {backend!r}, which has no time; sim and rtl do")
     if is_network(file):
-        from accel.cli.network import run_network  # noqa: PLC0415  # slow to import
+        from accel.cli.network_run import run_network  # noqa: PLC0415  # slow to import
 
         timing = parse_settings(settings) | ({"serial": "1"} if serial else {})
         return run_network(
@@ -133,11 +128,9 @@ def run(
             timeline=timeline,
             trace=trace,
             wave=wave,
-            unknown=[
-                *(["--order random"] if order == "random" else []),
-                *(["--save"] if save is not None else []),
-                *(["--advise"] if advise else []),
-            ],
+            save=save,
+            advise=advise,
+            unknown=["--order random"] if order == "random" else [],
             as_json=as_json,
             seed=seed,
             check=not no_check,
@@ -147,10 +140,6 @@ def run(
             max_uops=max_uops,
         )
     program = load_program(file, settings, serial=serial)
-    if save is not None:
-        check_saved(save, backend)
-    if advise and backend == UNTIMED:
-        raise AccelError(f"--advise is given with the backend {backend!r}, which has no time; sim and rtl do")
     sources = input_files(inputs)
     arrays = read_arrays(sources)
     targets = output_files(outputs)
@@ -233,20 +222,6 @@ def find_advice(result: Result) -> "Advised":
         return advise(result)
 
 
-def advice_table(found: "Advised") -> Table:
-    """Changes of the machine that make a run faster, the best first."""
-    table = _table(
-        "what would help", ("change", "why", "how it is known", "cycles", "times as fast"), words=3
-    )
-    for one in found.advice:
-        table.add_row(one.change, one.reason, one.how, f"{one.cycles:,}", f"{one.speedup:.2f}")
-    if not found.advice:
-        table.add_row("none", f"of {', '.join(found.tried) or 'no field'} gains a percent", "", "", "")
-    if found.skipped:
-        table.add_row("", f"no time was left for {', '.join(found.skipped)}", "", "", "")
-    return table
-
-
 def check_saved(path: Path, backend: str) -> None:
     """Refuse what cannot be saved as a run.
 
@@ -314,47 +289,4 @@ def print_result(program: Program, result: Result, tokens: TokenReport | None = 
     path = result.critical_path()
     if path:
         show(critical_table(path))
-        show(segments_table(path, result.instructions))
-
-
-def critical_table(path: Sequence[Segment]) -> Table:
-    """What the cycles of a critical path went to."""
-    table = _table("critical path", ("unit", "cause", "cycles", "share"), words=2)
-    cycles = sum(one.cycles for one in path) or 1
-    every = shares(path)
-    told = [one for one in every if one.cycles >= _LEAST_SHARE * cycles][:_CAUSES]
-    for one in told:
-        table.add_row(one.unit, one.cause, f"{one.cycles:,}", f"{one.cycles / cycles:.1%}")
-    rest = sum(one.cycles for one in every[len(told) :])
-    if rest:
-        table.add_row("", f"{len(every) - len(told)} others", f"{rest:,}", f"{rest / cycles:.1%}")
-    return table
-
-
-def segments_table(path: Sequence[Segment], instructions: Sequence[Instruction]) -> Table:
-    """The longest segments of a critical path."""
-    headings = ("unit", "cause", "instruction", "tensor", "from cycle", "cycles")
-    table = _table("its longest segments", headings, words=4)
-    for one in longest(path, _LONGEST):
-        index = one.instruction
-        name = "" if index is None else f"{index} {instructions[index].mnemonic}"
-        table.add_row(one.unit, one.cause, name, one.tensor or "", f"{one.start:,}", f"{one.cycles:,}")
-    return table
-
-
-def _table(title: str, headings: Sequence[str], *, words: int) -> Table:
-    """A table whose first ``words`` columns are words, the others numbers."""
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if number < words else "right")
-    return table
-
-
-def stall_table(result: Result) -> Table:
-    """Where each unit's cycles went, in percent."""
-    table = _table("where the cycles went", ("unit", *(state.label for state in State)), words=1)
-    assert result.stalls is not None
-    for unit, cycles in result.stalls.items():
-        shares = (n / (result.cycles or 1) for n in cycles.to_dict().values())
-        table.add_row(unit, *(f"{share:.1%}" for share in shares))
-    return table
+        show(segments_table(path, lambda one: instruction_name(one, result)))

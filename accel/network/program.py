@@ -212,6 +212,7 @@ class _Run:
         self.layers: list[LayerResult] = []
         self.runs: list[Result] = []
         self._record = record
+        self._programs = 0
         self._graph = program.graph
         self._session = session
         self._max_cycles = max_cycles
@@ -271,6 +272,7 @@ class _Run:
             if not part.on_machine and all(self.has(name) for name in part.stage.main.inputs):
                 self._on_host(part)
         result = self._session.results[-1]
-        self.layers += machine_layers(self._graph, chain, result, causes=self._record)
+        self._programs += 1
+        self.layers += machine_layers(self._graph, chain, result, program=self._programs, causes=self._record)
         if self._record:
             self.runs.append(result)

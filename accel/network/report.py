@@ -10,8 +10,10 @@ from accel.network.choose import savings
 from accel.network.memory import MemoryPlan
 from accel.network.program import NetworkProgram
 from accel.network.result import LayerResult, NetworkResult
+from accel.run.advice import Advised
 from accel.run.backends.simulator import UNTIMED
-from accel.run.critical import shares_text
+from accel.run.critical import Segment, shares_text
+from accel.views.causes import advice_html, critical_html
 from accel.views.figure import Figure
 from accel.views.roofline import powers, short
 from accel.views.sections import check_page_path, page_of
@@ -30,15 +32,19 @@ class NetworkReport:
     Args:
         program: what ran.
         result: of the run, in which time was simulated.
+        advised: what would help, see :func:`~accel.network.advice.advise_network`; not told if not given.
 
     Raises:
         AccelError: it was not.
     """
 
-    def __init__(self, program: NetworkProgram, result: NetworkResult) -> None:
+    def __init__(
+        self, program: NetworkProgram, result: NetworkResult, *, advised: Advised | None = None
+    ) -> None:
         self.check_backend(result.backend)
         self._program = program
         self._result = result
+        self._advised = advised
 
     @staticmethod
     def check_backend(backend: str) -> None:
@@ -76,20 +82,26 @@ class NetworkReport:
         """The page; it needs nothing but itself."""
         result = self._result
         title = f"{result.graph.name} on {result.config.label}"
-        return page_of(title, str(result.config), network_sections(self._program, result))
+        return page_of(title, str(result.config), network_sections(self._program, result, self._advised))
 
 
-def network_sections(program: NetworkProgram, result: NetworkResult) -> list[tuple[str, str, str]]:
+def network_sections(
+    program: NetworkProgram, result: NetworkResult, advised: Advised | None = None
+) -> list[tuple[str, str, str]]:
     """What a page says of a network's run: of each section its name, its heading and its HTML.
 
     Args:
         program: what ran.
         result: of the run, in which time was simulated.
+        advised: what would help; not told if not given.
     """
+    path = result.critical_path()
     return [
         ("verdict", "Verdict", _verdict(program, result)),
         ("figures", "Figures", _figures(result)),
         ("layers", "Layers over time", _over_time(result)),
+        *([] if path is None else [("critical", "Critical path", _critical(result, path))]),
+        *([] if advised is None else [("advice", "What would help", advice_html(advised))]),
         ("roofline", "Roofline of each layer", _roofline(result)),
         ("table", "Layers", _table_of_layers(result)),
         ("memory", "Memory between layers", _memory(program)),
@@ -220,6 +232,21 @@ def _table_of_layers(result: NetworkResult) -> str:
     )
     note = "'alone' are the cycles that a layer is predicted to take by itself."
     return f'<p class="faint">{escape(note)}</p>' + table(headings, rows)
+
+
+def _critical(result: NetworkResult, path: Sequence[Segment]) -> str:
+    several = len(result.runs) > 1
+
+    def where(one: Segment) -> str:
+        """An instruction by its name, its layer and, of several, its program."""
+        layer = result.layer_of(one.start)
+        if one.instruction is None or layer is None or layer.program is None:
+            return ""
+        name = result.runs[layer.program - 1].instructions[one.instruction].mnemonic
+        number = f" of program {layer.program}" if several else ""
+        return escape(f"{one.instruction} {name}{number} in {layer.name}")
+
+    return critical_html(path, where)
 
 
 def _memory(program: NetworkProgram) -> str:

@@ -11,6 +11,7 @@ from accel.base.errors import MismatchError
 from accel.compiler.expr.metrics import bound_by
 from accel.core.access import dram_rows
 from accel.core.config import Config
+from accel.core.events import Timing
 from accel.core.isa import Instruction, Loops, Transfer, Unit
 from accel.core.timing_rules import beat_cycles, busy_slots
 from accel.graph.graph import Graph
@@ -41,6 +42,7 @@ class LayerResult:
             that happened was not kept.
         mapping: by which it was computed; empty on the host, and where that is not known.
         alone: cycles that it was predicted to take by itself; None on the host, and where that is not known.
+        program: the number of the program that it is in, from 1; None on the host.
     """
 
     name: str
@@ -55,6 +57,7 @@ class LayerResult:
     causes: tuple[Share, ...] = ()
     mapping: str = ""
     alone: int | None = None
+    program: int | None = None
 
     @property
     def utilization(self) -> float | None:
@@ -72,6 +75,7 @@ class LayerResult:
             "name": self.name,
             "operator": self.operator,
             "where": self.where,
+            "program": self.program,
             "reason": self.reason,
             "mapping": self.mapping,
             "macs": self.macs,
@@ -99,7 +103,9 @@ def host_layer(graph: Graph, part: Part) -> LayerResult:
     )
 
 
-def machine_layers(graph: Graph, chain: Chain, result: Result, *, causes: bool = False) -> list[LayerResult]:
+def machine_layers(
+    graph: Graph, chain: Chain, result: Result, *, program: int, causes: bool = False
+) -> list[LayerResult]:
     """Of the stages of a chain.
 
     A layer's cycles go from the last retirement of the layer before to its own, so that they sum up to those
@@ -109,10 +115,11 @@ def machine_layers(graph: Graph, chain: Chain, result: Result, *, causes: bool =
         graph: the stages'.
         chain: that ran.
         result: of the run.
+        program: the number of the chain, from 1.
         causes: find the critical path.
     """
     begins = [0, *chain.ends[:-1]]
-    cycles = _cycles(chain, result)
+    cycles = layer_cycles(chain, result.timing)
     why: list[list[Segment]] = [[] for _ in cycles]
     path = result.critical_path() if causes else None
     if path is not None and None not in cycles:
@@ -137,6 +144,7 @@ def machine_layers(graph: Graph, chain: Chain, result: Result, *, causes: bool =
                 causes=tuple(shares(why[at])),
                 mapping=part.mapping,
                 alone=part.alone,
+                program=program,
             )
         )
         at += 1
@@ -158,14 +166,20 @@ def _bound_by(instructions: Sequence[Instruction], cycles: int | None, config: C
     return bound_by(cycles, compute=busy[Unit.COMPUTE], load=busy[Unit.LOAD], store=busy[Unit.STORE])
 
 
-def _cycles(chain: Chain, result: Result) -> list[int] | list[None]:
-    """Of each layer."""
+def layer_cycles(chain: Chain, timing: Timing | None) -> list[int] | list[None]:
+    """The cycles of each layer of a chain, as :func:`machine_layers` counts them; None where they are not
+    known.
+
+    Args:
+        chain: that ran.
+        timing: what is known of the run's cycles.
+    """
     count = len(chain.ends)
-    if result.cycles is None:
+    if timing is None:
         return [None] * count
     if count == 1:
-        return [result.cycles]
-    retired = None if result.timing is None else result.timing.retirements()
+        return [timing.cycles]
+    retired = timing.retirements()
     if retired is None:
         return [None] * count
     last = [0] * count
@@ -173,7 +187,7 @@ def _cycles(chain: Chain, result: Result) -> list[int] | list[None]:
         layer = bisect_right(chain.ends, instruction)
         last[layer] = max(last[layer], cycle)
     last = list(accumulate(last, max))
-    last[-1] = result.cycles
+    last[-1] = timing.cycles
     return [now - before for before, now in zip([0, *last], last, strict=False)]
 
 
@@ -263,6 +277,15 @@ class NetworkResult:
         """
         paths = [path for run in self.runs if (path := run.critical_path()) is not None]
         return joined(paths) if paths else None
+
+    def layer_of(self, cycle: int) -> LayerResult | None:
+        """The layer that a cycle went to, of all programs one behind the other; None if that is not known."""
+        end = 0
+        for layer in self.layers:
+            end += layer.cycles or 0
+            if cycle < end:
+                return layer
+        return None
 
     def raise_if_wrong(self) -> None:
         """Raise if a tensor differs from the graph's.

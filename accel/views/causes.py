@@ -69,7 +69,7 @@ def advice_html(found: "Advised") -> str:
         for one in found.advice
     ]
     tried = f"Tried: {', '.join(found.tried) or 'nothing'}."
-    left = f" No time was left for {', '.join(found.skipped)}." if found.skipped else ""
+    left = f" {escape(found.left_out)}" if found.left_out else ""
     told = table(("change of the machine", "times as fast", "cycles", "how it is known", "why"), rows)
     return f'<p>The critical path is mostly {escape(found.bound)}.</p><p class="faint">{tried}{left}</p>' + (
         told if rows else "<p>No single change of a field makes it a percent faster.</p>"

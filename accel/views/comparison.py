@@ -1,61 +1,25 @@
 """What differs between two runs, and why one takes longer."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any
 
 from accel.base.files import write_atomically
 from accel.core.isa import Unit
 from accel.run.critical import Segment, longest
 from accel.run.waits import Wait
+from accel.views.changes import Change, LayerChange, Why, changes, layer_changes, program_changes
+from accel.views.lanes import lanes_html, lanes_text
 from accel.views.saved import FIGURES, SavedRun
 from accel.views.sections import check_page_path, page_of
 from accel.views.states import State
-from accel.views.still import tick_step
 from accel.views.tables import table
-
-K = TypeVar("K")
 
 _EXPLAINING = 5
 _SEGMENTS = 3
-_GLYPHS = {State.BUSY: "█", State.MEMORY: "▒", State.TOKEN: "·", State.IDLE: " "}
-_ASCII = {State.BUSY: "#", State.MEMORY: "m", State.TOKEN: ".", State.IDLE: " "}
-_WIDTH, _LABEL, _LANE, _GAP = 1240, 84, 16, 4
-
-
-class Change(NamedTuple, Generic[K]):
-    """Something that both runs have some of.
-
-    Attributes:
-        key: what it is.
-        a, b: how much.
-    """
-
-    key: K
-    a: int
-    b: int
-
-    @property
-    def difference(self) -> int:
-        """How much more the second has."""
-        return self.b - self.a
-
-
-class Why(NamedTuple):
-    """Cycles of the critical paths: whose, for what cause, and for which tensor, if that is known."""
-
-    unit: str
-    cause: Wait
-    tensor: str | None
-
-    @property
-    def text(self) -> str:
-        """In words."""
-        return f"{self.unit} {self.cause}" + (f" ({self.tensor})" if self.tensor else "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +65,12 @@ class Comparison:
     def causes(self) -> list[Change[tuple[str, Wait]]]:
         """What the critical paths went to, by unit and cause, the largest differences first; they sum up to
         the difference of the cycles."""
-        return _changes(self.a.critical, self.b.critical, lambda one: (one.unit, one.cause))
+        return changes(self.a.critical, self.b.critical, lambda one: (one.unit, one.cause))
 
     @cached_property
     def reasons(self) -> list[Change[Why]]:
         """The same by tensor, too."""
-        return _changes(self.a.critical, self.b.critical, lambda one: Why(one.unit, one.cause, one.tensor))
+        return changes(self.a.critical, self.b.critical, lambda one: Why(one.unit, one.cause, one.tensor))
 
     def segments(self, why: Why, most: int = _SEGMENTS) -> tuple[list[Segment], list[Segment]]:
         """The longest segments of either run for a reason."""
@@ -118,6 +82,16 @@ class Comparison:
     def explaining(self) -> list[Change[Why]]:
         """The reasons that make the most of the difference."""
         return [one for one in self.reasons if one.difference][:_EXPLAINING]
+
+    @cached_property
+    def layers(self) -> list[LayerChange]:
+        """Of networks, the layers of both."""
+        return layer_changes(self.a, self.b)
+
+    @cached_property
+    def programs(self) -> list[Change[int]]:
+        """Of networks, the cycles of each program by its number."""
+        return program_changes(self.a, self.b)
 
     @property
     def traffic(self) -> list[tuple[Change[str], Change[str]]]:
@@ -160,19 +134,13 @@ class Comparison:
                 {"name": read.key, "read": _sides(*read[1:]), "written": _sides(*written[1:])}
                 for read, written in self.traffic
             ],
+            "layers": [_layer_dict(one) for one in self.layers],
+            "programs": [{"program": number, **_sides(a, b)} for number, a, b in self.programs],
         }
 
     def timelines(self, columns: int, *, ascii_only: bool = False) -> Iterator[str]:
         """The units of both runs as lines of text, one above the other on one scale."""
-        glyphs = _ASCII if ascii_only else _GLYPHS
-        most = max(self.a.cycles, self.b.cycles, 1)
-        width = max(10, columns - 12)
-        for unit in Unit:
-            for side, run in (("A", self.a), ("B", self.b)):
-                length = max(1, round(run.cycles * width / most))
-                parts = run.states[int(unit)]
-                states = [int(parts[n * len(parts) // length].argmax()) for n in range(length)]
-                yield f"{unit.label:<8} {side}  " + "".join(glyphs[State(n)] for n in states)
+        return lanes_text(self.a, self.b, columns, ascii_only=ascii_only)
 
     @staticmethod
     def check_path(path: str | Path) -> None:
@@ -203,7 +171,8 @@ def comparison_sections(found: Comparison) -> list[tuple[str, str, str]]:
     return [
         ("figures", "Figures", _figures(found)),
         ("explaining", "What explains the difference", _explaining(found)),
-        ("timelines", "Timelines", _timelines(found)),
+        *([("layers", "Layers", _layers(found))] if found.layers else []),
+        ("timelines", "Timelines", lanes_html(found.a, found.b)),
         ("critical", "Critical paths", _causes(found)),
         ("units", "Where the cycles went", _units(found)),
         ("traffic", "DRAM traffic", _traffic(found)),
@@ -223,6 +192,22 @@ def summary(found: Comparison) -> str:
         changed = ", ".join(f"{name} {_value(a)} and {_value(b)}" for name, (a, b) in found.fields.items())
         parts.append(changed)
     return "; ".join(parts)
+
+
+def mostly(one: LayerChange) -> str:
+    """What makes the most of a layer's difference, in words."""
+    if one.moved:
+        assert one.a is not None
+        assert one.b is not None
+        return f"on the {one.b.where}, before on the {one.a.where}"
+    if one.a is None or one.b is None:
+        return f"only in {'B' if one.a is None else 'A'}"
+    if not one.difference:
+        return ""
+    more = one.difference > 0
+    most = next(cause for cause in one.causes if (cause.difference > 0) is more and cause.difference)
+    mapped = f"; mapping {one.b.mapping}" if one.a.mapping != one.b.mapping else ""
+    return f"{' '.join(most.key)} {signed(most.difference)}{mapped}"
 
 
 def figure_text(value: Any) -> str:
@@ -245,15 +230,6 @@ def _key(one: Segment) -> tuple[str, Wait, str | None]:
     return one.unit, one.cause, one.tensor
 
 
-def _changes(a: Iterable[Segment], b: Iterable[Segment], key: Callable[[Segment], K]) -> list[Change[K]]:
-    sums: dict[K, list[int]] = defaultdict(lambda: [0, 0])
-    for side, path in enumerate((a, b)):
-        for one in path:
-            sums[key(one)][side] += one.cycles
-    found = [Change(name, *cycles) for name, cycles in sums.items()]
-    return sorted(found, key=lambda one: (-abs(one.difference), -one.a - one.b, str(one.key)))
-
-
 def _run_dict(run: SavedRun) -> dict[str, Any]:
     return {
         "name": run.name,
@@ -262,6 +238,20 @@ def _run_dict(run: SavedRun) -> dict[str, Any]:
         "overrides": dict(run.overrides),
         "seed": run.seed,
         "cycles": run.cycles,
+    }
+
+
+def _layer_dict(one: LayerChange) -> dict[str, Any]:
+    a, b = one.cycles
+    return {
+        "name": one.name,
+        "a": a,
+        "b": b,
+        "difference": one.difference,
+        "where": {
+            side: None if layer is None else layer.where for side, layer in zip("ab", one[1:3], strict=True)
+        },
+        "causes": [{"unit": unit, "cause": str(cause), **_sides(a, b)} for (unit, cause), a, b in one.causes],
     }
 
 
@@ -290,10 +280,10 @@ def _explaining(found: Comparison) -> str:
     total = found.b.cycles - found.a.cycles
     rows = []
     for one in found.explaining:
-        sides = zip("AB", found.segments(one.key), strict=True)
+        sides = zip("AB", (found.a, found.b), found.segments(one.key), strict=True)
         told = "; ".join(
-            f"{side}: " + ", ".join(_segment(segment) for segment in segments)
-            for side, segments in sides
+            f"{side}: " + ", ".join(_segment(run, segment) for segment in segments)
+            for side, run, segments in sides
             if segments
         )
         rows.append(
@@ -312,50 +302,28 @@ def _explaining(found: Comparison) -> str:
     return f'<p class="faint">{note}</p>' + table(headings, rows)
 
 
-def _segment(one: Segment) -> str:
+def _segment(run: SavedRun, one: Segment) -> str:
     of = "" if one.instruction is None else f" at {one.instruction}"
-    return f"{one.cycles:,}{of} from cycle {one.start:,}"
+    layer = run.layer_of(one.start)
+    return f"{one.cycles:,}{of} from cycle {one.start:,}" + ("" if layer is None else f" in {layer.name}")
 
 
-def _timelines(found: Comparison) -> str:
-    most = max(found.a.cycles, found.b.cycles, 1)
-    scale = (_WIDTH - _LABEL - 12) / most
-    parts, y = [], 6
-    for unit in Unit:
-        parts.append(f'<text x="0" y="{y + _LANE}" font-weight="600">{unit.label}</text>')
-        for side, run in (("A", found.a), ("B", found.b)):
-            parts.append(f'<text class="faint" x="{_LABEL - 16}" y="{y + 12}">{side}</text>')
-            parts += _lane(run, unit, y, run.cycles * scale)
-            y += _LANE + _GAP
-        y += 2 * _GAP
-    for cycle in range(0, most + 1, tick_step(most, 8)):
-        x = _LABEL + cycle * scale
-        parts.append(f'<path class="rule" d="M{x:.1f} 2V{y}"/>')
-        parts.append(f'<text class="faint" x="{x:.1f}" y="{y + 14}" text-anchor="middle">{cycle:,}</text>')
-    keys = "".join(f'<span class="key {s.name.lower()}"></span>{s.label} ' for s in State)
-    return (
-        f'<div class="wide"><svg class="chart broad" viewBox="0 0 {_WIDTH} {y + 20}" width="{_WIDTH}" '
-        f'role="img"><title>Timelines of both runs on one scale</title>{"".join(parts)}</svg></div>'
-        f'<p class="keys">{keys}</p>'
-    )
-
-
-def _lane(run: SavedRun, unit: Unit, y: int, width: float) -> Iterator[str]:
-    """A unit's states, stacked in each part of the run as their shares are, as one area for each state."""
-    shares = run.states[int(unit)].astype(float) / 1000
-    part = width / len(shares)
-    for state in State:
-        tops = _LANE * (1 - shares[:, int(state) :].sum(axis=1))
-        heights = _LANE * shares[:, int(state)]
-        path = "".join(
-            f"M{_LABEL + n * part:.2f} {y + top:.2f}h{part:.2f}v{high:.2f}h{-part:.2f}z"
-            for n, (top, high) in enumerate(zip(tops.tolist(), heights.tolist(), strict=True))
-            if high
+def _layers(found: Comparison) -> str:
+    rows = [
+        (
+            escape(one.name),
+            *("" if cycles is None else f"{cycles:,}" for cycles in one.cycles),
+            signed(one.difference),
+            escape(mostly(one)),
         )
-        if path:
-            told = f"{unit.label}: {state.label}"
-            name = state.name.lower()
-            yield f'<path class="{name}" d="{path}"><title>{told}</title></path>'
+        for one in found.layers
+    ]
+    text = table(("layer", "A", "B", "B - A", "mostly"), rows)
+    if len(found.programs) > 1:
+        of = [(f"{one.key}", f"{one.a:,}", f"{one.b:,}", signed(one.difference)) for one in found.programs]
+        text += "<p>The programs that the machine runs, one behind the other:</p>"
+        text += table(("program", "A", "B", "B - A"), of)
+    return text
 
 
 def _causes(found: Comparison) -> str:

@@ -1,5 +1,7 @@
 """Runs in files: what ``accel run --save`` writes and ``accel diff`` compares.
 
+A network's run is kept as one, its programs one behind the other, with the layers that its cycles went to.
+
 An archive as a program's file is. Its manifest has the format ``accel-run``; ``critical.bin`` holds the
 critical path, ``states.bin`` what the units did. Nothing in it is executed, and nothing larger is read than
 the manifest says.
@@ -31,15 +33,15 @@ from accel.run.critical import Segment
 from accel.run.result import Result
 from accel.run.waits import Wait
 from accel.views.bins import shares
-from accel.views.scene import Scene, scene
-from accel.views.states import State
+from accel.views.scene import scene
+from accel.views.states import Activity, Span, State
 from accel.views.timeline import title
 from accel.views.traffic import Traffic, traffic
 
 SUFFIX = ".accelrun"
 FORMAT = "accel-run"
-VERSION = 1
-"""Of the file; newer ones are refused."""
+VERSION = 2
+"""Of the file; newer ones are refused. Version 2 has layers; runs without them are written as 1."""
 BINS = 480
 """Parts of a run, at most, of which it is kept what each unit did."""
 FIGURES: Mapping[str, str] = {
@@ -64,6 +66,27 @@ _SHARE = np.dtype("<u2")
 """Of ``states.bin``: by unit, part of the run and state, thousandths."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SavedLayer:
+    """A layer of a network's run.
+
+    Attributes:
+        name: of its main node.
+        operator: its nodes' kinds.
+        where: ``machine`` or ``host``.
+        mapping: by which it was computed; empty where that is not known.
+        program: the number of its program, from 1; None on the host.
+        cycles: from the end of the layer before; None on the host.
+    """
+
+    name: str
+    operator: str
+    where: str
+    mapping: str
+    program: int | None
+    cycles: int | None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SavedRun:
     """A run without its tensors and events.
@@ -79,6 +102,8 @@ class SavedRun:
         traffic: what moved, by tensor.
         states: of each unit in each part of the run the thousandths that it spent in each state,
             uint16[units][parts][states].
+        layers: of a network's run, in order; the cycles of those on the machine sum up to the run's.
+            Instructions are numbered in their own program then.
     """
 
     name: str
@@ -90,6 +115,7 @@ class SavedRun:
     critical: tuple[Segment, ...]
     traffic: tuple[Traffic, ...]
     states: npt.NDArray[np.uint16]
+    layers: tuple[SavedLayer, ...] = ()
 
     @classmethod
     def of(
@@ -121,13 +147,22 @@ class SavedRun:
             figures=result.to_dict(),
             critical=result.critical_path() or (),
             traffic=tuple(one for one in traffic(seen) if one.moved),
-            states=_states(seen),
+            states=states_of([seen.seen]),
         )
 
     @property
     def cycles(self) -> int:
         """Length of the run."""
         return int(self.figures["cycles"])
+
+    def layer_of(self, cycle: int) -> SavedLayer | None:
+        """The layer that a cycle went to; None if this is no network's run."""
+        end = 0
+        for one in self.layers:
+            end += one.cycles or 0
+            if cycle < end:
+                return one
+        return None
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file; on an error nothing is left behind.
@@ -155,7 +190,7 @@ class SavedRun:
         )
         manifest = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": VERSION if self.layers else 1,
             "name": self.name,
             "program": self.program,
             "config": self.config.to_dict(),
@@ -168,7 +203,7 @@ class SavedRun:
             "tensors": tensors,
             "segments": len(table),
             "parts": self.states.shape[1],
-        }
+        } | ({"layers": [asdict(one) for one in self.layers]} if self.layers else {})
         members = [("critical.bin", table.tobytes()), ("states.bin", self.states.astype(_SHARE).tobytes())]
         buffer = io.BytesIO()
         write_archive(buffer, json.dumps(manifest).encode(), members)
@@ -210,9 +245,12 @@ class SavedRun:
                 critical=_critical(data, archive),
                 traffic=tuple(_traffic(one) for one in read_entry(data, "traffic", list)),
                 states=_read_states(data, archive),
+                layers=tuple(_layer(one) for one in read_entry(data, "layers", list)) if version > 1 else (),
             )
             if cycles != sum(one.cycles for one in run.critical):
                 raise ProgramError(f"its critical path does not take the {cycles} cycles of its figures")
+            if run.layers and cycles != sum(one.cycles or 0 for one in run.layers):
+                raise ProgramError(f"its layers do not take the {cycles} cycles of its figures")
             return run
         except AccelError as error:
             raise ProgramError(f"{name}: {error}") from None
@@ -241,9 +279,19 @@ def program_hash(image: Image) -> str:
     return digest.hexdigest()
 
 
-def _states(seen: Scene) -> npt.NDArray[np.uint16]:
-    parts = min(BINS, max(1, seen.seen.cycles))
-    found = [shares(seen.seen.spans[unit], 0, seen.seen.cycles, parts) for unit in Unit]
+def states_of(runs: Sequence[Activity]) -> npt.NDArray[np.uint16]:
+    """What units did in runs one behind the other, as :attr:`SavedRun.states`."""
+    cycles = sum(one.cycles for one in runs)
+    parts = min(BINS, max(1, cycles))
+    spans: dict[Unit, list[Span]] = {unit: [] for unit in Unit}
+    begin = 0
+    for one in runs:
+        for unit in Unit:
+            spans[unit] += (
+                span._replace(start=begin + span.start, stop=begin + span.stop) for span in one.spans[unit]
+            )
+        begin += one.cycles
+    found = [shares(spans[unit], 0, cycles, parts) for unit in Unit]
     return np.rint(np.stack(found) * 1000).astype(np.uint16)
 
 
@@ -300,6 +348,17 @@ def _traffic(data: Any) -> Traffic:
         role=read_entry(data, "role", str),
         size=read_optional(data, "size", int),
         **{key: read_entry(data, key, int) for key in ("read", "written", "bus", "bursts")},
+    )
+
+
+def _layer(data: Any) -> SavedLayer:
+    program, cycles = (read_optional(data, key, int) for key in ("program", "cycles"))
+    if (program is None) is not (cycles is None) or (program or 1) < 1 or (cycles or 0) < 0:
+        raise ProgramError("one of its layers is damaged")
+    return SavedLayer(
+        **{key: read_entry(data, key, str) for key in ("name", "operator", "where", "mapping")},
+        program=program,
+        cycles=cycles,
     )
 
 

@@ -32,7 +32,8 @@ def test_text(accel: Shell, runs: list[Path], tmp_path: Path) -> None:
 def test_json(accel: Shell, runs: list[Path]) -> None:
     found = accel("diff", *runs, "--json").json
     keys = ["a", "b", "same_program", "fields", "figures", "units", "causes", "explaining", "traffic"]
-    assert list(found) == ["schema_version", *keys]
+    assert list(found) == ["schema_version", *keys, "layers", "programs"]
+    assert found["layers"] == found["programs"] == []
     assert found["a"]["overrides"] == {"read_latency": "2"}
     more = found["b"]["cycles"] - found["a"]["cycles"]
     assert sum(one["difference"] for one in found["causes"]) == more

@@ -71,6 +71,24 @@ def test_text(accel: Shell, compiled: Path) -> None:
     assert "none below" in accel("show", compiled, "--stage", "memory").text
 
 
+def test_runs_are_saved_compared_and_advised(accel: Shell, compiled: Path) -> None:
+    found = accel("run", compiled, "--save", "a.accelrun", "--advise", "--report", "r.html", "--json").json
+    assert found["advice"]["tried"]
+    assert found["layers"][0]["program"] == 1
+    assert "What would help" in Path("r.html").read_text()
+    slow = accel("run", compiled, "--set", "read_latency=200", "--save", "b.accelrun", "--advise")
+    assert "what would help" in slow.text
+    assert " in a " in slow.text[slow.text.index("longest segments") :]
+    assert slow.err.endswith("wrote b.accelrun\n")
+    text = accel("diff", "a.accelrun", "b.accelrun", "--html", "d.html").text
+    assert "layers" in text
+    told = accel("diff", compiled, "b.accelrun", "--json").json
+    assert told["figures"]["cycles"]["a"] == found["cycles"]
+    more = told["b"]["cycles"] - told["a"]["cycles"]
+    assert sum(one["difference"] for one in told["layers"]) == more > 0
+    assert "Layers" in Path("d.html").read_text()
+
+
 def test_the_only_program_of_a_network(accel: Shell, compiled: Path) -> None:
     assert "races" in accel("check", compiled).text
     assert accel("disasm", compiled).text.count("FINISH") == 1

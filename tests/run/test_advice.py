@@ -8,7 +8,7 @@ import accel
 from accel.base.errors import AccelError
 from accel.compiler.ops.workload import Workload
 from accel.core.config import SPECS
-from accel.run import advice
+from accel.run import advice, levers
 from accel.run.advice import Advice, Advised, advise, reads_of
 from accel.run.program import Program
 from tests.programs import handmade
@@ -41,7 +41,7 @@ def test_what_is_advised_comes_true(
     fields: dict[str, int | str], expected: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = {"read_latency", "loads_in_flight", *expected}
-    monkeypatch.setattr(advice, "_LEVERS", {name: advice._LEVERS[name] for name in tried})
+    monkeypatch.setattr(levers, "_LEVERS", {name: levers._LEVERS[name] for name in tried})
     origin = program(**fields)
     result = origin.run()
     found = advise(result)
@@ -57,7 +57,7 @@ def test_what_is_advised_comes_true(
 
 def test_the_model_predicts_where_simulating_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(advice, "_LARGE", 0)
-    monkeypatch.setattr(advice, "_LEVERS", {name: advice._LEVERS[name] for name in ("block_in", "block_out")})
+    monkeypatch.setattr(levers, "_LEVERS", {name: levers._LEVERS[name] for name in ("block_in", "block_out")})
     workload = accel.gemm(256, 256, 256, shift=8)
     origin = program(workload)
     found = advise(origin.run(check=False))
@@ -71,7 +71,7 @@ def test_the_model_predicts_where_simulating_takes_too_long(monkeypatch: pytest.
 def test_a_larger_scratchpad_is_explained_by_what_is_read_less_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(advice, "_LEVERS", {"inp_bytes": advice._LEVERS["inp_bytes"]})
+    monkeypatch.setattr(levers, "_LEVERS", {"inp_bytes": levers._LEVERS["inp_bytes"]})
     workload = accel.gemm(128, 128, 128, shift=8)
     origin = program(workload, bus_bits=64, acc_bytes="4KiB", inp_bytes="4KiB", wgt_bytes="4KiB")
     before = reads_of(origin)
@@ -84,7 +84,7 @@ def test_a_larger_scratchpad_is_explained_by_what_is_read_less_often(
 
 
 def test_another_mapping_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advice, "_LEVERS", {"batch": advice._LEVERS["batch"]})
+    monkeypatch.setattr(levers, "_LEVERS", {"batch": levers._LEVERS["batch"]})
     workload = accel.conv2d(1, 64, 14, 14, 64, 3, padding=1, shift=8)
     origin = accel.build(workload, "vta")
     (one,) = advise(origin.run(check=False)).advice

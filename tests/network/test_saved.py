@@ -1,0 +1,119 @@
+"""Networks' runs in files, beside each other, and what would help them."""
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from accel.base.errors import AccelError, ProgramError
+from accel.graph.graph import Graph
+from accel.graph.movement import Transpose
+from accel.network.advice import advise_network
+from accel.network.network import Network
+from accel.network.program import NetworkProgram
+from accel.network.report import NetworkReport
+from accel.network.result import NetworkResult
+from accel.network.saved import saved_network
+from accel.run import levers
+from accel.views.comparison import Comparison
+from accel.views.saved import SavedRun
+from tests.network.networks import MACHINE, Small, residual_network
+
+
+@cache
+def graph() -> Graph:
+    """Two programs, with a Transpose of the host in between."""
+    one = Small((1, 32, 9, 9))
+    first = one.conv("x", "a", 64, pad=1)
+    turned = one.builder.emit(Transpose(permutation=(0, 1, 3, 2)), [first], "t")
+    one.conv(turned, "b", 16, 1)
+    return one.graph("b")
+
+
+@cache
+def program(**fields: int) -> NetworkProgram:
+    return Network(graph=graph()).build(MACHINE).with_timing(fields)
+
+
+@cache
+def ran(**fields: int) -> NetworkResult:
+    return program(**fields).run(check=False, record=True)
+
+
+@cache
+def saved(**fields: int) -> SavedRun:
+    overrides = {name: str(value) for name, value in fields.items()}
+    return saved_network(ran(**fields), name="net", overrides=overrides, seed=0)
+
+
+def test_a_run_is_the_same_when_it_is_read_again(tmp_path: Path) -> None:
+    run = saved()
+    assert [one.program for one in run.layers] == [1, None, 2]
+    assert sum(one.cycles or 0 for one in run.layers) == run.cycles == ran().cycles
+    assert sum(one.cycles for one in run.critical) == run.cycles
+    assert all(sum(unit.values()) == run.cycles for unit in run.figures["stalls"].values())
+    run.save(tmp_path / "n.accelrun")
+    again = SavedRun.load(tmp_path / "n.accelrun")
+    assert (again.layers, again.critical, again.traffic) == (run.layers, run.critical, run.traffic)
+    assert (again.states == run.states).all()
+    assert again.figures == json.loads(json.dumps(run.figures))
+    wrong = replace(run, layers=run.layers[:1])
+    wrong.save(tmp_path / "w.accelrun")
+    with pytest.raises(ProgramError, match=r"its layers do not take the \d+ cycles"):
+        SavedRun.load(tmp_path / "w.accelrun")
+    with pytest.raises(AccelError, match="no run of the machine was recorded"):
+        saved_network(program().run(check=False))
+
+
+def test_segments_are_of_layers() -> None:
+    run, result = saved(), ran()
+    for one in run.critical:
+        kept, known = run.layer_of(one.start), result.layer_of(one.start)
+        assert kept is not None
+        assert known is not None
+        assert kept.name == known.name
+    assert run.layer_of(run.cycles) is None
+    page = NetworkReport(program(), result).html()
+    assert 'id="critical"' in page
+    assert " of program 1 in a<" in page
+
+
+def test_layers_and_programs_are_compared() -> None:
+    found = Comparison(saved(), saved(read_latency=200))
+    more = found.b.cycles - found.a.cycles
+    assert more > 0
+    assert [one.name for one in found.layers] == ["a", "t", "b"]
+    assert sum(one.difference for one in found.layers) == more
+    for layer in found.layers:
+        assert sum(one.difference for one in layer.causes) == layer.difference
+    assert [one.key for one in found.programs] == [1, 2]
+    assert sum(one.difference for one in found.programs) == more
+    told = found.to_dict()
+    assert json.loads(json.dumps(told)) == told
+    assert "load read latency +" in found.html()
+
+
+def test_advice_for_a_network_comes_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = {"read_latency": 100}
+    kept = ("read_latency", "bus_bits", "block_out", "outstanding")
+    monkeypatch.setattr(levers, "_LEVERS", {name: levers._LEVERS[name] for name in kept})
+    found = advise_network(program(**slow), ran(**slow))
+    assert {one.recompiled for one in found.advice} == {False, True}
+    assert found.without == ""
+    for one in found.advice:
+        config = program(**slow).config.override({one.field: one.then})
+        again = Network(graph=graph()).build(config) if one.recompiled else None
+        then = (again or program(**slow).with_timing({one.field: one.then})).run(check=False)
+        assert then.cycles == pytest.approx(one.cycles, rel=0.02)
+        assert one.speedup == pytest.approx((ran(**slow).cycles or 0) / one.cycles)
+    assert "gains the most" in found.advice[0].reason
+
+
+def test_a_network_compiled_otherwise_is_not_compiled_again() -> None:
+    other = Network(graph=residual_network()).build(MACHINE, fusion=False)
+    found = advise_network(other, other.run(check=False, record=True))
+    assert "Fields of the geometry were not tried: the network was compiled by options" in found.left_out
+    assert found.to_dict()["without"]
+    assert not any(one.recompiled for one in found.advice)
