@@ -26,6 +26,8 @@ class State:
     Attributes:
         workload: an operator's name; empty where a file is looked at.
         file: the name under which the studio knows a network or a program; empty where there is none.
+        program: of a network with several programs, the number of that which is drawn, from 1; 0 for the
+            longest.
         parameters: of the operator, by its names; those that are left out have their defaults.
         machine: one of :data:`~accel.core.config.NAMED`.
         settings: fields of the machine that are changed.
@@ -36,6 +38,7 @@ class State:
 
     workload: str = ""
     file: str = ""
+    program: int = 0
     parameters: Mapping[str, Any] = field(default_factory=dict)
     machine: str = DEFAULT_MACHINE
     settings: Mapping[str, int | str] = field(default_factory=dict)
@@ -65,11 +68,15 @@ class State:
                 raise AccelError(f"{name} is {text!r}; it must be a name")
         if not texts.get("workload") and not texts.get("file"):
             raise AccelError("the state has no workload; it must name an operator, or a file that was given")
+        program = values.get("program", 0)
+        if type(program) is not int or program < 0:
+            raise AccelError(f"program is {program!r}; it must be a number from 1, or 0 for the longest")
         steps, pinned = values.get("steps"), values.get("pinned")
         if steps is not None and not (isinstance(steps, list) and len(steps) <= _LONGEST):
             raise AccelError(f"the steps are no list of at most {_LONGEST}")
         return cls(
             **texts,
+            program=program,
             parameters=_object("parameters", values.get("parameters") or {}),
             settings=_object("settings", values.get("settings") or {}),
             steps=None if steps is None else tuple(_object("a step", step) for step in steps),
@@ -81,6 +88,8 @@ class State:
         found: dict[str, Any] = {"file": self.file} if self.file else {}
         if self.workload:
             found |= {"workload": self.workload, "parameters": dict(self.parameters)}
+        if self.program:
+            found["program"] = self.program
         found["machine"] = self.machine
         if self.settings:
             found["settings"] = dict(self.settings)

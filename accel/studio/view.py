@@ -1,23 +1,27 @@
 """From a state to what is seen of it, as plain data: one pure function."""
 
+import json
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from html import escape
 from typing import Any
 
 from accel.base.errors import AccelError, LimitExceeded, MachineError, ShapeError
 from accel.compiler.expr.metrics import compulsory
-from accel.core.isa import Unit
+from accel.core.config import INSTRUCTION_BYTES
 from accel.core.states import State as UnitState
 from accel.image.image import is_network
+from accel.network.advice import advise_network
 from accel.network.file import load_network
 from accel.network.network import read_network
 from accel.network.place import Part
 from accel.network.program import NetworkProgram
 from accel.network.report import network_sections
-from accel.run.advice import advise
+from accel.network.result import NetworkResult
+from accel.network.saved import saved_network, whole_figures
+from accel.run.advice import Advised, advise
 from accel.run.program import Program, build
 from accel.run.replay import load_any
 from accel.run.result import Result
@@ -57,16 +61,18 @@ class Look:
 
     Attributes:
         view: what is to be seen, as plain data.
-        result: of the run that is drawn.
+        saved: makes what it is compared by.
+        advise: says what would help, in at most so many seconds of processor time.
     """
 
     view: dict[str, Any]
-    result: Result
+    saved: Callable[[], SavedRun]
+    advise: Callable[[float], Advised]
 
     @cached_property
     def run(self) -> SavedRun:
         """What it is compared by."""
-        return SavedRun.of(self.result)
+        return self.saved()
 
 
 class Views:
@@ -112,10 +118,11 @@ class Views:
         Raises:
             AccelError: as :meth:`view`, or the run ended early.
         """
-        found = advise(self.look(state, paths).result, seconds=_ADVICE_SECONDS)
+        found = self.look(state, paths).advise(_ADVICE_SECONDS)
         more = [{"change": one.change, "how": one.how} for one in found.advice]
         data = found.to_dict()
-        return data | {"advice": [one | two for one, two in zip(data["advice"], more, strict=True)]}
+        advice = [one | two for one, two in zip(data["advice"], more, strict=True)]
+        return data | {"advice": advice, "left_out": found.left_out}
 
     def look(self, state: State, paths: Mapping[str, str] | None) -> Look:
         """A state's run, from memory if it is there."""
@@ -200,22 +207,24 @@ def _look_at_program(state: State, program: Program, most: Limits) -> Look:
         "state": state.to_data(),
         "machine": result.config.to_dict(),
         "schedule": schedule,
-        "figures": figures(result),
+        "figures": figures(result.to_dict()),
         "commands": commands(state),
     }
-    return Look(view, result)
+    return Look(
+        view, saved=lambda: SavedRun.of(result), advise=lambda seconds: advise(result, seconds=seconds)
+    )
 
 
 def _look_at_network(state: State, path: str, most: Limits) -> Look:
-    """A network's run: its layers, and its longest program in every detail."""
-    program = _network(path, state)
+    """A network's run: its layers, and one of its programs in every detail."""
+    program, run_it = _network(path, state)
     for chain in program.chains:
         _check("instructions", len(chain.program.instructions), most.instructions)
     if not program.chains:
         raise AccelError(f"no layer of {state.file!r} runs on {state.machine!r}; there is nothing to draw")
-    result = program.run(max_cycles=most.cycles, max_uops=most.uops, record=True)
-    number = max(range(len(result.runs)), key=lambda n: result.runs[n].cycles or 0)
-    run, chain = result.runs[number], program.chains[number]
+    result = run_it(most)
+    number = _drawn(state, result)
+    run, chain = result.runs[number - 1], program.chains[number - 1]
     named = [(part.stage.name, end) for part, end in zip(chain.layers, chain.ends, strict=True)]
     view = run_view(scene(run, state.file, layers=named))
     own = [
@@ -223,48 +232,83 @@ def _look_at_network(state: State, path: str, most: Limits) -> Look:
         for name, heading, html in network_sections(program, result)
     ]
     taken = {one["name"] for one in own} | {"loops"}
-    cycles = result.cycles or 0
+    several = len(program.chains) > 1
+    inside = [
+        one | {"heading": f"{one['heading']} of program {number}" if several else one["heading"]}
+        for one in view["sections"]
+        if one["name"] not in taken
+    ]
+    told = f"{len(program.chains)} programs, of which number {number} is drawn" if several else "one program"
     view |= {
         "title": f"{result.graph.name} on {result.config.label}",
-        "facts": f"{cycles:,} cycles in {_programs(len(program.chains))}, {len(result.layers)} layers",
-        "sections": [*own, *(one for one in view["sections"] if one["name"] not in taken)],
+        "facts": f"{result.cycles or 0:,} cycles in {told}, {len(result.layers)} layers",
+        "sections": [*own, *inside],
         "stages": None,
         "layers": [_layer(part) for part in program.parts],
+        "programs": [
+            {
+                "number": n,
+                "cycles": ran.cycles,
+                "layers": [part.stage.name for part in one.layers],
+                "drawn": n == number,
+            }
+            for n, (one, ran) in enumerate(zip(program.chains, result.runs, strict=True), start=1)
+        ],
         "state": state.to_data(),
         "machine": program.config.to_dict(),
         "schedule": None,
-        "figures": figures(run)
-        | {"cycles": cycles, "utilization": result.utilization, "roofline_fraction": None},
+        "figures": figures(whole_figures(result)),
         "commands": commands(state),
     }
-    return Look(view, run)
+    return Look(
+        view,
+        saved=lambda: saved_network(result, name=state.file),
+        advise=lambda seconds: advise_network(program, result, seconds=seconds),
+    )
 
 
-def _programs(count: int) -> str:
-    return "one program" if count == 1 else f"{count} programs, of which the longest is drawn"
+def _drawn(state: State, result: NetworkResult) -> int:
+    """The number of the program that is drawn.
+
+    Raises:
+        AccelError: there is none of the state's number.
+    """
+    count = len(result.runs)
+    if state.program > count:
+        raise AccelError(f"program is {state.program}; {state.file!r} has {count} on this machine")
+    return state.program or max(range(1, count + 1), key=lambda n: result.runs[n - 1].cycles or 0)
 
 
-def _network(path: str, state: State) -> NetworkProgram:
-    """A network on the state's machine; compiled networks have theirs."""
-    if is_network(path):
-        return load_network(path).with_timing(state.settings)
-    config = state.config()
-    geometry = {name: value for name, value in config.to_dict().items() if name != "name"}
-    key = f"{path} {geometry}"
-    if key not in _BUILT:
-        _BUILT.clear()
-        _BUILT[key] = read_network(path).build(config)
-    return _BUILT[key]
+def _network(path: str, state: State) -> tuple[NetworkProgram, Callable[[Limits], NetworkResult]]:
+    """A network on the state's machine, and its run; compiled networks have their machine."""
+    compiled = is_network(path)
+    config = None if compiled else state.config()
+    fields = state.settings if config is None else config.to_dict()
+    key = f"{path} {json.dumps({name: value for name, value in fields.items() if name != 'name'})}"
+    if key not in _KNOWN:
+        if config is None:
+            program = load_network(path).with_timing(state.settings)
+        else:
+            program = read_network(path).build(config)
+        _KNOWN.clear()
+        _KNOWN[key] = (
+            program,
+            cache(lambda most: program.run(max_cycles=most.cycles, max_uops=most.uops, record=True)),
+        )
+    return _KNOWN[key]
 
 
-_BUILT: dict[str, NetworkProgram] = {}
-"""The network that was compiled last, since that takes long; by its path and machine."""
+_KNOWN: dict[str, tuple[NetworkProgram, Callable[[Limits], NetworkResult]]] = {}
+"""The network that was looked at last, by its path and machine, since compiling and running it takes long."""
 
 
 def _layer(part: Part) -> dict[str, Any]:
-    """A layer, and the state that looks at it alone; that is None where it does not run on the machine."""
+    """A layer, and the state that looks at it alone; that is None where there is none, and why."""
     if part.layer is None:
-        return {"name": part.stage.name, "state": None}
+        why = "it runs on the host"
+        if part.on_machine:
+            why = "a compiled network does not hold its layers by themselves; open the model"
+        return {"name": part.stage.name, "state": None, "why": why}
     workload = part.layer.workload()
     given = {
         name: value for name, value in workload.parameters.items() if value is not None and value is not False
@@ -277,30 +321,20 @@ def _check(what: str, count: int, most: int) -> None:
         raise ShapeError(f"{what} are {count:,}; the studio looks at up to {most:,}, commands at more")
 
 
-def figures(result: Result) -> dict[str, Any]:
+def figures(found: Mapping[str, Any]) -> dict[str, Any]:
     """The figures by which runs are compared.
 
     Args:
-        result: of a run that has cycles.
+        found: as :meth:`~accel.run.result.Result.to_dict` has them, of a run that has cycles.
     """
-    assert result.stalls is not None
+    names = [state.name.lower() for state in UnitState]
     return {
-        "cycles": result.cycles,
-        "utilization": result.utilization,
-        "roofline_fraction": result.roofline_fraction,
-        "bound_by": result.bound_by,
-        "instructions": len(result.instructions),
-        "read_bytes": result.load_bytes + result.bytes_by_kind["instructions"],
-        "written_bytes": result.store_bytes,
+        **{key: found[key] for key in ("cycles", "utilization", "roofline_fraction", "bound_by")},
+        "instructions": found["instructions"],
+        "read_bytes": found["load_bytes"] + found["instructions"] * INSTRUCTION_BYTES,
+        "written_bytes": found["store_bytes"],
         "units": {
-            unit.label: dict(
-                zip(
-                    (state.name.lower() for state in UnitState),
-                    result.stalls[unit.label].to_dict().values(),
-                    strict=True,
-                )
-            )
-            for unit in Unit
+            unit: dict(zip(names, cycles.values(), strict=True)) for unit, cycles in found["stalls"].items()
         },
     }
 
@@ -311,6 +345,8 @@ def _compared(found: Comparison) -> str:
     parts = [f"<p>{escape(summary(found))}. A is the pinned run.</p>", known["timelines"]]
     if found.explaining:
         parts.append(known["explaining"])
+    if found.layers:
+        parts.append("<h3>Layers</h3>" + known["layers"])
     more = known["figures"] + known["critical"] + known["units"]
     return "".join(parts) + f"<details><summary>figures, causes and units of both</summary>{more}</details>"
 

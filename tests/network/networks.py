@@ -7,7 +7,7 @@ import numpy as np
 from accel.graph.builder import Builder
 from accel.graph.elementwise import Add, Clip
 from accel.graph.graph import Graph
-from accel.graph.movement import Reshape
+from accel.graph.movement import Reshape, Transpose
 from accel.graph.pools import GlobalAveragePool, MaxPool
 from accel.graph.products import Conv, MatMul
 from accel.graph.tensor import Quantization, Tensor
@@ -95,6 +95,15 @@ class Small:
         return self.builder.emit(
             operator, names, output, dtype=kind, quantization=Quantization.of(scale, zero)
         )
+
+
+def divided_network() -> Graph:
+    """Two programs, with a Transpose of the host in between."""
+    small = Small((1, 32, 9, 9))
+    first = small.conv("x", "a", 64, pad=1)
+    turned = small.builder.emit(Transpose(permutation=(0, 1, 3, 2)), [first], "t")
+    small.conv(turned, "b", 16, 1)
+    return small.graph("b")
 
 
 def residual_network(dtype: str = "int8") -> Graph:

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from accel.base.errors import AccelError, ProgramError
-from accel.graph.graph import Graph
-from accel.graph.movement import Transpose
 from accel.network.advice import advise_network
 from accel.network.network import Network
 from accel.network.program import NetworkProgram
@@ -19,22 +17,12 @@ from accel.network.saved import saved_network
 from accel.run import levers
 from accel.views.comparison import Comparison
 from accel.views.saved import SavedRun
-from tests.network.networks import MACHINE, Small, residual_network
-
-
-@cache
-def graph() -> Graph:
-    """Two programs, with a Transpose of the host in between."""
-    one = Small((1, 32, 9, 9))
-    first = one.conv("x", "a", 64, pad=1)
-    turned = one.builder.emit(Transpose(permutation=(0, 1, 3, 2)), [first], "t")
-    one.conv(turned, "b", 16, 1)
-    return one.graph("b")
+from tests.network.networks import MACHINE, divided_network, residual_network
 
 
 @cache
 def program(**fields: int) -> NetworkProgram:
-    return Network(graph=graph()).build(MACHINE).with_timing(fields)
+    return Network(graph=divided_network()).build(MACHINE).with_timing(fields)
 
 
 @cache
@@ -104,7 +92,7 @@ def test_advice_for_a_network_comes_true(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found.without == ""
     for one in found.advice:
         config = program(**slow).config.override({one.field: one.then})
-        again = Network(graph=graph()).build(config) if one.recompiled else None
+        again = Network(graph=divided_network()).build(config) if one.recompiled else None
         then = (again or program(**slow).with_timing({one.field: one.then})).run(check=False)
         assert then.cycles == pytest.approx(one.cycles, rel=0.02)
         assert one.speedup == pytest.approx((ran(**slow).cycles or 0) / one.cycles)

@@ -114,3 +114,13 @@ def test_a_network_leads_to_its_layers(chromium: Any, served: Door) -> None:
         assert page.input_value("#f-IC") == "16"
         changes(page, page.go_back)
         assert cycles(page) == whole
+        assert page.locator("#program").count() == 0
+        changes(page, lambda: page.select_option("#workload select", "file:divided.onnx"))
+        assert page.input_value("#program") == "1"
+        whole, drawn = cycles(page), page.text_content("#program option:checked")
+        page.focus("#program")
+        changes(page, lambda: page.keyboard.press("ArrowDown"))
+        assert page.input_value("#program") == "2"
+        assert cycles(page) == whole
+        assert page.text_content("#program option:checked") != drawn
+        assert page.evaluate("document.activeElement.id") == "program"

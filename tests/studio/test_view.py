@@ -1,11 +1,13 @@
 """Views of states."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from accel.base.errors import ScheduleError, ShapeError
+from accel.base.errors import AccelError, ScheduleError, ShapeError
 from accel.studio.state import State
 from accel.studio.view import Limits, Views, view_of
 from accel.studio.worker import answer
@@ -64,6 +66,43 @@ def test_advice_comes_true() -> None:
     usual = views.view(state(settings=slow))["figures"]["cycles"]
     assert usual / one["cycles"] == pytest.approx(one["speedup"])
     assert one["change"].startswith(one["field"])
+
+
+def test_a_network_is_looked_at_program_by_program(divided: Path) -> None:
+    views, paths = Views(), {"d": str(divided)}
+    given = State(file="d", machine="vta-int8")
+    whole = views.view(given, paths)
+    cycles = [one["cycles"] for one in whole["programs"]]
+    assert sum(cycles) == whole["figures"]["cycles"]
+    assert sum(whole["figures"]["units"]["load"].values()) == sum(cycles)
+    assert [one["drawn"] for one in whole["programs"]] == [cycles[0] > cycles[1], cycles[0] < cycles[1]]
+    assert [one["layers"] for one in whole["programs"]] == [
+        ["QLinearConv of a"],
+        ["QLinearConv of b"],
+    ]
+    second = views.view(replace(given, program=2), paths)
+    assert second["chart"]["cycles"] == cycles[1]
+    assert second["figures"] == whole["figures"]
+    assert "Timeline of program 2" in [one["heading"] for one in second["sections"]]
+    with refused(AccelError, "program is 3; 'd' has 2 on this machine"):
+        views.view(replace(given, program=3), paths)
+    slow = replace(given, settings={"read_latency": 300}, pinned=given)
+    (section,) = (one["html"] for one in views.view(slow, paths)["sections"] if one["name"] == "compared")
+    assert "Layers" in section
+    found = views.advice(replace(slow, pinned=None), paths)
+    assert {"read_latency"} <= {one["field"] for one in found["advice"]}
+    assert found["left_out"] == ""
+
+
+def test_advice_says_why_the_geometry_is_not_tried() -> None:
+    steps = [*view_of(state())["schedule"]["steps"]]
+    place = next(n for n, one in enumerate(steps) if one["op"] == "split" and one["axis"] == "k")
+    steps[place] = {**steps[place], "factor": steps[place]["factor"] // 2}
+    told = Views().advice(state(steps=steps))
+    assert told["left_out"].startswith(
+        "Fields of the geometry were not tried: the program has a schedule or a"
+    )
+    assert not any(one["recompiled"] for one in told["advice"])
 
 
 def test_a_bad_step_is_named() -> None:

@@ -92,9 +92,11 @@ async function advise() {
   if (mine !== asked) return;
   one("progress").hidden = true;
   if (found.error) { place.hidden = true; problem(found.error); return; }
-  const { bound, advice, tried, skipped } = found.advice;
-  const rows = advice.map(({ field, then, change, speedup, cycles, reason, how }) => {
+  const { bound, advice, tried, left_out } = found.advice;
+  const rows = advice.map(({ field, then, change, speedup, cycles, reason, how, recompiled }) => {
     const button = make("button", { type: "button" }, "Try it");
+    button.disabled = recompiled && isFixed();
+    if (button.disabled) button.title = "the file is compiled for this machine; compile it again for the other one";
     button.addEventListener("click", () => {
       if (!state.pinned && shown) state.pinned = structuredClone({ ...shown.state, pinned: undefined });
       state.settings[field] = then;
@@ -108,7 +110,7 @@ async function advise() {
   const table = make("div", { class: "wide" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows)));
   place.replaceChildren(make("h2", {}, "What would help"), make("p", {}, `The critical path is mostly ${bound}.`),
     rows.length ? table : make("p", {}, "No single change of a field makes it a percent faster."),
-    make("p", { class: "note" }, `Tried: ${tried.join(", ") || "nothing"}.${skipped.length ? ` No time was left for ${skipped.join(", ")}.` : ""}`));
+    make("p", { class: "note" }, `Tried: ${tried.join(", ") || "nothing"}. ${left_out}`));
 }
 
 function problem(error) {
@@ -230,7 +232,7 @@ function source() {
     if (select.value.startsWith(FILE)) openFile(select.value.slice(FILE.length));
     else {
       const next = offered.operators.find(one => one.name === select.value);
-      const { file, ...rest } = state;
+      const { file, program, ...rest } = state;
       state = { ...rest, workload: next.name, parameters: { ...next.example } };
       if (file) state.settings = {};
       freed();
@@ -248,8 +250,8 @@ function source() {
 /** The layers of a network, each of which can be looked at alone. */
 function layers() {
   const known = shown && state.file && shown.state.file === state.file && shown.layers || [];
-  return known.map(({ name, state: alone }) => {
-    const button = make("button", { type: "button", class: "layer", title: alone ? `${name}: look at this layer alone` : `${name} runs on the host` }, name);
+  return known.map(({ name, state: alone, why }) => {
+    const button = make("button", { type: "button", class: "layer", title: alone ? `${name}: look at this layer alone` : `${name}: ${why}` }, name);
     button.disabled = alone === null;
     button.addEventListener("click", () => {
       const { machine, settings } = state;
@@ -260,12 +262,25 @@ function layers() {
   });
 }
 
+/** Of a network with several programs, the one that is drawn. */
+function programs() {
+  const known = shown && state.file && shown.state.file === state.file && shown.programs || [];
+  if (known.length < 2) return [];
+  const text = ({ number, cycles, layers }) => `${number}: ${layers[0]}${layers.length > 1 ? ` to ${layers[layers.length - 1]}` : ""}, ${accel.grouped(cycles)} cycles`;
+  const select = make("select", { id: "program", class: "wide-field", "aria-label": "program drawn" }, ...known.map(one => new Option(text(one), one.number)));
+  select.value = known.find(one => one.drawn).number;
+  select.addEventListener("input", () => { state.program = Number(select.value); changed(true); });
+  return [make("p", { class: "note" }, "The machine runs several programs, with the host in between. Drawn is:"), select];
+}
+
 function workload() {
   const operator = offered.operators.find(one => one.name === state.workload);
   if (!operator) {
     const inside = layers();
-    one("workload").replaceChildren(...source(),
+    const focused = document.activeElement && document.activeElement.id === "program";
+    one("workload").replaceChildren(...source(), ...programs(),
       ...(inside.length ? [make("p", { class: "note" }, "Layers, each by itself:"), make("div", { class: "layers" }, ...inside)] : []));
+    if (focused) one("program")?.focus();
     return;
   }
   const line = parameter => {
@@ -304,6 +319,7 @@ function machine() {
   select.value = state.machine;
   select.addEventListener("input", () => {
     state = { ...state, machine: select.value, settings: {} };
+    delete state.program;
     freed();
     machine();
     workload();
