@@ -25,7 +25,7 @@ from accel.compiler.codegen.memory import (
 )
 from accel.compiler.codegen.residuals import residuals_ahead
 from accel.compiler.codegen.starting import Elements, Unstarted, boxes_of, first_step
-from accel.compiler.codegen.startup import parameters_last
+from accel.compiler.codegen.startup import parameters_last, settings_first
 from accel.compiler.expr.guards import Ranges, alike, boxes, first_steps
 from accel.compiler.expr.linear import Known, Linear, evaluate, margins_of, value_of, variables
 from accel.compiler.expr.post import StoreAdd, StoreRequantize
@@ -149,8 +149,8 @@ class Emission:
         """What the caches above know by its id."""
         self._run(nest.body, {})
         if self._unstarted is not None:
-            self.emitted = parameters_last(stored_early(self.emitted, self.config.token_limit))
-            self.emitted = residuals_ahead(self.emitted, config)
+            early = parameters_last(stored_early(self.emitted, self.config.token_limit))
+            self.emitted = residuals_ahead(settings_first(early), config)
         for node in copies:  # what no iteration has loaded is an input nevertheless
             if node.source.buffer.scope is None:
                 self._placed(node.source.buffer, node.target.buffer, store=False)
@@ -504,7 +504,8 @@ class Emission:
         assert first.operand is not None
         parameters = self.addresses.place(first.operand, self.addresses.elements[first.operand.buffer])
         pointer = self.addresses.pointer_to(first.operand, parameters, env)
-        steps = tuple(pointer.strides[0] if d == first.dims[0] else 0 for d in range(len(extents)))
+        own = parameters.extents.at(env)[0] > 1
+        steps = tuple(pointer.strides[0] if own and d == first.dims[0] else 0 for d in range(len(extents)))
         par = pointer._replace(strides=steps)
         added, residual = None, None
         for one in rest:

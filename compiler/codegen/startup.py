@@ -10,13 +10,16 @@ its way.
 
 The store unit's parameters are not needed before the first outputs are finished. So they are asked for behind
 what the first products need.
+
+A SET waits till all LOADs before it have retired, and holds back those behind it. So the load unit's first
+one, which says how inputs are read, comes before the LOADs of weights, whose bytes are as they are.
 """
 
 from collections.abc import Mapping, Sequence
 
 from accel.compiler.nest.nest import Buffer
 from accel.compiler.target.registry import Emitted
-from accel.core.isa import Instruction, Load, Store, Unit
+from accel.core.isa import Instruction, Load, Memory, Set, Store, Unit
 
 
 def parameters_last(emitted: Sequence[Emitted]) -> list[Emitted]:
@@ -26,6 +29,16 @@ def parameters_last(emitted: Sequence[Emitted]) -> list[Emitted]:
     loads = [one for one in emitted[:first] if _loads_for_stores(one.instruction)]
     others = [one for one in emitted[:first] if not _loads_for_stores(one.instruction)]
     return [*others, *loads, *emitted[first:]]
+
+
+def settings_first(emitted: Sequence[Emitted]) -> list[Emitted]:
+    """The same program with the load unit's first SET in front of the LOADs of weights before it."""
+    own = [n for n, one in enumerate(emitted) if one.instruction.unit is Unit.LOAD]
+    place = next((n for n in own if isinstance(emitted[n].instruction, Set)), own[0] if own else 0)
+    before = [emitted[n].instruction for n in own if n < place]
+    if not before or any(isinstance(one, Load) and one.memory is not Memory.WGT for one in before):
+        return list(emitted)
+    return [*emitted[: own[0]], emitted[place], *emitted[own[0] : place], *emitted[place + 1 :]]
 
 
 def _loads_for_stores(instruction: Instruction) -> bool:

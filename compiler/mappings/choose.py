@@ -1,6 +1,6 @@
 """Which mapping an operator is computed by: the one that a user names, or the one with the fewest cycles."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Mapping as Named
 from dataclasses import dataclass
 from math import prod
@@ -8,6 +8,7 @@ from typing import Any
 
 from accel.base.errors import ScheduleError
 from accel.compiler.mappings.mapping import AUTO, PLAIN, Mapping, plain, tensors_of, unknown_mapping
+from accel.compiler.mappings.pools import named_pool_mapping, pool_mappings
 from accel.compiler.mappings.windows import named_mapping, window_mappings
 from accel.compiler.operators.default import candidates, planner_of
 from accel.compiler.ops.workload import Workload
@@ -16,8 +17,14 @@ from accel.compiler.schedule.schedule import Schedule
 from accel.compiler.target.machine import Machine
 from accel.core.config import Config
 
-_MAPPED = {"conv2d": window_mappings}
-"""Operators that have several mappings, and what makes those that may be worth it."""
+_MAPPED: dict[
+    str, tuple[Callable[[Workload, Config], Iterator[Mapping]], Callable[[Workload, str], Mapping]]
+] = {
+    "conv2d": (window_mappings, named_mapping),
+    "avg_pool2d": (pool_mappings, named_pool_mapping),
+    "max_pool2d": (pool_mappings, named_pool_mapping),
+}
+"""Operators that have several mappings: what makes those that may be worth it, and one by its name."""
 _Planned = tuple[Mapping, list[Candidate[Any]]]
 """A mapping, and plans of its operator, best first."""
 
@@ -122,8 +129,8 @@ def mapping_of(workload: Workload, name: str) -> Mapping:
     Raises:
         ScheduleError: it has none of that name.
     """
-    if workload.name == "conv2d":
-        return named_mapping(workload, name)
+    if workload.name in _MAPPED:
+        return _MAPPED[workload.name][1](workload, name)
     if name != PLAIN:
         raise unknown_mapping(name, workload, "it has the plain one only")
     return plain(workload)
@@ -132,7 +139,8 @@ def mapping_of(workload: Workload, name: str) -> Mapping:
 def _mappings(workload: Workload, config: Config) -> Iterator[Mapping]:
     """The mappings that may be worth it, besides the plain one."""
     if workload.name in _MAPPED:
-        yield from (one for one in _MAPPED[workload.name](workload, config) if not one.is_plain)
+        every, _ = _MAPPED[workload.name]
+        yield from (one for one in every(workload, config) if not one.is_plain)
 
 
 def _may_win(mapping: Mapping, found: list[_Planned], config: Config) -> bool:
@@ -169,8 +177,9 @@ def _least(mapping: Mapping, config: Config) -> int:
     workload = mapping.workload
     if mapping.source.name not in _MAPPED:
         return 0
-    *_, out = tensors_of(workload)
-    read = sum(prod(read.tensor.shape) for read in workload.factors)
+    data, *_, out = tensors_of(workload)
+    operands = [read.tensor for read in workload.factors] if mapping.source.name == "conv2d" else [data]
+    read = sum(prod(one.shape) for one in operands)
     slots = _slots(workload, config)
     return max(slots, -(-read // config.bus_bytes), -(-prod(out.shape) // config.bus_bytes))
 

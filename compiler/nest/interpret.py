@@ -136,7 +136,8 @@ class _State:
         target[inner] = source.astype(target.dtype) - target.dtype.type(node.zero)
 
     def _store(self, node: Store, env: Env) -> None:
-        """Tile by tile: parameters lie along the channels, residuals as the tile."""
+        """Tile by tile: parameters lie along the channels, perhaps of one element for all, residuals as the
+        tile."""
         value = self._part(node.source, env).astype(np.int32)
         for one in node.ops:
             assert one.operand is not None
@@ -144,6 +145,7 @@ class _State:
             if isinstance(one.op, StoreRequantize):
                 (d,) = (d for d in one.dims if d is not None)
                 along = [-1 if k == d else 1 for k in range(value.ndim)]
+                part = part[np.arange(value.shape[d]) % len(part)]
                 bias, scale = (part[:, column].reshape(along) for column in (0, 1))
                 operands = [bias, scale]
             else:

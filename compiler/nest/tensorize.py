@@ -280,16 +280,29 @@ class _Emitter:
                 f"{stage.name} reads {buffer.name} from {buffer.scope or 'DRAM'}; "
                 f"the store unit reads par_buffer: use cache_read"
             )
-        if channel not in stage.axis:
+        target = inner_region(nest, block)
+        assert target is not None
+        start = self.lowering.starts[read.tensor][0]
+        axis, alike = channel, None
+        if isinstance(channel, Binary) and channel.op == "%":
+            axis, alike = channel.a, channel.b
+        if axis not in stage.axis:
             raise TensorizeError(
                 f"{stage.name} has parameters of channel {format_expr(channel)}; one of its axes is needed"
             )
-        assert isinstance(channel, IterVar)
-        d = stage.axis.index(channel)
-        target = inner_region(nest, block)
-        assert target is not None
+        assert isinstance(axis, IterVar)
+        d = stage.axis.index(axis)
         first = at_zero(nest.index(d), nest.inside(block))
-        start = simplify(Binary("-", first, self.lowering.starts[read.tensor][0]))
+        if alike is not None:
+            width = buffer.scope.element[0]
+            if alike != Const(width) or simplify(first % width) != Const(0):
+                raise TensorizeError(
+                    f"{stage.name} has parameters of channel {format_expr(channel)}, of tiles that start at "
+                    f"{format_expr(first)}; whole elements of {width} channels are needed"
+                )
+            ranges = (Range(Const(0), Const(width)), Range(Const(0), Const(2)))
+            return Region(buffer, ranges, self.lowering.held[buffer]), d
+        start = simplify(Binary("-", first, start))
         ranges = (Range(start, target.ranges[d].extent), Range(Const(0), Const(2)))
         return Region(buffer, ranges, self.lowering.held[buffer]), d
 

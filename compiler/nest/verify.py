@@ -340,8 +340,12 @@ class _Check:
         assert parameters is not None
         assert d is not None
         self._region(parameters, places)
+        channels, given = node.target.ranges[d], filled.values(parameters.ranges[0].extent)
+        repeated = (given == parameters.buffer.shape[0]).all() and not (
+            filled.values(channels.start) % given
+        ).any()
         self._require(
-            (filled.values(parameters.ranges[0].extent) == filled.values(node.target.ranges[d].extent)).all(),
+            repeated or (given == filled.values(channels.extent)).all(),
             f"{format_region(parameters)} is not of the channels of {format_region(node.target)}",
         )
         self._is_read(parameters.buffer)

@@ -53,6 +53,7 @@ class Passes:
         resets: those of them in front of the products, 0 or 1.
         folded: whether the one in front adds the bias, too.
         stored: whether the store unit finishes the sums, with parameters that it loads.
+        alike: whether those are the same for all channels.
     """
 
     passes: int
@@ -60,6 +61,7 @@ class Passes:
     resets: int
     folded: bool
     stored: bool
+    alike: bool = False
 
 
 def passes_of(workload: Workload, config: Config, length: int) -> Passes:
@@ -75,7 +77,8 @@ def passes_of(workload: Workload, config: Config, length: int) -> Passes:
     """
     folded, passes = workload.epilogue.folds(length), workload.epilogue.passes(length)
     if stored(workload, config):
-        return Passes(passes=0, slots=0, resets=0, folded=False, stored=True)
+        alike = shared_parameters(workload, config) is not None
+        return Passes(passes=0, slots=0, resets=0, folded=False, stored=True, alike=alike)
     more = workload.epilogue.products() * (config.mul_slots - 1)
     if overwrites(config):
         passes += folded - 1
@@ -98,13 +101,21 @@ def finish_in_store(
     """
     output = s[workload.output]
     scope = machine.par_buffer
-    packed = output.pack_parameters()
+    packed = output.pack_parameters(block=shared_parameters(workload, machine.config))
     parameters = s[s.cache_read(packed, scope)]
     if outer is None or -(-packed.shape[0] // scope.element[0]) <= scope.depth:
         parameters.compute_root()
     else:
         parameters.compute_at(output, outer)
     output.tensorize(tile, machine.post)
+
+
+def shared_parameters(workload: Workload, config: Config) -> int | None:
+    """Channels whose parameters are those of all others, where the store unit finishes sums that have no
+    bias, and one scale for all; None if there are no others."""
+    epilogue, block = workload.epilogue, config.block_out
+    alike = not isinstance(epilogue, Quantized) or len(epilogue.scales) == 1
+    return block if workload.bias is None and alike and workload.output.shape[1] > block else None
 
 
 def adds_by_product(config: Config) -> bool:

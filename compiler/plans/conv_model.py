@@ -189,11 +189,13 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
     beside = max(0, taps_at_once(workload, config) - 1)
     length = (1 if beside else merged.inputs) * kernel[0] * kernel[1]
     cost = passes_of(workload, config, length)
+    diagonal = merged.is_diagonal(config)
     found = ConvShape(
-        groups=merged.count,
+        groups=1 if diagonal else merged.count,
+        diagonal=diagonal,
         weighted=workload.is_product,
         batches=-(-sizes["N"] // config.batch),
-        channels=-(-merged.outputs // config.block_out),
+        channels=merged.count if diagonal else -(-merged.outputs // config.block_out),
         depth=-(-merged.inputs // config.block_in),
         rows=rows,
         columns=columns,
@@ -214,6 +216,7 @@ def conv_shape(workload: Workload, config: Config) -> ConvShape:
         pass_slots=cost.slots,
         resets=cost.resets,
         stored=cost.stored,
+        alike=cost.alike,
         square=adds_by_product(config),
     )
     if not beside:

@@ -57,7 +57,7 @@ def conv_plans(shape: ConvShape, config: Config, table: Tiling) -> list[ConvPlan
 def conv_space(shape: ConvShape, config: Config, fixed: Blocks | None = None) -> Space[ConvPlan]:
     """The plans of a convolution, without changes of sizes that are given."""
     around = {
-        "channels": every_part(shape.channels),
+        "channels": (1,) if _one_block(shape) else every_part(shape.channels),
         "rows": shape.sizes(0, shape.rows),
         "columns": shape.sizes(1, shape.columns),
         "depth": every_part(shape.depth),
@@ -70,6 +70,12 @@ def conv_space(shape: ConvShape, config: Config, fixed: Blocks | None = None) ->
         allowed=lambda sizes: np.ones(len(sizes.tiles), dtype=bool),
         around={name: sizes for name, sizes in around.items() if name not in (fixed or {})},
     )
+
+
+def _one_block(shape: ConvShape) -> bool:
+    """Whether only tiles of one block of channels are tried: blocks have LOADs of their own, and the zeros of
+    each wait for the data of those behind it."""
+    return shape.padded and shape.diagonal
 
 
 def fitting(
@@ -101,7 +107,7 @@ def _sizes(shape: ConvShape, fixed: Blocks) -> Iterator[tuple[str, Sequence[int]
     kernel = shape.kernel[0]
     kernel_rows = [kernel] if shape.is_transposed else sorted({1, kernel})
     tried: dict[str, tuple[int, Sequence[int], int]] = {
-        "channels": (shape.channels, part_sizes(shape.channels, 12), 1),
+        "channels": (shape.channels, [1] if _one_block(shape) else part_sizes(shape.channels, 12), 1),
         "rows": (shape.rows, shape.sizes(0, 14), shape.up[0]),
         "columns": (shape.columns, shape.sizes(1, 6), shape.up[1]),
         "depth": (shape.depth, part_sizes(shape.depth, 9), 1),

@@ -52,6 +52,11 @@ class MergedGroups:
     outputs: int
     inputs: int
 
+    def is_diagonal(self, config: Config) -> bool:
+        """Whether each of several is one block of outputs that sums up one block of inputs; a tile may then
+        be of any number of them."""
+        return self.count > 1 and (self.outputs, self.inputs) == (config.block_out, config.block_in)
+
 
 def merged_groups(workload: Workload, config: Config) -> MergedGroups:
     """The groups of a convolution as a machine does them; in pooling each channel is one."""
@@ -80,7 +85,8 @@ def taps_at_once(workload: Workload, config: Config) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ConvPlan:
-    """How a convolution is tiled and ordered. Groups, merged to whole blocks, come one after the other.
+    """How a convolution is tiled and ordered. Groups, merged to whole blocks, come one after the other; those
+    that are a single block are channels like others.
 
     Attributes:
         channels: blocks of output channels in a tile of the output.
@@ -148,7 +154,10 @@ def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Sched
     else:
         step = _tile_rows(sums, plan, machine) if taps else _tile_sums(sums, plan, machine)
     inp.compute_at(sums, step)
-    wgt.compute_at(sums, step)
+    if workload.is_product:
+        wgt.compute_at(sums, step)
+    else:
+        wgt.compute_root()
     if bias is not None and plan.bias_stays:
         wgt.start_after(bias)
     for stage in stages[1:]:
@@ -201,7 +210,7 @@ def _tile_output(
     """Loops over the tiles; returns the one over channels and the innermost one."""
     n, o, y, x = stage.axis
     g = None
-    if merged.count > 1:
+    if merged.count > 1 and not merged.is_diagonal(config):
         g, o = stage.split(o, merged.outputs, names=("g", "og"))
     sizes = plan.batches * config.batch, plan.channels * config.block_out, plan.rows, plan.columns
     no, oo, yo, xo, *within = stage.tile(n, o, y, x, *sizes)

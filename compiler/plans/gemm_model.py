@@ -88,5 +88,6 @@ def gemm_shape(workload: Workload, config: Config) -> GemmShape:
         pass_slots=cost.slots,
         resets=cost.resets,
         stored=cost.stored,
+        alike=cost.alike,
         square=adds_by_product(config),
     )

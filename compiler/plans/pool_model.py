@@ -51,6 +51,32 @@ class PoolShape:
     square: bool
 
     @property
+    def slots(self) -> int:
+        """Micro-ops that any plan takes: maxima of the rows of windows, and of those."""
+        down, across = self.steps
+        height, width = self.slide.outputs
+        if self.slide.kernel[0] > 1 and self.slide.kernel[1] > 1:
+            places = np.arange(height)[:, None] * self.slide.stride[0]
+            taps = np.arange(self.slide.kernel[0]) * self.slide.dilation[0] - self.slide.padding[0]
+            seen = len(np.intersect1d(places + taps, np.arange(self.slide.size[0])))
+        else:
+            seen = height
+        each = seen * int(across[-1]) + width * int(down[-1])
+        return self.batches * self.channels * each
+
+    @cached_property
+    def steps(self) -> tuple[IntArray, IntArray]:
+        """For all outputs before each, down and across, pairs with an element of the window that lies in the
+        input, but for the one that maxima start from."""
+        found = []
+        for way in range(2):
+            places = np.arange(self.slide.outputs[way])[:, None] * self.slide.stride[way]
+            places = places + np.array(Taps.of(self.slide, way).others, dtype=np.int64)
+            inside = ((places >= 0) & (places < self.slide.size[way])).sum(axis=1)
+            found.append(np.concatenate([[0], inside.cumsum()]))
+        return found[0], found[1]
+
+    @property
     def choices(self) -> tuple[bool, ...]:
         """Whether products may bring elements into the accumulators; always they need not."""
         slide = self.slide
@@ -286,17 +312,6 @@ class PoolModel:
         port = first + moved / config.bus_bytes
         return np.maximum(port, first + 3.0 + config.read_latency) + WRITE_DELAY + 1, port
 
-    @cached_property
-    def _steps_before(self) -> tuple[IntArray, IntArray]:
-        """For all outputs before each, pairs with an element of the window that lies in the input."""
-        found = []
-        for way in range(2):
-            places = np.arange(self.slide.outputs[way])[:, None] * self.slide.stride[way]
-            places = places + np.array(self.taps[way].others, dtype=np.int64)
-            inside = ((places >= 0) & (places < self.slide.size[way])).sum(axis=1)
-            found.append(np.concatenate([[0], inside.cumsum()]))
-        return found[0], found[1]
-
     def _lines(self, way: int, number: IntArray, part: IntArray) -> _Lines:
         """Tiles of so many rows or columns, by number."""
         slide, size, before = self.slide, self.slide.size[way], self.slide.padding[way]
@@ -307,7 +322,7 @@ class PoolModel:
         seen = last - first if self.taps[way].whole else np.full_like(begin, size)
         if self.products:
             seen = self.phases[way].loaded_by(begin, part)
-        steps = self._steps_before[way]
+        steps = self.shape.steps[way]
         return _Lines(begin, part, end - begin, seen, steps[end] - steps[begin])
 
     def _all_inputs(self, way: int, part: IntArray) -> IntArray:
@@ -325,7 +340,7 @@ class PoolModel:
         table, config, count = self.table, self.config, len(self.table.rows)
         blocks = self.shape.batches * self.shape.channels
         down, across = self._all_inputs(0, table.rows), self._all_inputs(1, table.columns)
-        steps_down, steps_across = (int(steps[-1]) for steps in self._steps_before)
+        steps_down, steps_across = (int(steps[-1]) for steps in self.shape.steps)
         copies = self.height * self.width * _COPY
         slots = np.full(count, copies + steps_down * self.width)
         if self.both:
@@ -445,7 +460,7 @@ class PoolModel:
         columns = self._held_by_all(1, table.columns, cut=True)
         maxima = self._held_by_all(0, table.rows, cut=True)
         second, first = (
-            int(self._steps_before[way][-1]) + phases.outputs * _COPY * (not phases.in_place)
+            int(self.shape.steps[way][-1]) + phases.outputs * _COPY * (not phases.in_place)
             for way, phases in enumerate((down, across))
         )
         return rows * columns * self.copy_slots + maxima * first + self.width * second

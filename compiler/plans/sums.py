@@ -33,6 +33,8 @@ class Sums(ABC):
         rows, columns: of the output.
         kernel: rows and columns of its taps.
         weighted: whether there are weights; else one block is all that products need.
+        diagonal: whether each block of output channels has a block of input channels of its own, in place of
+            sums over all blocks of depth; then ``depth`` is 1.
         bias: whether there is one.
         residual: whether another tensor is added to each tile.
         folded: whether reset and bias are one operation.
@@ -40,6 +42,7 @@ class Sums(ABC):
         pass_slots: that these take, for each accumulator.
         resets: those of them in front of the sums, 0 or 1.
         stored: whether the store unit finishes the sums, with parameters that it loads.
+        alike: whether those are the same for all channels.
         square: whether the GEMM core's blocks are, so that it can add a residual.
         residual_product: whether it does: the residual is loaded like an operand, and multiplied by a block.
     """
@@ -59,8 +62,10 @@ class Sums(ABC):
     pass_slots: int
     resets: int
     stored: bool
+    alike: bool
     square: bool
     residual_product: bool = False
+    diagonal: bool = False
     padded: ClassVar[bool] = False
     """Whether LOADs of the input may write zeros around it."""
 
@@ -76,8 +81,8 @@ class Sums(ABC):
 
     @property
     def biases(self) -> int:
-        """Blocks of the bias."""
-        return self.groups * self.channels
+        """Blocks of the bias, or of what the store unit has in its place."""
+        return 1 if self.stored and self.alike else self.groups * self.channels
 
     @property
     def gemms(self) -> int:

@@ -63,6 +63,7 @@ class _Turn:
         channels, batches: blocks.
         depth: blocks of the step.
         tap_at, taps: rows of the kernel.
+        inputs: blocks of input channels that the step needs.
         input_held, weights_held: whether the buffers of the step hold what it needs.
         one_channel: whether a thread only ever has these channels.
     """
@@ -125,9 +126,12 @@ class _Turn:
         one_place = sizes.across_batches * sizes.across_columns * own_rows == 1
         self.one_channel = of_thread(sizes.along_channels, sizes.across_channels) == 1
         self.input_held = one_step & (self.channel_turn > 0) & (sizes.pixels_outer | one_place)
+        if shape.diagonal:
+            self.input_held = np.zeros_like(self.input_held)
         self.weights_held = one_step & (self.place > 0) & (~sizes.pixels_outer | self.one_channel)
         if not shape.weighted:
-            self.weights_held = numbers >= threads
+            self.weights_held = numbers > 0
+        self.inputs = self.channels if shape.diagonal else self.depth
 
 
 class TileWalker:
@@ -137,6 +141,8 @@ class TileWalker:
         self.shape, self.config, self.table = shape, config, table
         self.store_pace = config.bus_bytes / config.lanes if shape.stored else 1.0
         self.gemm_instructions = 1 if shape.gemms == shape.outputs * shape.depth * shape.taps else 2
+        if not shape.weighted and not shape.resets:
+            self.gemm_instructions += min(2, sum(taps > 1 for taps in shape.kernel))
 
     def work(self) -> Work:
         """Of each plan as a whole."""
@@ -277,7 +283,7 @@ class TileWalker:
             config,
             shape.loaded(0, turn.row_at, turn.rows, turn.tap_at, turn.taps),
             shape.loaded(1, turn.column_at, turn.columns, 0, shape.kernel[1]),
-            turn.depth,
+            turn.inputs,
         ).times(turn.batches)
         weights = shape.weights_moved(config, turn.channels, turn.depth, turn.taps)
         some, others = turn.valid & ~turn.input_held, turn.valid & ~turn.weights_held
@@ -286,7 +292,7 @@ class TileWalker:
     def _pads(self, turn: _Turn) -> FloatArray:
         """Words of zeros around the input."""
         zeros = self.shape.zeros(turn.row_at, turn.rows, turn.column_at, turn.columns, turn.tap_at, turn.taps)
-        return np.asarray(zeros * turn.batches * turn.depth * (turn.valid & ~turn.input_held) * 1.0)
+        return np.asarray(zeros * turn.batches * turn.inputs * (turn.valid & ~turn.input_held) * 1.0)
 
     def _met(self, turn: _Turn) -> IntArray:
         """Pairs of outputs and taps of a step that meet in the input."""

@@ -100,15 +100,17 @@ class Sizes:
         self.accumulators = np.where(self.along_depth, 1, table.threads) * self.elements
         """Of all threads, without a residual's."""
         self.inputs = (
-            table.depth
+            (table.channels if shape.diagonal else table.depth)
             * table.batches
             * shape.seen(0, table.rows, table.kernel_rows)
             * shape.seen(1, table.columns, shape.kernel[1])
         )
         """Elements of a step."""
-        taps = table.kernel_rows * shape.kernel[1] if shape.weighted else 1
-        self.weights = table.channels * table.depth * taps
+        taps = table.kernel_rows * shape.kernel[1]
+        self.weights = table.channels * table.depth * taps if shape.weighted else 0 * table.depth
         """Elements of a step."""
+        self.units = 0 if shape.weighted and not shape.residual_product else 1
+        """Blocks of the identity matrix, which stay in wgt_buffer throughout."""
         self.residuals = self.accumulators * shape.residual_product
         """Elements that the load unit brings of a residual, for all threads."""
 
@@ -137,7 +139,7 @@ class Sizes:
             room = self.tiled + bias <= config.acc_depth
         fitting: BoolArray = (
             (table.threads * self.inputs + self.residuals <= config.inp_depth)
-            & (table.threads * self.weights + self.shape.residual_product <= config.wgt_depth)
+            & (table.threads * self.weights + self.units <= config.wgt_depth)
             & (self.tiled <= config.acc_depth)
             & room
             & (table.threads <= config.token_limit)
@@ -204,6 +206,8 @@ class Sizes:
         rows = np.where(self.pixels_outer, shape.rows, one_place * _alone(shape.rows, table.rows, above))
         stays = plane * (1.0 * rows / shape.rows * held + (1 - 1.0 * rows / shape.rows) * again)
         inputs = self.alone * stays + (shape.depth - self.alone) * (plane * again)
+        if shape.diagonal:
+            inputs = np.asarray(1.0 * plane * shape.channels)
         if shape.weighted:
             places = self.across_batches * self.across_columns
             held, again = np.minimum(above, self.down_rows), self.down_rows * places
@@ -213,7 +217,7 @@ class Sizes:
             steps = self.alone * stays + (shape.depth - self.alone) * shape.channels * again
             weights = shape.groups * shape.taps * steps
         else:
-            weights = np.minimum(table.threads, self.turns) * self.weights
+            weights = np.full(len(table.rows), self.units)
         read: FloatArray = np.rint(
             1.0 * inputs * config.inp_element_bytes + 1.0 * weights * config.wgt_element_bytes
         )

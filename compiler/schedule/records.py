@@ -187,7 +187,7 @@ def _add_product(context: _Context, step: Step) -> None:
 
 
 def _pack_parameters(context: _Context, step: Step) -> None:
-    _stage(context, step).pack_parameters(name=step.get("name"))
+    _stage(context, step).pack_parameters(block=step.get("block"), name=step.get("name"))
 
 
 def _set_scope(context: _Context, step: Step) -> None:
@@ -215,7 +215,7 @@ _OPERATORS: dict[str, _Operator] = {
     "merge_groups": _Operator(_merge_groups, ("stage", "axis", "count"), ("name",)),
     "multiply_identity": _Operator(_multiply_identity, ("stage", "axis", "block"), ("name", "unit")),
     "add_product": _Operator(_add_product, ("stage", "tensor", "axis", "block"), ("name",)),
-    "pack_parameters": _Operator(_pack_parameters, ("stage",), ("name",)),
+    "pack_parameters": _Operator(_pack_parameters, ("stage",), ("name", "block")),
     "set_scope": _Operator(_set_scope, ("stage", "scope")),
     "tensorize": _Operator(_tensorize, ("stage", "axis", "intrin")),
 }

@@ -348,7 +348,7 @@ class Stage(Loops):
         self._record("add_product", tensor=label, axis=loop.name, block=rows, name=unit.name)
         return unit
 
-    def pack_parameters(self, *, name: str | None = None) -> Tensor:
+    def pack_parameters(self, *, block: int | None = None, name: str | None = None) -> Tensor:
         """Have the store unit of a machine with ``post=1`` finish the sums that the stage reads, with
         parameters that the host packs: for each channel a bias and a scale.
 
@@ -358,11 +358,14 @@ class Stage(Loops):
         The parameters stay in DRAM and outside of all loops; ``cache_read`` brings them into ``par_buffer``.
 
         Args:
+            block: channels, if those of all others are the same: without a bias, and with one scale for all.
+                Channel ``o`` then takes the parameters ``o % block``.
             name: of the parameters; ``par`` if not given.
 
         Raises:
             ScheduleError: what follows the sums is no operator's epilogue, or the store unit cannot do it
-                exactly; or the bias is no input.
+                exactly; or the bias is no input; or there is a block for channels that differ, or of more
+                than there are.
         """
         schedule = self.schedule
         cast = self.body if isinstance(self.body, Cast) else None
@@ -390,6 +393,15 @@ class Stage(Loops):
         if path.channel is not None and path.channel != channel:
             raise ScheduleError(f"{self.name} takes bias and scale of different channels")
         count = bounds(channel)[1] + 1 if bias is None else bias.shape[0]
+        own = channel
+        if block is not None:
+            alike, few = bias is None and path.channel is None, plain_integer(block)
+            if not alike or few is None or not 1 <= few <= count:
+                raise ScheduleError(
+                    f"the block of {self.name} has {block!r} parameters; 1 to {count} are possible where all "
+                    f"channels have the same"
+                )
+            count, own = few, simplify(channel % few)
         label = schedule._fresh(name or "par")
         axes = IterVar(self._fresh("c"), count), IterVar("j", 2)
         prepared = path.preparation
@@ -407,10 +419,11 @@ class Stage(Loops):
         if bias is not None and prepared is not None:
             assert isinstance(bias, Tensor)
             stage.preparation = bias, prepared
-        body: Expr = Finished(root, path.ops(packed[channel, 0], packed[channel, 1]))
+        body: Expr = Finished(root, path.ops(packed[own, 0], packed[own, 1]))
         self.body = body if cast is None else Cast(body, cast.to)
         schedule._insert(stage, self)
-        self._record("pack_parameters", name=packed.name)
+        known = {} if block is None else {"block": count}
+        self._record("pack_parameters", name=packed.name, **known)
         return packed
 
     def set_scope(self, scope: Scope) -> None:

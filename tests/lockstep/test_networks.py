@@ -62,6 +62,23 @@ def test_layers(name: str, build: str) -> None:
     assert found.cycles > 100
 
 
+@pytest.mark.parametrize(
+    ("pool", "mapping"),
+    [
+        (accel.max_pool2d(1, 7, 7, 6, 3, stride=2, padding=1), "strips=2x1"),
+        (accel.global_avg_pool2d(1, 20, 3, 3), "channels=2"),
+    ],
+    ids=["strips", "channels"],
+)
+def test_mapped_pools(pool: accel.Workload, mapping: str) -> None:
+    config = BUILDS["2x2x4"].override({"read_latency": 9, "mem_size": 1 << 20})
+    program = accel.build(pool, config, mapping=mapping)
+    assert program.run(backend="functional").mismatches == 0
+    found = lockstep(program, built(config), seed=1)
+    assert found.difference is None, found.difference
+    assert found.cycles > 100
+
+
 def test_a_session_on_the_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two layers, of which the second takes the first one's output as it lies."""
     config = BUILDS["tiny"].override({"mem_size": 1 << 20, "mem_base": 1 << 16})

@@ -30,6 +30,7 @@ from accel.compiler.nest.nest import (
 )
 from accel.compiler.nest.passes import PASSES, Compilation, NestPass, lowered
 from accel.compiler.nest.verify import NestError, check_nest
+from tests.compiler.running import as_it_is
 
 NodeT = TypeVar("NodeT", bound=Node)
 M = accel.machine("gemm8x8")
@@ -217,7 +218,7 @@ def test_elements_out_of_range() -> None:
 
 def test_what_is_read_under_conditions_need_not_be_there_elsewhere() -> None:
     """As neighbours in the padding; without the condition that is damage."""
-    program = accel.build(accel.max_pool2d(1, 8, 5, 4, 3, stride=(1, 2), padding=1), M)
+    program = as_it_is(accel.max_pool2d(1, 8, 5, 4, 3, stride=(1, 2), padding=1), M)
     whole = lowered(Compilation(schedule=program.schedule())).nest
 
     def unconditional(f: Finish) -> Finish:

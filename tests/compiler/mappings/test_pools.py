@@ -1,0 +1,136 @@
+"""Pooling of pieces of pictures: the same results, by numpy and on machines."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import accel
+from accel.base.errors import ScheduleError
+from accel.compiler.expr.data import expression_from_data, expression_to_data
+from accel.compiler.expr.inputs import random_inputs
+from accel.compiler.expr.reference import evaluate
+from accel.compiler.mappings.choose import choose
+from accel.compiler.mappings.mapping import PLAIN, tensors_of
+from accel.compiler.mappings.pools import named_pool_mapping, pool_mappings
+
+MEAN = accel.Quantized(scale=0.05, input_zero=-9, output_zero=4)
+BYTES = accel.Quantized(scale=0.03, input_zero=131, input_dtype="uint8", output_dtype="uint8")
+POOLS = {
+    "maximum": accel.max_pool2d(1, 12, 11, 9, 3, stride=2, padding=1),
+    "maximum of bytes": accel.max_pool2d(3, 7, 8, 9, (2, 3), stride=(1, 2), padding=(0, 1), dtype="uint8"),
+    "maximum, dilated": accel.max_pool2d(2, 5, 9, 9, 2, stride=1, dilation=3),
+    "mean": accel.avg_pool2d(1, 10, 8, 8, 2),
+    "mean with zeros": accel.avg_pool2d(2, 9, 7, 9, 3, stride=2, padding=1, count_padding=True),
+    "mean without zeros": accel.avg_pool2d(1, 9, 7, 9, 3, stride=2, padding=1),
+    "quantized": accel.avg_pool2d(1, 9, 8, 7, 3, stride=1, padding=1, count_padding=True, quantized=MEAN),
+    "global": accel.global_avg_pool2d(1, 40, 5, 5),
+    "global, of bytes": accel.global_avg_pool2d(1, 24, 3, 3, quantized=BYTES),
+}
+NAMES = ("channels=2", "channels=4", "channels=5", "strips=2x1", "strips=1x3", "channels=2+strips=2x2")
+
+
+def cases() -> Iterator[Any]:
+    """Each pooling with each mapping that it can have."""
+    for kind, workload in POOLS.items():
+        for name in NAMES:
+            try:
+                named_pool_mapping(workload, name)
+            except ScheduleError:
+                continue
+            yield pytest.param(workload, name, id=f"{kind}-{name}")
+
+
+@pytest.mark.parametrize(("workload", "name"), list(cases()))
+def test_the_same_by_numpy(workload: accel.Workload, name: str) -> None:
+    """The mapping's operator on arranged inputs, its result arranged back."""
+    mapping = named_pool_mapping(workload, name)
+    assert mapping.name == name
+    inputs = random_inputs(expression_from_data(expression_to_data([workload.output])), 5)
+    data, _ = tensors_of(mapping.workload)
+    arranged = {"data": mapping.views["data"].gather(inputs["data"], data.shape)}
+    assert mapping.views["out"].is_one_to_one
+    found = mapping.views["out"].scatter(evaluate([mapping.workload.output], arranged)["out"])
+    np.testing.assert_array_equal(found, evaluate([workload.output], inputs)["out"])
+    back = mapping.views["data"].scatter(arranged["data"])
+    seen = mapping.views["data"].scatter(np.ones(data.shape, dtype=np.bool_))
+    np.testing.assert_array_equal(back[seen], inputs["data"][seen])
+
+
+def test_every_pooling_has_pieces() -> None:
+    """Strips where there are rows to cut, groups of channels everywhere."""
+    found = {(str(one.id), one.values[1]) for one in cases()}
+    for kind in POOLS:
+        names = {name for case, name in found if case.startswith(f"{kind}-")}
+        assert "channels=2" in names
+        assert ("strips=2x1" in names) == (kind not in ("mean without zeros", "global", "global, of bytes"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "config"),
+    [
+        ("maximum", "channels=2+strips=2x2", "gemm8x8"),
+        ("maximum of bytes", "channels=2+strips=1x3", "gemm8x8-int8"),
+        ("mean without zeros", "channels=2", "gemm8x8"),
+        ("quantized", "strips=2x1", "gemm8x8-int8"),
+        ("global, of bytes", "channels=4", "gemm8x8-int8"),
+        ("mean", "strips=2x1", "tiny"),
+    ],
+)
+def test_the_same_on_a_machine(kind: str, name: str, config: str, tmp_path: Any) -> None:
+    workload = POOLS[kind]
+    program = accel.build(workload, config, mapping=name)
+    program.save(tmp_path / "p.accel")
+    loaded = accel.Program.load(tmp_path / "p.accel")
+    assert loaded.mapping == name
+    assert {one.name: one.shape for one in tensors_of(workload)} == {t.name: t.shape for t in loaded.tensors}
+    for one in (program, loaded):
+        assert one.run(seed=2).mismatches == 0
+
+
+def test_pieces_fill_the_rows_of_elements() -> None:
+    """Eight times as fast or nearly so; on machines with one row pictures stay whole."""
+    mean = accel.global_avg_pool2d(1, 512, 7, 7)
+    chosen = choose(mean, accel.machine("gemm8x8").config)
+    assert chosen.mapping.name == "channels=8"
+    best, *others = chosen.compared
+    assert best.factor == 1
+    plain = next(one for one in others if one.name == PLAIN)
+    assert best.predicted_cycles is not None
+    assert plain.predicted_cycles is not None
+    assert best.least_cycles <= best.predicted_cycles < plain.predicted_cycles / 6
+    assert accel.build(mean, "vta").mapping == PLAIN
+    few = accel.build(accel.max_pool2d(1, 16, 24, 24, 3, stride=2, padding=1), "gemm8x8")
+    assert "strips" in few.mapping
+    assert few.run().mismatches == 0
+    full = accel.max_pool2d(8, 16, 6, 6, 2)
+    assert [one.name for one in pool_mappings(full, accel.machine("gemm8x8").config)] == [PLAIN]
+
+
+@pytest.mark.parametrize("kind", POOLS)
+@pytest.mark.parametrize("config", ["gemm8x8", "gemm8x8-int8"])
+def test_no_pooling_takes_less_than_its_bound(kind: str, config: str) -> None:
+    if config == "gemm8x8" and ("bytes" in kind or kind == "quantized"):
+        pytest.skip("for machines with post=1")
+    for mapping in pool_mappings(POOLS[kind], accel.machine(config).config):
+        compared = choose(POOLS[kind], accel.machine(config).config, mapping=mapping.name).compared[0]
+        program = accel.build(POOLS[kind], config, mapping=mapping.name)
+        assert 0 < compared.least_cycles <= (program.run(check=False).cycles or 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "why"),
+    [
+        ("maximum", "windows", "joins channels"),
+        ("maximum", "channels=0", "joins channels"),
+        ("maximum", "channels=5", "would be empty"),
+        ("global", "strips=2x1", "strips would be empty"),
+        ("mean without zeros", "strips=2x1", "padding that does not count"),
+        ("mean", "", "joins channels"),
+    ],
+)
+def test_impossible_mappings(kind: str, name: str, why: str) -> None:
+    workload = POOLS[kind] if name != "channels=5" else accel.max_pool2d(1, 6, 4, 4, 2)
+    with pytest.raises(ScheduleError, match=why):
+        accel.build(workload, "gemm8x8", mapping=name)
