@@ -1,18 +1,26 @@
-"""Draw the pictures of docs/studio.md anew, by a headless Chromium: python docs/screenshots.py
+"""Draw the pictures of the documents anew, by a headless Chromium: python docs/screenshots.py [NAME...]
 
-It needs the extras studio and test, and a Chromium.
+Those of docs/studio.md are of the studio, those of docs/looking.md of pages that commands make, those of
+docs/tutorial.md of the programs of its code. It needs the extras studio and test, and a Chromium.
 """
 
 import base64
+import contextlib
 import io
 import json
+import math
+import re
+import shlex
 import shutil
+import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from subprocess import run
+from typing import Any, NamedTuple
 
 import uvicorn
 from PIL import Image
@@ -23,9 +31,12 @@ from accel.studio.files import Files
 from accel.studio.form import START
 from accel.studio.server import Door, listening, studio
 from accel.studio.workshop import Workshop
+from accel.views import Timeline
 
-FOLDER = Path(__file__).parent / "studio"
+DOCS = Path(__file__).parent
+STUDIO = DOCS / "studio"
 LAPTOP, NARROW = (1366, 768), (500, 900)
+GEMM = "accel compile gemm -m 256 -n 256 -k 256 --shift 8 --config gemm8x8 -o gemm.accel"
 
 
 @contextmanager
@@ -93,22 +104,102 @@ PICTURES: dict[str, tuple[tuple[int, int], bool, Callable[[Any], None]]] = {
     "network": (LAPTOP, True, opened),
     "narrow": (NARROW, True, lambda page: None),
 }
-"""By name: the window, whether it is dark, and what is done before."""
+"""Of the studio, by name: the window, whether it is dark, and what is done before."""
 
 
-def main() -> None:
-    """Draw them."""
-    FOLDER.mkdir(exist_ok=True)
+class Page(NamedTuple):
+    """A part of a page that commands make.
+
+    Attributes:
+        commands: that write ``out.html``.
+        part: selects what is to be seen; the whole window if empty.
+        act: what is done before.
+    """
+
+    commands: tuple[str, ...]
+    part: str = ""
+    act: Callable[[Any], None] = lambda page: None
+
+
+PAGES: dict[str, Page] = {
+    "looking/timeline": Page(
+        (
+            "accel compile gemm -m 64 -n 64 -k 64 --shift 8 --config gemm8x8 -o small.accel",
+            "accel run small.accel --timeline out.html",
+        ),
+        "svg.chart",
+    ),
+    "looking/critical": Page((GEMM, "accel run gemm.accel --report out.html"), "#critical"),
+    "looking/diff": Page(
+        (
+            GEMM,
+            "accel run gemm.accel --save near.accelrun",
+            "accel run gemm.accel --set read_latency=400 --save far.accelrun",
+            "accel diff near.accelrun far.accelrun --html out.html",
+        ),
+        act=lambda page: page.evaluate("document.querySelector('#explaining').scrollIntoView()"),
+    ),
+    "looking/network": Page(
+        (f"accel compile onnx {MODEL} -o digits.accel", "accel run digits.accel --report out.html"),
+        act=lambda page: page.evaluate("document.querySelector('#layers').scrollIntoView()"),
+    ),
+}
+"""Of pages, by the picture's name."""
+TUTORIAL = {
+    "tutorial/one": "large",
+    "tutorial/two": "accel.build(tiled(32, 32, 32, 2), m)",
+    "tutorial/whole": "accel.build(tiled(32, 32, N, 2), m)",
+}
+"""Timelines of the tutorial's programs, by the picture's name: what makes them, in its own names."""
+CYCLES = 2400
+"""Of those timelines, that are shown."""
+_LEFT = 80
+"""Pixels to the left of the first cycle."""
+
+
+def made(name: str, names: dict[str, Any]) -> None:
+    """Write a page to ``out.html`` in the current folder.
+
+    Args:
+        name: of the picture.
+        names: those of the tutorial's code.
+    """
+    if name in TUTORIAL:
+        result = eval(TUTORIAL[name], names).run()  # noqa: S307  # ours
+        Timeline(result, name=name.partition("/")[2]).save("out.html")
+        return
+    for line in PAGES[name].commands:
+        run([sys.executable, "-m", "accel", *shlex.split(line)[1:]], check=True, capture_output=True)  # noqa: S603  # ours
+
+
+def tutorial() -> dict[str, Any]:
+    """What the tutorial's code defines."""
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        for block in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
+            exec(block, names)  # noqa: S102  # ours
+    return names
+
+
+def keep(picture: bytes, path: Path) -> None:
+    """Write a picture in few colours."""
+    path.parent.mkdir(exist_ok=True)
+    image = Image.open(io.BytesIO(picture)).convert("RGB")
+    image.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+def draw_studio(browser: Any, wanted: Sequence[str]) -> None:
+    """The pictures of the studio."""
     state = base64.urlsafe_b64encode(json.dumps(START.to_data()).encode()).decode().rstrip("=")
-    with served() as door, sync_playwright() as run:
-        path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-        browser = run.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+    with served() as door:
         first = browser.new_context()
         page = first.new_page()
         page.goto(door.address)
         page.wait_for_selector("#now b")
         kept = first.storage_state()
-        for name, ((width, height), dark, act) in PICTURES.items():
+        for name in wanted:
+            (width, height), dark, act = PICTURES[name]
             context = browser.new_context(
                 viewport={"width": width, "height": height},
                 color_scheme="dark" if dark else "light",
@@ -119,9 +210,51 @@ def main() -> None:
             page.wait_for_selector("#rows .row")
             settled(page)
             act(page)
-            picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-            picture.quantize(128, dither=Image.Dither.NONE).save(FOLDER / f"{name}.png", optimize=True)
+            keep(page.screenshot(), STUDIO / f"{name}.png")
             context.close()
+
+
+def draw_pages(browser: Any, wanted: Sequence[str]) -> None:
+    """The pictures of pages."""
+    names = tutorial() if any(name in TUTORIAL for name in wanted) else {}
+    width, height = LAPTOP
+    page = browser.new_page(viewport={"width": width, "height": height})
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for name in wanted:
+            made(name, names)
+            page.goto(Path("out.html").resolve().as_uri())
+            page.wait_for_timeout(500)
+            one = PAGES.get(name, Page((), "svg.chart", shown))
+            one.act(page)
+            page.wait_for_timeout(300)
+            picture = page.locator(one.part).first.screenshot() if one.part else page.screenshot()
+            keep(picture, DOCS / f"{name}.png")
+
+
+def shown(page: Any) -> None:
+    """The first cycles of a timeline, by the wheel at its left end."""
+    found = re.search(r"([\d,]+) cycles", page.text_content("header p"))
+    assert found is not None
+    cycles = int(found.group(1).replace(",", ""))
+    box = page.locator("svg.chart").bounding_box()
+    page.mouse.move(box["x"] + _LEFT, box["y"] + box["height"] / 2)
+    for _ in range(round(2 * math.log(cycles / CYCLES))):
+        page.mouse.wheel(0, -60)  # half a power of e
+    page.mouse.move(0, 0)
+
+
+def main() -> None:
+    """Draw them."""
+    every = [*PICTURES, *PAGES, *TUTORIAL]
+    wanted = sys.argv[1:] or every
+    for name in wanted:
+        if name not in every:
+            sys.exit(f"{name!r} is no picture; they are {', '.join(every)}")
+    with sync_playwright() as playwright:
+        path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        draw_studio(browser, [name for name in wanted if name in PICTURES])
+        draw_pages(browser, [name for name in wanted if name not in PICTURES])
         browser.close()
 
 

@@ -105,7 +105,7 @@ def network_sections(
         ("roofline", "Roofline of each layer", _roofline(result)),
         ("table", "Layers", _table_of_layers(result)),
         ("memory", "Memory between layers", _memory(program)),
-        ("traffic", "DRAM traffic", _traffic(result)),
+        ("traffic", "Traffic by memory", _traffic(result)),
         ("fusion", "What fusion saves", _savings(program)),
     ]
 

@@ -48,7 +48,7 @@ def critical_html(path: Sequence[Segment], where: Callable[[Segment], str]) -> s
         "the cycles of the run. Only what is on this path makes the run longer."
     )
     return (
-        f'<p class="faint">{note}</p><div class="columns"><div>'
+        f'<p class="faint">{note}</p><div class="columns fitted"><div>'
         + table(("unit", "cause", "cycles", "share", "segments"), causes)
         + "</div><div><p>The longest segments:</p>"
         + table(("unit", "cause", "cycles", "from cycle", "instruction"), segments)

@@ -9,6 +9,7 @@ from accel.views.still import tick_step
 
 _GLYPHS = {State.BUSY: "█", State.MEMORY: "▒", State.TOKEN: "·", State.IDLE: " "}
 _ASCII = {State.BUSY: "#", State.MEMORY: "m", State.TOKEN: ".", State.IDLE: " "}
+_DRAWN = tuple(state for state in State if state is not State.IDLE)
 _WIDTH, _LABEL, _LANE, _GAP = 1240, 84, 16, 4
 
 
@@ -41,11 +42,11 @@ def lanes_html(a: SavedRun, b: SavedRun) -> str:
         x = _LABEL + cycle * scale
         parts.append(f'<path class="rule" d="M{x:.1f} 2V{y}"/>')
         parts.append(f'<text class="faint" x="{x:.1f}" y="{y + 14}" text-anchor="middle">{cycle:,}</text>')
-    keys = "".join(f'<span class="key {s.name.lower()}"></span>{s.label} ' for s in State)
+    keys = "".join(f'<span class="key {s.name.lower()}"></span>{s.label} ' for s in _DRAWN)
     return (
         f'<div class="wide"><svg class="chart broad" viewBox="0 0 {_WIDTH} {y + 20}" width="{_WIDTH}" '
         f'role="img"><title>Timelines of both runs on one scale</title>{"".join(parts)}</svg></div>'
-        f'<p class="keys">{keys}</p>'
+        f'<p class="keys">{keys} <span class="faint">nothing: idle</span></p>'
     )
 
 
@@ -53,7 +54,7 @@ def _lane(run: SavedRun, unit: Unit, y: int, width: float) -> Iterator[str]:
     """A unit's states, stacked in each part of the run as their shares are, as one area for each state."""
     shares = run.states[int(unit)].astype(float) / 1000
     part = width / len(shares)
-    for state in State:
+    for state in _DRAWN:
         tops = _LANE * (1 - shares[:, int(state) :].sum(axis=1))
         heights = _LANE * shares[:, int(state)]
         path = "".join(

@@ -13,17 +13,26 @@ from sphinx.application import Sphinx
 
 from accel.cli.app import app as commands
 
+ROOT = Path(__file__).parents[2]
 FOLDER = "gallery"
 """Of the reports and charts, below the pages."""
 
 
 class Run(NamedTuple):
-    """A run: the name of its files, a heading, what to look at, and its commands; ``{out}`` is the report."""
+    """A page and the commands that make it.
+
+    Attributes:
+        name: of its files.
+        heading, text: of it, and what to look at.
+        commands: ``{out}`` is the page, ``{root}`` the checkout.
+        picture: beside the documents, of a page that has no chart of its own; empty for that of the last run.
+    """
 
     name: str
     heading: str
     text: str
     commands: tuple[str, ...]
+    picture: str = ""
 
 
 _GEMM = "accel compile gemm -m 128 -n 128 -k 128 --shift 8 --config gemm8x8 -o gemm.accel"
@@ -79,6 +88,29 @@ RUNS = (
             "accel run pool.accel --report {out}",
         ),
     ),
+    Run(
+        "diff",
+        "Two runs beside each other",
+        "The first product, and the same with memory far away: each unit of both on one scale, and the "
+        "causes that make the difference.",
+        (
+            _GEMM,
+            "accel run gemm.accel --save near.accelrun",
+            "accel run gemm.accel --set read_latency=1000 --save far.accelrun",
+            "accel diff near.accelrun far.accelrun --html {out}",
+        ),
+        picture="looking/diff.png",
+    ),
+    Run(
+        "network",
+        "A network",
+        "The network of :doc:`digits`, layer by layer: when each ran, what its cycles went to, how close to "
+        "its roofline it came, which tensor lay where, and what fusion saves.",
+        (
+            "accel compile onnx {root}accel/network/digits/digits.onnx -o digits.accel",
+            "accel run digits.accel --report {out}",
+        ),
+    ),
 )
 
 
@@ -101,11 +133,12 @@ def make(target: Path) -> None:
         os.chdir(folder)
         try:
             for run in RUNS:
-                for line in run.commands:
-                    carry_out(shlex.split(line.format(out="run.html")))
-                last = shlex.split(run.commands[-1].format(out="run.html"))
-                carry_out([*last[:-2], "--timeline", "run.svg"])
-                for suffix in (".html", ".svg"):
+                lines = [shlex.split(line.format(out="run.html", root=f"{ROOT}/")) for line in run.commands]
+                if not run.picture:
+                    lines.append([*lines[-1][:-2], "--timeline", "run.svg"])
+                for line in lines:
+                    carry_out(line)
+                for suffix in (".html",) if run.picture else (".html", ".svg"):
                     Path(f"run{suffix}").replace(target / f"{run.name}{suffix}")
         finally:
             os.chdir(before)
@@ -118,7 +151,10 @@ def page() -> Iterator[str]:
     yield "everything can be pointed at, searched and measured; :doc:`looking` explains what is in it."
     for run in RUNS:
         yield from ("", run.heading, "-" * len(run.heading), "", run.text, "", ".. code-block:: text", "")
-        yield from (f"   {line.format(out=f'{run.name}.html')}" for line in run.commands)
+        yield from (f"   {line.format(out=f'{run.name}.html', root='')}" for line in run.commands)
+        if run.picture:
+            yield from ("", f".. image:: {run.picture}", f"   :target: {FOLDER}/{run.name}.html", "")
+            continue
         yield from ("", ".. raw:: html", "")
         yield f'   <p><a href="{FOLDER}/{run.name}.html">'
         yield f'   <img src="{FOLDER}/{run.name}.svg" alt="{run.heading}"></a></p>'

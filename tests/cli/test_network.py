@@ -121,7 +121,8 @@ def test_pictures_of_each_program(accel: Shell, compiled: Path) -> None:
 def test_a_report(accel: Shell, compiled: Path) -> None:
     accel("run", compiled, "--report", "r.html")
     page = (accel.folder / "r.html").read_text(encoding="utf-8")
-    for heading in ("Layers over time", "Roofline of each layer", "Memory between layers", "DRAM traffic"):
+    headings = "Layers over time", "Roofline of each layer", "Memory between layers", "Traffic by memory"
+    for heading in headings:
         assert f"<h2>{heading}</h2>" in page
     assert "right: all tensors equal" in page
     assert page.count("<rect") >= 2 * 4 + 3
