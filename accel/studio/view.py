@@ -351,6 +351,14 @@ def _compared(found: Comparison) -> str:
     return "".join(parts) + f"<details><summary>figures, causes and units of both</summary>{more}</details>"
 
 
-def error_of(error: AccelError) -> dict[str, Any]:
-    """What a page is told of a state that cannot be shown."""
-    return {"error": {"kind": type(error).__name__, "message": str(error)}}
+def error_of(error: AccelError, paths: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What a page is told of a state that cannot be shown.
+
+    Args:
+        error: why.
+        paths: of files, by the names under which the page knows them, which it is told in their place.
+    """
+    message = str(error)
+    for name, path in (paths or {}).items():
+        message = message.replace(path, name)
+    return {"error": {"kind": type(error).__name__, "message": message}}

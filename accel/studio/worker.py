@@ -22,12 +22,13 @@ def answer(views: Views, text: str) -> str:
             the paths of ``files`` by name.
     """
     found: dict[str, Any]
+    question: dict[str, Any] = {}
     try:
         question = json.loads(text)
         asked, state = question["ask"], State.from_data(question["state"])
         found = {asked: {"view": views.view, "advice": views.advice}[asked](state, question["files"])}
     except AccelError as error:
-        found = error_of(error)
+        found = error_of(error, question.get("files"))
     except MemoryError:
         found = error_of(AccelError("this state takes more memory than the studio may use"))
     except RecursionError:

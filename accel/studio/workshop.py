@@ -42,6 +42,11 @@ class _Process:
             self._lines.put(line)
         self._lines.put(b"")
 
+    @property
+    def dead(self) -> bool:
+        """Whether it has ended."""
+        return self._process.poll() is not None
+
     def send(self, line: bytes) -> None:
         """Ask; nothing happens if the process is dead, which :meth:`receive` finds out."""
         assert self._process.stdin is not None
@@ -129,6 +134,9 @@ class Workshop:
             mine = self._newest
         with self._turn:
             self._check(mine)
+            for _ in range(2):  # somebody may have ended them
+                if self._current.dead:
+                    self._replace()
             self._current.send(question)
             begin = time.monotonic()
             overtaken: float | None = None

@@ -138,3 +138,15 @@ def test_the_worker_tells_what_is_wrong(text: str, kind: str) -> None:
         json.loads(answer(Views(), f'{{"ask": "view", "state": {text}, "files": {{}}}}'))["error"]["kind"]
         == kind
     )
+
+
+def test_files_are_told_by_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "795b6904.onnx"
+    path.write_bytes(b"garbage")
+    given = {
+        "ask": "view",
+        "state": {"file": "mine.onnx", "machine": "vta-int8"},
+        "files": {"mine.onnx": str(path)},
+    }
+    told = json.loads(answer(Views(), json.dumps(given)))["error"]["message"]
+    assert told.startswith("'mine.onnx': this is no ONNX model")

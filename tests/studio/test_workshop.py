@@ -55,6 +55,14 @@ def test_a_newer_question_ends_older_ones(sleepers: Workshop) -> None:
     assert ended == [Superseded] * 3
 
 
+def test_processes_that_somebody_ends_are_replaced(sleepers: Workshop) -> None:
+    assert sleepers.ask(b"0") == b"0\n"
+    for one in (sleepers._current, sleepers._spare):
+        one._process.kill()
+        one._process.wait()
+    assert sleepers.ask(b"0") == b"0\n"
+
+
 def test_what_takes_too_long_is_given_up(sleepers: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sleepers, "_seconds", 0.1)
     with pytest.raises(AccelError, match=r"longer than 0\.1 seconds, and was given up"):
