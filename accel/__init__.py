@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from accel.network.program import NetworkProgram
     from accel.network.result import NetworkResult
     from accel.proof.check import TokenReport
-    from accel.run.program import Program, build
+    from accel.run.build import build
+    from accel.run.program import Program
     from accel.run.result import Result
     from accel.run.session import Session, SessionTensor
     from accel.sweeps import sweep
@@ -132,7 +133,8 @@ _NAMES = {
     "accel.network.program": ("NetworkProgram",),
     "accel.network.result": ("NetworkResult",),
     "accel.proof.check": ("TokenReport",),
-    "accel.run.program": ("Program", "build"),
+    "accel.run.build": ("build",),
+    "accel.run.program": ("Program",),
     "accel.run.result": ("Result",),
     "accel.run.session": ("Session", "SessionTensor"),
     "accel.sweeps": ("sweep",),

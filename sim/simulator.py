@@ -6,13 +6,11 @@ to the state in which the machine leaves it: whatever was granted to the write p
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 
+from accel.base.blas import one_blas_thread
 from accel.core.access import dram_rows
 from accel.core.config import Config
 from accel.core.faults import Cause, fault_error, instruction_faults
@@ -51,21 +49,6 @@ class Simulation:
             raise fault_error(stop.fault, stop.index, stop.cycle)
 
 
-@cache
-def _blas() -> Any:
-    """The libraries behind numpy's matrix products."""
-    from threadpoolctl import ThreadpoolController  # noqa: PLC0415  # slow to import
-
-    return ThreadpoolController()
-
-
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    """What fits a scratchpad is multiplied as soon by one thread, and far sooner where others work, too:
-    threads that find no processor keep the others waiting."""
-    limited: AbstractContextManager[Any] = _blas().limit(limits=1, user_api="blas")
-    return limited
-
-
 def simulate(
     instructions: Sequence[Instruction],
     config: Config,
@@ -98,7 +81,7 @@ def simulate(
     """
     before = (dram.copy(), pads.copy()) if timed else None
     checked = instruction_faults(instructions, config)
-    with _one_blas_thread():
+    with one_blas_thread():
         functional = run_functional(
             instructions,
             Executor(config, dram, pads),

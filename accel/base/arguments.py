@@ -129,6 +129,6 @@ def plain_array(name: str, value: object, right: str) -> npt.NDArray[Any]:
     """
     if not isinstance(value, np.ndarray):
         raise ShapeError(f"{name} is a {type(value).__name__}; it must be {right}")
-    if isinstance(value, np.ma.MaskedArray):
+    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):  # np.ma takes long to import
         raise ShapeError(f"{name} is a masked array; fill in what is masked, as by filled(0)")
     return np.asarray(value)

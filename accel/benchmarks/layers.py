@@ -14,7 +14,8 @@ from accel.benchmarks.networks import Epilogue, Layer
 from accel.compiler.mappings.mapping import AUTO, PLAIN
 from accel.compiler.target.machine import Machine
 from accel.core.config import Config
-from accel.run.program import Program, build
+from accel.run.build import build
+from accel.run.program import Program
 from accel.run.result import RESULT_KEYS, Result, error_dict
 
 Row = dict[str, Any]

@@ -42,7 +42,8 @@ from accel.core.config import Config
 from accel.core.isa import Loops
 from accel.core.token_rules import is_carrier
 from accel.proof.check import PROVEN
-from accel.run.program import Program, build
+from accel.run.build import build
+from accel.run.program import Program
 from accel.run.result import SCHEMA_VERSION, error_dict
 
 

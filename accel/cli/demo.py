@@ -14,7 +14,8 @@ from accel.compiler.ops.workload import gemm
 from accel.compiler.target.machine import machine
 from accel.network.digits import COUNT
 from accel.network.network import DEFAULT_MACHINE
-from accel.run.program import BACKENDS, build
+from accel.run.build import build
+from accel.run.program import BACKENDS
 from accel.run.stages import STAGES, stage_text
 
 _TITLES = {

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.arrays import distinct
 from accel.core.config import Config
 from accel.core.faults import (
     INDEX_CAUSES,
@@ -276,7 +277,7 @@ def element_classes(
         classes[elements] = fresh + classes_in
         fresh += len(kinds)
     classes = np.unique(classes, return_inverse=True)[1].astype(np.int64)
-    return classes, [np.unique(classes[elements]) for elements in sets]
+    return classes, [distinct(classes[elements]) for elements in sets]
 
 
 def residual_touches(instructions: Sequence[Instruction], config: Config) -> dict[int, Touch]:

@@ -22,9 +22,9 @@ from accel.core.access import dram_rows
 from accel.core.config import SPECS, Config
 from accel.core.isa import Load
 from accel.image.image import Image
+from accel.run.build import build
 from accel.run.critical import Segment, shares, shares_text
 from accel.run.levers import candidates, relief, value_text
-from accel.run.program import build
 from accel.run.result import Result
 from accel.sim.timing.model import TimingRun, simulate_timing
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,11 @@ from accel.compiler.expr.inputs import random_inputs
 from accel.compiler.expr.metrics import Compulsory, compulsory
 from accel.compiler.expr.reference import evaluate
 from accel.compiler.expr.tensor import Placeholder, Tensor, producers
-from accel.compiler.schedule.records import apply_steps
-from accel.compiler.schedule.schedule import Schedule, create_schedule
-from accel.compiler.target.machine import Machine
 from accel.image.image import Image
 from accel.run.options import check_seed
+
+if TYPE_CHECKING:
+    from accel.compiler.schedule.schedule import Schedule
 
 _WITHOUT_SOURCE = "it can be run, checked, disassembled, and shown at the stages streams and asm"
 
@@ -60,13 +60,17 @@ class Compiled(Image):
         """Whether the program holds the tensor expression that it computes."""
         return self.source is not None and self.source.expression is not None
 
-    def schedule(self) -> Schedule:
+    def schedule(self) -> "Schedule":
         """The schedule it was compiled with, rebuilt from the file.
 
         Raises:
             ProgramError: the program holds none.
             ScheduleError: it uses intrinsics that are not the machine's own.
         """
+        from accel.compiler.schedule.records import apply_steps  # noqa: PLC0415  # slow to import, seldom needed
+        from accel.compiler.schedule.schedule import create_schedule  # noqa: PLC0415
+        from accel.compiler.target.machine import Machine  # noqa: PLC0415
+
         schedule = create_schedule(self.computed)
         if self.source is None or self.source.schedule is None:
             raise ProgramError(f"the program holds no schedule; {_WITHOUT_SOURCE}")

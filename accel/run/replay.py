@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from accel.assembly import load_assembly
 from accel.base.errors import MachineError, MismatchError, ProgramError
 from accel.core.faults import Cause
 from accel.core.token_rules import Counter
-from accel.hw.engines.driver import Engine
 from accel.image.dram import Dram
 from accel.image.image import Image
 from accel.image.scenario import Expected
@@ -26,6 +25,9 @@ from accel.run.program import Program, as_program
 from accel.sim.functional.executor import DEFAULT_MAX_UOPS, Order
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.timing.model import DEFAULT_MAX_CYCLES
+
+if TYPE_CHECKING:
+    from accel.hw.engines.driver import Engine
 
 TEXT_SUFFIX = ".s"
 PROGRAM_SUFFIX = ".accel"
@@ -137,7 +139,7 @@ def replay(
     name: str = "",
     path: str = "",
     backend: str = "functional",
-    hardware: Engine | None = None,
+    hardware: "Engine | None" = None,
     seed: int = 0,
     order: Order = "program",
     max_cycles: int = DEFAULT_MAX_CYCLES,

@@ -31,7 +31,7 @@ class State:
         parameters: of the operator, by its names; those that are left out have their defaults.
         machine: one of :data:`~accel.core.config.NAMED`.
         settings: fields of the machine that are changed.
-        mapping: as which operator it is computed, see :func:`accel.run.program.build`.
+        mapping: as which operator it is computed, see :func:`accel.run.build.build`.
         steps: of the schedule; None for the best plan.
         pinned: a state that this one is compared with; None for none.
     """

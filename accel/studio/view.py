@@ -22,7 +22,8 @@ from accel.network.report import network_sections
 from accel.network.result import NetworkResult
 from accel.network.saved import saved_network, whole_figures
 from accel.run.advice import Advised, advise
-from accel.run.program import Program, build
+from accel.run.build import build
+from accel.run.program import Program
 from accel.run.replay import load_any
 from accel.run.result import Result
 from accel.studio.command import commands

@@ -8,7 +8,8 @@ from accel.compiler.expr.metrics import Compulsory
 from accel.compiler.mappings.choose import choose
 from accel.compiler.operators.registry import make_workload
 from accel.compiler.target.machine import Machine
-from accel.run.program import Program, build
+from accel.run.build import build
+from accel.run.program import Program
 from accel.run.result import TimedResult, error_dict
 from accel.sweeps.figures import CELLS, Figures
 from accel.sweeps.points import Run, Source, Synthesis, Task

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.arrays import distinct
 from accel.compiler.expr.guards import hoist
 from accel.compiler.expr.linear import variables
 from accel.compiler.expr.reference import index_values, values_at
@@ -143,7 +144,7 @@ def _mark(marked: Elements, user: Compute, elements: Elements, read: Read) -> No
     used = [set(variables(index)) for index in read.indices]
     if elements.all() and sum(len(u) for u in used) == len(set().union(*used)):
         # dimensions whose indices share no variable go one by one
-        values = [np.unique(index_values(i, variables(i))) for i in read.indices]
+        values = [distinct(index_values(i, variables(i)).ravel()) for i in read.indices]
         marked[np.ix_(*(v[(v >= 0) & (v < n)] for v, n in zip(values, marked.shape, strict=True)))] = True
         return
     places: dict[IterVar, Array] = dict(zip(user.axis, np.nonzero(elements), strict=True))

@@ -1,10 +1,11 @@
 """What a tensor expression means, evaluated with numpy; shares no code with the lowering.
 
 Every node is evaluated for all elements at once, in int32. Sums of products go through matrix products in
-float64 where these are surely exact, and else in int64, which wraps as int32 does.
+floats where these are surely exact, and else in int64, which wraps as int32 does.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from itertools import product
 from math import prod
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.arguments import check_mapping, plain_array
+from accel.base.blas import one_blas_thread
 from accel.base.errors import ShapeError
 from accel.compiler.expr.scalar import (
     Binary,
@@ -36,8 +38,10 @@ _Fixed = dict[IterVar, int]
 
 _LARGEST = {"int8": 1 << 7, "uint8": 1 << 8, "int16": 1 << 15, "int32": 1 << 31}
 """Magnitudes of values."""
-_EXACT = 1 << 53
-"""Integers up to this are float64 values, and so are their sums."""
+_EXACT = ((1 << 24, np.float32), (1 << 53, np.float64))
+"""Integers up to these are values of the type, and so are their sums."""
+_FEW = 1 << 30
+"""Products that one thread is done with in a moment."""
 
 
 def evaluate(outputs: Sequence[Tensor], inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -72,7 +76,9 @@ def _compute(op: Compute, values: dict[Tensor, Array]) -> Array:
 def _sum(op: Compute, total: Sum, values: dict[Tensor, Array]) -> Array:
     factors = _product_of_reads(total.body)
     if factors is not None:
-        contracted = _contract(op.axis, total.axes, factors, values)
+        few = prod(op.shape) * prod(axis.extent for axis in total.axes) <= _FEW
+        with one_blas_thread() if few else nullcontext():
+            contracted = _contract(op.axis, total.axes, factors, values)
         if contracted is not None:
             return contracted
     result = np.zeros(op.shape, dtype=np.int32)
@@ -102,8 +108,7 @@ def _contract(
     """
     stepped = [axis for axis in reduce if any(_shares(index, axis) for r in factors for index in r.indices)]
     letters = {v: chr(ord("a") + n) for n, v in enumerate([*axes, *reduce])}
-    largest = prod(v.extent for v in reduce) * prod(_LARGEST[r.dtype] for r in factors)
-    dtype = np.float64 if largest <= _EXACT else np.int64
+    dtype = _exact_dtype(prod(v.extent for v in reduce if v not in stepped), factors)
     shape = tuple(axis.extent for axis in axes)
     result = np.zeros(shape, dtype=np.int64)
     for numbers in product(*(range(axis.extent) for axis in stepped)):
@@ -122,6 +127,12 @@ def _contract(
         expanded = part.reshape([v.extent if v in named else 1 for v in axes])
         result += expanded * prod(v.extent for v in missing)
     return result.astype(np.int32)
+
+
+def _exact_dtype(terms: int, factors: Sequence[Read]) -> type[Any]:
+    """In which sums of so many products are exact, whatever their order; int64 wraps."""
+    largest = terms * prod(_LARGEST[read.dtype] for read in factors)
+    return next((dtype for most, dtype in _EXACT if largest <= most), np.int64)
 
 
 def _affine(index: Expr, fixed: _Fixed) -> tuple[int, dict[IterVar, int]] | None:

@@ -3,32 +3,34 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from accel.base.errors import EngineError, ProgramError, nearest
 from accel.core.config import Config
-from accel.hw.engines.driver import Engine
-from accel.hw.engines.waves import discard, write_save_file
+
+if TYPE_CHECKING:
+    from accel.hw.engines.driver import Engine
 
 
-def _pysim(config: Config, optimize: int, wave: Path | None) -> Engine:
+def _pysim(config: Config, optimize: int, wave: Path | None) -> "Engine":
     from accel.hw.engines.pysim import PysimEngine  # noqa: PLC0415  # brings Amaranth
 
     return PysimEngine(config, wave=wave)
 
 
-def _cxxrtl(config: Config, optimize: int, wave: Path | None) -> Engine:
+def _cxxrtl(config: Config, optimize: int, wave: Path | None) -> "Engine":
     from accel.hw.engines.cxxrtl import cxxrtl  # noqa: PLC0415
 
     return cxxrtl(config, optimize=optimize, wave=wave)
 
 
-def _verilator(config: Config, optimize: int, wave: Path | None) -> Engine:
+def _verilator(config: Config, optimize: int, wave: Path | None) -> "Engine":
     from accel.hw.engines.verilator import verilator  # noqa: PLC0415
 
     return verilator(config, optimize=optimize, wave=wave)
 
 
-ENGINES: dict[str, Callable[[Config, int, Path | None], Engine]] = {
+ENGINES: dict[str, Callable[[Config, int, Path | None], "Engine"]] = {
     "verilator": _verilator,
     "cxxrtl": _cxxrtl,
     "pysim": _pysim,
@@ -58,7 +60,7 @@ def level(default: int) -> int:
 
 def open_engine(
     config: Config, name: str | None = None, *, optimize: int | None = None, wave: Path | None = None
-) -> Engine:
+) -> "Engine":
     """The machine in simulation, after a reset.
 
     Args:
@@ -84,6 +86,8 @@ def open_engine(
         optimize = level(3 if wave is None else 2)
     engine = ENGINES[name](config, optimize, wave)
     if wave is not None:
+        from accel.hw.engines.waves import discard, write_save_file  # noqa: PLC0415
+
         try:
             write_save_file(wave, name, config)
         except ProgramError:

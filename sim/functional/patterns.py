@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.arrays import distinct
 from accel.core.access import LoopShape
 from accel.core.isa import UopArray
 
@@ -99,7 +100,7 @@ def _box(first: UopArray, shape: LoopShape, inner: Sequence[Axis]) -> Box:
 def _distinct_steps(rows: UopArray) -> int:
     """How many different steps there are from a row to the next, at least."""
     packed = rows @ np.array([1 << 42, 1 << 21, 1], dtype=np.int64)
-    return len(np.unique(np.diff(packed)))
+    return len(distinct(np.diff(packed)))
 
 
 def _together(firsts: UopArray, axes: list[_Axes]) -> tuple[UopArray, list[_Axes]]:

@@ -10,7 +10,8 @@ import pytest
 from accel.base.errors import AccelError, ConfigError, ShapeError
 from accel.cli.app import app
 from accel.compiler.operators.registry import OPERATORS
-from accel.run.program import Program, build
+from accel.run.build import build
+from accel.run.program import Program
 from accel.studio.command import commands
 from accel.studio.form import START, form
 from accel.studio.state import State
