@@ -42,7 +42,8 @@ settings.load_profile("ci")
 def pytest_configure() -> None:
     """Refuse to require a tool that no test asks for; programs that tests start hear Ctrl-C."""
     tools.required()
-    os.environ.setdefault(OPTIMIZE, "1")  # compiling a model takes longer than the short programs here run
+    os.environ.setdefault(OPTIMIZE, "0")  # compiling a model takes longer than the short programs here run
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # half of the time that a command takes
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -139,6 +139,7 @@ def _generate(config: Config, folder: Path, *, waves: bool) -> Sequence[build.So
     text = yosys(rtlil_text(SimTop(config, named=waves), TOP), [f"write_cxxrtl -O6 {debug}"])
     if "bool converged = true;" not in text or "converged = false" in text:
         raise EngineError("the design has feedback between signals; CXXRTL would need several passes a cycle")
+    text = text.replace("memory_index(value<0>(), ", "memory_index(value<1>{0u}, ")  # it reads a first word
     (folder / "design.cc").write_text(text)
     header = model_header(
         config, head=_HEAD, body=_BODY, access=lambda name: f"top.p_{name.replace('_', '__')}"

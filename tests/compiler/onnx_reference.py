@@ -65,7 +65,10 @@ class Graph:
         model = onnx.helper.make_model(graph, opset_imports=[opset], ir_version=_IR)
         model = onnx.shape_inference.infer_shapes(model, strict_mode=True)
         onnx.checker.check_model(model)
-        session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        content = model.SerializeToString()
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         return np.asarray(session.run([result], self._inputs)[0])
 
 

@@ -15,8 +15,6 @@ def _build(base: Config = TINY, /, **values: int) -> Config:
     return replace(base, **values)  # type: ignore[arg-type]
 
 
-LEVELS = {"cxxrtl": 2}
-"""Of optimization, by the engines whose models are compiled far sooner with another than the others'."""
 BUILDS: dict[str, Config] = {
     "tiny": TINY,
     "short queues": _build(

@@ -11,7 +11,6 @@ from accel.hw.engines.choose import DEFAULT_ENGINE, ENGINES, open_engine
 from accel.hw.engines.driver import Engine
 from accel.run.lockstep import lockstep
 from accel.run.replay import load_test
-from tests.lockstep.builds import LEVELS
 from tests.programs import TINY, gemm_program
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
@@ -19,7 +18,7 @@ PROGRAMS = Path(__file__).parents[1] / "programs"
 
 @pytest.fixture(scope="module", params=[name for name in ENGINES if name != DEFAULT_ENGINE])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    with open_engine(TINY, request.param, optimize=LEVELS.get(request.param)) as found:
+    with open_engine(TINY, request.param) as found:
         yield found
 
 
@@ -42,7 +41,7 @@ def test_directed(engine: Engine, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in ENGINES if name != "pysim"])
 def test_an_engine_that_is_closed_says_so(name: str) -> None:
-    with open_engine(TINY, name, optimize=LEVELS.get(name)) as engine:
+    with open_engine(TINY, name) as engine:
         pass
     with pytest.raises(EngineError, match="the engine is closed"):
         engine.reset()

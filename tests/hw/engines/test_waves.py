@@ -1,6 +1,5 @@
 """Wave files: names as text, save files for GTKWave, and disks that are full. Read with a library."""
 
-import os
 import re
 import resource
 import subprocess
@@ -17,21 +16,15 @@ from accel.base.errors import HardwareError, ProgramError
 from accel.core.isa import Unit
 from accel.core.token_rules import WORKERS
 from accel.hw.datapath.names import NOTHING, STATES
-from accel.hw.engines.choose import OPTIMIZE, WAVES
+from accel.hw.engines.choose import WAVES
 from accel.hw.engines.driver import Engine
 from accel.hw.engines.waves import ROOTS, is_whole, save_path, write_save_file
 from accel.run.result import Result
-from tests.lockstep.builds import LEVELS
 from tests.programs import TINY, gemm_program
 from tests.tools import needs
 
 KINDS = [(engine, suffix) for engine, suffixes in WAVES.items() for suffix in suffixes]
 TOOLS = {"verilator": ["verilator"], "cxxrtl": ["g++"], "pysim": []}
-
-
-def level(engine: str) -> str:
-    """Of optimization."""
-    return str(LEVELS.get(engine, os.environ[OPTIMIZE]))
 
 
 class Waves:
@@ -57,9 +50,7 @@ def seen(
     for tool in TOOLS[engine]:
         needs(tool)
     path = tmp_path_factory.mktemp("waves") / f"gemm{suffix}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(OPTIMIZE, level(engine))
-        result = gemm_program().run(backend="rtl", engine=engine, wave=path)
+    result = gemm_program().run(backend="rtl", engine=engine, wave=path)
     return Waves(path, engine), result, path
 
 
@@ -133,7 +124,6 @@ def test_a_full_disk_is_an_error(engine: str, suffix: str, size: int, tmp_path: 
             "--wave",
             wave,
         ],
-        env=os.environ | {OPTIMIZE: level(engine)},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
         capture_output=True,
         text=True,
