@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from accel.base.errors import EngineError, ProgramError, nearest
 from accel.core.config import Config
+from accel.hw.engines.waves import discard, write_save_file
 
 if TYPE_CHECKING:
     from accel.hw.engines.driver import Engine
@@ -86,8 +87,6 @@ def open_engine(
         optimize = level(3 if wave is None else 2)
     engine = ENGINES[name](config, optimize, wave)
     if wave is not None:
-        from accel.hw.engines.waves import discard, write_save_file  # noqa: PLC0415
-
         try:
             write_save_file(wave, name, config)
         except ProgramError:
