@@ -24,6 +24,9 @@ HAS_MEMORY = "ACCEL_MEMORY"
 Memories = Literal["inline", "blackbox"]
 """How an export has the scratchpads' memories: as arrays, or as instances of a module of one's own."""
 
+LOWERED = ("proc -norom", "memory_collect")
+"""What Yosys does before it writes a design: processes become multiplexers, accesses to a memory one cell."""
+
 _ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
 _STYLE = ("WIDTH", "CASEOVERLAP", "CMPCONST", "UNOPTFLAT")
 """What Verilator warns of in generated code: what is meant or constant, loops that are none."""
@@ -96,8 +99,7 @@ def verilog_text(design: Any, name: str, *, memories: Memories = "inline") -> st
     text = yosys(
         rtlil_text(design, name, BlackBoxes() if boxed else None),
         [
-            "proc -norom",
-            "memory_collect",
+            *LOWERED,
             f"attrmap {removed}",
             f"attrmap -modattr {removed}",
             "clean",

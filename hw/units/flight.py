@@ -78,7 +78,8 @@ class Flight(wiring.Component):
 
         data_now = self.data_done & (self.data_slot == head)
         pads_now = self.pads_done & (self.pads_slot == head)
-        complete = records.valid & (~Array(data_left)[head] | data_now) & (~Array(pads_left)[head] | pads_now)
+        data_due, pads_due = (bits[0] if depth == 1 else Array(bits)[head] for bits in (data_left, pads_left))
+        complete = records.valid & (~data_due | data_now) & (~pads_due | pads_now)
         m.d.comb += [
             records.flush.eq(self.flush),
             records.push.eq(self.start),
