@@ -4,7 +4,7 @@ from functools import partial
 
 from amaranth.hdl import Mux, Signal
 
-from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.queue import HeadQueue, Queue
 from accel.hw.formal.claims import Claims, Proof
 
 _DEPTHS = (1, 2, 3, 4, 8)
@@ -43,11 +43,63 @@ def queue(depth: int) -> Claims:
     return claims
 
 
-PROOFS = tuple(
-    Proof(
-        name=f"queue of {depth}",
-        statement="entries come out once, in order, as they went in; never more of them than places",
-        build=partial(queue, depth),
-    )
-    for depth in _DEPTHS
+def head_queue(depth: int) -> Claims:
+    """A queue whose head is in registers, and whose user announces only with room, pushes only what was
+    announced, and pops only with a head."""
+    component = HeadQueue(8, depth)
+    claims = Claims(component)
+    inside = claims.inside
+    valid, behind, taken = component.valid, inside.signal("behind.count"), inside.signal("taken")
+    entries = valid + behind
+    owed = claims.register(range(depth + 2), "owed")
+    """Announced, and not pushed yet."""
+    due = owed + component.announces
+    claims.assume(component.room | ~component.announces)
+    claims.assume((due != 0) | ~component.push)
+    claims.assume(valid | ~component.pop)
+    claims.follows(owed, Mux(component.flush, 0, due - component.push))
+
+    claims.claim("never more entries than places", entries <= depth)
+    claims.claim("room is told", component.room == (entries + owed < depth))
+    claims.claim("an entry is told", valid == (entries != 0))
+    claims.lemma("it knows how many", (taken == entries + owed) & (taken <= depth))
+    places = max(1, depth - 1)
+    claims.queue("behind", places)
+
+    # Of one push, any of them, as above; the head is the first.
+    inside_now = claims.register(1, "inside_now")
+    ahead = claims.register(range(depth + 1), "ahead")
+    pushed = claims.register(8, "pushed")
+    leaves = component.pop & (ahead == 0)
+    enters = component.push & ~component.flush & ~inside_now & claims.free(1, "chosen")
+    claims.follows(inside_now, Mux(inside_now, ~leaves & ~component.flush, enters))
+    claims.follows(ahead, Mux(inside_now, ahead, entries) - component.pop)
+    claims.follows(pushed, Mux(inside_now, pushed, component.data))
+    place = Signal(range(places))
+    its = inside.signal("behind.first") + ahead - 1
+    claims.defined(place, Mux(its < places, its, its - places))
+    claims.lemma("it is one of the entries", ~inside_now | (ahead < entries))
+    cell = inside.cell("behind.memory", place)
+    claims.claim("its cell holds its data", ~inside_now | (ahead == 0) | (cell == pushed))
+    claims.claim("in its turn it is the head", ~inside_now | (ahead != 0) | (component.head == pushed))
+    return claims
+
+
+PROOFS = (
+    *(
+        Proof(
+            name=f"queue of {depth}",
+            statement="entries come out once, in order, as they went in; never more of them than places",
+            build=partial(queue, depth),
+        )
+        for depth in _DEPTHS
+    ),
+    *(
+        Proof(
+            name=f"head queue of {depth}",
+            statement="the same of queues with their head in registers, whose places are announced",
+            build=partial(head_queue, depth),
+        )
+        for depth in _DEPTHS
+    ),
 )

@@ -15,7 +15,7 @@ from accel.hw.bus.port import ReadPort
 from accel.hw.bus.watch import Watch
 from accel.hw.core import Core
 from accel.hw.datapath import requantize
-from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.queue import HeadQueue, Queue
 from accel.hw.datapath.residuals import Residuals
 from accel.hw.datapath.transfer import BeatWalker, BurstWalker
 from accel.hw.formal.claims import Proof
@@ -74,6 +74,38 @@ FAULTS = [
         "elaborate",
         "Mux(pointer == depth - 1, 0, pointer + 1)",
         "Mux(pointer == depth, 0, pointer + 1)",
+    ),
+    Fault(
+        "head queue of 3",
+        "room is told",
+        HeadQueue,
+        "elaborate",
+        "taken + self.announces - self.pop",
+        "taken + self.push - self.pop",
+    ),
+    Fault(
+        "head queue of 3",
+        "in its turn it is the head",
+        HeadQueue,
+        "elaborate",
+        "Mux(behind.valid, Value.cast(behind.head), Value.cast(self.data))",
+        "Value.cast(self.data)",
+    ),
+    Fault(
+        "head queue of 3",
+        "an entry is told",
+        HeadQueue,
+        "elaborate",
+        "self.valid.eq(behind.valid | self.push)",
+        "self.valid.eq(behind.valid)",
+    ),
+    Fault(
+        "head queue of 3",
+        "never more entries than places",
+        HeadQueue,
+        "elaborate",
+        "self.push & (behind.valid | ~empties)",
+        "self.push & behind.valid",
     ),
     Fault(
         "token counters",
