@@ -100,7 +100,7 @@ class Core(wiring.Component):
             control.cycles.eq(ending.cycle),
             parts.tokens.clear.eq(control.clear),
         ]
-        self._connect_units(m, parts, flush=control.start | control.clear, active=ending.going)
+        self._connect_units(m, parts, flush=control.flush, active=ending.going)
         self._connect_bus(m, parts, running=ending.running, halted=ending.halted)
         self._count(m, parts, ending)
         if self._observed:
@@ -169,6 +169,7 @@ class Core(wiring.Component):
         for unit, part in parts.units.items():
             queue = parts.queues[unit]
             flags = view(Instruction, self.config, queue.head.word)
+            foresees = unit is Unit.LOAD or (unit is Unit.STORE and self.config.post)
             pops, pushes = token_counters(unit)
             lacks = [
                 flag & ~tokens.available[counter]
@@ -187,6 +188,7 @@ class Core(wiring.Component):
                 part.mem_base.eq(control.mem_base),
                 part.head.eq(queue.head),
                 part.head_valid.eq(queue.valid),
+                *([part.taking.eq(queue.taking), part.following.eq(queue.following)] if foresees else []),
                 part.tokens.eq(~Cat(*lacks).any()),
             ]
             for flag, counter in zip((flags.pop_prev, flags.pop_next), pops, strict=True):

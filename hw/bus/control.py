@@ -29,7 +29,7 @@ class Control(wiring.Component):
     ``start`` is a pulse; the core answers with ``running`` from the next cycle to the run's last one, in
     which it raises ``ended``. ``clear`` is a pulse that comes while no run is going on, with ``start`` at the
     latest, or while one is ``draining``, which ends then and is forgotten; neither comes while ``offering``.
-    ``stop`` is a pulse at any time. Settings stand still from ``start`` to ``ended``. ``cause`` and
+    ``flush`` comes with either of them. ``stop`` is a pulse at any time. Settings stand still from ``start`` to ``ended``. ``cause`` and
     ``fault_index`` are valid from ``ended`` on and while ``draining``, counters at all times.
 
     Address and data of a write may come in any order; a write takes effect in the cycle in which both have
@@ -42,6 +42,7 @@ class Control(wiring.Component):
             "irq": Out(1),
             "start": Out(1),
             "clear": Out(1),
+            "flush": Out(1),
             "stop": Out(1),
             "running": In(1),
             "draining": In(1),
@@ -77,6 +78,7 @@ class Control(wiring.Component):
         m.d.sync += [
             self.start.eq(command["start"]),
             self.clear.eq(command["clear"]),
+            self.flush.eq(begins),
             self.stop.eq(command["stop"]),
             interrupt.eq(ended | (interrupt & ~ones["interrupt"][0] & ~command["clear"])),
         ]

@@ -35,7 +35,9 @@ class PadsLayout(data.StructLayout):
 
 
 class PadWalker(wiring.Component):
-    """Pad words of one LOAD after the other; loaded like :class:`~accel.hw.datapath.transfer.BeatWalker`."""
+    """Pad words of one LOAD after the other; loaded like :class:`~accel.hw.datapath.transfer.BeatWalker`:
+    when it is ``free``, by ``start``.
+    """
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -46,6 +48,7 @@ class PadWalker(wiring.Component):
                 "pads": In(PadsLayout(config)),
                 "step": In(1),
                 "valid": Out(1),
+                "free": Out(1),
                 "kind": Out(KIND_BITS),
                 "index": Out(sram_bits(config)),
                 "last": Out(1),
@@ -61,7 +64,10 @@ class PadWalker(wiring.Component):
         between = Signal(SIZE_BITS)
         """Runs between rows that are left."""
         final = Signal()
-        m.d.comb += self.last.eq((run == 1) & (final | ((between == 0) & (tail == 0))))
+        m.d.comb += [
+            self.last.eq((run == 1) & (final | ((between == 0) & (tail == 0)))),
+            self.free.eq(~self.valid | (self.step & self.last)),
+        ]
         with m.If(self.step):
             m.d.sync += [run.eq(run - 1), self.index.eq(self.index + 1)]
             with m.If(run == 1):
@@ -70,8 +76,6 @@ class PadWalker(wiring.Component):
                     m.d.sync += [run.eq(gap), between.eq(between - 1)]
                 with m.Else():
                     m.d.sync += [run.eq(tail), final.eq(1)]
-            with m.If(self.last):
-                m.d.sync += self.valid.eq(0)
 
         new = self.pads
         skips = Signal(sram_bits(self._config))
@@ -79,9 +83,9 @@ class PadWalker(wiring.Component):
         m.d.comb += skips.eq(Mux(new.gap != 0, new.x_size, new.body))
         with m.If((new.gap != 0) & (new.y_size != 0)):
             m.d.comb += runs.eq(new.y_size - 1)
-        with m.If(self.start):
+        with m.If(self.free):
             m.d.sync += [
-                self.valid.eq(1),
+                self.valid.eq(self.start),
                 self.kind.eq(new.kind),
                 gap.eq(new.gap),
                 tail.eq(new.tail),

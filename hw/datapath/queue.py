@@ -12,7 +12,9 @@ class Queue(wiring.Component):
     """First in, first out, ``depth`` entries of any number.
 
     ``room`` tells that there were fewer than ``depth`` entries at the end of the cycle before; pushing
-    without room or popping without a head is the user's mistake.
+    without room or popping without a head is the user's mistake. Who pushes and pops knows so late in a
+    cycle: ``room`` and ``valid`` are registers, and as long as there is room the next place is written in
+    every cycle.
     """
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
@@ -23,7 +25,7 @@ class Queue(wiring.Component):
                 "flush": In(1),
                 "push": In(1),
                 "data": In(shape),
-                "room": Out(1),
+                "room": Out(1, init=1),
                 "valid": Out(1),
                 "head": Out(shape),
                 "pop": In(1),
@@ -46,24 +48,29 @@ class Queue(wiring.Component):
         m.d.comb += [
             write.addr.eq(tail),
             write.data.eq(self.data),
-            write.en.eq(self.push),
+            write.en.eq(self.room),
             read.addr.eq(first),
             self.head.eq(read.data),
-            self.valid.eq(self.count != 0),
-            self.room.eq(self.count != depth),
         ]
+        with m.If(self.push & ~self.pop):
+            m.d.sync += [self.valid.eq(1), self.room.eq(self.count != depth - 1)]
+        with m.If(self.pop & ~self.push):
+            m.d.sync += [self.valid.eq(self.count != 1), self.room.eq(1)]
         m.d.sync += self.count.eq(self.count + self.push - self.pop)
         with m.If(self.push):
             m.d.sync += tail.eq(following(tail))
         with m.If(self.pop):
             m.d.sync += first.eq(following(first))
         with m.If(self.flush):
-            m.d.sync += [self.count.eq(0), first.eq(0), tail.eq(0)]
+            m.d.sync += [self.count.eq(0), first.eq(0), tail.eq(0), self.valid.eq(0), self.room.eq(1)]
         return m
 
 
 class BypassQueue(wiring.Component):
-    """A queue whose entries can be taken in the cycle in which they are pushed."""
+    """A queue whose entries can be taken in the cycle in which they are pushed.
+
+    ``pop`` takes an entry if there is one.
+    """
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
         self.depth = depth
@@ -98,7 +105,8 @@ class HeadQueue(wiring.Component):
 
     Who will push ``announces`` it, in the same cycle or earlier; ``room`` tells that fewer than ``depth``
     entries were announced and not popped at the end of the cycle before. What is pushed in cycle t can be
-    popped in t + 1.
+    popped in t + 1. In a cycle with ``taking``, ``following`` goes where the head is, whether or not it is an
+    entry.
     """
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
@@ -114,6 +122,8 @@ class HeadQueue(wiring.Component):
                 "valid": Out(1),
                 "head": Out(shape),
                 "pop": In(1),
+                "taking": Out(1),
+                "following": Out(shape),
             }
         )
 
@@ -121,20 +131,20 @@ class HeadQueue(wiring.Component):
         m = Module()
         m.submodules.behind = behind = Queue(self.shape, max(1, self.depth - 1))
         taken = Signal(range(self.depth + 1))
-        empties = self.pop | ~self.valid
         m.d.comb += [
+            self.taking.eq(self.pop | ~self.valid),
+            Value.cast(self.following).eq(
+                Mux(behind.valid, Value.cast(behind.head), Value.cast(self.data)),
+            ),
             behind.flush.eq(self.flush),
             behind.data.eq(self.data),
-            behind.push.eq(self.push & (behind.valid | ~empties)),
-            behind.pop.eq(behind.valid & empties),
+            behind.push.eq(self.push & (behind.valid | ~self.taking)),
+            behind.pop.eq(behind.valid & self.taking),
             self.room.eq(taken != self.depth),
         ]
         m.d.sync += taken.eq(taken + self.announces - self.pop)
-        with m.If(empties):
-            m.d.sync += [
-                self.valid.eq(behind.valid | self.push),
-                Value.cast(self.head).eq(Mux(behind.valid, Value.cast(behind.head), Value.cast(self.data))),
-            ]
+        with m.If(self.taking):
+            m.d.sync += [self.valid.eq(behind.valid | self.push), self.head.eq(self.following)]
         with m.If(self.flush):
             m.d.sync += [taken.eq(0), self.valid.eq(0)]
         return m

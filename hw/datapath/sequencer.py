@@ -49,8 +49,9 @@ class Sequencer(wiring.Component):
     """The loops of GEMM, MAC and ALU: a micro-op's address and the offsets of its indices, one a cycle.
 
     Those of MUL stay for ``mul_slots`` cycles, in the last of which there is a micro-op.
-    An instruction loaded by ``start`` gives its first micro-op in the next cycle; ``free`` says that the
-    next one may start.
+    An instruction that begins by ``start`` gives its first micro-op in the next cycle; ``free``, a register,
+    says that the next one may start. As long as it does, that of ``entry`` is loaded, since who starts it
+    knows so late.
     """
 
     def __init__(self, config: Config) -> None:
@@ -61,7 +62,7 @@ class Sequencer(wiring.Component):
                 "flush": In(1),
                 "start": In(1),
                 "entry": In(EntryLayout(config)),
-                "free": Out(1),
+                "free": Out(1, init=1),
                 "issuing": Out(1),
                 "address": Out(config.uop_address_bits),
                 "operation": Out(OperationLayout(config)),
@@ -83,36 +84,47 @@ class Sequencer(wiring.Component):
         inner_count = Signal(LOOP_BITS)
         held = Signal(OperationLayout(config))
         last_uop, last_inner, last_outer = Signal(), Signal(), Signal()
-        """Whether it is the last one; registers, since who may start next depends on them."""
-        one_uop, one_inner, last = Signal(), Signal(), Signal()
-        steps = self._steps(m, held) if config.mul_slots > 1 else Const(1, 1)
+        """Whether it is the last one."""
+        one_uop, one_inner = Signal(), Signal()
+        multiplies = (alu.opcode == Alu.OPCODE) & (alu.alu_op == AluOp.MUL)
+        steps, next_steps = self._steps(m, held, multiplies) if config.mul_slots > 1 else (Const(1), Const(1))
         m.d.comb += [
-            last.eq(~run | (steps & last_uop & last_inner & last_outer)),
-            self.free.eq(~active | last),
-            self.issuing.eq(active & run & ~last),
+            self.issuing.eq(~self.free),
             self.operation.eq(held),
             self.operation.run.eq(active & run & steps),
-            self.operation.last.eq(active & last),
+            self.operation.last.eq(active & self.free),
         ]
         with m.If(steps):
             with m.If(last_uop):
-                m.d.sync += [
-                    self.address.eq(begin),
-                    last_uop.eq(one_uop),
-                    inner.eq(inner - 1),
-                    last_inner.eq(inner == 1),
-                ]
+                m.d.sync += [self.address.eq(begin), inner.eq(inner - 1)]
                 with m.If(last_inner):
-                    m.d.sync += [
-                        inner.eq(inner_count),
-                        last_inner.eq(one_inner),
-                        outer.eq(outer - 1),
-                        last_outer.eq(outer == 1),
-                    ]
+                    m.d.sync += [inner.eq(inner_count), outer.eq(outer - 1)]
             with m.Else():
-                m.d.sync += [self.address.eq(self.address + 1), last_uop.eq(self.address + 2 == end)]
-        with m.If(last):
-            m.d.sync += active.eq(0)
+                m.d.sync += self.address.eq(self.address + 1)
+
+        # Whether the slot of the next cycle is the last one, of the instruction at hand or of the entry.
+        next_uop, next_inner, next_outer = Signal(), Signal(), Signal()
+        new_uop, new_inner, new_outer, new_run = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            next_uop.eq(Mux(steps, Mux(last_uop, one_uop, self.address + 2 == end), last_uop)),
+            next_inner.eq(Mux(steps & last_uop, Mux(last_inner, one_inner, inner == 1), last_inner)),
+            next_outer.eq(Mux(steps & last_uop & last_inner, outer == 1, last_outer)),
+            new_uop.eq(gemm.uop_begin + 1 == gemm.uop_end),
+            new_inner.eq(gemm.iter_in == 1),
+            new_outer.eq(gemm.iter_out == 1),
+            new_run.eq(loops_run(gemm)),
+        ]
+        one_slot = new_uop & new_inner & new_outer
+        if config.mul_slots > 1:
+            one_slot = one_slot & ~multiplies
+        m.d.sync += [
+            last_uop.eq(next_uop),
+            last_inner.eq(next_inner),
+            last_outer.eq(next_outer),
+            self.free.eq(
+                Mux(self.free, ~self.start | ~new_run | one_slot, next_steps & next_uop & next_inner & next_outer)
+            ),
+        ]
 
         views = {Gemm: gemm, Mac: mac, Alu: alu}
         chosen = at_hand(is_gemm, is_mac, config)
@@ -126,26 +138,26 @@ class Sequencer(wiring.Component):
                 m.d.sync += offset.eq(offset + factor_in)
                 with m.If(last_inner):
                     m.d.sync += [offset.eq(row + factor_out), row.eq(row + factor_out)]
-            with m.If(self.start):
+            with m.If(self.free):
                 m.d.sync += [
                     offset.eq(0),
                     row.eq(0),
                     factor_out.eq(per_outer),
                     factor_in.eq(per_inner),
                 ]
-        with m.If(self.start):
+        with m.If(self.free):
             m.d.sync += [
-                active.eq(1),
-                run.eq(loops_run(gemm)),
+                active.eq(self.start),
+                run.eq(new_run),
                 begin.eq(gemm.uop_begin),
                 end.eq(gemm.uop_end),
                 self.address.eq(gemm.uop_begin),
                 outer.eq(gemm.iter_out - 1),
                 inner.eq(gemm.iter_in - 1),
                 inner_count.eq(gemm.iter_in - 1),
-                Cat(last_uop, one_uop).eq((gemm.uop_begin + 1 == gemm.uop_end).replicate(2)),
-                Cat(last_inner, one_inner).eq((gemm.iter_in == 1).replicate(2)),
-                last_outer.eq(gemm.iter_out == 1),
+                Cat(last_uop, one_uop).eq(new_uop.replicate(2)),
+                Cat(last_inner, one_inner).eq(new_inner.replicate(2)),
+                last_outer.eq(new_outer),
                 held.gemm.eq(is_gemm),
                 held.reset.eq(is_gemm & gemm.reset),
                 held.use_imm.eq(chosen[Alu] & alu.use_imm),
@@ -157,17 +169,24 @@ class Sequencer(wiring.Component):
                 m.d.sync += [held.mac.eq(is_mac), held.overwrite.eq(is_mac & mac.overwrite)]
             if mac is not None and config.depthwise:
                 m.d.sync += held.depthwise.eq(is_mac & mac.depthwise)
-            if config.mul_slots > 1:
-                m.d.sync += held.phase.eq(0)
         with m.If(self.flush):
-            m.d.sync += active.eq(0)
+            m.d.sync += [active.eq(0), self.free.eq(1)]
         return m
 
-    def _steps(self, m: Module, held: Any) -> Value:
-        """Whether this is the last slot of a micro-op."""
-        with m.If(held.op == AluOp.MUL):
-            m.d.sync += held.phase.eq(held.phase + 1)
-        return (held.op != AluOp.MUL) | held.phase.all()
+    def _steps(self, m: Module, held: Any, multiplies: Value) -> tuple[Signal, Signal]:
+        """Whether this is the last slot of a micro-op, and whether the next slot is, of the same instruction.
+
+        Args:
+            m: where the logic goes.
+            held: the instruction at hand.
+            multiplies: whether that in the entry is a MUL.
+        """
+        steps, following, is_mul = Signal(), Signal(), Signal()
+        m.d.comb += following.eq(~is_mul | (held.phase == self._config.mul_slots - 2))
+        m.d.sync += [steps.eq(following), held.phase.eq(held.phase + is_mul)]
+        with m.If(self.free):
+            m.d.sync += [steps.eq(~multiplies), is_mul.eq(multiplies), held.phase.eq(0)]
+        return steps, following
 
 
 def index_bits(config: Config) -> int:

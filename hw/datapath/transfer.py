@@ -85,9 +85,10 @@ class RowsLayout(data.StructLayout):
 class BurstWalker(wiring.Component):
     """The bursts of one transfer after the other: each row split at pages and at the longest burst.
 
-    ``start`` loads a transfer that has at least one row; its first burst is ``valid`` in the next cycle,
-    each further one in the cycle after ``accept``. ``last`` marks a transfer's last burst. What a burst is
-    like is found out in the cycle before.
+    ``start``, in a cycle in which none is ``valid``, begins a transfer that has at least one row; its first
+    burst is ``valid`` in the next cycle, each further one in the cycle after ``accept``. ``last`` marks a
+    transfer's last burst. What a burst is like is found out in the cycle before; as long as there is none,
+    that of ``rows`` is, since who starts one knows so late.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -184,9 +185,9 @@ class BurstWalker(wiring.Component):
                 m.d.sync += [rows.eq(rows - 1), row_address.eq(next_row), address.eq(next_row)]
             with m.If(self.last):
                 m.d.sync += self.valid.eq(0)
-        with m.If(self.start):
+        with m.If(~self.valid):
             m.d.sync += [
-                self.valid.eq(1),
+                self.valid.eq(self.start),
                 address.eq(first_address),
                 row_address.eq(first_address),
                 row_bytes.eq(first_bytes),
@@ -242,7 +243,8 @@ class BeatWalker(wiring.Component):
 
     ``start`` loads a transfer that has at least one row; ``beat`` describes its first beat from the next
     cycle on, the following one after each ``step``. ``last`` marks a transfer's last beat; stepping over it,
-    or ``idle``, is when the next one may be loaded. ``rows`` adds ``row_last``, a row's last beat.
+    or ``idle``, is when it is ``free`` and the next one may be loaded. ``rows`` adds ``row_last``, a row's
+    last beat.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config, *, rows: bool = False) -> None:
@@ -256,6 +258,7 @@ class BeatWalker(wiring.Component):
                 "places": In(PlacesLayout(config)),
                 "step": In(1),
                 "idle": Out(1),
+                "free": Out(1),
                 "beat": Out(BeatLayout(kinds, config)),
                 "last": Out(1),
                 **({"row_last": Out(1)} if rows else {}),
@@ -294,6 +297,7 @@ class BeatWalker(wiring.Component):
             self.beat.chunk.eq(chunk),
             self.last.eq(row_done & (rows == 0)),
             self.idle.eq(~active),
+            self.free.eq(~active | (self.step & self.last)),
         ]
         if self._rows:
             m.d.comb += self.row_last.eq(row_done)
@@ -309,12 +313,10 @@ class BeatWalker(wiring.Component):
                     lane.eq(next_lane),
                     row_lane.eq(next_lane),
                 ]
-            with m.If(self.last):
-                m.d.sync += active.eq(0)
         new = self.places
-        with m.If(self.start):
+        with m.If(self.free):
             m.d.sync += [
-                active.eq(1),
+                active.eq(self.start),
                 kind.eq(new.kind),
                 index.eq(new.sram),
                 lane.eq(new.lane),

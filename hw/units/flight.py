@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -30,7 +30,8 @@ class Flight(wiring.Component):
     the oldest one retires in the cycle in which its last part does, one a cycle.
 
     A transfer entered by ``start`` gets the number ``slot``; parts that it does not have are given as
-    done. ``conflict`` tells whether ``range`` overlaps that of a transfer in flight.
+    done. ``conflict`` tells whether ``range`` overlaps that of a transfer in flight. With whom it would is found
+    out in the cycle before: in one with ``taking``, ``following`` is the range of the next.
 
     ``shared``: others retire in between; with ``hold`` nothing does. ``unwritten`` is ``conflict`` with
     transfers whose data is not complete alone.
@@ -48,6 +49,7 @@ class Flight(wiring.Component):
                 "start": In(1),
                 "retiring": In(RetireLayout()),
                 "range": In(RangeLayout(config)),
+                **({"taking": In(1), "following": In(RangeLayout(config))} if hazards else {}),
                 "has_data": In(1),
                 "has_pads": In(1),
                 "slot": Out(slots),
@@ -100,24 +102,30 @@ class Flight(wiring.Component):
                 m.d.sync += data_left[n].eq(0)
             with m.If(self.pads_done & (self.pads_slot == n)):
                 m.d.sync += pads_left[n].eq(0)
-            with m.If(self.start & (self.slot == n)):
+            with m.If(self.room & (self.slot == n)):  # it is nobody's, but that of who may start
                 m.d.sync += [data_left[n].eq(self.has_data), pads_left[n].eq(self.has_pads)]
         if self._hazards:
             overlaps = []
             for n in range(depth):
                 filled = Signal(RangeLayout(self._config), name=f"filled_{n}")
+                meets = Signal(name=f"meets_{n}")
+                is_next = self.room & (self.slot == n)
                 with m.If(self.retire & (head == n)):
                     m.d.sync += filled.any.eq(0)
-                with m.If(self.start & (self.slot == n)):
-                    m.d.sync += filled.eq(self.range)
+                with m.If(is_next):
+                    m.d.sync += [
+                        filled.any.eq(self.start & self.range.any),
+                        filled.kind.eq(self.range.kind),
+                        filled.begin.eq(self.range.begin),
+                        filled.end.eq(self.range.end),
+                    ]
                 with m.If(self.flush):
                     m.d.sync += filled.any.eq(0)
-                overlaps.append(
-                    filled.any
-                    & (filled.kind == self.range.kind)
-                    & (filled.begin < self.range.end)
-                    & (self.range.begin < filled.end)
-                )
+                with m.If(self.taking):
+                    m.d.sync += meets.eq(
+                        Mux(is_next, _overlap(self.range, self.following), _overlap(filled, self.following))
+                    )
+                overlaps.append(filled.any & meets)
             m.d.comb += self.conflict.eq(self.range.any & Cat(*overlaps).any())
             if self._shared:
                 left = [overlap & data for overlap, data in zip(overlaps, data_left, strict=True)]
@@ -125,3 +133,8 @@ class Flight(wiring.Component):
         with m.If(self.flush):
             m.d.sync += [head.eq(0), self.slot.eq(0)]
         return m
+
+
+def _overlap(one: Any, other: Any) -> Value:
+    """Whether two ranges have an element in common, if they have any."""
+    return (one.kind == other.kind) & (one.begin < other.end) & (other.begin < one.end)

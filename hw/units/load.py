@@ -33,6 +33,8 @@ class Load(wiring.Component):
             "mem_base": In(DRAM_ADDRESS_BITS),
             "head_valid": In(1),
             "head": In(EntryLayout(config)),
+            "taking": In(1),
+            "following": In(EntryLayout(config)),
             "tokens": In(1),
             "start": Out(1),
             "lacking": Out(1),
@@ -67,6 +69,11 @@ class Load(wiring.Component):
         m.d.comb += [
             ready.eq(can & may_start if config.post else can),
             self.lacking.eq(ready & ~self.tokens),
+            *(
+                []
+                if config.loads_in_flight == 1
+                else [loader.taking.eq(self.taking), loader.following.eq(self.following)]
+            ),
             loader.flush.eq(self.flush),
             loader.mem_base.eq(self.mem_base),
             loader.entry.eq(self.head),

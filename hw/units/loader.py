@@ -12,7 +12,7 @@ from accel.core.isa import Load
 from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.layouts import GAP_BITS, INDEX_BITS, KIND_BITS, EntryLayout, sram_bits, view
 from accel.hw.datapath.pads import PadsLayout, PadWalker
-from accel.hw.datapath.queue import BypassQueue
+from accel.hw.datapath.queue import BypassQueue, Queue
 from accel.hw.datapath.transfer import (
     BeatLayout,
     BeatWalker,
@@ -29,13 +29,13 @@ class Loader(wiring.Component):
     """LOADs of some ``kinds`` of memory, up to ``depth`` in flight.
 
     ``start`` begins the LOAD in ``entry``, which must be without fault, or a SET (``is_set``), which moves
-    nothing; ``requesting`` says that bursts of
-    the one before are still to be granted. A beat that comes from the bus in one cycle is written in the
+    nothing; ``requesting`` says that bursts of the one before are still to be granted. In a cycle with
+    ``taking``, the next entry is ``following``; only ranges are looked for in it. A beat that comes from the bus in one cycle is written in the
     next (``data_valid``), pad words in cycles without one.
 
     ``shared``: the unit has other instructions that move something. It says where data goes (``sram``), what
     ``range`` is looked for among the LOADs in flight, and when these may not retire (``hold``). LOADs have no
-    pads. ``unwritten`` is ``conflict`` with those alone whose data is not complete, ``written`` tells that
+    pads, and ``following_range`` is the next entry's. ``unwritten`` is ``conflict`` with those alone whose data is not complete, ``written`` tells that
     all of one is.
     """
 
@@ -44,11 +44,15 @@ class Loader(wiring.Component):
         self._depth = depth
         self._config = config
         self._shared = shared
-        more: dict[str, Any] = {}
+        self._hazards = depth > 1 or shared
+        more: dict[str, Any] = {"taking": In(1)} if self._hazards else {}
+        if self._hazards and not shared:
+            more |= {"following": In(EntryLayout(config))}
         if shared:
-            more = {
+            more |= {
                 "sram": In(sram_bits(config)),
                 "range": In(RangeLayout(config)),
+                "following_range": In(RangeLayout(config)),
                 "hold": In(1),
                 "unwritten": Out(1),
                 "written": Out(1),
@@ -87,11 +91,12 @@ class Loader(wiring.Component):
         config, kinds, shared = self._config, self._kinds, self._shared
         m.submodules.bursts = bursts = BurstWalker(kinds, config)
         m.submodules.beats = beats = BeatWalker(kinds, config)
-        hazards = self._depth > 1 or shared
-        m.submodules.flight = flight = Flight(self._depth, config, hazards=hazards, shared=shared)
+        m.submodules.flight = flight = Flight(self._depth, config, hazards=self._hazards, shared=shared)
+        if self._hazards:
+            m.d.comb += flight.taking.eq(self.taking)
         slots = range(self._depth)
         data_layout = data.StructLayout({"places": PlacesLayout(config), "slot": slots})
-        m.submodules.data_queue = data_queue = BypassQueue(data_layout, self._depth)
+        m.submodules.data_queue = data_queue = Queue(data_layout, self._depth)
         for part in (bursts, beats, flight, data_queue):
             m.d.comb += part.flush.eq(self.flush)
 
@@ -138,10 +143,11 @@ class Loader(wiring.Component):
             self.request.beats.eq(bursts.beats),
             self.request.index.eq(index),
         ]
-        with m.If(self.start):
+        with m.If(~bursts.valid):
             m.d.sync += index.eq(self.entry.index)
 
-        # Data: a beat on the bus is looked up in the same cycle and written in the next.
+        # Data: a beat on the bus is looked up in the same cycle and written in the next. The first one comes
+        # two cycles after the start at the earliest, and in the next the walker has been loaded.
         places = data_queue.data.places
         slot, written_slot, written_last = Signal(slots), Signal(slots), Signal()
         m.d.comb += [
@@ -156,7 +162,7 @@ class Loader(wiring.Component):
             data_queue.push.eq(self.start & has_data),
             beats.step.eq(self.beat_valid),
             beats.places.eq(data_queue.head.places),
-            beats.start.eq(data_queue.valid & (beats.idle | (beats.step & beats.last))),
+            beats.start.eq(data_queue.valid & beats.free),
             data_queue.pop.eq(beats.start),
         ]
         m.d.sync += [
@@ -166,7 +172,7 @@ class Loader(wiring.Component):
             written_slot.eq(slot),
             written_last.eq(beats.last),
         ]
-        with m.If(beats.start):
+        with m.If(beats.free):
             m.d.sync += slot.eq(data_queue.head.slot)
         m.d.comb += [
             flight.data_done.eq(self.data_valid & written_last),
@@ -176,6 +182,7 @@ class Loader(wiring.Component):
         if shared:
             m.d.comb += [
                 flight.range.eq(self.range),
+                flight.following.eq(self.following_range),
                 flight.hold.eq(self.hold),
                 self.unwritten.eq(flight.unwritten),
                 self.written.eq(flight.data_done),
@@ -187,6 +194,13 @@ class Loader(wiring.Component):
                 flight.range.begin.eq(load.sram_base),
                 flight.range.end.eq(box.end),
             ]
+            if self._hazards:
+                following = view(Load, config, self.following.word)
+                m.d.comb += [
+                    flight.following.kind.eq(kind_number(following.memory, kinds)),
+                    flight.following.begin.eq(following.sram_base),
+                    flight.following.end.eq(self.following.box.end),
+                ]
             self._pad(m, flight, kind, gap, has_pads)
         return m
 
@@ -218,10 +232,10 @@ class Loader(wiring.Component):
             self.pad_index.eq(pads.index),
             pads.step.eq(self.pad_valid),
             pads.pads.eq(pads_queue.head.pads),
-            pads.start.eq(pads_queue.valid & (~pads.valid | (pads.step & pads.last))),
-            pads_queue.pop.eq(pads.start),
+            pads.start.eq(pads_queue.valid & pads.free),
+            pads_queue.pop.eq(pads.free),
             flight.pads_done.eq(self.pad_valid & pads.last),
             flight.pads_slot.eq(pads_slot),
         ]
-        with m.If(pads.start):
+        with m.If(pads.free):
             m.d.sync += pads_slot.eq(pads_queue.head.slot)

@@ -89,6 +89,8 @@ class Store(wiring.Component):
         }
         if config.post:
             ports |= {
+                "taking": In(1),
+                "following": In(EntryLayout(config)),
                 "request_valid": Out(1),
                 "request": Out(RequestLayout()),
                 "request_granted": In(1),
@@ -245,7 +247,7 @@ class Store(wiring.Component):
             m.d.comb += own.faulty.eq(cause != 0)
         with m.If(ready & self.tokens):
             m.d.comb += [self.fault.eq(cause), self.start.eq(cause == 0)]
-        with m.If(begins):
+        with m.If(~bursts.valid):
             m.d.sync += [slot.eq(flight.slot), index.eq(self.head.index)]
         return begins
 
@@ -296,8 +298,8 @@ class Store(wiring.Component):
             queue.push.eq(begins),
             beats.places.eq(queue.head),
             *([] if post else [beats.step.eq(asking)]),
-            beats.start.eq(queue.valid & (beats.idle | (beats.step & beats.last))),
-            queue.pop.eq(beats.start),
+            beats.start.eq(queue.valid & beats.free),
+            queue.pop.eq(beats.free),
             self.out_beat.eq(beats.beat),
         ]
         return beats
@@ -329,13 +331,22 @@ class Store(wiring.Component):
         ]
 
         # Ranges of par, elements of res.
-        touched = Signal(RangeLayout(config))
+        touched, following = Signal(RangeLayout(config)), Signal(RangeLayout(config))
+        next_load = view(LoadInstruction, config, self.following.word)
+        next_store = view(StoreReq, config, self.following.word)
+        next_begin = Mux(next_load.opcode == Opcode.LOAD, next_load.sram_base, next_store.par)
         m.d.comb += [
+            following.begin.eq(next_begin),
+            following.end.eq(self.following.box.end),
             touched.any.eq((of_par | finished) & moves & ~faulty),
             touched.begin.eq(Mux(is_load, load.sram_base, store.par)),
             touched.end.eq(box.end),
             flight.range.eq(touched),
+            flight.taking.eq(self.taking),
+            flight.following.eq(following),
             loader.range.eq(touched),
+            loader.taking.eq(self.taking),
+            loader.following_range.eq(following),
             loader.sram.eq(Mux(of_res, residuals.begin, load.sram_base)),
             residuals.flush.eq(self.flush),
             residuals.elements.eq(Mux(moves, box.elements, 0)),
@@ -430,9 +441,9 @@ class Store(wiring.Component):
             walker.flush.eq(self.flush),
             pars.flush.eq(self.flush),
             pars.push.eq(begins),
-            pars.pop.eq(beats.start),
+            pars.pop.eq(beats.free),
             *(getattr(pars.data, name).eq(getattr(par_view, name)) for name, _ in ParLayout()),
-            walker.start.eq(beats.start),
+            walker.start.eq(beats.free),
             walker.par.eq(pars.head),
             walker.beat.eq(beats.beat),
             walker.row_last.eq(beats.row_last),

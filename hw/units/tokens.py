@@ -38,12 +38,15 @@ class TokenCounters(wiring.Component):
             push, pop = self.push[counter], self.pop[counter]
             m.d.comb += [
                 getattr(self, f"count_{counter.value}").eq(tokens),
-                self.available[counter].eq(tokens != 0),
                 self.overflow[counter].eq(push & ~pop & (tokens == self._config.token_limit)),
             ]
             m.d.sync += tokens.eq(tokens + push - pop)
             with m.If(self.overflow[counter]):
                 m.d.sync += tokens.eq(tokens)
+            with m.If(push & ~pop):
+                m.d.sync += self.available[counter].eq(1)
+            with m.If(pop & ~push):
+                m.d.sync += self.available[counter].eq(tokens != 1)
             with m.If(self.clear):
-                m.d.sync += tokens.eq(0)
+                m.d.sync += [tokens.eq(0), self.available[counter].eq(0)]
         return m

@@ -52,6 +52,15 @@ def offer(context: Any, entry: Any, instruction: Instruction, index: int, config
         drive(context, entry.box, **box, end=min(end, most))
 
 
+async def offer_next(
+    context: Any, entry: Any, following: Any, instruction: Instruction, index: int, config: Config
+) -> None:
+    """Have it be the next instruction in one cycle, and the one at hand from the next on."""
+    offer(context, following, instruction, index, config)
+    await context.tick()
+    offer(context, entry, instruction, index, config)
+
+
 def assert_refused(context: Any, unit: Any, instruction: Instruction, index: int, config: Config) -> None:
     """Of an instruction at fault, a unit tells the cause when it could start, and never starts it."""
     fault = instruction_fault(instruction, config)

@@ -59,10 +59,10 @@ def test_a_bypass_queue_gives_what_is_pushed_in_the_same_cycle(depth: int) -> No
             assert context.get(queue.valid) == bool(held)
             if held:
                 assert context.get(queue.head) == held[0]
-            pop = bool(held) and rng.random() < 0.5
+            pop = rng.random() < 0.5
             context.set(queue.pop, pop)
             await context.tick()
-            if pop:
+            if pop and held:
                 held.popleft()
 
     run(queue, bench)

@@ -34,18 +34,21 @@ class LoadPath(wiring.Component):
         self.loader = Loader(self.kinds, 3, config)
         self.uops = Scratchpad(UOP, self.kinds, config)
         self.accumulators = Accumulators(self.kinds, kinds_of(Store, Unit.STORE, config), config)
-        super().__init__({"word": In(128), "start": In(1)})
+        super().__init__({"word": In(128), "start": In(1), "following": In(128)})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.loader = loader = self.loader
-        load = view(Load, self._config, self.word)
+        load, following = (view(Load, self._config, word) for word in (self.word, self.following))
         m.submodules.uops = uops = self.uops
         m.submodules.accumulators = accumulators = self.accumulators
         m.d.comb += [
             loader.entry.word.eq(self.word),
             loader.entry.box.eq(place(m, add_up(m, load, multiply_out(m, load)), self._config)),
             loader.start.eq(self.start),
+            loader.taking.eq(1),
+            loader.following.word.eq(self.following),
+            loader.following.box.eq(place(m, add_up(m, following, multiply_out(m, following)), self._config)),
         ]
         for pad, numbers in ((uops, (0,)), (accumulators, (1, 2))):
             here = loader.data_beat.kind == numbers[0]
@@ -104,12 +107,15 @@ def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int, post: i
         pending: list[int] = []
         started = retired = 0
         load: Load | None = None
+        fresh = False
+        """It is the next one, and from the next cycle on at hand."""
         before = Memory.UOP
         for _ in range(3000):
             if load is None and started < 60:
                 load = any_load(rng, config)
-                context.set(path.word, int.from_bytes(encode([load], config), "little"))
-            free = context.get(loader.room) and not context.get(loader.requesting)
+                context.set(path.following, int.from_bytes(encode([load], config), "little"))
+                fresh = True
+            free = not fresh and context.get(loader.room) and not context.get(loader.requesting)
             start = load is not None and free and not context.get(loader.conflict) and rng.random() < 0.7
             if load is not None and load.memory != before:  # hazards are found among one kind's only
                 start = start and context.get(loader.empty)
@@ -131,6 +137,8 @@ def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int, post: i
                 context.set(loader.beat_data, as_integer(dram.read(pending.pop(0), config.bus_bytes)))
             retired += context.get(loader.retire)
             await context.tick()
+            context.set(path.word, context.get(path.following))
+            fresh = False
             if started == retired == 60:
                 break
         assert started == retired == 60

@@ -40,22 +40,27 @@ def test_instructions_come_in_order_in_the_definitions_bursts(bus: int, buffer: 
         context.set(fetch.enable, 1)
         context.set(fetch.active, 1)
         asked: list[Burst] = []
-        beats: deque[int] = deque()
+        beats: deque[tuple[int, bool]] = deque()
+        under_way = 0
         handed = []
         for _ in range(4000):
             for unit in (Unit.LOAD, Unit.COMPUTE, Unit.STORE):
                 context.set(getattr(fetch, f"room_{unit.label}"), rng.random() < 0.6)
-            granted = context.get(fetch.request_valid) and rng.random() < 0.4
+            may = under_way < config.outstanding and rng.random() < 0.4
+            granted = context.get(fetch.request_valid) and may
             context.set(fetch.granted, granted)
             if granted:
                 request = context.get(fetch.request)
                 asked.append(Burst(request.address, request.beats))
                 first = request.address // config.bus_bytes
-                beats.extend(range(first, first + request.beats))
+                beats.extend((first + n, n == request.beats - 1) for n in range(request.beats))
+                under_way += 1
             beat = bool(beats) and not granted and rng.random() < 0.5
             context.set(fetch.beat_valid, beat)
             if beat:
-                begin = beats.popleft() * config.bus_bytes - address
+                number, last = beats.popleft()
+                under_way -= last
+                begin = number * config.bus_bytes - address
                 data = bytes(max(0, -begin)) + code[max(0, begin) : begin + config.bus_bytes]
                 context.set(fetch.beat_data, int.from_bytes(data.ljust(config.bus_bytes, b"\xa5"), "little"))
             if context.get(fetch.push):

@@ -54,7 +54,7 @@ def test_parts_complete_in_any_order_and_transfers_retire_in_theirs(depth: int, 
         rng = Random(depth)
         held: list[Record] = []
         entered = retired = 0
-        candidate = any_record(rng, 0, 0)
+        candidate, following = any_record(rng, 0, 0), any_record(rng, 1, 1 % depth)
         for _ in range(600):
             drive(
                 context,
@@ -79,6 +79,9 @@ def test_parts_complete_in_any_order_and_transfers_retire_in_theirs(depth: int, 
                 assert context.get(flight.conflict) == any(candidate.meets(one) for one in held)
             start = len(held) < depth and rng.random() < 0.6
             context.set(flight.start, start)
+            if hazards:
+                drive(context, flight, taking=start)
+                drive(context, flight.following, kind=following.kind, begin=following.begin, end=following.end)
             done: dict[str, Record | None] = {}
             for part in ("data", "pads"):
                 unfinished = [one for one in held if getattr(one, part)]
@@ -107,7 +110,7 @@ def test_parts_complete_in_any_order_and_transfers_retire_in_theirs(depth: int, 
             if start:
                 held.append(candidate)
                 entered += 1
-                candidate = any_record(rng, entered, entered % depth)
+                candidate, following = following, any_record(rng, entered + 1, (entered + 1) % depth)
             await context.tick()
         assert retired > 100
 
@@ -119,10 +122,11 @@ def test_a_flush_forgets_all_of_them() -> None:
 
     async def bench(context: Any) -> None:
         drive(context, flight.range, any=1, begin=2, end=4)
-        drive(context, flight, start=1, has_data=1, has_pads=0)
+        drive(context, flight.following, begin=3, end=9)
+        drive(context, flight, start=1, taking=1, has_data=1, has_pads=0)
         await context.tick()
         assert (context.get(flight.conflict), context.get(flight.slot)) == (1, 1)
-        drive(context, flight, start=0, flush=1)
+        drive(context, flight, start=0, taking=0, flush=1)
         await context.tick()
         drive(context, flight, flush=0)
         assert (context.get(flight.empty), context.get(flight.conflict)) == (1, 0)

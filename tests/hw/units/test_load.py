@@ -15,7 +15,7 @@ from accel.hw.units.load import Load as LoadUnit
 from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
-from tests.hw.bench import as_integer, assert_refused, drive, offer, run
+from tests.hw.bench import as_integer, assert_refused, drive, offer, offer_next, run
 from tests.hw.units.transfers import Answers, bursts_of, good_transfer
 
 PADS = [pad for pad in SCRATCHPADS.values() if pad.filled_by is Unit.LOAD]
@@ -23,7 +23,7 @@ TINY = NAMED["tiny"].override({"inp_bytes": 128, "wgt_bytes": 1024, "mem_base": 
 
 
 def begin(context: Any, unit: LoadUnit, config: Config) -> None:
-    drive(context, unit, enable=1, tokens=1, mem_base=config.mem_base)
+    drive(context, unit, enable=1, taking=1, tokens=1, mem_base=config.mem_base)
 
 
 def as_word(element: np.ndarray, pad: Scratchpad, config: Config) -> int:
@@ -75,14 +75,18 @@ def test_loads_overlap_and_leave_what_the_simulator_leaves(values: dict[str, int
             loads[4::9] = [SetInp(zero=255 * rng.randint(0, 1), unsigned=True) for _ in loads[4::9]]
         executor = Executor(config, dram, pads)
         started = retired = most = 0
+        fresh = True
+        """The one at hand has not been the next one yet."""
         begin(context, unit, config)
         for _ in range(6000):
             answers.step(context, unit.request_valid)
             waiting = started < len(loads)
-            tokens, head = rng.random() < 0.8, waiting and rng.random() < 0.9
+            tokens, head = rng.random() < 0.8, waiting and not fresh and rng.random() < 0.9
             drive(context, unit, head_valid=head, tokens=tokens)
             if waiting:
                 offer(context, unit.head, loads[started], started, config)
+                offer(context, unit.following, loads[started], started, config)
+            fresh = False
             assert not context.get(unit.fault)
             flying = loads[retired:started]
             assert context.get(unit.occupied) == bool(flying)
@@ -105,6 +109,7 @@ def test_loads_overlap_and_leave_what_the_simulator_leaves(values: dict[str, int
                 assert not (flying and any(isinstance(one, SetInp) for one in (new, *flying)))
                 assert executor.execute(new) is None
                 started += 1
+                fresh = True
                 most = max(most, started - retired)
             await context.tick()
             if retired == len(loads):
@@ -170,8 +175,7 @@ def test_a_faulty_load_waits_for_no_other() -> None:
         offer(context, unit.head, zeros, 0, TINY)
         context.set(unit.head_valid, 1)
         assert context.get(unit.start)
-        await context.tick()
-        offer(context, unit.head, meeting, 1, TINY)
+        await offer_next(context, unit.head, unit.following, meeting, 1, TINY)
         assert (context.get(unit.occupied), context.get(unit.start)) == (1, 0)
         offer(context, unit.head, beyond, 1, TINY)
         assert context.get(unit.fault) == Cause.SRAM_RANGE

@@ -11,7 +11,7 @@ from accel.core.isa import Load, Memory, Unit
 from accel.hw.datapath.transfer import kinds_of
 from accel.hw.units.loader import Loader
 from accel.image.dram import Dram
-from tests.hw.bench import as_integer, offer, run
+from tests.hw.bench import as_integer, offer, offer_next, run
 from tests.hw.units.transfers import Answers, bursts_of, good_transfer
 
 CONFIG = NAMED["tiny"].override({"mem_base": 4096, "mem_size": 1 << 16, "max_burst_beats": 4})
@@ -46,7 +46,11 @@ def test_loads_are_placed_and_retire_with_their_last_word(depth: int) -> None:
         left: dict[int, tuple[set[int], set[int]]] = {}
         parts: dict[int, int] = {}
         started = retired = 0
+        fresh = True
+        """It has not been the next one yet."""
         context.set(loader.mem_base, CONFIG.mem_base)
+        if depth > 1:
+            context.set(loader.taking, 1)
         for _ in range(8000):
             answers.step(context, loader.requesting)
             if started < len(loads):
@@ -59,7 +63,10 @@ def test_loads_are_placed_and_retire_with_their_last_word(depth: int) -> None:
                 if depth > 1:
                     same = all(loads[n].memory == load.memory for n in left)
                     start = start and same
-                start = bool(start) and rng.random() < 0.8
+                start = bool(start) and not fresh and rng.random() < 0.8
+                if depth > 1:
+                    offer(context, loader.following, load, started, CONFIG)
+                fresh = start
             else:
                 start = False
             context.set(loader.start, start)
@@ -126,6 +133,7 @@ def test_a_load_that_meets_one_in_flight_conflicts() -> None:
     async def bench(context: Any) -> None:
         offer(context, loader.entry, Load(memory=Memory.ACC, sram_base=8, x_size=4, y_size=1), 0, CONFIG)
         context.set(loader.start, 1)
+        context.set(loader.taking, 1)
         await context.tick()
         context.set(loader.start, 0)
         for sram, size, memory, conflict in (
@@ -136,14 +144,13 @@ def test_a_load_that_meets_one_in_flight_conflicts() -> None:
             (8, 0, Memory.ACC, False),
             (8, 4, Memory.UOP, False),
         ):
-            offer(
-                context, loader.entry, Load(memory=memory, sram_base=sram, x_size=size, y_size=1), 1, CONFIG
-            )
+            load = Load(memory=memory, sram_base=sram, x_size=size, y_size=1)
+            await offer_next(context, loader.entry, loader.following, load, 1, CONFIG)
             for faulty in (0, 1):
                 context.set(loader.faulty, faulty)
                 assert context.get(loader.conflict) == (conflict and not faulty), (sram, size)
         pads = Load(memory=Memory.ACC, sram_base=10, x_size=1, y_pad_0=1)
-        offer(context, loader.entry, pads, 1, CONFIG)
+        await offer_next(context, loader.entry, loader.following, pads, 1, CONFIG)
         context.set(loader.faulty, 0)
         assert context.get(loader.conflict)
 
