@@ -84,6 +84,7 @@ class Core(wiring.Component):
         m.d.comb += [
             ending.start.eq(control.start),
             ending.clear.eq(control.clear),
+            ending.flush.eq(control.flush),
             ending.max_cycles.eq(control.max_cycles),
             ending.complete.eq(~to_do & (control.program_length != 0)),
             ending.drained.eq(~(port.busy | store.writing | store.sending)),
@@ -92,7 +93,6 @@ class Core(wiring.Component):
             store.abandon.eq(ending.ended),
             control.running.eq(ending.running),
             control.draining.eq(ending.draining),
-            control.offering.eq(~ending.going & (port.arvalid | store.sending)),
             control.unanswered.eq(port.stale | store.stale),
             control.ended.eq(ending.ended),
             control.cause.eq(ending.held_cause),
@@ -100,8 +100,10 @@ class Core(wiring.Component):
             control.cycles.eq(ending.cycle),
             parts.tokens.clear.eq(control.clear),
         ]
+        # Of a run that was given up; by the time when a command could come, it has been found out.
+        m.d.sync += control.offering.eq(~ending.going & (port.arvalid | store.sending))
         self._connect_units(m, parts, flush=control.flush, active=ending.going)
-        self._connect_bus(m, parts, running=ending.running, halted=ending.halted)
+        self._connect_bus(m, parts, running=ending.running, going=ending.going)
         self._count(m, parts, ending)
         if self._observed:
             observe(m, self, parts, ending)
@@ -199,13 +201,13 @@ class Core(wiring.Component):
                 if counter is not None:
                     m.d.comb += tokens.push[counter].eq(part.retire & flag)
 
-    def _connect_bus(self, m: Module, parts: Parts, *, running: Value, halted: Value) -> None:
+    def _connect_bus(self, m: Module, parts: Parts, *, running: Value, going: Value) -> None:
         """Units to the read port, both halves of the bus to the pins."""
         control, fetch, port, store = parts.control, parts.fetch, parts.port, parts.store
         fetching = Signal()
         """From cycle 1 of a run on."""
         m.d.sync += fetching.eq(running)
-        m.d.comb += [port.stop.eq(halted), fetch.enable.eq(fetching & running)]
+        m.d.comb += [port.stop.eq(~going), fetch.enable.eq(fetching & running)]
         readers = {Unit.FETCH: fetch, **parts.units}
         for unit in readers_of(self.config):
             part = readers[unit]

@@ -46,8 +46,10 @@ def errors_of(parts: Parts, config: Config) -> list[Error]:
             errors.append((compute.index_fault != 0, compute.index_fault, compute.index_fault_at))
         errors.append((part.fault != 0, part.fault, parts.queues[unit].head.index))
     deadlock = _deadlock(parts)
-    for unit, part in parts.units.items():
+    *first, last = parts.units.items()
+    for unit, part in first:
         errors.append((deadlock & part.lacking, Cause.DEADLOCK, parts.queues[unit].head.index))
+    errors.append((deadlock, Cause.DEADLOCK, parts.queues[last[0]].head.index))
     return errors
 
 

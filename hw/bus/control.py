@@ -29,8 +29,9 @@ class Control(wiring.Component):
     ``start`` is a pulse; the core answers with ``running`` from the next cycle to the run's last one, in
     which it raises ``ended``. ``clear`` is a pulse that comes while no run is going on, with ``start`` at the
     latest, or while one is ``draining``, which ends then and is forgotten; neither comes while ``offering``.
-    ``flush`` comes with either of them. ``stop`` is a pulse at any time. Settings stand still from ``start`` to ``ended``. ``cause`` and
-    ``fault_index`` are valid from ``ended`` on and while ``draining``, counters at all times.
+    ``flush`` comes with either of them. ``stop`` is a pulse at any time. Settings stand still from ``start``
+    to ``ended``. ``cause`` and ``fault_index`` are valid from ``ended`` on and while ``draining``, counters
+    at all times.
 
     Address and data of a write may come in any order; a write takes effect in the cycle in which both have
     been taken. One write and one read can be under way at a time.
@@ -140,13 +141,11 @@ class Control(wiring.Component):
                 if not register.access.writable:
                     continue
                 with m.Case((register.offset >> 2) + word):
-                    if register.access is Access.SETTING:
-                        m.d.comb += okay.eq(~running)
-                    elif register.access is Access.COMMAND:
-                        m.d.comb += okay.eq(~refused)
-                    else:
-                        m.d.comb += okay.eq(1)
-                    with m.If(write & okay):
+                    allowed = {Access.SETTING: ~running, Access.COMMAND: ~refused}.get(
+                        register.access, Const(1)
+                    )
+                    m.d.comb += okay.eq(allowed)
+                    with m.If(write & allowed):
                         if register.name in ones:
                             m.d.comb += ones[register.name].eq(data & mask)
                         else:

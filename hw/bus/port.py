@@ -98,10 +98,10 @@ class ReadPort(wiring.Component):
 
         # Beats of the oldest burst: how many have come, and whether this one is its last.
         come = Signal(BEATS_BITS)
-        surplus, due, ends, own = Signal(), Signal(), Signal(), Signal()
+        surplus = Signal()
+        due, ends, own = Signal(), Signal(), Signal()
         m.submodules.abandoned = abandoned = Abandoned(self._config.outstanding)
         m.d.comb += [
-            surplus.eq(come == flight.head.beats),
             due.eq(come + 1 == flight.head.beats),
             ends.eq(self.rvalid & self.rlast & flight.valid),
             flight.push.eq(self.grant),
@@ -119,9 +119,9 @@ class ReadPort(wiring.Component):
             self.bad.eq(own & (self.rresp[1] | (self.rlast != due))),
         ]
         with m.If(ends):
-            m.d.sync += come.eq(0)
+            m.d.sync += [come.eq(0), surplus.eq(0)]
         with m.Elif(self.rvalid & flight.valid & ~surplus):
-            m.d.sync += come.eq(come + 1)
+            m.d.sync += [come.eq(come + 1), surplus.eq(due)]
         for unit in self._readers:
             its = flight.head.unit == unit
             m.d.comb += getattr(self, f"beat_{unit.label}").eq(own & ~surplus & its)

@@ -13,14 +13,13 @@ from accel.core.config import Config
 from accel.core.isa import AluOp
 from accel.core.isa.instructions import ALU_OP_BITS
 from accel.hw.datapath.gemm import ACC_BITS
-from accel.hw.datapath.layouts import log2
 
 
 class Alu(wiring.Component):
     """``result = op(left, right)`` on int32 lanes, or 0 with ``reset``, in the same cycle.
 
-    MUL takes ``mul_slots`` cycles, which ``phase`` counts if there are several; the operands hold still, and
-    the result is there in the last one.
+    MUL takes ``mul_slots`` cycles; of several, a bit of ``phase`` each says which it is. The operands hold
+    still, and the result is there in the last one.
     """
 
     def __init__(self, config: Config) -> None:
@@ -31,7 +30,7 @@ class Alu(wiring.Component):
             {
                 "op": In(ALU_OP_BITS),
                 "reset": In(1),
-                **({"phase": In(log2(config.mul_slots))} if config.mul_slots > 1 else {}),
+                **({"phase": In(config.mul_slots)} if config.mul_slots > 1 else {}),
                 "left": In(bits),
                 "right": In(bits),
                 "result": Out(bits),
@@ -44,8 +43,8 @@ class Alu(wiring.Component):
             left = self.left.word_select(n, ACC_BITS).as_signed()
             right = self.right.word_select(n, ACC_BITS).as_signed()
             product = left * right if self._slots == 1 else self._product(m, left, right)
-            result = operate(m, self.op, left, right, product)
-            m.d.comb += self.result.word_select(n, ACC_BITS).eq(Mux(self.reset, 0, result))
+            result = operate(m, self.op, left, right, product, none=self.reset)
+            m.d.comb += self.result.word_select(n, ACC_BITS).eq(result)
         return m
 
     def _product(self, m: Module, left: Value, right: Value) -> Value:
@@ -58,7 +57,7 @@ class Alu(wiring.Component):
         parts = [(0, 0), (0, half), (half, 0)]
         count = -(-len(parts) // (self._slots - 1))
         total: Value = Signal(ACC_BITS)
-        found = Mux(self.phase == 1, 0, total)
+        found = Mux(self.phase[1], 0, total)
         for number in range(count):
             mine = dict(enumerate(parts[number::count]))
             factors = [
@@ -77,12 +76,13 @@ def _chosen(phase: Value, values: Mapping[int, Value]) -> Value:
     """The value of a phase; anything in others."""
     (_, found), *others = values.items()
     for number, value in others:
-        found = Mux(phase == number, value, found)
+        found = Mux(phase[number], value, found)
     return found
 
 
-def operate(m: Module, op: Value, left: Value, right: Value, product: Value) -> Value:
-    """The low 32 bits of one lane's result: what each operation makes of the operands, if it is that one."""
+def operate(m: Module, op: Value, left: Value, right: Value, product: Value, *, none: Value) -> Value:
+    """The low 32 bits of one lane's result: what each operation makes of the operands, if it is that one, or
+    0 if it is ``none``."""
     less = (op == AluOp.MAX) ^ (left < right)
     results = {
         (AluOp.MIN, AluOp.MAX): Mux(less, left, right),
@@ -94,7 +94,7 @@ def operate(m: Module, op: Value, left: Value, right: Value, product: Value) -> 
     parts = []
     for ops, value in results.items():
         chosen = Signal(name="chosen_" + "_".join(one.name.lower() for one in ops))
-        m.d.comb += chosen.eq(Cat(op == one for one in ops).any())
+        m.d.comb += chosen.eq(Cat(op == one for one in ops).any() & ~none)
         parts.append(Mux(chosen, value[:ACC_BITS], 0))
     return reduce(or_, parts)
 
@@ -102,19 +102,22 @@ def operate(m: Module, op: Value, left: Value, right: Value, product: Value) -> 
 def _shift(m: Module, left: Value, right: Value) -> Value:
     """Arithmetic shift right by ``right``, left if it is negative; amounts beyond the width saturate.
 
-    To shift left, bits are shifted right in the opposite order.
+    In both directions bits are rotated right by the amount modulo the width. Of the result, the upper bits,
+    as many as that, are those that went round: they count in a shift to the left, the others in one to the
+    right.
     """
     bits = (ACC_BITS - 1).bit_length()
     up, low, high = right[-1], right[:bits], right[bits:-1]
-    amount, value, sign, beyond = Signal(bits), Signal(ACC_BITS), Signal(), Signal()
+    sign, beyond = Signal(), Signal()
     m.d.comb += [
         sign.eq(left[-1] & ~up),
-        amount.eq(Mux(up, -low, low)),
-        value.eq(Mux(up, left[::-1], left)),
         beyond.eq(Mux(up, ~high.all() | (low == 0), high.any())),
     ]
+    value: Value = left
     for bit in range(bits):
-        shifted = Cat(value[1 << bit :], sign.replicate(1 << bit))
-        value, held = Signal(ACC_BITS), value
-        m.d.comb += value.eq(Mux(amount[bit], shifted, held))
-    return Mux(beyond, sign.replicate(ACC_BITS), Mux(up, value[::-1], value))
+        rotated = Signal(ACC_BITS, name=f"rotated_{bit}")
+        m.d.comb += rotated.eq(Mux(low[bit], value.rotate_right(1 << bit), value))
+        value = rotated
+    counts = Signal(ACC_BITS)
+    m.d.comb += counts.eq(Cat(((low >= ACC_BITS - n) == up) & ~beyond for n in range(ACC_BITS)))
+    return (value & counts) | (sign.replicate(ACC_BITS) & ~counts)

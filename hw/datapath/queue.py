@@ -53,10 +53,13 @@ class Queue(wiring.Component):
             self.head.eq(read.data),
         ]
         with m.If(self.push & ~self.pop):
-            m.d.sync += [self.valid.eq(1), self.room.eq(self.count != depth - 1)]
+            m.d.sync += [
+                self.count.eq(self.count + 1),
+                self.valid.eq(1),
+                self.room.eq(self.count != depth - 1),
+            ]
         with m.If(self.pop & ~self.push):
-            m.d.sync += [self.valid.eq(self.count != 1), self.room.eq(1)]
-        m.d.sync += self.count.eq(self.count + self.push - self.pop)
+            m.d.sync += [self.count.eq(self.count - 1), self.valid.eq(self.count != 1), self.room.eq(1)]
         with m.If(self.push):
             m.d.sync += tail.eq(following(tail))
         with m.If(self.pop):
@@ -118,7 +121,7 @@ class HeadQueue(wiring.Component):
                 "announces": In(1),
                 "push": In(1),
                 "data": In(shape),
-                "room": Out(1),
+                "room": Out(1, init=1),
                 "valid": Out(1),
                 "head": Out(shape),
                 "pop": In(1),
@@ -140,11 +143,13 @@ class HeadQueue(wiring.Component):
             behind.data.eq(self.data),
             behind.push.eq(self.push & (behind.valid | ~self.taking)),
             behind.pop.eq(behind.valid & self.taking),
-            self.room.eq(taken != self.depth),
         ]
-        m.d.sync += taken.eq(taken + self.announces - self.pop)
+        with m.If(self.announces & ~self.pop):
+            m.d.sync += [taken.eq(taken + 1), self.room.eq(taken != self.depth - 1)]
+        with m.If(self.pop & ~self.announces):
+            m.d.sync += [taken.eq(taken - 1), self.room.eq(1)]
         with m.If(self.taking):
             m.d.sync += [self.valid.eq(behind.valid | self.push), self.head.eq(self.following)]
         with m.If(self.flush):
-            m.d.sync += [taken.eq(0), self.valid.eq(0)]
+            m.d.sync += [taken.eq(0), self.valid.eq(0), self.room.eq(1)]
         return m

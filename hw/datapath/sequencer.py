@@ -51,7 +51,7 @@ class Sequencer(wiring.Component):
     Those of MUL stay for ``mul_slots`` cycles, in the last of which there is a micro-op.
     An instruction that begins by ``start`` gives its first micro-op in the next cycle; ``free``, a register,
     says that the next one may start. As long as it does, that of ``entry`` is loaded, since who starts it
-    knows so late.
+    knows so late. ``issuing`` is the opposite, in a register of its own, for all that loads.
     """
 
     def __init__(self, config: Config) -> None:
@@ -89,7 +89,6 @@ class Sequencer(wiring.Component):
         multiplies = (alu.opcode == Alu.OPCODE) & (alu.alu_op == AluOp.MUL)
         steps, next_steps = self._steps(m, held, multiplies) if config.mul_slots > 1 else (Const(1), Const(1))
         m.d.comb += [
-            self.issuing.eq(~self.free),
             self.operation.eq(held),
             self.operation.run.eq(active & run & steps),
             self.operation.last.eq(active & self.free),
@@ -117,35 +116,21 @@ class Sequencer(wiring.Component):
         one_slot = new_uop & new_inner & new_outer
         if config.mul_slots > 1:
             one_slot = one_slot & ~multiplies
+        next_free = Mux(
+            self.free, ~self.start | ~new_run | one_slot, next_steps & next_uop & next_inner & next_outer
+        )
         m.d.sync += [
             last_uop.eq(next_uop),
             last_inner.eq(next_inner),
             last_outer.eq(next_outer),
-            self.free.eq(
-                Mux(self.free, ~self.start | ~new_run | one_slot, next_steps & next_uop & next_inner & next_outer)
-            ),
+            self.free.eq(next_free),
+            self.issuing.eq(~next_free),
         ]
 
         views = {Gemm: gemm, Mac: mac, Alu: alu}
         chosen = at_hand(is_gemm, is_mac, config)
-        for name in COLUMNS:
-            per_outer, per_inner = (factor(one, views, chosen, config) for one in factor_fields(name))
-            offset = getattr(self, name)
-            row = Signal(len(offset), name=f"{name}_row")
-            factor_out = Signal(len(per_outer), name=f"{name}_factor_out")
-            factor_in = Signal(len(per_inner), name=f"{name}_factor_in")
-            with m.If(steps & last_uop):
-                m.d.sync += offset.eq(offset + factor_in)
-                with m.If(last_inner):
-                    m.d.sync += [offset.eq(row + factor_out), row.eq(row + factor_out)]
-            with m.If(self.free):
-                m.d.sync += [
-                    offset.eq(0),
-                    row.eq(0),
-                    factor_out.eq(per_outer),
-                    factor_in.eq(per_inner),
-                ]
-        with m.If(self.free):
+        self._walk(m, views, chosen, last_inner, steps & last_uop)
+        with m.If(~self.issuing):
             m.d.sync += [
                 active.eq(self.start),
                 run.eq(new_run),
@@ -170,8 +155,28 @@ class Sequencer(wiring.Component):
             if mac is not None and config.depthwise:
                 m.d.sync += held.depthwise.eq(is_mac & mac.depthwise)
         with m.If(self.flush):
-            m.d.sync += [active.eq(0), self.free.eq(1)]
+            m.d.sync += [active.eq(0), self.free.eq(1), self.issuing.eq(0)]
         return m
+
+    def _walk(self, m: Module, views: Any, chosen: Any, last_inner: Value, steps: Value) -> None:
+        """The offsets of the indices, which ``steps`` moves on."""
+        for name in COLUMNS:
+            per_outer, per_inner = (factor(one, views, chosen, self._config) for one in factor_fields(name))
+            offset = getattr(self, name)
+            row = Signal(len(offset), name=f"{name}_row")
+            factor_out = Signal(len(per_outer), name=f"{name}_factor_out")
+            factor_in = Signal(len(per_inner), name=f"{name}_factor_in")
+            with m.If(steps):
+                m.d.sync += offset.eq(offset + factor_in)
+                with m.If(last_inner):
+                    m.d.sync += [offset.eq(row + factor_out), row.eq(row + factor_out)]
+            with m.If(~self.issuing):
+                m.d.sync += [
+                    offset.eq(0),
+                    row.eq(0),
+                    factor_out.eq(per_outer),
+                    factor_in.eq(per_inner),
+                ]
 
     def _steps(self, m: Module, held: Any, multiplies: Value) -> tuple[Signal, Signal]:
         """Whether this is the last slot of a micro-op, and whether the next slot is, of the same instruction.
@@ -184,7 +189,7 @@ class Sequencer(wiring.Component):
         steps, following, is_mul = Signal(), Signal(), Signal()
         m.d.comb += following.eq(~is_mul | (held.phase == self._config.mul_slots - 2))
         m.d.sync += [steps.eq(following), held.phase.eq(held.phase + is_mul)]
-        with m.If(self.free):
+        with m.If(~self.issuing):
             m.d.sync += [steps.eq(~multiplies), is_mul.eq(multiplies), held.phase.eq(0)]
         return steps, following
 

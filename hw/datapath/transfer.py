@@ -88,7 +88,8 @@ class BurstWalker(wiring.Component):
     ``start``, in a cycle in which none is ``valid``, begins a transfer that has at least one row; its first
     burst is ``valid`` in the next cycle, each further one in the cycle after ``accept``. ``last`` marks a
     transfer's last burst. What a burst is like is found out in the cycle before; as long as there is none,
-    that of ``rows`` is, since who starts one knows so late.
+    that of ``rows`` is, since who starts one knows so late. ``free`` is the opposite of ``valid``, in a
+    register of its own, for all that loads meanwhile. ``mem_base`` begins a page.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
@@ -101,6 +102,7 @@ class BurstWalker(wiring.Component):
                 "rows": In(RowsLayout()),
                 "mem_base": In(DRAM_ADDRESS_BITS),
                 "valid": Out(1),
+                "free": Out(1, init=1),
                 "address": Out(DRAM_ADDRESS_BITS),
                 "beats": Out(BEATS_BITS),
                 "last": Out(1),
@@ -118,7 +120,7 @@ class BurstWalker(wiring.Component):
 
         page = PAGE_BYTES // bus
         address = Signal(DRAM_ADDRESS_BITS)
-        row_address = Signal(DRAM_ADDRESS_BITS)
+        next_row = Signal(DRAM_ADDRESS_BITS)
         row_bytes = Signal(row_bits)
         stride = Signal(row_bits)
         left = Signal(beats_bits)
@@ -148,22 +150,25 @@ class BurstWalker(wiring.Component):
         new = self.rows
         kind_sizes = [log2(kind.element_bytes) for kind in self._kinds]
         first_address = Signal(DRAM_ADDRESS_BITS)
+        first_stride = Signal(row_bits)
+        first_place = Signal(log2(PAGE_BYTES))
+        """In its page, at whose begin ``mem_base`` is."""
         first_bytes = Signal(row_bits)
         first_left = Signal(beats_bits)
         first_page = Signal(range(page + 1))
         m.d.comb += [
             first_address.eq(self.mem_base + choose(new.kind, [new.dram_base << s for s in kind_sizes])),
             first_bytes.eq(choose(new.kind, [new.x_size << s for s in kind_sizes])),
-            first_left.eq(row_beats(first_address, first_bytes)),
-            first_page.eq(page_beats(first_address)),
+            first_stride.eq(choose(new.kind, [new.x_stride << s for s in kind_sizes])),
+            first_place.eq(choose(new.kind, [(new.dram_base << s)[: log2(PAGE_BYTES)] for s in kind_sizes])),
+            first_left.eq(row_beats(first_place, first_bytes)),
+            first_page.eq(page_beats(first_place)),
         ]
 
         # The burst behind this one, in the same row or in the next.
-        next_row = Signal(DRAM_ADDRESS_BITS)
         next_left = Signal(beats_bits)
         next_page = Signal(range(page + 1))
         m.d.comb += [
-            next_row.eq(row_address + stride),
             next_left.eq(Mux(ends, row_beats(next_row, row_bytes), left - self.beats)),
             next_page.eq(
                 Mux(ends, page_beats(next_row), Mux(to_page == self.beats, page, to_page - self.beats))
@@ -182,16 +187,17 @@ class BurstWalker(wiring.Component):
                 address.eq((address[shift:] + self.beats) << shift),
             ]
             with m.If(ends):
-                m.d.sync += [rows.eq(rows - 1), row_address.eq(next_row), address.eq(next_row)]
+                m.d.sync += [rows.eq(rows - 1), next_row.eq(next_row + stride), address.eq(next_row)]
             with m.If(self.last):
-                m.d.sync += self.valid.eq(0)
-        with m.If(~self.valid):
+                m.d.sync += [self.valid.eq(0), self.free.eq(1)]
+        with m.If(self.free):
             m.d.sync += [
                 self.valid.eq(self.start),
+                self.free.eq(~self.start),
                 address.eq(first_address),
-                row_address.eq(first_address),
+                next_row.eq(first_address + first_stride),
                 row_bytes.eq(first_bytes),
-                stride.eq(choose(new.kind, [new.x_stride << s for s in kind_sizes])),
+                stride.eq(first_stride),
                 left.eq(first_left),
                 to_page.eq(first_page),
                 self.beats.eq(first_beats),
@@ -199,7 +205,7 @@ class BurstWalker(wiring.Component):
                 rows.eq(new.y_size - 1),
             ]
         with m.If(self.flush):
-            m.d.sync += self.valid.eq(0)
+            m.d.sync += [self.valid.eq(0), self.free.eq(1)]
         return m
 
 
@@ -244,7 +250,7 @@ class BeatWalker(wiring.Component):
     ``start`` loads a transfer that has at least one row; ``beat`` describes its first beat from the next
     cycle on, the following one after each ``step``. ``last`` marks a transfer's last beat; stepping over it,
     or ``idle``, is when it is ``free`` and the next one may be loaded. ``rows`` adds ``row_last``, a row's
-    last beat.
+    last beat. What a beat is like is found out in the cycle before.
     """
 
     def __init__(self, kinds: Sequence[Kind], config: Config, *, rows: bool = False) -> None:
@@ -280,40 +286,68 @@ class BeatWalker(wiring.Component):
         rows = Signal(SIZE_BITS)
         active = Signal()
 
-        lanes = Signal(range(max(k.lanes for k in kinds) + 1))
-        take = Signal(range(max(k.lanes for k in kinds) + 1))
+        most = max(k.lanes for k in kinds)
+        lanes = Signal(range(most + 1))
+        take = Signal(range(most + 1))
+        ends = Signal()
+        """Whether it holds the last elements of its row."""
+        chunk_last = Signal()
+        row_last = Signal()
         element_done, row_done = Signal(), Signal()
-        next_lane = Signal(LANE_BITS)
+        next_lane, next_left = Signal(LANE_BITS), Signal(SIZE_BITS)
+        row_next = Signal(LANE_BITS)
+
+        def shared(left: Value, room: Value) -> tuple[Value, Value]:
+            """Of elements that are left, how many are in the beat with so much room, and whether all are."""
+            whole = left <= room
+            return Mux(whole, left, room), whole
+
         m.d.comb += [
             lanes.eq(choose(kind, [Const(k.lanes) for k in kinds])),
-            take.eq(minimum(lanes - lane, left)),
-            element_done.eq(chunk == choose(kind, [Const(k.chunks - 1) for k in kinds])),
-            row_done.eq(element_done & (left == take)),
-            next_lane.eq((row_lane + stride) & (lanes - 1)),
+            element_done.eq(chunk_last),
+            row_done.eq(chunk_last & ends),
+            row_next.eq((row_lane + stride) & (lanes - 1)),
+            next_lane.eq(Mux(row_done, row_next, Mux(element_done, 0, lane))),
+            next_left.eq(Mux(row_done, x_size, Mux(element_done, left - take, left))),
             self.beat.kind.eq(kind),
             self.beat.index.eq(index),
             self.beat.lane.eq(lane),
             self.beat.take.eq(take),
             self.beat.chunk.eq(chunk),
-            self.last.eq(row_done & (rows == 0)),
+            self.last.eq(row_done & row_last),
             self.idle.eq(~active),
             self.free.eq(~active | (self.step & self.last)),
         ]
         if self._rows:
             m.d.comb += self.row_last.eq(row_done)
+        next_take, next_ends = shared(next_left, lanes - next_lane)
         with m.If(self.step):
-            m.d.sync += chunk.eq(chunk + 1)
+            m.d.sync += [
+                lane.eq(next_lane),
+                left.eq(next_left),
+                take.eq(next_take),
+                ends.eq(next_ends),
+                chunk.eq(Mux(element_done, 0, chunk + 1)),
+                chunk_last.eq(
+                    Mux(
+                        element_done,
+                        choose(kind, [Const(int(k.chunks == 1), 1) for k in kinds]),
+                        chunk + 2 == choose(kind, [Const(k.chunks) for k in kinds]),
+                    )
+                ),
+            ]
             with m.If(element_done):
-                m.d.sync += [chunk.eq(0), lane.eq(0), left.eq(left - take), index.eq(index + take)]
+                m.d.sync += index.eq(index + take)
             with m.If(row_done):
                 m.d.sync += [
                     rows.eq(rows - 1),
-                    left.eq(x_size),
+                    row_last.eq(rows == 1),
                     index.eq(index + take + gap),
-                    lane.eq(next_lane),
-                    row_lane.eq(next_lane),
+                    row_lane.eq(row_next),
                 ]
         new = self.places
+        new_lanes = choose(new.kind, [Const(k.lanes) for k in kinds])
+        new_take, new_ends = shared(new.x_size, new_lanes - new.lane)
         with m.If(self.free):
             m.d.sync += [
                 active.eq(self.start),
@@ -323,10 +357,14 @@ class BeatWalker(wiring.Component):
                 row_lane.eq(new.lane),
                 stride.eq(new.stride),
                 chunk.eq(0),
+                chunk_last.eq(choose(new.kind, [Const(int(k.chunks == 1), 1) for k in kinds])),
                 left.eq(new.x_size),
+                take.eq(new_take),
+                ends.eq(new_ends),
                 x_size.eq(new.x_size),
                 gap.eq(new.gap),
                 rows.eq(new.y_size - 1),
+                row_last.eq(new.y_size == 1),
             ]
         with m.If(self.flush):
             m.d.sync += active.eq(0)

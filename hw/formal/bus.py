@@ -30,6 +30,9 @@ def read_port(config: Config) -> Claims:
     claims.lemma("bursts in flight are those asked for", count == asked + component.arvalid)
     labels = [unit.label for unit in readers_of(config)]
     grants = Cat(getattr(component, f"grant_{label}") for label in labels)
+    for label in labels:
+        request = getattr(component, f"request_{label}")
+        claims.assume(~getattr(component, f"request_{label}_valid") | (request.beats != 0))
     requests = Cat(getattr(component, f"request_{label}_valid") for label in labels)
     beats = Cat(getattr(component, f"beat_{label}") for label in labels)
     claims.claim("one grant at a time", (grants & (grants - 1))[: len(labels)] == 0)
@@ -59,10 +62,14 @@ def read_port(config: Config) -> Claims:
     claims.lemma("it knows how many", (inside.signal("abandoned.left") == given_up) & (given_up <= count))
     claims.lemma("beats come of a burst", (asked != 0) | (come == 0))
     claims.lemma("its beats are counted", inside.signal("come") == Mux(come < length, come, length))
+    claims.lemma(
+        "beats behind its last are known", inside.signal("surplus") == ((count != 0) & (come >= length))
+    )
     for there, bits in claims.queue("flight", config.outstanding):
         burst = BurstLayout()(bits)
         known = Cat(burst.unit == unit for unit in readers_of(config)).any()
         claims.lemma("a burst in flight is a reader's", ~there | known)
+        claims.lemma("it has a beat", ~there | (burst.beats != 0))
     return claims
 
 

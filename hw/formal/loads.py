@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from amaranth.hdl import Signal
+from amaranth.hdl import Mux, Signal
 
 from accel.core.config import NAMED, Config
 from accel.core.isa import Load, Unit
@@ -49,6 +49,21 @@ def beats(config: Config, unit: Unit) -> Claims:
         here = active & (kind == number)
         for lane in ("lane", "row_lane"):
             claims.lemma(f"{lane} lies in a beat", ~here | (inside.signal(lane) < one.lanes))
+    chunk = inside.signal("chunk")
+    for number, one in enumerate(kinds):
+        here = active & (kind == number)
+        room = one.lanes - inside.signal("lane")
+        claims.lemma(
+            f"{number}: it takes what there is",
+            ~here | (inside.signal("take") == Mux(left <= room, left, room)),
+        )
+        claims.lemma(f"{number}: it ends its row", ~here | (inside.signal("ends") == (left <= room)))
+        claims.lemma(
+            f"{number}: it ends its elements",
+            ~here | (inside.signal("chunk_last") == (chunk == one.chunks - 1)),
+        )
+        claims.lemma(f"{number}: there is such a chunk", ~here | (chunk < one.chunks))
+    claims.lemma("the last row is known", ~active | (inside.signal("row_last") == (rows == 0)))
     claims.lemma(
         "sizes fit",
         ~active

@@ -24,6 +24,8 @@ def counters() -> Claims:
         )
         following = count + push - pop
         overflow = component.overflow[counter]
+        full = claims.inside.signal(f"{name}_full")
+        claims.lemma(f"{name}: the most is known", full == (count == _CONFIG.token_limit))
         claims.claim(f"{name}: too many are told", overflow == (following > _CONFIG.token_limit))
         claims.claim(f"{name}: a token is told", component.available[counter] == (count != 0))
         expected = Mux(component.clear, 0, Mux(overflow, count, following))

@@ -21,6 +21,7 @@ def walks(claims: Claims, config: Config, path: str = "") -> None:
     """
     left, length = claims.inside.signal(f"{path}left"), claims.inside.signal(f"{path}row_bytes")
     valid, beats = claims.inside.signal(f"{path}valid"), claims.inside.signal(f"{path}beats")
+    claims.lemma("the walker knows that it is free", claims.inside.signal(f"{path}free") == ~valid)
     claims.lemma("there is a beat left", ~valid | ((left != 0) & (length != 0) & (beats != 0)))
     to_page, ends = (claims.inside.signal(f"{path}{name}") for name in ("to_page", "ends"))
     claims.lemma("a burst has no more than is left", ~valid | ((beats <= left) & (beats <= to_page)))
@@ -29,16 +30,17 @@ def walks(claims: Claims, config: Config, path: str = "") -> None:
 
 
 def bursts(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
-    """The bursts of any transfers of a unit, each started when the one before has had its last."""
+    """The bursts of any transfers of a unit, each started behind the last of the one before."""
     kinds = kinds_of(cls, unit, config)
     component = BurstWalker(kinds, config)
     claims = Claims(component)
     inside = claims.inside
     rows = component.rows
     bus, shift = config.bus_bytes, log2(config.bus_bytes)
-    claims.assume(~component.start | ~component.valid | (component.accept & component.last))
+    claims.assume(~component.start | ~component.valid)
     claims.assume(~component.start | ((rows.x_size != 0) & (rows.y_size != 0)))
     claims.assume(rows.kind < len(kinds))
+    claims.assume(component.mem_base[: log2(PAGE_BYTES)] == 0)
     claims.assume(component.valid | ~component.accept)
 
     valid, address, beats = component.valid, component.address, component.beats
@@ -48,7 +50,8 @@ def bursts(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
     aligned = in_page[shift:] << shift
     claims.claim("no burst crosses a page", ~valid | (aligned + (beats << shift) <= PAGE_BYTES))
 
-    left, row, length = inside.signal("left"), inside.signal("row_address"), inside.signal("row_bytes")
+    left, length = inside.signal("left"), inside.signal("row_bytes")
+    row = inside.signal("next_row") - inside.signal("stride")
     end = Signal(DRAM_ADDRESS_BITS)
     claims.defined(end, ((row + length + bus - 1)[shift:]) << shift)
     remaining = Signal(DRAM_ADDRESS_BITS)

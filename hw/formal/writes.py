@@ -48,6 +48,7 @@ def writes(config: Config) -> Claims:
     claims.lemma("it knows how many", (inside.signal("abandoned.left") == given_up) & (given_up <= count))
 
     read, left = inside.signal("read"), inside.signal("left")
+    claims.lemma("it knows whether beats are left", inside.signal("more_left") == (left != 0))
     unsent = (component.wvalid & component.wlast) + (read & inside.signal("read_last")) + (left != 0)
     claims.lemma("bursts are sent or on their way", count == sent + unsent)
 

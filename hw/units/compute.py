@@ -228,7 +228,8 @@ class Compute(wiring.Component):
         writing = self._delay(m, operating, "writing")
         operating_dst, writing_dst = Signal(sram_bits(config)), Signal(sram_bits(config))
         m.submodules.alu = alu = AluLanes(config)
-        written, earlier = Signal(len(alu.result)), Signal(len(alu.result))
+        written = Signal(len(alu.result), reset_less=True)
+        earlier = Signal(len(alu.result), reset_less=True)
         m.d.sync += [
             operating_dst.eq(dst),
             writing_dst.eq(operating_dst),
@@ -284,22 +285,23 @@ class Compute(wiring.Component):
         products, overwrite = operation.gemm, Const(0, 1)
         if config.post:
             products, overwrite = operation.gemm | operation.mac, operation.overwrite
-        adds = Signal()
         m.d.comb += immediate.eq(operation.imm)
+        adds = _copies(m, products, "adds")
         m.d.sync += [
-            adds.eq(products),
             alu.op.eq(Mux(products, AluOp.ADD, operation.op)),
             alu.reset.eq(operation.reset),
         ]
         if config.mul_slots > 1:
-            m.d.sync += alu.phase.eq(operation.phase)
+            m.d.sync += alu.phase.eq(1 << operation.phase)
         given = (
             (overwrite, overwrite, Const(0)),
             (operation.use_imm, operation.use_imm | products, immediate),
         )
         operands = []
         for number, (known, passed, value) in enumerate(given):
-            from_result, from_written, from_earlier = Signal(), Signal(), Signal()
+            from_written, from_earlier = Signal(), Signal()
+            is_latest = changing.latest & (changing.latest_dst == addresses[number]) & ~passed
+            from_result = _copies(m, is_latest, f"from_result_{number}")
             held = Signal(len(sums), name=f"operand_{number}")
             element = getattr(accumulators, f"element_{number}")
             element = Mux(from_earlier, changing.earlier, element)
@@ -307,10 +309,17 @@ class Compute(wiring.Component):
             m.d.sync += [
                 from_written.eq(changing.latest & (changing.latest_dst == read[number])),
                 from_earlier.eq(changing.before & (changing.before_dst == read[number])),
-                from_result.eq(changing.latest & (changing.latest_dst == addresses[number]) & ~passed),
                 held.eq(Mux(known, value.as_unsigned().replicate(lanes) if number else 0, element)),
             ]
-            operands.append(Mux(from_result, changing.written, Mux(adds, sums, held) if number else held))
+            parts = []
+            for n in range(lanes):
+                written, total, own = (
+                    word.word_select(n, ACC_BITS) for word in (changing.written, sums, held)
+                )
+                parts.append(
+                    Mux(from_result[n % 2], written, Mux(adds[n % 2], total, own) if number else own)
+                )
+            operands.append(Cat(parts))
         m.d.comb += [alu.left.eq(operands[0]), alu.right.eq(operands[1])]
 
     def _indices(self, m: Module, sequencer: Sequencer, uops: Scratchpad) -> tuple[data.View, Value, Value]:
@@ -368,6 +377,13 @@ class Compute(wiring.Component):
         with m.If(self.flush):
             m.d.sync += [late.run.eq(0), late.last.eq(0)]
         return late
+
+
+def _copies(m: Module, value: Value, name: str) -> tuple[Value, Value]:
+    """A bit in the next cycle, in two registers that synthesis does not make one of, for many who take it."""
+    one, other = Signal(name=name), Signal(name=f"{name}_not", init=1)
+    m.d.sync += [one.eq(value), other.eq(~value)]
+    return one, ~other
 
 
 @dataclass(frozen=True, kw_only=True)

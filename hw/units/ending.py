@@ -46,7 +46,8 @@ class Ending(wiring.Component):
         places: how many places an instruction that has not retired may be at.
 
     Attributes:
-        going: units may start instructions and ask for bursts.
+        flush: comes with ``start`` and with ``clear``.
+        going: units may start instructions and ask for bursts: it is running and not halted.
         draining: as above; ``held_cause`` and ``held_index`` are valid.
         counted: the cycle before counts.
         cycle: how many cycles have gone by; in the cycle of an error that halted the core, and from then on,
@@ -59,6 +60,7 @@ class Ending(wiring.Component):
             {
                 "start": In(1),
                 "clear": In(1),
+                "flush": In(1),
                 "max_cycles": In(MAX_CYCLES_BITS),
                 "complete": In(1),
                 "drained": In(1),
@@ -87,7 +89,6 @@ class Ending(wiring.Component):
         found = whole | Cat(error.there for error in self.errors).any()
         over = self.drained | self.late | self.clear
         m.d.comb += [
-            self.going.eq(self.running & ~self.halted),
             active.eq(self.going & ~self.complete),
             stopping.eq(active & found),
             self.draining.eq(self.running & self.halted & settled),
@@ -101,10 +102,12 @@ class Ending(wiring.Component):
             m.d.sync += [now.eq(now + 1), limit.eq(now + 1 == self.max_cycles)]
         with m.If(stopping):
             m.d.sync += self.halted.eq(1)
+        with m.If(stopping | self.ended):
+            m.d.sync += self.going.eq(0)
         with m.If(self.ended):
             m.d.sync += self.running.eq(0)
         with m.If(self.start):
-            m.d.sync += [self.running.eq(1), now.eq(0), limit.eq(self.max_cycles == 0)]
+            m.d.sync += [self.running.eq(1), self.going.eq(1), now.eq(0), limit.eq(self.max_cycles == 0)]
 
         cause, index, levels = self._first(m, limit)
         since = Signal(levels)
@@ -116,7 +119,7 @@ class Ending(wiring.Component):
                 self.held_cause.eq(cause),
                 self.held_index.eq(index),
             ]
-        with m.If(self.start | self.clear):
+        with m.If(self.flush):
             m.d.sync += [
                 self.halted.eq(0),
                 settled.eq(0),

@@ -5,7 +5,7 @@ from operator import or_
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
@@ -26,6 +26,14 @@ from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.scratchpads import bank_of
 
 _BITS = INSTRUCTION_BYTES * 8
+
+
+class _Arrived(data.StructLayout):
+    """An instruction in the buffer, with what is found out of it before it gets there: which unit executes
+    it, a bit per unit where there is such an opcode, and whether it is FINISH."""
+
+    def __init__(self) -> None:
+        super().__init__({"word": _BITS, "unit": UNIT_BITS, "units": len(WORKERS), "finish": 1})
 
 
 class Fetch(wiring.Component):
@@ -54,7 +62,7 @@ class Fetch(wiring.Component):
             "push": Out(1),
             "push_unit": Out(UNIT_BITS),
             "more": Out(1),
-            "waiting": Out(1),
+            "waiting": Out(1, init=1),
             "next": Out(INDEX_BITS),
             "fault": Out(CAUSE_BITS),
         }
@@ -140,7 +148,7 @@ class Fetch(wiring.Component):
 
     def _buffer(
         self, m: Module, lanes: int, halves: int, arrived: Signal, counts: Queue
-    ) -> tuple[Value, Value]:
+    ) -> tuple[Any, Value]:
         """Take beats apart into instructions; give the one that is next, and how many arrive."""
         config = self._config
         lane = Signal(max(1, log2(lanes)))
@@ -158,10 +166,10 @@ class Fetch(wiring.Component):
             complete.eq(self.beat_valid & ((half == halves - 1) if halves > 1 else 1)),
             counts.pop.eq(complete & (rest == taken)),
         ]
-        data: Value = self.beat_data
+        beat: Value = self.beat_data
         if halves > 1:
             low = Signal(_BITS // 2)
-            data = Cat(low, self.beat_data)
+            beat = Cat(low, self.beat_data)
             with m.If(self.beat_valid):
                 m.d.sync += [half.eq(~half), low.eq(self.beat_data)]
         with m.If(complete):
@@ -180,45 +188,53 @@ class Fetch(wiring.Component):
                 arrived.eq(0),
             ]
 
+        # As long as a burst is under way, there is a place for its next instruction; where a beat holds one
+        # at most, it is written in every cycle until it is complete.
         depth = max(1, config.fetch_buffer // lanes)
         instructions = []
         for number in range(lanes):
-            memory = Memory(shape=_BITS, depth=depth, init=[])
+            memory = Memory(shape=_Arrived(), depth=depth, init=[])
             m.submodules[f"bank_{number}"] = memory
             write = memory.write_port()
             read = memory.read_port(domain="comb")
             distance = Signal(max(1, log2(lanes)), name=f"distance_{number}")
             source = Signal(max(1, log2(lanes)), name=f"source_{number}")
-            parts = [data[n * _BITS : (n + 1) * _BITS] for n in range(lanes)]
+            parts = [beat[n * _BITS : (n + 1) * _BITS] for n in range(lanes)]
+            word = Signal(_BITS, name=f"arrived_{number}")
             m.d.comb += [
                 distance.eq(bank_of(number - arrived, lanes)),
                 source.eq(lane + distance),
                 write.addr.eq((arrived + distance) >> log2(lanes)),
-                write.data.eq(Array(parts)[source] if lanes > 1 else data),
-                write.en.eq(complete & (distance < taken)),
+                word.eq(Array(parts)[source] if lanes > 1 else beat),
+                Value.cast(write.data).eq(Value.cast(self._looked_at(word))),
+                write.en.eq(counts.valid if lanes == 1 else complete & (distance < taken)),
                 read.addr.eq(self.next >> log2(lanes)),
             ]
-            instructions.append(read.data)
+            instructions.append(Value.cast(read.data))
         head = Array(instructions)[bank_of(self.next, lanes)] if lanes > 1 else instructions[0]
-        return head, Mux(complete, taken, 0)
+        return data.View(_Arrived(), head), Mux(complete, taken, 0)
 
-    def _hand_out(self, m: Module, head: Value, taken: Value) -> None:
-        load = view(Load, self._config, head)
+    def _looked_at(self, word: Value) -> Value:
+        """An instruction as it is kept."""
+        load = view(Load, self._config, word)
+        by_store, by_load = (executed_by(unit, load, self._config) for unit in (Unit.STORE, Unit.LOAD))
+        unit = Mux(by_store, Unit.STORE, Mux(by_load, Unit.LOAD, Unit.COMPUTE))[:UNIT_BITS]
+        known = load.opcode <= max(classes_of(self._config))
+        units = Cat(known & (unit == worker) for worker in WORKERS)
+        return Cat(word, unit, units, load.opcode == Opcode.FINISH)
+
+    def _hand_out(self, m: Module, head: Any, taken: Value) -> None:
         held = Signal(range(self._config.fetch_buffer + 1))
         """Instructions that have arrived and are not handed out."""
         last = Signal()
-        unit = Signal(UNIT_BITS)
         blocked = Signal()
         """Serial mode: the instruction before has not retired."""
-        finish = load.opcode == Opcode.FINISH
         m.d.sync += held.eq(held + taken - self.push)
-        m.d.comb += [self.waiting.eq(held == 0), self.word.eq(head)]
-        with m.If(executed_by(Unit.STORE, load, self._config)):
-            m.d.comb += unit.eq(Unit.STORE)
-        with m.Elif(executed_by(Unit.LOAD, load, self._config)):
-            m.d.comb += unit.eq(Unit.LOAD)
-        with m.Else():
-            m.d.comb += unit.eq(Unit.COMPUTE)
+        with m.If(taken != 0):
+            m.d.sync += self.waiting.eq(0)
+        with m.Elif(self.push):
+            m.d.sync += self.waiting.eq(held == 1)
+        m.d.comb += self.word.eq(head.word)
 
         here = Signal()
         m.d.comb += here.eq(self.active & self.more & ~self.waiting)
@@ -226,15 +242,14 @@ class Fetch(wiring.Component):
             m,
             [
                 (self.enable & self.active & (self.length == 0), Cause.NO_FINISH),
-                (here & (load.opcode > max(classes_of(self._config))), Cause.OPCODE),
-                (here & finish & ~last, Cause.EARLY_FINISH),
-                (here & ~finish & last, Cause.NO_FINISH),
+                (here & (head.units == 0), Cause.OPCODE),
+                (here & head.finish & ~last, Cause.EARLY_FINISH),
+                (here & ~head.finish & last, Cause.NO_FINISH),
             ],
         )
-        m.d.comb += [self.fault.eq(fault), self.push_unit.eq(unit)]
-        good = (load.opcode <= max(classes_of(self._config))) & (finish == last)
-        for worker in WORKERS:
-            chosen = here & good & ~(self.serial & blocked) & (unit == worker)
+        m.d.comb += [self.fault.eq(fault), self.push_unit.eq(head.unit)]
+        for number, worker in enumerate(WORKERS):
+            chosen = here & ~(self.serial & blocked) & head.units[number] & (head.finish == last)
             push = getattr(self, f"push_{worker.label}")
             m.d.comb += push.eq(chosen & getattr(self, f"room_{worker.label}"))
             with m.If(push):
@@ -254,6 +269,7 @@ class Fetch(wiring.Component):
                 self.more.eq(self.length != 0),
                 last.eq(self.length == 1),
                 held.eq(0),
+                self.waiting.eq(1),
                 blocked.eq(0),
             ]
 

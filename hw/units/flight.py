@@ -29,8 +29,8 @@ class Flight(wiring.Component):
     """Up to ``depth`` transfers. Each has two parts, its data and its pads, which complete in any order;
     the oldest one retires in the cycle in which its last part does, one a cycle.
 
-    A transfer entered by ``start`` gets the number ``slot``; parts that it does not have are given as
-    done. ``conflict`` tells whether ``range`` overlaps that of a transfer in flight. With whom it would is found
+    A transfer entered by ``start`` gets the number ``slot``; parts that it does not have are given as done.
+    ``conflict`` tells whether ``range`` overlaps that of a transfer in flight. With whom it would is found
     out in the cycle before: in one with ``taking``, ``following`` is the range of the next.
 
     ``shared``: others retire in between; with ``hold`` nothing does. ``unwritten`` is ``conflict`` with

@@ -30,13 +30,13 @@ class Loader(wiring.Component):
 
     ``start`` begins the LOAD in ``entry``, which must be without fault, or a SET (``is_set``), which moves
     nothing; ``requesting`` says that bursts of the one before are still to be granted. In a cycle with
-    ``taking``, the next entry is ``following``; only ranges are looked for in it. A beat that comes from the bus in one cycle is written in the
-    next (``data_valid``), pad words in cycles without one.
+    ``taking``, the next entry is ``following``; only ranges are looked for in it. A beat that comes from the
+    bus in one cycle is written in the next (``data_valid``), pad words in cycles without one.
 
     ``shared``: the unit has other instructions that move something. It says where data goes (``sram``), what
     ``range`` is looked for among the LOADs in flight, and when these may not retire (``hold``). LOADs have no
-    pads, and ``following_range`` is the next entry's. ``unwritten`` is ``conflict`` with those alone whose data is not complete, ``written`` tells that
-    all of one is.
+    pads, and ``following_range`` is the next entry's. ``unwritten`` is ``conflict`` with those alone whose
+    data is not complete, ``written`` tells that all of one is.
     """
 
     def __init__(self, kinds: Sequence[Kind], depth: int, config: Config, *, shared: bool = False) -> None:
@@ -143,7 +143,7 @@ class Loader(wiring.Component):
             self.request.beats.eq(bursts.beats),
             self.request.index.eq(index),
         ]
-        with m.If(~bursts.valid):
+        with m.If(bursts.free):
             m.d.sync += index.eq(self.entry.index)
 
         # Data: a beat on the bus is looked up in the same cycle and written in the next. The first one comes

@@ -121,13 +121,14 @@ class Store(wiring.Component):
         more = log2(slots_per_beat(config)) if post else 0
         left = Signal(BEATS_BITS + more)
         """Beats of the granted burst that are still to be asked of the mirror; of those finished, slots."""
+        more_left = Signal()
         total = Signal(BEATS_BITS + more) if post else bursts.beats
         m.d.comb += [
             advance.eq(~self.wvalid | self.wready),
             self.grant.eq(
                 self.enable
                 & bursts.valid
-                & (left == 0)
+                & ~more_left
                 & advance
                 & responses.room
                 & (~self.awvalid | self.awready)
@@ -166,16 +167,16 @@ class Store(wiring.Component):
         asking, last = Signal(), Signal()
         written = Signal() if post else self.busy
         m.d.comb += [
-            asking.eq(advance & (self.grant | (left != 0))),
+            asking.eq(advance & (self.grant | more_left)),
             last.eq((left == 1) | (self.grant & (total == 1))),
             self.out_advance.eq(advance),
             written.eq(self.wvalid & self.wready),
             self.last.eq(written & self.wlast),
         ]
         with m.If(self.grant):
-            m.d.sync += left.eq(total - 1)
+            m.d.sync += [left.eq(total - 1), more_left.eq(total != 1)]
         with m.Elif(asking):
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += [left.eq(left - 1), more_left.eq(left != 1)]
         beats = self._places(m, begins & moves, asking)
         if own is None:
             self._write(m, asking, last)
@@ -247,7 +248,7 @@ class Store(wiring.Component):
             m.d.comb += own.faulty.eq(cause != 0)
         with m.If(ready & self.tokens):
             m.d.comb += [self.fault.eq(cause), self.start.eq(cause == 0)]
-        with m.If(~bursts.valid):
+        with m.If(bursts.free):
             m.d.sync += [slot.eq(flight.slot), index.eq(self.head.index)]
         return begins
 

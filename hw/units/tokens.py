@@ -36,17 +36,22 @@ class TokenCounters(wiring.Component):
         for counter in Counter:
             tokens = Signal(self._config.token_bits, name=counter.name.lower())
             push, pop = self.push[counter], self.pop[counter]
+            full = Signal(name=f"{counter.name.lower()}_full")
+            most = self._config.token_limit
             m.d.comb += [
                 getattr(self, f"count_{counter.value}").eq(tokens),
-                self.overflow[counter].eq(push & ~pop & (tokens == self._config.token_limit)),
+                self.overflow[counter].eq(push & ~pop & full),
             ]
-            m.d.sync += tokens.eq(tokens + push - pop)
-            with m.If(self.overflow[counter]):
-                m.d.sync += tokens.eq(tokens)
             with m.If(push & ~pop):
-                m.d.sync += self.available[counter].eq(1)
+                m.d.sync += [self.available[counter].eq(1), full.eq(full | (tokens == most - 1))]
+                with m.If(~full):
+                    m.d.sync += tokens.eq(tokens + 1)
             with m.If(pop & ~push):
-                m.d.sync += self.available[counter].eq(tokens != 1)
+                m.d.sync += [
+                    tokens.eq(tokens - 1),
+                    self.available[counter].eq(tokens != 1),
+                    full.eq(0),
+                ]
             with m.If(self.clear):
-                m.d.sync += [tokens.eq(0), self.available[counter].eq(0)]
+                m.d.sync += [tokens.eq(0), self.available[counter].eq(0), full.eq(0)]
         return m

@@ -118,12 +118,12 @@ def test_every_operation_is_the_simulators(op: AluOp, slots: int) -> None:
             context.set(alu.right, as_integer(y))
             for phase in range(1, slots if op is AluOp.MUL else 1):
                 await context.tick()
-                context.set(alu.phase, phase)
+                context.set(alu.phase, 1 << phase)
             result = as_array(context.get(alu.result), "<i4", x.shape)
             np.testing.assert_array_equal(result, OPERATIONS[op](x, y))
             assert result[0, 0] == operate(op, int(x[0, 0]), int(y[0, 0]))
             if op is AluOp.MUL and slots > 1:
                 await context.tick()
-                context.set(alu.phase, 0)
+                context.set(alu.phase, 1)
 
     run(alu, bench)

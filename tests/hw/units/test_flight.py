@@ -81,7 +81,9 @@ def test_parts_complete_in_any_order_and_transfers_retire_in_theirs(depth: int, 
             context.set(flight.start, start)
             if hazards:
                 drive(context, flight, taking=start)
-                drive(context, flight.following, kind=following.kind, begin=following.begin, end=following.end)
+                drive(
+                    context, flight.following, kind=following.kind, begin=following.begin, end=following.end
+                )
             done: dict[str, Record | None] = {}
             for part in ("data", "pads"):
                 unfinished = [one for one in held if getattr(one, part)]
