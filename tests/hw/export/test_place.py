@@ -128,6 +128,31 @@ def test_tools_that_fail_or_are_missing_say_so(tmp_path: Path, monkeypatch: pyte
         tools.tool("yowasp-nothing", "placement", "fpga")
 
 
+def test_a_native_nextpnr_goes_before_that_of_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that is named, else the one on the path; what it has placed is its own."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv(place.NEXTPNR_VARIABLE, raising=False)
+    assert (place.native(), place.native_version()) == (None, "")
+    keys = [Design(Queue(8, 4), tmp_path, "queue").key]
+    for name, version in (("nextpnr-ecp5", "Version 1"), ("another", "Version 2")):
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\necho '{version}' >&2\n")
+        program.chmod(0o755)
+        if name == "another":
+            monkeypatch.setenv(place.NEXTPNR_VARIABLE, str(program))
+        assert (place.native(), place.native_version()) == (program, version)
+        keys.append(Design(Queue(8, 4), tmp_path, "queue").key)
+    assert len(set(keys)) == 3
+    (tmp_path / "another").write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(EngineError, match=r"^another failed: "):
+        place.native_version()
+    monkeypatch.setenv(place.NEXTPNR_VARIABLE, "nowhere")
+    with pytest.raises(EngineError, match=r"^ACCEL_NEXTPNR is 'nowhere'; it must name a program$"):
+        place.native()
+
+
 def test_inputs_are_shifted_in_and_outputs_gathered() -> None:
     """Every bit of a port is between registers; what comes out is the parity of what there was."""
     dut = Registered(Small())

@@ -53,9 +53,9 @@ class Fault(NamedTuple):
 
 FAULTS = [
     Fault(
-        "queue of 3", "room is told", Queue, "elaborate", "self.count != depth)", "self.count != depth - 1)"
+        "queue of 3", "room is told", Queue, "elaborate", "self.count != depth - 1", "self.count != depth - 2"
     ),
-    Fault("queue of 3", "an entry is told", Queue, "elaborate", "self.count != 0", "self.count > 1"),
+    Fault("queue of 3", "an entry is told", Queue, "elaborate", "self.count != 1", "self.count > 2"),
     Fault(
         "queue of 3", "its cell holds its data", Queue, "elaborate", "write.addr.eq(tail)", "write.addr.eq(0)"
     ),
@@ -112,24 +112,24 @@ FAULTS = [
         "load_to_compute: too many are told",
         TokenCounters,
         "elaborate",
-        "push & ~pop & (tokens",
-        "push & (tokens",
+        "push & ~pop & full",
+        "push & full",
     ),
     Fault(
         "token counters",
         "load_to_compute: counts",
         TokenCounters,
         "elaborate",
-        "with m.If(self.overflow[counter]):",
-        "with m.If(Const(0)):",
+        "with m.If(~full):",
+        "with m.If(Const(1)):",
     ),
     Fault(
         "token counters",
         "load_to_compute: a token is told",
         TokenCounters,
         "elaborate",
+        "tokens != 1",
         "tokens != 0",
-        "tokens > 1",
     ),
     Fault(
         "read port of tiny",
@@ -296,8 +296,8 @@ FAULTS = [
         "every beat lies inside",
         BeatWalker,
         "elaborate",
-        "minimum(lanes - lane, left)",
-        "lanes - lane",
+        "Mux(whole, left, room)",
+        "room",
     ),
     Fault("writes of tiny", "WLAST is where AWLEN says", Store, "elaborate", "(left == 1)", "(left == 2)"),
     Fault("writes of tiny", "AWLEN is the burst's", Store, "elaborate", "bursts.beats - 1)", "bursts.beats)"),
