@@ -18,7 +18,15 @@ from hypothesis import HealthCheck, Phase, settings
 from accel.hw.engines.choose import OPTIMIZE
 from tests import tools
 
-_FIRST = ("lockstep/test_random.py", "lockstep/", "cocotb/", "hw/engines/", "test_documents.py", "sweeps/")
+_FIRST = (
+    "lockstep/test_random.py",
+    "lockstep/",
+    "hw/formal/",
+    "cocotb/",
+    "hw/engines/",
+    "test_documents.py",
+    "sweeps/",
+)
 """What takes long, so that no process is left with it in the end; test_random builds each machine once, those
 side by side on which the others would wait for each other."""
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]

@@ -72,8 +72,14 @@ _LINKED = ["accel", "docs"]
 """Of the checkout, what commands read."""
 
 
+_EXPERIMENT = re.compile(r"^accel sweep docs/experiments/\w+\.toml\n", re.M)
+"""What tests/sweeps/test_experiments.py measures, too: of those in a document, the first is run."""
+
+
 @pytest.mark.parametrize("code", blocks("sh", joined=True))
 def test_commands(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for again in _EXPERIMENT.findall(code)[1:]:
+        code = code.replace(again, "", 1)
     if re.search(r"accel lockstep|--backend rtl", code):
         needs("verilator")
     command = tmp_path / "bin" / "accel"
