@@ -46,7 +46,7 @@ def lanes_html(a: SavedRun, b: SavedRun) -> str:
     return (
         f'<div class="wide"><svg class="chart broad" viewBox="0 0 {_WIDTH} {y + 20}" width="{_WIDTH}" '
         f'role="img"><title>Timelines of both runs on one scale</title>{"".join(parts)}</svg></div>'
-        f'<p class="keys">{keys} <span class="faint">nothing: idle</span></p>'
+        f'<p class="keys">{keys} <span class="faint">nothing:&nbsp;idle</span></p>'
     )
 
 

@@ -91,12 +91,12 @@ RUNS = (
     Run(
         "diff",
         "Two runs beside each other",
-        "The first product, and the same with memory far away: each unit of both on one scale, and the "
+        "A larger product, and the same with memory far away: each unit of both on one scale, and the "
         "causes that make the difference.",
         (
-            _GEMM,
+            "accel compile gemm -m 256 -n 256 -k 256 --shift 8 --config gemm8x8 -o gemm.accel",
             "accel run gemm.accel --save near.accelrun",
-            "accel run gemm.accel --set read_latency=1000 --save far.accelrun",
+            "accel run gemm.accel --set read_latency=400 --save far.accelrun",
             "accel diff near.accelrun far.accelrun --html {out}",
         ),
         picture="looking/diff.png",

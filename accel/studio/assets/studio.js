@@ -111,6 +111,7 @@ async function advise() {
   place.replaceChildren(make("h2", {}, "What would help"), make("p", {}, `The critical path is mostly ${bound}.`),
     rows.length ? table : make("p", {}, "No single change of a field makes it a percent faster."),
     make("p", { class: "note" }, `Tried: ${tried.join(", ") || "nothing"}. ${left_out}`));
+  place.scrollIntoView({ block: "nearest" });
 }
 
 function problem(error) {
