@@ -1,11 +1,24 @@
 """From a change to a picture: what the studio's process takes for it, when it has done the like before.
 
-Each state differs from the one before by a field of the machine, so that it is compiled and run anew.
+    python bench/studio.py [--browser]
+
+Each state differs from the one before by a field of the machine, so that it is compiled and run anew. With
+``--browser`` the page is used in a headless Chromium (extras studio and test), and the processor time of all
+is told: of the process that makes views, of the server, and of the browser, which draws without a graphics
+card.
 """
 
+import argparse
+import base64
+import contextlib
 import json
+import os
+import shutil
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from accel.studio.view import Views
@@ -44,8 +57,86 @@ def changes(state: dict[str, Any]) -> Iterator[tuple[float, str]]:
             yield time.process_time() - begin, text
 
 
+def processor_seconds() -> Counter[str]:
+    """Of this process and those that it has started: ``views``, ``server`` and ``browser``."""
+    stats = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = path.read_text().partition("(")[2].rpartition(")")
+            words = rest.split()
+            stats[int(path.parent.name)] = name, int(words[1]), int(words[11]) + int(words[12])
+    found: Counter[str] = Counter()
+    for pid, (name, _, ticks) in stats.items():
+        above = pid
+        while above in stats and above != os.getpid():
+            above = stats[above][1]
+        if above == os.getpid():
+            kind = "server" if pid == above else "views" if name.startswith("python") else "browser"
+            found[kind] += ticks / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+@contextlib.contextmanager
+def opened(state: dict[str, Any]) -> Iterator[Any]:
+    """The studio's page of a state in a browser."""
+    import uvicorn  # noqa: PLC0415  # only for this
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415
+
+    from accel.studio.files import Files  # noqa: PLC0415
+    from accel.studio.server import Door, listening, studio  # noqa: PLC0415
+    from accel.studio.workshop import Workshop  # noqa: PLC0415
+
+    fragment = base64.urlsafe_b64encode(json.dumps(state).encode()).decode().rstrip("=")
+    with (
+        Workshop(seconds=60) as workshop,
+        Files() as files,
+        listening(0) as socket,
+        sync_playwright() as play,
+    ):
+        door = Door(port=socket.getsockname()[1])
+        config = uvicorn.Config(studio(workshop, door, files), log_level="error", lifespan="off", ws="none")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        browser = play.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1366, "height": 768})
+        page.goto(f"{door.address}#{fragment}")
+        page.wait_for_selector("#rows .row")
+        yield page
+        browser.close()
+        server.should_exit = True
+        thread.join()
+
+
+def in_browser(state: dict[str, Any]) -> Counter[str]:
+    """Processor seconds of a change, everything together, in the mean."""
+    with opened(state) as page:
+        for n in range(TIMES + 1):
+            page.evaluate("document.querySelector('#now b').remove()")
+            page.fill("#f-read_latency", str(70 + n))
+            page.wait_for_selector("#now b")
+            page.wait_for_timeout(1500)
+            if not n:
+                before = processor_seconds()
+        found = processor_seconds()
+    return Counter({kind: (count - before[kind]) / TIMES for kind, count in found.items()})
+
+
 def main() -> None:
     """Print a table."""
+    parser = argparse.ArgumentParser(prog="studio", description=__doc__)
+    parser.add_argument("--browser", action="store_true", help="also in a browser")
+    if parser.parse_args().browser:
+        print("| state | making views | server | browser | in all |")
+        print("|---|--:|--:|--:|--:|")
+        for name, state in STATES.items():
+            seconds = in_browser(state)
+            cells = (f"{seconds[kind]:.2f} s" for kind in ("views", "server", "browser"))
+            print(f"| {name} | {' | '.join(cells)} | {seconds.total():.2f} s |", flush=True)
+        return
     print("| state | cycles | instructions | processor time of a change | JSON |")
     print("|---|--:|--:|--:|--:|")
     for name, state in STATES.items():
