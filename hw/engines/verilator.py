@@ -111,18 +111,25 @@ def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) ->
         EngineError: a tool is missing or fails.
     """
     form = None if wave is None else wave.suffix.removeprefix(".")
-    flags = [f"-O{optimize}"]
-    if form is not None:
-        flags += [f"-DWAVES_{form.upper()}", f"-I{build.NATIVE / 'fst'}"]
-    flags += includes()
+    flags = [f"-O{optimize}", *includes()]
 
     def generate(config: Config, folder: Path) -> Sequence[build.Source | Path]:
         return _generate(config, folder, form, flags)
 
     library = build.model(
-        "verilator", config, flags, PACKAGES, generate, libraries=("-lz",) if form == "fst" else ()
+        "verilator",
+        config,
+        [*flags, *_wave_flags(form)],
+        PACKAGES,
+        generate,
+        libraries=("-lz",) if form == "fst" else (),
     )
     return NativeEngine(library, config, wave=wave)
+
+
+def _wave_flags(form: str | None) -> list[str]:
+    """The compiler's flags of what can write waves."""
+    return [] if form is None else [f"-DWAVES_{form.upper()}", f"-I{build.NATIVE / 'fst'}"]
 
 
 def includes() -> list[str]:
@@ -169,7 +176,7 @@ def sources(
         top: the name of its module.
         harness: the C++ file around it.
         folder: where files are written.
-        flags: of the compiler.
+        flags: of the compiler, for the library; those of waves come with ``form``.
         form: of waves that it can write, ``vcd`` or ``fst``.
 
     Raises:
@@ -191,10 +198,10 @@ def sources(
     fast = [*(path for path in parts if path not in slow), harness]
     for name, members in (("slow", slow), ("fast", fast)):
         (folder / f"{name}.cpp").write_text("".join(f'#include "{path}"\n' for path in members))
-    library = ["verilated.cpp", "verilated_threads.cpp"]
-    library += [f"verilated_{form}_c.cpp"] if form is not None else []
+    library = {"verilated.cpp": flags, "verilated_threads.cpp": flags}
+    library |= {} if form is None else {f"verilated_{form}_c.cpp": [*flags, *_wave_flags(form)]}
     return [
         build.Source(path=folder / "fast.cpp"),
         build.Source(path=folder / "slow.cpp", flags=("-O0",)),
-        *(build.library_object(root / "include" / name, flags, "verilator") for name in library),
+        *(build.library_object(root / "include" / name, its, "verilator") for name, its in library.items()),
     ]
