@@ -2,9 +2,11 @@
 
 from functools import partial
 
-from amaranth.hdl import Mux
+from amaranth.hdl import Const, Mux, Signal, Value
 
 from accel.core.config import NAMED, Config
+from accel.hw.datapath.finishing import slots_per_beat
+from accel.hw.datapath.layouts import log2
 from accel.hw.formal.claims import Claims, Proof
 from accel.hw.formal.transfers import walks
 from accel.hw.units.store import Store
@@ -47,9 +49,11 @@ def writes(config: Config) -> Claims:
     claims.claim("the unit waits for the others", component.writing == (count > given_up))
     claims.lemma("it knows how many", (inside.signal("abandoned.left") == given_up) & (given_up <= count))
 
-    read, left = inside.signal("read"), inside.signal("left")
+    asked, left, rest = _asked(claims, config)
     claims.lemma("it knows whether beats are left", inside.signal("more_left") == (left != 0))
-    unsent = (component.wvalid & component.wlast) + (read & inside.signal("read_last")) + (left != 0)
+    unsent = (component.wvalid & component.wlast) + (left != 0)
+    for there, last in asked:
+        unsent = unsent + (there & last)
     claims.lemma("bursts are sent or on their way", count == sent + unsent)
 
     # Of one burst, any of them: beats until its last is on the bus, and how many are its own.
@@ -59,23 +63,52 @@ def writes(config: Config) -> Claims:
     enters = component.grant & ~watched & claims.free(1, "chosen")
     claims.follows(watched, Mux(watched, ~(written & (until == 1)), enters))
     claims.follows(own, Mux(watched, own, beats))
-    claims.follows(until, Mux(watched, until - written, read + beats))
+    under_way = sum((there for there, _ in asked), Const(0))
+    claims.follows(until, Mux(watched, until - written, under_way + beats))
     its = component.wvalid & watched & (until <= own)
     claims.claim("WLAST is where AWLEN says", ~its | (component.wlast == (until == 1)))
 
-    under_way = component.wvalid + read
-    position = component.wvalid + 1
+    under_way = component.wvalid + under_way
     claims.lemma("a burst has beats", ~watched | ((until != 0) & (own != 0)))
-    claims.lemma("it is still to be asked for", ~watched | (until <= under_way) | (until == under_way + left))
-    inside_own = watched & read & (position <= until) & (until < position + own)
-    claims.lemma("its last beat is marked", ~inside_own | (inside.signal("read_last") == (until == position)))
+    claims.lemma("it is still to be asked for", ~watched | (until <= under_way) | (until == under_way + rest))
+    position: Value = component.wvalid
+    for number, (there, last) in enumerate(asked):
+        position = position + there
+        inside_own = watched & there & (position <= until) & (until < position + own)
+        claims.lemma(f"its last beat is marked, {number}", ~inside_own | (last == (until == position)))
     return claims
 
 
-PROOFS = (
+def _asked(claims: Claims, config: Config) -> tuple[list[tuple[Value, Value]], Signal, Value]:
+    """What has been asked of the mirror and is not on the bus yet, the next first: whether a beat comes of
+    it, and whether that is its burst's last; what is to be asked for of the burst; how many beats that is.
+
+    With ``post=1`` a beat that is finished is asked for in slots, of which the last brings it.
+    """
+    inside = claims.inside
+    left = inside.signal("left")
+    if not config.post:
+        return [(inside.signal("read"), inside.signal("read_last"))], left, left
+    slots = slots_per_beat(config)
+    number, finished = inside.signal("walker.number"), inside.signal("walker.finished")
+    of_burst = claims.register(1, "finished_burst")
+    grant = claims.inside.component.grant
+    claims.follows(of_burst, Mux(grant, finished, of_burst))
+    claims.assume((left == 0) | (finished == of_burst))
+    claims.lemma("a beat begins with its first slot", ((left != 0) & of_burst) | (number == 0))
+    claims.lemma("a burst ends with a beat", ~of_burst | ((left + number)[: log2(slots)] == 0))
+    names = [f"stage_{stage}" for stage in reversed(range(config.post_stages))]
+    parts = [tuple(inside.signal(f"{name}_{part}") for part in range(3)) for name in names]
+    parts.append(tuple(inside.signal(f"read_{name}") for name in ("valid", "last", "complete")))
+    asked = [(valid & complete, last) for valid, last, complete in parts]
+    return asked, left, Mux(of_burst, (left + number) >> log2(slots), left)
+
+
+PROOFS = tuple(
     Proof(
-        name="writes of tiny",
+        name=f"writes of {name}",
         statement="WLAST is where AWLEN says; no more bursts are open than may be; none given up retires",
-        build=partial(writes, NAMED["tiny"]),
-    ),
+        build=partial(writes, NAMED[name]),
+    )
+    for name in ("tiny", "tiny-int8")
 )

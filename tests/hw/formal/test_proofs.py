@@ -15,6 +15,7 @@ from accel.hw.bus.port import ReadPort
 from accel.hw.bus.watch import Watch
 from accel.hw.core import Core
 from accel.hw.datapath import requantize
+from accel.hw.datapath.finishing import SlotWalker
 from accel.hw.datapath.queue import HeadQueue, Queue
 from accel.hw.datapath.residuals import Residuals
 from accel.hw.datapath.transfer import BeatWalker, BurstWalker
@@ -300,6 +301,30 @@ FAULTS = [
         "room",
     ),
     Fault("writes of tiny", "WLAST is where AWLEN says", Store, "elaborate", "(left == 1)", "(left == 2)"),
+    Fault(
+        "writes of tiny-int8",
+        "WLAST is where AWLEN says",
+        Store,
+        "_finish",
+        'self.wlast.eq(beat["last"])',
+        'self.wlast.eq(held["last"])',
+    ),
+    Fault(
+        "writes of tiny-int8",
+        "WLAST is where AWLEN says",
+        Store,
+        "elaborate",
+        "Mux(finished, bursts.beats << more, bursts.beats)",
+        "bursts.beats",
+    ),
+    Fault(
+        "writes of tiny-int8",
+        "WLAST is where AWLEN says",
+        SlotWalker,
+        "elaborate",
+        "number == slots - 1",
+        "number == 0",
+    ),
     Fault("writes of tiny", "AWLEN is the burst's", Store, "elaborate", "bursts.beats - 1)", "bursts.beats)"),
     Fault(
         "writes of tiny",
