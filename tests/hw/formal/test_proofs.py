@@ -81,8 +81,8 @@ FAULTS = [
         "room is told",
         HeadQueue,
         "elaborate",
-        "taken + self.announces - self.pop",
-        "taken + self.push - self.pop",
+        "self.room.eq(taken != self.depth - 1)",
+        "self.room.eq(taken != self.depth)",
     ),
     Fault(
         "head queue of 3",
@@ -105,7 +105,7 @@ FAULTS = [
         "never more entries than places",
         HeadQueue,
         "elaborate",
-        "self.push & (behind.valid | ~empties)",
+        "self.push & (behind.valid | ~self.taking)",
         "self.push & behind.valid",
     ),
     Fault(
