@@ -46,6 +46,8 @@ class Point:
         cycles, plain_cycles: of the mapping that was taken, and of the plain one.
         roofline, plain_roofline: the cycles that real products and bytes need at least, over those taken.
         slots: the same of the program's slots and the bytes of the operator that it carries out.
+        packed: as ``slots``, of the bytes of tensors as they lie in DRAM, each once: with the zeros that fill
+            up blocks, and scales beside biases.
         short: whether that bound is below 40 read latencies.
     """
 
@@ -58,6 +60,7 @@ class Point:
     roofline: float
     plain_roofline: float
     slots: float
+    packed: float
     short: bool
 
 
@@ -94,8 +97,17 @@ def _point(machine: str, config: Config, network: str, layer: Layer, mapping: st
         roofline=result.roofline_fraction or 1.0,
         plain_roofline=plain.roofline_fraction or 1.0,
         slots=result.slot_roofline_fraction or 1.0,
+        packed=max(bound, _packed_bytes(result) / config.bus_bytes) / (result.cycles or 1),
         short=bound < _LATENCIES * config.read_latency,
     )
+
+
+def _packed_bytes(result: accel.Result) -> int:
+    """Bytes of a program's inputs and constants in DRAM; no more than it loads, as rows may be skipped."""
+    tensors = sum(one.nbytes for one in result.image.tensors if one.role != "output")
+    others = ("uop", "out", "instructions")
+    loaded = sum(nbytes for kind, nbytes in result.bytes_by_kind.items() if kind not in others)
+    return min(tensors, loaded)
 
 
 def mean(values: list[float]) -> float:
@@ -125,12 +137,13 @@ def table(found: list[Point]) -> str:
     weak = sorted((one for one in found if not one.short), key=lambda one: one.slots)[:12]
     lines += [
         "",
-        "| machine | layer | mapping | cycles | roofline | slots and bytes |",
-        "|---|---|---|---:|---:|---:|",
+        "| machine | layer | mapping | cycles | roofline | slots and bytes | as packed |",
+        "|---|---|---|---:|---:|---:|---:|",
     ]
     for one in weak:
         cells = [one.machine, f"{one.network} {one.layer}", one.mapping, f"{one.cycles:,}"]
-        lines.append(f"| {' | '.join([*cells, f'{one.roofline:.3f}', f'{one.slots:.3f}'])} |")
+        cells += [f"{value:.3f}" for value in (one.roofline, one.slots, one.packed)]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

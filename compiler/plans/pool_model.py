@@ -171,6 +171,8 @@ class _Phases:
         self.in_place = taps.own and 0 <= taps.first < self.step
         self.ends_with_outputs = self._whole(taps.first % self.step) == self.outputs
         """Whether the phase that maxima start from has no more elements than there are outputs."""
+        self.alone = all(tap % self.step != taps.first % self.step for tap in taps.others)
+        """Whether that phase has no other element of a window."""
         every = (taps.first, *taps.others)
         self.read = {
             phase: [tap // self.step for tap in every if tap % self.step == phase]
@@ -278,11 +280,11 @@ class PoolModel:
         return np.asarray(needed * table.threads <= self.config.acc_depth)
 
     def _stored_at_once(self) -> BoolArray:
-        """Whether tiles that take the place of what products have copied lie there without gaps: the last
-        ones hold no more of it than there are outputs."""
+        """Whether tiles that take the place of what products have copied lie there without gaps: they, and
+        the last ones, hold no more of it than there are outputs."""
         down, across = self.phases
-        rows = (self.height % self.table.rows == 0) | down.ends_with_outputs
-        columns = (self.width % self.table.columns == 0) | across.ends_with_outputs
+        rows = (self.height % self.table.rows == 0) & down.alone | down.ends_with_outputs
+        columns = (self.width % self.table.columns == 0) & across.alone | across.ends_with_outputs
         return np.asarray(
             (rows | (not down.in_place)) & (columns | (not (down.in_place and across.in_place)))
         )

@@ -252,6 +252,15 @@ def test_maxima_take_few_passes(arguments: tuple, slots: object) -> None:  # typ
         assert best.bound == "compute"
 
 
+def test_windows_as_wide_as_the_input() -> None:
+    """Maxima that take the place of one of several elements of their window do not lie side by side."""
+    workload, machine = accel.max_pool2d(8, 20, 9, 3, 3, stride=2, padding=(1, 0)), accel.machine("gemm8x8")
+    found = candidates(workload, machine.config)
+    for plan in [one.plan for one in found if one.plan.columns == 1][:3]:
+        steps = POOL_PLANNER.schedule(workload, machine, plan).steps
+        assert accel.build(workload, machine, steps=steps).run().mismatches == 0
+
+
 def test_what_the_padding_would_add_is_left_out() -> None:
     program = accel.build(accel.max_pool2d(1, 16, 4, 4, 3, stride=2, padding=1), "vta")
     # across 4 rows of 2 outputs, the first of which lacks an element; down a copy, and as many
