@@ -95,7 +95,7 @@ class BoxLayout(data.StructLayout):
 class PlacedLayout(data.StructLayout):
     """What is kept of a :class:`BoxLayout` in a queue, in as many bits as scratchpads have elements. What is
     larger is of an instruction at fault, or of a LOAD for which RES has no room; it is cut off, but for
-    ``elements``, which is then as large as can be."""
+    ``elements``, which is then as large as can be. Of what moves nothing ``elements`` is 0."""
 
     def __init__(self, config: Config) -> None:
         names = ("elements", "end", "body", "head", "tail")
@@ -163,12 +163,14 @@ def add_up(m: Module, transfer: Any, products: data.View, *, padded: Value | Non
     return box
 
 
-def place(m: Module, box: data.View, config: Config) -> data.View:
-    """A box as it is kept; combinational."""
+def place(m: Module, transfer: Any, box: data.View, config: Config) -> data.View:
+    """The box of a LOAD or STORE as it is kept; combinational."""
     placed = Signal(PlacedLayout(config))
     m.d.comb += [getattr(placed, name).eq(getattr(box, name)) for name, _ in PlacedLayout(config)]
     with m.If(box.elements[sram_bits(config) :].any()):
         m.d.comb += placed.elements.eq(~0)
+    with m.If(transfer.x_size == 0):
+        m.d.comb += placed.elements.eq(0)
     return placed
 
 

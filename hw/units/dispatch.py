@@ -64,7 +64,7 @@ class Dispatch(wiring.Component):
         m.d.comb += [
             self.entry.word.eq(word),
             self.entry.index.eq(index),
-            self.entry.box.eq(place(m, box, config)),
+            self.entry.box.eq(place(m, view(Load, config, word), box, config)),
             self.busy.eq(Cat(there for there, _ in self._held).any()),
         ]
         if config.post:

@@ -339,7 +339,7 @@ class Store(wiring.Component):
         m.d.comb += [
             following.begin.eq(next_begin),
             following.end.eq(self.following.box.end),
-            touched.any.eq((of_par | finished) & moves & ~faulty),
+            touched.any.eq((of_par | finished) & moves),
             touched.begin.eq(Mux(is_load, load.sram_base, store.par)),
             touched.end.eq(box.end),
             flight.range.eq(touched),
@@ -350,7 +350,7 @@ class Store(wiring.Component):
             loader.following_range.eq(following),
             loader.sram.eq(Mux(of_res, residuals.begin, load.sram_base)),
             residuals.flush.eq(self.flush),
-            residuals.elements.eq(Mux(moves, box.elements, 0)),
+            residuals.elements.eq(box.elements),
             residuals.is_load.eq(of_res),
             residuals.is_add.eq(adds),
             residuals.load.eq(self.start & of_res),
@@ -359,7 +359,7 @@ class Store(wiring.Component):
             residuals.retire.eq(flight.retire),
         ]
         waits = (is_load & (loader.conflict | flight.conflict)) | (finished & loader.unwritten)
-        waits = waits | (~faulty & ~(residuals.room & residuals.there))
+        waits = ~faulty & (waits | ~(residuals.room & residuals.there))
         can_load = ~loader.requesting & loader.room
         may_start = Mux(is_set, ~order.valid, Mux(is_load, can_load, can_store) & ~waits)
 

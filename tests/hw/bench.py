@@ -81,7 +81,7 @@ def box_of(transfer: Transfer) -> dict[str, int]:
     data[top : top + transfer.y_size, left : left + transfer.x_size] = True
     places = np.flatnonzero(data)
     return {
-        "elements": data.size,
+        "elements": data.size if transfer.x_size else 0,
         "body": transfer.y_size * transfer.width,
         "head": int(places[0]) if len(places) else data.size,
         "tail": data.size - int(places[-1]) - 1 if len(places) else 0,

@@ -44,11 +44,13 @@ class LoadPath(wiring.Component):
         m.submodules.accumulators = accumulators = self.accumulators
         m.d.comb += [
             loader.entry.word.eq(self.word),
-            loader.entry.box.eq(place(m, add_up(m, load, multiply_out(m, load)), self._config)),
+            loader.entry.box.eq(place(m, load, add_up(m, load, multiply_out(m, load)), self._config)),
             loader.start.eq(self.start),
             loader.taking.eq(1),
             loader.following.word.eq(self.following),
-            loader.following.box.eq(place(m, add_up(m, following, multiply_out(m, following)), self._config)),
+            loader.following.box.eq(
+                place(m, following, add_up(m, following, multiply_out(m, following)), self._config)
+            ),
         ]
         for pad, numbers in ((uops, (0,)), (accumulators, (1, 2))):
             here = loader.data_beat.kind == numbers[0]
