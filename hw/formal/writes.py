@@ -50,6 +50,7 @@ def writes(config: Config) -> Claims:
     claims.lemma("it knows how many", (inside.signal("abandoned.left") == given_up) & (given_up <= count))
 
     asked, left, rest = _asked(claims, config)
+    claims.lemma("it knows whether there is a beat", inside.signal("idle") == ~component.wvalid)
     claims.lemma("it knows whether beats are left", inside.signal("more_left") == (left != 0))
     unsent = (component.wvalid & component.wlast) + (left != 0)
     for there, last in asked:

@@ -118,6 +118,10 @@ class Store(wiring.Component):
         m.submodules.abandoned = abandoned = Abandoned(config.outstanding)
         answered, heard = Signal(), Signal()
         advance = Signal()
+        idle = Signal(init=1)
+        """The opposite of ``wvalid``, in a register of its own, for what is granted and asked for: whether the
+        pipeline goes on is for very many others."""
+        goes_on = idle | self.wready
         more = log2(slots_per_beat(config)) if post else 0
         left = Signal(BEATS_BITS + more)
         """Beats of the granted burst that are still to be asked of the mirror; of those finished, slots."""
@@ -129,7 +133,7 @@ class Store(wiring.Component):
                 self.enable
                 & bursts.valid
                 & ~more_left
-                & advance
+                & goes_on
                 & responses.room
                 & (~self.awvalid | self.awready)
             ),
@@ -167,7 +171,7 @@ class Store(wiring.Component):
         asking, last = Signal(), Signal()
         written = Signal() if post else self.busy
         m.d.comb += [
-            asking.eq(advance & (self.grant | more_left)),
+            asking.eq(goes_on & (self.grant | more_left)),
             last.eq((left == 1) | (self.grant & (total == 1))),
             self.out_advance.eq(advance),
             written.eq(self.wvalid & self.wready),
@@ -179,13 +183,16 @@ class Store(wiring.Component):
             m.d.sync += [left.eq(left - 1), more_left.eq(left != 1)]
         beats = self._places(m, begins & moves, asking)
         if own is None:
-            self._write(m, asking, last)
+            full = self._write(m, asking, last)
         else:
-            finished = self._finish(m, own, beats, begins & moves, asking, last)
+            finished, full = self._finish(m, own, beats, begins & moves, asking, last)
             m.d.comb += [
                 self.busy.eq(written | own.loader.data_valid),
                 total.eq(Mux(finished, bursts.beats << more, bursts.beats)),
             ]
+
+        with m.If(advance):
+            m.d.sync += [self.wvalid.eq(full), idle.eq(~full)]
 
         # Bursts on the bus, for the event of their last beat.
         m.submodules.sent = sent = Queue(BurstLayout(), config.outstanding)
@@ -258,18 +265,18 @@ class Store(wiring.Component):
         store = view(StoreInstruction, self._config, self.head.word)
         return kind_number(store.memory, self._kinds) if len(self._kinds) > 1 else Const(0)
 
-    def _write(self, m: Module, asking: Signal, last: Signal) -> None:
-        """The beats on the bus, a cycle after they have been read."""
+    def _write(self, m: Module, asking: Signal, last: Signal) -> Value:
+        """The beats on the bus, a cycle after they have been read; gives whether there is one."""
         read = Signal()
         read_last = Signal()
         with m.If(self.out_advance):
             m.d.sync += [read.eq(asking), read_last.eq(last)]
             m.d.sync += [
-                self.wvalid.eq(read),
                 self.wlast.eq(read_last),
                 self.wdata.eq(self.out_data),
                 self.wstrb.eq(self.out_strobe),
             ]
+        return read
 
     def _staged(self, m: Module, *beat: Signal) -> Sequence[Signal]:
         """What a beat consists of, behind the stages in which outputs are finished; they load together."""
@@ -428,9 +435,9 @@ class Store(wiring.Component):
 
     def _finish(
         self, m: Module, own: "_Own", beats: BeatWalker, begins: Value, asking: Signal, last: Signal
-    ) -> Signal:
+    ) -> tuple[Signal, Value]:
         """The beats on the bus, of values that are finished and of others; gives whether the next one to be
-        asked for is finished."""
+        asked for is finished, and whether there is one for the bus."""
         config = self._config
         par_view = view(StoreReq, config, self.head.word)
         m.submodules.walker = walker = SlotWalker(self._kinds, config)
@@ -484,7 +491,7 @@ class Store(wiring.Component):
             m.d.sync += [held[name].eq(value) for name, value in read.items()]
             *staged, bytes_, strobe = self._staged(m, *held.values(), self.out_data, self.out_strobe)
             beat = dict(zip(held, staged, strict=True))
-            m.d.sync += [self.wvalid.eq(beat["valid"] & beat["complete"]), self.wlast.eq(beat["last"])]
+            m.d.sync += self.wlast.eq(beat["last"])
             with m.If(beat["finished"]):
                 inside = beat["inside"].replicate(config.lanes)
                 m.d.sync += [
@@ -495,7 +502,7 @@ class Store(wiring.Component):
                 m.d.sync += [self.wdata.eq(bytes_), self.wstrb.eq(strobe)]
         m.d.comb += lanes.adds.eq(beat["adds"])
         finished: Signal = walker.finished
-        return finished
+        return finished, beat["valid"] & beat["complete"]
 
 
 def _granted_layout(config: Config) -> data.StructLayout:
