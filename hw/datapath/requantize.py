@@ -22,7 +22,7 @@ from accel.hw.datapath.gemm import ACC_BITS
 from accel.hw.datapath.layouts import log2
 from accel.hw.datapath.pipeline import Pipeline
 
-STEPS = (8, 3, 3, 4, 6, 4, 5, 5, 6, 9, 8, 5, 3, 7, 4, 8, 10)
+STEPS = (8, 3, 3, 4, 6, 4, 8, 5, 6, 9, 8, 5, 3, 10, 4, 8, 10)
 """Steps of logic between which registers can lie, and how many nanoseconds each takes on an ECP5, about: from
 what memories read to what is put on the bus."""
 _LENGTH_BITS = ACC_BITS.bit_length()

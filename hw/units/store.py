@@ -119,8 +119,8 @@ class Store(wiring.Component):
         answered, heard = Signal(), Signal()
         advance = Signal()
         idle = Signal(init=1)
-        """The opposite of ``wvalid``, in a register of its own, for what is granted and asked for: whether the
-        pipeline goes on is for very many others."""
+        """The opposite of ``wvalid``, in a register of its own, for what is granted and asked for, since all
+        of the pipeline takes the other."""
         goes_on = idle | self.wready
         more = log2(slots_per_beat(config)) if post else 0
         left = Signal(BEATS_BITS + more)
