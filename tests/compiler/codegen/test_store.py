@@ -5,8 +5,9 @@ import pytest
 
 import accel
 from accel import te
+from accel.base.errors import ScheduleError
 from accel.compiler.target.machine import Machine
-from accel.core.isa import LoadRes, SetOut, StoreAdd
+from accel.core.isa import LoadRes, Set, SetOut, StoreAdd, Unit
 from tests.compiler.verdicts import program_is_right, stages_are_right
 
 SIZES = [(4, 4, 4), (9, 12, 12)]
@@ -75,3 +76,20 @@ def test_residuals_that_the_program_has_stored(name: str, size: tuple[int, int, 
     assert program.instructions[last].pop_prev
     assert any(one.push_prev for one in program.instructions if isinstance(one, StoreAdd))
     program_is_right(program, inputs, want.astype(np.int8))
+
+
+def test_equal_parameters_are_loaded_once() -> None:
+    """A mean's are the same for all channels; inputs are read before the first LOAD of the unit matrix."""
+    mean = accel.global_avg_pool2d(1, 18, 3, 3, quantized=accel.Quantized(scale=0.1, input_zero=-3))
+    program = accel.build(mean, "tiny-int8")
+    result = program.run()
+    assert result.mismatches == 0
+    assert result.bytes_by_kind["par"] == program.config.par_element_bytes
+    own = [one for one in program.instructions if one.unit is Unit.LOAD]
+    assert isinstance(own[0], Set)
+    for block in (0, 19, True, "4"):
+        with pytest.raises(ScheduleError, match="1 to 18 are possible"):
+            te.create_schedule(mean.output)[mean.output].pack_parameters(block=block)  # type: ignore[arg-type]
+    scaled = accel.gemm(4, 8, 4, bias=True, quantized=accel.Quantized(scale=0.1))
+    with pytest.raises(ScheduleError, match="where all channels have the same"):
+        te.create_schedule(scaled.output)[scaled.output].pack_parameters(block=4)
