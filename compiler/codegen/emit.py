@@ -17,6 +17,7 @@ import numpy as np
 from accel.base.errors import TensorizeError
 from accel.compiler.codegen.addresses import Addresses, Dimension, Env, Place
 from accel.compiler.codegen.ending import stored_early
+from accel.compiler.codegen.handover import handed_over
 from accel.compiler.codegen.memory import (
     DramMap,
     DramTensor,
@@ -148,12 +149,17 @@ class Emission:
         self._keep: list[object] = []
         """What the caches above know by its id."""
         self._run(nest.body, {})
-        if self._unstarted is not None:
-            early = parameters_last(stored_early(self.emitted, self.config.token_limit))
-            self.emitted = residuals_ahead(settings_first(early), config)
+        self.emitted = self._reordered()
         for node in copies:  # what no iteration has loaded is an input nevertheless
             if node.source.buffer.scope is None:
                 self._placed(node.source.buffer, node.target.buffer, store=False)
+
+    def _reordered(self) -> list[Emitted]:
+        """What is emitted, in the order in which units wait least for one another."""
+        if self._unstarted is None:
+            return handed_over(self.emitted)
+        early = parameters_last(stored_early(self.emitted, self.config.token_limit))
+        return residuals_ahead(settings_first(early), self.config)
 
     def _number(self, nodes: Sequence[Node], loops: tuple[str, ...]) -> None:
         for node in nodes:

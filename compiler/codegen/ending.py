@@ -20,8 +20,10 @@ from accel.core.isa import Gemm, Loops, Mac, Store, StoreAdd, StoreReq, Unit
 
 _PIECES = 16
 """Of a STORE, at most."""
+_PARTS = 32
+"""Of all STOREs, at most: what is further from the end gains nothing, and each part has micro-ops of its own."""
 
-_Range = tuple[int, int]
+Range = tuple[int, int]
 """Accumulators that a STORE reads: the first one, and the one behind the last."""
 
 
@@ -33,18 +35,14 @@ def stored_early(emitted: Sequence[Emitted], tokens: int = 255) -> list[Emitted]
         tokens: what a counter holds; the parts of STOREs take half of that at most.
     """
     pieces: list[Sequence[Emitted]] = []
-    seen: list[_Range] = []
+    seen: list[Range] = []
     end = len(emitted)
     while end:
         stores = _begin(emitted, end, lambda one: one.instruction.unit is Unit.STORE)
         products = _begin(emitted, stores, _multiplies)
         rows = [piece for one in emitted[stores:end] for piece in _by_rows(one)]
-        ranges = [
-            (one.instruction.sram_base, one.instruction.sram_base + one.instruction.sram_elements)
-            for one in rows
-            if isinstance(one.instruction, Store)
-        ]
-        if len(seen) + len(ranges) > tokens // 2:
+        ranges = [range_of_store(one) for one in rows if isinstance(one.instruction, Store)]
+        if len(seen) + len(ranges) > min(tokens // 2, _PARTS):
             break
         again = any(a[0] < b[1] and b[0] < a[1] for a in ranges for b in seen)
         if not ranges or products == stores or again:
@@ -92,20 +90,35 @@ def _by_rows(one: Emitted) -> list[Emitted]:
     return pieces
 
 
-def _in_order(products: Sequence[Emitted], ranges: Sequence[_Range]) -> list[Emitted] | None:
+def _in_order(products: Sequence[Emitted], ranges: Sequence[Range]) -> list[Emitted] | None:
     """Products by the range that their sums are in; None if one cannot be cut that way."""
     found: list[tuple[int, Emitted]] = []
     for one in products:
-        cut = _cut(one, ranges)
+        cut = cut_by(one, ranges)
         if not cut:
             return None
         found += cut
     return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
 
-def _cut(one: Emitted, ranges: Sequence[_Range]) -> list[tuple[int, Emitted]]:
-    """A product in parts, each with the number of the range that all its sums are in; none if it cannot be
-    cut along its micro-ops or along one of its loops."""
+def range_of_store(one: Emitted) -> Range:
+    """The accumulators that a STORE reads."""
+    store = one.instruction
+    assert isinstance(store, Store)
+    return store.sram_base, store.sram_base + store.sram_elements
+
+
+def cut_by(one: Emitted, ranges: Sequence[Range], *, twice: bool = False) -> list[tuple[int, Emitted]]:
+    """A computation in parts, each with the number of the range that all its accumulators are in.
+
+    Args:
+        one: GEMM, MAC or ALU.
+        ranges: that lie apart.
+        twice: whether it may be cut along one of those first, and then along another.
+
+    Returns:
+        The parts, cut along micro-ops or one of the loops; none if that is not enough.
+    """
     loops = one.instruction
     assert isinstance(loops, Loops)
     dst, steps = one.uops[:, COLUMNS["dst"]], (loops.dst_factor_out, loops.dst_factor_in)
@@ -130,6 +143,23 @@ def _cut(one: Emitted, ranges: Sequence[_Range]) -> list[tuple[int, Emitted]]:
         if along and any(int(where[-1] - where[0]) >= len(where) for _, where in parts):
             continue
         return [(n, _part(one, loops, along, where)) for n, where in parts]
+    return _cut_twice(one, loops, ranges, every.shape) if twice else []
+
+
+def _cut_twice(
+    one: Emitted, loops: Loops, ranges: Sequence[Range], sizes: Sequence[int]
+) -> list[tuple[int, Emitted]]:
+    """As :func:`cut_by`, iteration by iteration of the shortest dimension that has several."""
+    several = [along for along in range(3) if 1 < sizes[along] <= len(ranges)]
+    for along in sorted(several, key=lambda n: sizes[n]):
+        found = []
+        for number in range(sizes[along]):
+            cut = cut_by(_part(one, loops, along, np.array([number])), ranges, twice=True)
+            if not cut:
+                break
+            found += cut
+        else:
+            return found
     return []
 
 

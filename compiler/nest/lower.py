@@ -36,7 +36,7 @@ def finish(lowering: Lowering, body: Sequence[Node]) -> Nest:
     """A nest of ``body`` with the buffers of a lowering declared."""
     schedule = lowering.schedule
     local = [s for s in schedule.stages if s.tensor not in schedule.outputs]
-    around = {lowering.buffers[s.tensor]: lowering.nests[s].outer for s in local}
+    around = {b: lowering.around[b] for b in (lowering.buffers[s.tensor] for s in local)}
     held = [(s, s.starts_after) for s in local if s.starts_after is not None]
     return Nest(
         inputs=tuple(lowering.buffers[t] for t in schedule.inputs),

@@ -44,6 +44,8 @@ class Lowering:
         """Tensors that lie among another one's elements: the element in terms of the tensor's axes."""
         self.nests: dict[Stage, StageNest] = {}
         self.places: dict[Stage, tuple[Stage, IterVar]] = {}
+        self.around: dict[Buffer, tuple[IterVar, ...]] = {}
+        """The loops that a buffer has another content for."""
         for tensor in schedule.inputs:
             self._add_buffer(
                 tensor, tensor.shape, tuple(Range(Const(0), Const(n)) for n in tensor.shape), None
@@ -81,6 +83,7 @@ class Lowering:
         buffer = old if old.dtype == "int32" else replace(old, dtype="int32")
         if buffer is not old:
             self.held[buffer] = self.held.pop(old)
+            self.around[buffer] = self.around.pop(old)
             for nest in self.nests.values():
                 nest.buffer = buffer if nest.buffer is old else nest.buffer
             self.buffers = {t: buffer if b is old else b for t, b in self.buffers.items()}
@@ -129,19 +132,48 @@ class Lowering:
             self._check_readers(stage, consumer, leaf)
             domain = self._needed(stage.tensor, outer)
             self.places[stage] = attach
-        buffer = self._add_buffer(stage.tensor, tuple(r.largest for r in domain), domain, stage)
+        shape = tuple(r.largest for r in domain)
+        differing, kept = self._kept(stage, outer, domain)
+        buffer = self._add_buffer(stage.tensor, shape, domain, stage, kept)
+        self.around[buffer] = differing
         nest = StageNest(stage, domain, outer, buffer, self._is_guarded(stage.tensor))
         make_loops(nest)
         self.nests[stage] = nest
 
     def _add_buffer(
-        self, tensor: Tensor, shape: tuple[int, ...], domain: tuple[Range, ...], stage: Stage | None
+        self,
+        tensor: Tensor,
+        shape: tuple[int, ...],
+        domain: tuple[Range, ...],
+        stage: Stage | None,
+        kept: tuple[IterVar, ...] = (),
     ) -> Buffer:
-        buffer = Buffer(tensor.name, shape, tensor.dtype, stage.scope if stage is not None else None)
+        scope = stage.scope if stage is not None else None
+        buffer = Buffer(tensor.name, shape, tensor.dtype, scope, kept=kept)
         self.buffers[tensor] = buffer
         self.starts[tensor] = tuple(r.start for r in domain)
         self.held[buffer] = tuple(r.extent for r in domain)
         return buffer
+
+    def _kept(
+        self, stage: Stage, outer: tuple[IterVar, ...], domain: tuple[Range, ...]
+    ) -> tuple[tuple[IterVar, ...], tuple[IterVar, ...]]:
+        """The loops of ``outer`` that a stage's buffer has another content for, and those of them whose
+        iterations each have a part of their own."""
+        if not stage.keeps:
+            return outer, ()
+        around: tuple[IterVar, ...] = ()
+        if stage.keep is not None:
+            consumer, leaf = stage.keep
+            around = self.nests[consumer].outside(consumer.leaves.index(leaf) + 1)
+            if outer[: len(around)] != around:
+                raise ScheduleError(
+                    f"{stage.name} is kept throughout loop {leaf.name} of {consumer.name}, which is not "
+                    f"around the loop that it is computed at"
+                )
+        used = {v for part in domain for v in (*variables(part.start), *variables(part.extent))}
+        kept = tuple(v for v in outer[len(around) :] if v in used and v.extent > 1)
+        return (*around, *kept), kept
 
     def _automatic(self, stage: Stage) -> tuple[Stage, IterVar] | None:
         """Where a cache stage without ``compute_at`` goes: the innermost loop outside the tensorized block

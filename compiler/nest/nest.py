@@ -41,7 +41,9 @@ class Buffer:
         name: the tensor's.
         shape: of the largest part that is held at any time.
         scope: the scratchpad, or None for DRAM.
-        copies: one per virtual thread that has a part of its own.
+        copies: one per virtual thread, and per iteration of loops throughout which parts are kept, that has a
+            part of its own.
+        kept: loops that there are no copies for yet, each of whose iterations has a part of its own.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Buffer:
     dtype: Dtype
     scope: Scope | None
     copies: int = 1
+    kept: tuple[IterVar, ...] = ()
 
     def __repr__(self) -> str:
         return f"Buffer({self.name}, {self.shape}, {self.scope or 'dram'})"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy.typing as npt
 
 from accel.compiler.nest.fold import fold_bias
+from accel.compiler.nest.keep import lower_kept
 from accel.compiler.nest.nest import Nest
 from accel.compiler.nest.tensorize import tensorize
 from accel.compiler.nest.threads import lower_threads
@@ -69,7 +70,7 @@ def _folded(compilation: Compilation) -> Compilation:
 
 
 def _threaded(compilation: Compilation) -> Compilation:
-    return replace(compilation, nest=lower_threads(compilation.nest))
+    return replace(compilation, nest=lower_threads(lower_kept(compilation.nest)))
 
 
 PASSES = (

@@ -160,7 +160,8 @@ class _Threads:
         if isinstance(node, For | Guard | Post):
             return replace(node, body=tuple(self._own(n) for n in node.body))
         if isinstance(node, Copy):
-            self._check_shared(node.target)
+            if node.target.buffer.scope is None or self._differs(node.source):
+                self._check_shared(node.target)
             return replace(node, target=self._region(node.target), source=self._region(node.source))
         if isinstance(node, Call):
             if node.form != "update":
@@ -181,6 +182,12 @@ class _Threads:
             return region
         turn = Binary("+", Binary("*", region.copy, Const(self.var.extent)), self.var)
         return replace(region, buffer=self.copies[region.buffer], copy=simplify(turn))
+
+    def _differs(self, source: Region) -> bool:
+        """Whether threads copy different parts of a tensor."""
+        return source.buffer in self.copies or any(
+            self.var in (*variables(r.start), *variables(r.extent)) for r in source.ranges
+        )
 
     def _check_shared(self, region: Region) -> None:
         """Threads may only add to what they share, and write different parts of a tensor."""

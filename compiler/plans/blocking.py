@@ -169,6 +169,14 @@ def loaded(s: Schedule, data: Tensor, scope: Scope) -> Stage:
     return s[data]
 
 
+def keep(stage: Stage, output: Stage, loop: IterVar | None) -> None:
+    """Keep what a stage loads throughout a loop of the output, or throughout."""
+    if loop is None:
+        stage.keep_root()
+    else:
+        stage.keep_at(output, loop)
+
+
 def bind_threads(stage: Stage, axis: IterVar, count: int) -> tuple[IterVar, IterVar]:
     """Make virtual threads of so many iterations of a loop that come one after the other.
 

@@ -64,7 +64,7 @@ class Turns:
         stored: beats of its STORE.
         stored_bursts: bursts of it.
         beside: slots of its last computation that earlier parts of its STORE need not wait for.
-        pieces: parts of that STORE.
+        pieces: parts of that STORE; what takes its accumulators again does so in as many.
         pads: words of padding that its LOADs of operands write.
         port: beats of the store unit's LOADs.
         fetched: instructions.
@@ -103,6 +103,7 @@ class Work:
         period: turns after which they start over with other tiles.
         round: turns after which what buffers hold throughout them is loaded anew.
         anew: beats of that, of all threads; 0 if there is nothing.
+        filling: the first turns of a round, in which that is loaded; 0 if it comes at once.
         threads: buffers that turns go round.
         slots: of the compute unit.
         load_bytes: of operands; of what the compute unit loads first where there are none.
@@ -116,6 +117,7 @@ class Work:
     period: IntArray
     round: IntArray
     anew: FloatArray
+    filling: IntArray
     threads: IntArray
     slots: FloatArray
     load_bytes: FloatArray
@@ -205,8 +207,8 @@ class _Clocks:
         compute, load, port, write: when the unit, or the port, is free.
         used: by pairs of buffers, when the computation that read them last is done.
         ready: by pairs of buffers, when what was loaded last is there.
-        stored: by sets of accumulators, when the last tile in them is stored; of the two sets behind the
-            others nobody waits for the one, and the other is always free.
+        stored, partly: by sets of accumulators, when the last tile in them is stored, and the first piece of
+            it; of the two sets behind the others nobody waits for the one, and the other is always free.
         bursts_due, loads_due, writes_due: when the next burst or LOAD could have its data, or the next burst
             its answer, had all before it taken their share of those in flight.
         pads: by pairs of buffers, words of padding up to those of what was loaded last.
@@ -225,7 +227,7 @@ class _Clocks:
         self.used, self.ready, self.added_used, self.added_ready = (
             np.zeros((threads + 1, count)) for _ in range(4)
         )
-        self.stored = np.zeros((threads + 2, count))
+        self.stored, self.partly = np.zeros((threads + 2, count)), np.zeros((threads + 2, count))
         self.bursts_due, self.loads_due, self.writes_due = (np.full(count, _NEVER) for _ in range(3))
         self.pads = np.zeros((threads + 1, count))
         self.padded, self.known_pads, self.came = (np.zeros(count) for _ in range(3))
@@ -235,7 +237,9 @@ class _Clocks:
         dues = self.bursts_due, self.loads_due, self.writes_due
         for clock in (self.compute, self.port, self.load, self.write, self.came, *dues):
             clock[plans] += cycles
-        for clocks in (self.used, self.ready, self.added_used, self.added_ready, self.stored[:-2]):
+        for clocks in (self.used, self.ready, self.added_used, self.added_ready):
+            clocks[:, plans] += cycles
+        for clocks in (self.stored[:-2], self.partly[:-2]):
             clocks[:, plans] += cycles
 
     def loads(self, loads: _Loads, turn: int, buffers: IntArray) -> None:
@@ -388,7 +392,7 @@ class _Walk:
             self._accumulators(script.before, turn, n)
         if script.head is not None:
             now += script.head[turn, :n]
-        np.maximum(now, clocks.stored.reshape(-1)[self.waits[turn, :n]], out=now)
+        np.maximum(now, clocks.partly.reshape(-1)[self.waits[turn, :n]], out=now)
         if script.clear is not None:
             now += script.clear[turn, :n]
         if script.loads is not None:
@@ -397,6 +401,7 @@ class _Walk:
                 ready = np.maximum(ready, clocks.pads_written(self.ring[turn, :n]))
             np.maximum(now, ready + _TOKEN, out=now)
         now += script.slots[turn, :n]
+        self._taken(turn, n)
         clocks.used.reshape(-1)[self.uses[turn, :n]] = now + clocks.drain
         if script.between is not None:
             self._accumulators(script.between, turn, n)
@@ -412,6 +417,17 @@ class _Walk:
         if script.port is not None:
             clocks.port[:n] += script.port[turn, :n]
         clocks.port[:n] += self.fetched[turn, :n]
+
+    def _taken(self, turn: int, n: int) -> None:
+        """A tile's first computation waits for the last piece of the tile before to be stored."""
+        script, clocks = self.script, self.clocks
+        work = script.slots[turn, :n]
+        if script.clear is not None:
+            work = work + script.clear[turn, :n]
+        pieces = 1.0 if script.pieces is None else script.pieces[turn, :n]
+        stored = clocks.stored.reshape(-1)[self.waits[turn, :n]]
+        now = clocks.compute[:n]
+        np.maximum(now, stored + work / pieces, out=now)
 
     def _accumulators(self, moved: Moved, turn: int, n: int) -> None:
         """LOADs of the compute unit."""
@@ -435,7 +451,10 @@ class _Walk:
             np.copyto(write, end, where=script.last[turn, :n])
         due += self.answers[turn, :n]
         np.maximum(write, due - self.config.write_latency, out=write)
-        clocks.stored.reshape(-1)[self.stores[turn, :n]] = write + self.config.write_latency
+        places, done = self.stores[turn, :n], write + self.config.write_latency
+        clocks.stored.reshape(-1)[places] = done
+        part = 0.0 if script.pieces is None else data * (1 - 1 / script.pieces[turn, :n])
+        clocks.partly.reshape(-1)[places] = np.maximum(done - part, first + self.config.write_latency)
 
     # --- places and costs by turns -----------------------------------------------------------------------
 
@@ -584,4 +603,23 @@ class _Totals:
         waits = rounds * np.maximum(anew - work.threads[plans] * (taken - port) / size, 0)
         others = np.maximum(ports - rounds * anew, 0)
         apart = np.maximum(self.skipped_slots[plans], np.maximum(others, self.skipped_stores[plans]))
-        return np.asarray(np.where(waits > 0, np.maximum(apart * pace + waits, left), left * pace))
+        at_once = np.where(waits > 0, np.maximum(apart * pace + waits, left), left * pace)
+        filled = work.filling[plans]
+        return np.asarray(np.where(filled > 0, self._filling(plans, end, ports) * pace, at_once))
+
+    def _filling(self, plans: IntArray, end: IntArray, ports: FloatArray) -> FloatArray:
+        """Cycles of the turns that are left out where something is loaded anew in the first turns of each
+        round: those take as long as the loads, the others as the busiest unit."""
+        work, passed = self.walk.work, np.maximum(self.walk.skipped[plans], 1)
+        size, filling = work.round[plans], np.maximum(work.filling[plans], 1)
+
+        def filling_before(turn: IntArray) -> IntArray:
+            return np.asarray(turn // size * filling + np.minimum(turn % size, filling))
+
+        turns = filling_before(end + passed) - filling_before(end)
+        anew, share = turns / filling * work.anew[plans], turns / passed
+        others = np.maximum(ports - anew, 0)
+        slots, stores = self.skipped_slots[plans], self.skipped_stores[plans]
+        busy = np.maximum(slots, stores)
+        full = np.maximum(anew + others * share, busy * share)
+        return np.asarray(full + np.maximum(others, busy) * (1 - share))

@@ -58,6 +58,12 @@ class ConvShape(Sums):
             )
         return _before(down), _before(across)
 
+    @property
+    def cut(self) -> bool:
+        """Whether padding is cut off in front of columns, or behind them."""
+        whole = self.columns * self.kernel[1]
+        return not self.is_transposed and int(self.met(1)[-1, -1]) < whole
+
     def met(self, way: int) -> IntArray:
         """How many pairs of an output and a tap before a place meet in an element of the input."""
         return self._met[way]

@@ -12,7 +12,7 @@ from accel.compiler.plans.conv_schedule import ConvPlan
 from accel.compiler.plans.planner import Blocks
 from accel.compiler.plans.search import Space, every_plan
 from accel.compiler.plans.sums import every_part, part_sizes
-from accel.compiler.plans.tiles import OUTERS, THREAD_AXES, Sizes, Tiling
+from accel.compiler.plans.tiles import KEPT, OUTERS, THREAD_AXES, Sizes, Tiling
 from accel.core.config import Config
 
 
@@ -25,6 +25,7 @@ def conv_table(plans: Sequence[ConvPlan]) -> Tiling:
                 THREAD_AXES.index(p.thread_axis),
                 OUTERS.index(p.outer),
                 p.batches,
+                KEPT.index(p.kept),
             )
             for p in plans
         ]
@@ -47,8 +48,9 @@ def conv_plans(shape: ConvShape, config: Config, table: Tiling) -> list[ConvPlan
             bias_stays=stay,
             batches=batches,
             residual_product=shape.residual_product,
+            kept=KEPT[kept],  # type: ignore[arg-type]
         )
-        for (channels, rows, columns, depth, kernel_rows, threads, axis, outer, batches), stay in zip(
+        for (channels, rows, columns, depth, kernel_rows, threads, axis, outer, batches, kept), stay in zip(
             table.rows_of(), stays.tolist(), strict=True
         )
     ]

@@ -21,6 +21,7 @@ from accel.compiler.plans.blocking import (
     bind_threads,
     finish_in_store,
     in_accumulators,
+    keep,
     load_residual,
     loaded,
     split_blocks,
@@ -35,6 +36,7 @@ from accel.core.faults import most_taps
 
 ThreadAxis = Literal["channels", "rows", "depth", "groups"]
 Outer = Literal["channels", "pixels"]
+Kept = Literal["nothing", "weights", "inputs", "both"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +104,9 @@ class ConvPlan:
         batches: blocks of the batch in a tile.
         residual_product: whether the GEMM core adds a residual, which the load unit brings; otherwise the ALU
             does, and the compute unit loads it.
+        kept: what scratchpads keep of all steps of the sum. Where channels are outermost, these are the
+            weights of a tile's channels and the inputs of all places, else the inputs of a place and the
+            weights of all channels.
     """
 
     channels: int
@@ -115,6 +120,7 @@ class ConvPlan:
     bias_stays: bool = True
     batches: int = 1
     residual_product: bool = False
+    kept: Kept = "nothing"
 
 
 def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Schedule:
@@ -129,7 +135,7 @@ def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Sched
     elif merged.together > 1 and not taps:
         sums.merge_groups("c", merged.together)
     output = s[workload.output]
-    channels, innermost = _tile_output(output, plan, machine.config, merged)
+    channels, place, innermost = _tile_output(output, plan, machine.config, merged)
     for stage in stages:
         stage.compute_at(output, innermost)
     bias = None
@@ -158,6 +164,10 @@ def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Sched
         wgt.compute_at(sums, step)
     else:
         wgt.compute_root()
+    whole = output.leaves[0] if merged.count > 1 and not merged.is_diagonal(machine.config) else None
+    for operand, stays, loop in (("inputs", inp, place), ("weights", wgt, channels)):
+        if plan.kept in (operand, "both"):
+            keep(stays, output, loop if (operand == "weights") == (plan.outer == "channels") else whole)
     if bias is not None and plan.bias_stays:
         wgt.start_after(bias)
     for stage in stages[1:]:
@@ -206,8 +216,8 @@ def _loaded_input(s: Schedule, data: Tensor, machine: Machine, *, padded: bool =
 
 def _tile_output(
     stage: Stage, plan: ConvPlan, config: Config, merged: MergedGroups
-) -> tuple[IterVar, IterVar]:
-    """Loops over the tiles; returns the one over channels and the innermost one."""
+) -> tuple[IterVar, IterVar, IterVar]:
+    """Loops over the tiles; returns the one over channels, the last over pixels and the innermost one."""
     n, o, y, x = stage.axis
     g = None
     if merged.count > 1 and not merged.is_diagonal(config):
@@ -223,7 +233,7 @@ def _tile_output(
         loops.append(thread)
         oo = outer if threaded is oo else oo
     stage.reorder(*loops, *within)
-    return oo, loops[-1]
+    return oo, xo, loops[-1]
 
 
 def _tile_rows(stage: Stage, plan: ConvPlan, machine: Machine) -> IterVar:

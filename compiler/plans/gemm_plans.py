@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from accel.compiler.plans.tiles import OUTERS, THREAD_AXES
+from accel.compiler.plans.tiles import KEPT, OUTERS, THREAD_AXES
 
 ThreadAxis = Literal["inner", "depth"]
 Outer = Literal["rows", "columns"]
+Kept = Literal["nothing", "weights", "inputs", "both"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,8 @@ class GemmPlan:
         outer: the loop over tiles that is outermost.
         residual_product: whether the GEMM core adds a residual, which the load unit brings; otherwise the ALU
             does, and the compute unit loads it.
+        kept: which operand scratchpads keep of all steps, the first one being ``inputs``: that of the outer
+            loop's tiles as long as those last, the other one throughout.
     """
 
     rows: int
@@ -32,11 +35,14 @@ class GemmPlan:
     thread_axis: ThreadAxis
     outer: Outer
     residual_product: bool = False
+    kept: Kept = "nothing"
 
     def __str__(self) -> str:
         along = {"rows": "columns", "columns": "rows"}[self.outer] if self.thread_axis == "inner" else "depth"
         threads = f", {self.threads} threads along {along}" if self.threads > 1 else ""
-        return f"tiles of {self.rows} x {self.columns} x {self.depth} blocks, {self.outer} outermost{threads}"
+        kept = "" if self.kept == "nothing" else f", {self.kept} kept"
+        sizes = f"{self.rows} x {self.columns} x {self.depth} blocks"
+        return f"tiles of {sizes}, {self.outer} outermost{threads}{kept}"
 
     @property
     def row(self) -> tuple[int, ...]:
@@ -48,12 +54,13 @@ class GemmPlan:
             THREAD_AXES.index("channels" if self.threads == 1 else axis),
             OUTERS.index("pixels" if rows_outer else "channels"),
             1,
+            KEPT.index(self.kept),
         )
 
     @classmethod
     def of(cls, row: tuple[int, ...]) -> GemmPlan:
         """The plan that a row of a table means."""
-        columns, rows, _, depth, _, threads, axis, outer, _ = row
+        columns, rows, _, depth, _, threads, axis, outer, _, kept = row
         return cls(
             rows=rows,
             columns=columns,
@@ -61,4 +68,5 @@ class GemmPlan:
             threads=threads,
             thread_axis="depth" if THREAD_AXES[axis] == "depth" else "inner",
             outer="rows" if OUTERS[outer] == "pixels" else "columns",
+            kept=KEPT[kept],  # type: ignore[arg-type]
         )

@@ -15,6 +15,7 @@ from accel.compiler.plans.blocking import (
     bind_threads,
     finish_in_store,
     in_accumulators,
+    keep,
     load_residual,
     loaded,
     split_blocks,
@@ -50,6 +51,9 @@ def gemm_schedule(workload: Workload, machine: Machine, plan: GemmPlan) -> Sched
     step = _tile_sums(sums, plan, machine)
     inp.compute_at(sums, step)
     wgt.compute_at(sums, step)
+    for operand, stays, side in (("inputs", inp, "rows"), ("weights", wgt, "columns")):
+        if plan.kept in (operand, "both"):
+            keep(stays, s[C], outermost if plan.outer == side else None)
     for stage in stages[1:]:
         tensorize_elements(stage, machine)
     return s

@@ -364,6 +364,7 @@ class PoolModel:
             period=table.threads * self.across_columns,
             round=table.threads * self.across_columns,
             anew=np.zeros(count),
+            filling=np.zeros(count, dtype=np.int64),
             threads=table.threads,
             slots=1.0 * blocks * slots,
             load_bytes=1.0 * blocks * down * across * config.out_element_bytes,

@@ -17,13 +17,14 @@ from accel.compiler.plans.candidate import Candidate, PlanT
 from accel.compiler.plans.clocks import TURNS, Predictions, predict
 from accel.compiler.plans.sums import Sums
 from accel.compiler.plans.tile_walker import TileWalker
-from accel.compiler.plans.tiles import Sizes, Tiling
+from accel.compiler.plans.tiles import KEPT, Sizes, Tiling
 from accel.core.config import Config
 
 _BRIEFLY = 40
 """Turns that the model goes through of the plans that are looked at first."""
-_FIRST_OF_KIND = 6
-"""Plans of each kind (threads, what they run along, loop order) that the model looks at."""
+_FIRST_OF_KIND = 5
+"""Plans of each kind (threads, what they run along, loop order, whether anything is kept) that the model
+looks at."""
 _FIRST = 128
 """Plans of any kind that it looks at besides."""
 _CLOSELY = 40
@@ -32,6 +33,10 @@ _REFINED = 3
 """The best of them are tried with somewhat other sizes, until that gains nothing."""
 _ROUNDS = 3
 """How often."""
+_THREADS_OF_KEPT = (3, 8)
+"""Numbers of threads that are tried where something is kept, besides their neighbours."""
+_LEAST_OF_KEPT = 4
+"""Tiles of all threads are tried there if they take one in so many of the accumulators at least."""
 _ALIKE = 0.003
 """Rough bounds that differ by less than this share say nothing; effort decides."""
 CLOSE = 0.002
@@ -65,7 +70,8 @@ class Space(Generic[PlanT]):
         something to do; some may be there twice."""
         sizes = self.sizes(table)
         made = table._replace(threads=np.minimum(table.threads, sizes.turns))
-        return made.take(sizes.useful(threads) & self.allowed(sizes) & sizes.fits())
+        made = made.take(np.flatnonzero(sizes.useful(threads) & self.allowed(sizes) & sizes.fits()))
+        return made.take(self.sizes(made).keeps_well()) if made.kept.any() else made
 
     def predict(self, table: Tiling, most: int = TURNS) -> Predictions:
         """What plans take."""
@@ -117,7 +123,7 @@ def _best_of_each(table: Tiling, cycles: FloatArray, effort: IntArray, of_kind: 
     """The best plans of each kind and the best of all; those that hardly differ by the effort."""
     alike = np.floor(np.log(cycles / cycles.min()) / np.log(1 + _ALIKE))
     order = np.lexsort((effort, alike))
-    kinds = ((table.threads * 8 + table.thread_axis) * 2 + table.outer)[order]
+    kinds = (((table.threads * 8 + table.thread_axis) * 2 + table.outer) * 2 + (table.kept > 0))[order]
     by_kind = np.argsort(kinds, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(kinds[by_kind]) != 0])
     place = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
@@ -183,6 +189,8 @@ def _neighbours(
         if plan.threads > 1:
             for axis in range(4):
                 yield tuple(plan._replace(thread_axis=axis))  # type: ignore[arg-type]
+        for kept in range(len(KEPT)):
+            yield tuple(plan._replace(kept=kept))  # type: ignore[arg-type]
         if threads is None:
             for number in (max(1, plan.threads - 1), plan.threads + 1):
                 yield tuple(plan._replace(threads=number))  # type: ignore[arg-type]
@@ -202,7 +210,7 @@ def every_plan(
     sizes = [tried[name] for name in ("channels", "rows", "columns", "depth", "kernel_rows", "batches")]
     config = space.config
     *of_tiles, batches = sizes
-    alone = Tiling.grid(*of_tiles, [1], [0], [0], batches)
+    alone = Tiling.grid(*of_tiles, [1], [0], [0], batches, [0])
     seen = space.sizes(alone)
     room = (
         (seen.inputs <= config.inp_depth)
@@ -217,9 +225,28 @@ def every_plan(
         for axis in (axes if number > 1 else [0])
         for outer in range(2)
     ]
-    found = Tiling.of([])
-    for number, axis, outer in kinds:
-        whole = np.full(len(alone.rows), 1)
-        table = alone._replace(threads=whole * number, thread_axis=whole * axis, outer=whole * outer)
-        found = found.join(space.fitting(table, exactly))
-    return found
+    found = [Tiling.of([])]
+    least = min(config.acc_depth, space.shape.outputs // space.shape.groups) // _LEAST_OF_KEPT
+    for kept, every in enumerate(_keeping(space, alone)):
+        size = space.sizes(every).elements
+        for number, axis, outer in kinds:
+            if kept and exactly is None and number not in _THREADS_OF_KEPT:
+                continue
+            table = every.take(np.flatnonzero(number * size >= least)) if kept else every
+            whole = np.full(len(table.rows), 1)
+            choice = {"threads": number, "thread_axis": axis, "outer": outer, "kept": kept}
+            table = table._replace(**{name: whole * value for name, value in choice.items()})
+            found.append(space.fitting(table, exactly))
+    return Tiling(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+
+
+def _keeping(space: Space[PlanT], alone: Tiling) -> Iterator[Tiling]:
+    """Those of some tiles for which there is room for all that is kept, by what it is."""
+    sizes, config = space.sizes(alone), space.config
+    inputs, weights = sizes.inputs * sizes.steps, sizes.weights * sizes.steps
+    yield alone
+    for kept in range(1, len(KEPT)):
+        keeps = space.sizes(alone._replace(kept=np.full_like(alone.kept, kept)))
+        room = (inputs <= config.inp_depth) | ~keeps.inputs_kept
+        room &= (weights <= config.wgt_depth) | ~keeps.weights_kept
+        yield alone.take(np.flatnonzero(room))

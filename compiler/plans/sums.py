@@ -70,6 +70,11 @@ class Sums(ABC):
     """Whether LOADs of the input may write zeros around it."""
 
     @property
+    def cut(self) -> bool:
+        """Whether padding is cut off in front of columns, or behind them."""
+        return False
+
+    @property
     def taps(self) -> int:
         """Elements of the kernel."""
         return self.kernel[0] * self.kernel[1]

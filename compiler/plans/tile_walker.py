@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from accel.compiler.plans.arrays import BoolArray, FloatArray, IntArray
 from accel.compiler.plans.clocks import Turns, Work, fetched_first
 from accel.compiler.plans.sums import Sums
-from accel.compiler.plans.tiles import Sizes, Tiling, each, parts
+from accel.compiler.plans.tiles import Sizes, Tiling, parts
 from accel.compiler.plans.transfers import Moved
+from accel.compiler.target.parts import parts_of
 from accel.core.config import INSTRUCTION_BYTES, UOP_BYTES, Config
 from accel.core.timing_rules import REQUEST_STARTUP, WRITE_DELAY, compute_depth
 
 _DISPATCH = 12
 """Cycles after which the load unit has its first instruction, at most."""
-_APART = 2
-"""Micro-ops in place of one where padding is cut off, about."""
-_PASSES = 8
-"""Micro-ops of what else there is than products, about."""
 
 
 class _Loops:
@@ -129,6 +124,10 @@ class _Turn:
         if shape.diagonal:
             self.input_held = np.zeros_like(self.input_held)
         self.weights_held = one_step & (self.place > 0) & (~sizes.pixels_outer | self.one_channel)
+        shared = sizes.along_channels & (slot > 0)
+        self.input_held |= sizes.inputs_kept & ((self.channel_turn > 0) | shared)
+        shared = sizes.along_rows & (slot > 0)
+        self.weights_held |= sizes.weights_kept & ((self.place > 0) | shared)
         if not shape.weighted:
             self.weights_held = numbers > 0
         self.inputs = self.channels if shape.diagonal else self.depth
@@ -150,14 +149,16 @@ class TileWalker:
         sizes = Sizes(shape, config, table)
         loops = _Loops(sizes)
         threads, count = table.threads, len(table.threads)
-        uops = np.minimum(self._micro_ops(), config.uop_depth) * UOP_BYTES / config.bus_bytes
+        uops = np.minimum(sizes.micro_ops, config.uop_depth) * UOP_BYTES / config.bus_bytes
         late = self._late(sizes, uops)
         compute, port, load = self._start(sizes, uops)
+        rounds, filling, anew = self._rounds(sizes, loops)
         return Work(
             turns=loops.tiles * loops.steps * threads,
             period=loops.steps * threads,
-            round=loops.places * loops.steps * threads,
-            anew=self._anew(sizes, loops),
+            round=rounds,
+            anew=anew,
+            filling=filling,
             threads=threads,
             slots=np.full(count, float(shape.slots)),
             load_bytes=sizes.read_bytes() + shape.residual_product * shape.outputs * config.out_element_bytes,
@@ -168,12 +169,29 @@ class TileWalker:
             late=late,
         )
 
-    def _anew(self, sizes: Sizes, loops: _Loops) -> FloatArray:
-        """Beats of the weights that threads keep from place to place, if channels are outermost."""
-        table = self.table
-        weights = self.shape.weights_moved(self.config, table.channels, table.depth, table.kernel_rows)
-        stays = ~sizes.pixels_outer & (loops.steps == 1) & (loops.groups * loops.channels > 1)
-        return np.where(stays & self.shape.weighted, weights.beats * table.threads, 0.0)
+    def _rounds(self, sizes: Sizes, loops: _Loops) -> tuple[IntArray, IntArray, FloatArray]:
+        """Turns after which what buffers hold for several tiles is loaded anew, how many of them load it,
+        and beats of it; where channels are outermost and nothing is kept, these are weights, which come at
+        once."""
+        shape, config, table = self.shape, self.config, self.table
+        turn, by_channels = loops.steps * table.threads, ~sizes.pixels_outer
+        several = loops.groups * loops.channels > 1
+        weights = shape.weights_moved(config, table.channels, table.depth, table.kernel_rows).beats
+        inputs = sizes.inputs * (config.inp_element_bytes / config.bus_bytes)
+        at_once = by_channels & (loops.steps == 1) & several & shape.weighted
+        choices = [
+            (by_channels & sizes.weights_kept, loops.places * turn, turn, weights * sizes.weight_buffers),
+            (~by_channels & sizes.inputs_kept, loops.channels * turn, turn, inputs * sizes.input_buffers),
+            (sizes.weights_kept, loops.tiles * turn, loops.channels * turn, weights * sizes.weight_buffers),
+            (sizes.inputs_kept, loops.tiles * turn, loops.places * turn, inputs * sizes.input_buffers),
+            (at_once, loops.places * turn, 0 * turn, weights * table.threads),
+        ]
+        where, rounds, filling, beats = zip(*choices, strict=True)
+        return (
+            np.select(where, rounds, loops.places * turn),
+            np.select(where, filling, 0),
+            np.select(where, beats, 0.0),
+        )
 
     def _late(self, sizes: Sizes, uops: FloatArray) -> FloatArray:
         """Beats of the second LOAD of the compute unit, if it comes behind the first operands: that of the
@@ -216,20 +234,6 @@ class TileWalker:
             port = port + np.where(stays, moved, 0)
         return compute, port, load
 
-    def _micro_ops(self) -> FloatArray:
-        """About how many are loaded: of each kind of tiles and each thread those of all loops but the two
-        longest, which an instruction has; where padding is cut off, some of a loop come apart."""
-        table, shape = self.table, self.shape
-        across = np.full_like(table.depth, shape.kernel[1])
-        loops = (
-            *(table.channels, table.batches, table.rows, table.columns),
-            *(table.depth, table.kernel_rows, across),
-        )
-        inside = np.prod(np.sort(np.stack(loops), axis=0)[:-2], axis=0)
-        kinds = each(partial(shape.kinds, 0), table.rows, table.kernel_rows)
-        kinds = kinds * each(partial(shape.kinds, 1), table.columns, across)
-        return np.asarray(table.threads * inside * np.where(kinds > 1, _APART, 1) * kinds + _PASSES)
-
     def turns(self, numbers: IntArray, plans: IntArray) -> Turns:
         """What turns do."""
         shape, config = self.shape, self.config
@@ -241,7 +245,6 @@ class TileWalker:
         gemms = np.where(turn.valid, turn.channels * turn.batches * turn.depth * self._met(turn), 0) * 1.0
         elements = turn.channels * turn.batches * turn.rows * turn.columns * 1.0
         out = shape.outputs_moved(config, turn.channels, turn.rows, turn.columns).times(turn.batches)
-        ends = last & turn.ends
         found = Turns(
             valid=turn.valid,
             first=first,
@@ -257,8 +260,6 @@ class TileWalker:
             + loads.instructions
             + first * shape.resets
             + last * (shape.passes - shape.resets + out.instructions * (1 + shape.residual)),
-            beside=None if shape.resets else ends * gemms * (1 - 1 / np.maximum(turn.channels, 1)),
-            pieces=None if shape.resets else np.where(ends, turn.channels, 1),
         )
         if shape.padded:
             found.pads = self._pads(turn)
@@ -274,7 +275,22 @@ class TileWalker:
             found.between = out.where(last)
         if shape.bias and not shape.stored and not sizes.bias_stays.all():
             found.before = self._biases(turn, sizes)
+        self._add_pieces(found, turn, sizes, gemms, elements)
         return found
+
+    def _add_pieces(
+        self, found: Turns, turn: _Turn, sizes: Sizes, gemms: FloatArray, elements: FloatArray
+    ) -> None:
+        """In how many pieces tiles are stored, and what those need not wait for: where sums are reset, tiles
+        whose accumulators are taken again at once, and else those at the end."""
+        ends = turn.last & turn.ends
+        if self.shape.resets:
+            alone = sizes.along_depth | (sizes.table.threads == 1)
+            found.pieces = np.where(ends | alone, parts_of(elements), 1)
+            found.beside = found.tail * (1 - 1 / found.pieces)
+        else:
+            found.pieces = np.where(ends, turn.channels, 1)
+            found.beside = ends * gemms * (1 - 1 / np.maximum(turn.channels, 1))
 
     def _loads(self, turn: _Turn) -> Moved:
         """LOADs of both operands."""

@@ -7,13 +7,14 @@ takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from accel.compiler.plans.arrays import BoolArray, FloatArray, IntArray
 from accel.compiler.plans.sums import Sums
+from accel.compiler.target.parts import parts_of
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.timing_rules import compute_depth
 
@@ -23,6 +24,19 @@ THREAD_AXES = ("channels", "rows", "depth", "groups")
 OUTERS = ("channels", "pixels")
 """The loop over tiles that is outermost: all tiles of some channels come before those of the next ones, or
 all channels of a place before the next place."""
+
+
+KEPT = ("nothing", "weights", "inputs", "both")
+"""What scratchpads keep of all steps, as long as tiles need the same of it: where channels are outermost,
+weights of the channels and all inputs, else inputs of the place and all weights."""
+
+
+_APART = 2
+"""Micro-ops in place of one where padding is cut off, about."""
+_PIECES = 16
+"""Of products at the end, at most."""
+_PASSES = 8
+"""Micro-ops of what else there is than products, about."""
 
 
 class Tiling(NamedTuple):
@@ -36,6 +50,7 @@ class Tiling(NamedTuple):
         thread_axis: index into :data:`THREAD_AXES`.
         outer: index into :data:`OUTERS`.
         batches: blocks of the batch in a tile.
+        kept: index into :data:`KEPT`.
     """
 
     channels: IntArray
@@ -47,6 +62,7 @@ class Tiling(NamedTuple):
     thread_axis: IntArray
     outer: IntArray
     batches: IntArray
+    kept: IntArray
 
     @classmethod
     def grid(cls, *choices: Sequence[int]) -> Tiling:
@@ -111,6 +127,8 @@ class Sizes:
         """Elements of a step."""
         self.units = 0 if shape.weighted and not shape.residual_product else 1
         """Blocks of the identity matrix, which stay in wgt_buffer throughout."""
+        self.weights_kept = table.kept % 2 == KEPT.index("weights")
+        self.inputs_kept = table.kept >= KEPT.index("inputs")
         self.residuals = self.accumulators * shape.residual_product
         """Elements that the load unit brings of a residual, for all threads."""
 
@@ -138,13 +156,75 @@ class Sizes:
             bias = np.where(stays, self.shape.biases, self._bias_of_tiles()) * self.shape.bias
             room = self.tiled + bias <= config.acc_depth
         fitting: BoolArray = (
-            (table.threads * self.inputs + self.residuals <= config.inp_depth)
-            & (table.threads * self.weights + self.units <= config.wgt_depth)
+            (self.input_buffers * self.inputs + self.residuals <= config.inp_depth)
+            & (self.weight_buffers * self.weights + self.units <= config.wgt_depth)
             & (self.tiled <= config.acc_depth)
             & room
-            & (table.threads <= config.token_limit)
+            & (table.threads + self._ahead <= config.token_limit)
         )
-        return fitting
+        return fitting & (self.micro_ops <= config.uop_depth) if table.kept.any() else fitting
+
+    @cached_property
+    def input_buffers(self) -> IntArray:
+        """Buffers that inputs of a step have."""
+        own = self._threads(self.along_rows | self.along_groups)
+        places = self.across_batches * self.across_columns * self._turns(self.along_rows, self.down_rows)
+        buffers = self._kept_steps * own * np.where(self.pixels_outer, 1, places)
+        return np.where(self.inputs_kept, buffers, self.table.threads)
+
+    @cached_property
+    def weight_buffers(self) -> IntArray:
+        """Buffers that weights of a step have."""
+        own = self._threads(self.along_channels | self.along_groups)
+        channels = self._turns(self.along_channels, self.across_channels)
+        buffers = self._kept_steps * own * np.where(self.pixels_outer, channels, 1)
+        return np.where(self.weights_kept, buffers, self.table.threads)
+
+    @property
+    def _ahead(self) -> IntArray:
+        """LOADs that wait for no computation."""
+        inputs, weights = self.inputs_kept * self.input_buffers, self.weights_kept * self.weight_buffers
+        return np.asarray(inputs + weights)
+
+    @cached_property
+    def micro_ops(self) -> FloatArray:
+        """About how many are loaded: of each kind of tiles and each thread those of all loops but the two
+        longest, which an instruction has; where padding is cut off, some of a loop come apart, and of
+        columns all. What is kept lies elsewhere for each step. Products that are cut up at the end have
+        their own."""
+        table, shape = self.table, self.shape
+        across = np.full_like(table.depth, shape.kernel[1])
+        others = (table.channels, table.batches, table.rows, table.depth)
+        every = np.stack([*others, table.columns, table.kernel_rows, across])
+        inside = np.prod(np.sort(every, axis=0)[:-2], axis=0)
+        down = each(partial(shape.kinds, 0), table.rows, table.kernel_rows)
+        cut = each(partial(shape.kinds, 1), table.columns, across)
+        kinds = down * cut
+        inside = inside * np.where(kinds > 1, _APART, 1)
+        apart = np.prod(np.sort(np.stack(others), axis=0)[:-2], axis=0)
+        apart = apart * table.columns * table.kernel_rows * across
+        inside = np.maximum(inside, apart) if shape.cut else inside
+        places = np.where(self.weights_kept & self.pixels_outer, self.across_channels, 1)
+        places = places * np.where(self.inputs_kept & ~self.pixels_outer, self.pixel_tiles, 1)
+        turns = parts(self.pixel_tiles, self._threads(self.along_rows))
+        each_step = np.minimum(parts(down, self.kernel_parts) * cut, turns)
+        kinds = np.where(table.kept > 0, self.steps * places * each_step, kinds)
+        rows = np.where(table.columns < shape.columns, table.channels * table.rows, table.channels)
+        ends = 0 if shape.resets else np.minimum(rows, _PIECES) * (rows > 1)
+        return np.asarray(table.threads * inside * (kinds + ends) + _PASSES)
+
+    @cached_property
+    def _kept_steps(self) -> IntArray:
+        """Buffers that something of all steps has."""
+        depths = self._turns(self.along_depth, self.depths) * self._threads(self.along_depth)
+        return np.asarray(depths * self.kernel_parts)
+
+    def _threads(self, along: BoolArray) -> IntArray:
+        return np.where(along, self.table.threads, 1)
+
+    def _turns(self, along: BoolArray, all_parts: IntArray) -> IntArray:
+        """Iterations of a loop, of which threads take some side by side."""
+        return np.where(along, parts(all_parts, self.table.threads), all_parts)
 
     def _bias_of_tiles(self) -> IntArray:
         threads: IntArray = np.where(
@@ -173,6 +253,18 @@ class Sizes:
             useful &= whole & ((self.table.threads == 1) | ~self.along_channels)
         return useful
 
+    def keeps_well(self) -> BoolArray:
+        """Whether all that is kept would be loaded more often otherwise, and what takes its place later waits
+        for no more than a step."""
+        several, one_group = self.steps > 1, self.shape.groups == 1
+        inputs, weights = self._read()
+        weights_stay = one_group & (self.pixels_outer | (self.across_channels == 1))
+        inputs_stay = one_group & (~self.pixels_outer | (self.pixel_tiles == 1))
+        of_weights = (several | weights_stay) & (weights > self._weights_once) & self.shape.weighted
+        of_inputs = (several | inputs_stay) & (inputs > self._inputs_once)
+        found: BoolArray = (~self.weights_kept | of_weights) & (~self.inputs_kept | of_inputs)
+        return found
+
     def instructions(self) -> IntArray:
         """About how many instructions each plan takes."""
         shape = self.shape
@@ -189,16 +281,33 @@ class Sizes:
         own = _alone(self.shape.depth, self.table.depth, threads)
         return np.where(self.kernel_parts == 1, own, 0)
 
-    def read_bytes(self) -> FloatArray:
-        """Bytes of both operands that each plan loads. What a buffer holds is not loaded again."""
-        shape, config, table = self.shape, self.config, self.table
+    @cached_property
+    def _plane(self) -> IntArray:
+        """Elements of a block of depth that all tiles load of the input, each by itself."""
+        shape, table = self.shape, self.table
         down = each(lambda rows, taps: shape.loaded_by(0, rows, taps), table.rows, table.kernel_rows)
         across = each(
             lambda columns, taps: shape.loaded_by(1, columns, taps),
             table.columns,
             np.full_like(table.columns, shape.kernel[1]),
         )
-        plane = shape.groups * shape.batches * down * across
+        return np.asarray(shape.groups * shape.batches * down * across)
+
+    @property
+    def _inputs_once(self) -> IntArray:
+        """Elements of inputs, if no channels load them again."""
+        return (self.shape.channels if self.shape.diagonal else self.shape.depth) * self._plane
+
+    @property
+    def _weights_once(self) -> int:
+        """Elements of weights."""
+        shape = self.shape
+        return shape.groups * shape.taps * shape.depth * shape.channels
+
+    def _read(self) -> tuple[FloatArray, FloatArray]:
+        """Elements of inputs and of weights that each plan loads if nothing is kept of several steps. What a
+        buffer holds is not loaded again."""
+        shape, table, plane = self.shape, self.table, self._plane
         beside = np.where(self.along_channels, table.threads, 1)
         above = np.where(self.along_rows, table.threads, 1)
         held, again = np.minimum(beside, self.across_channels), self.across_channels
@@ -208,19 +317,23 @@ class Sizes:
         inputs = self.alone * stays + (shape.depth - self.alone) * (plane * again)
         if shape.diagonal:
             inputs = np.asarray(1.0 * plane * shape.channels)
-        if shape.weighted:
-            places = self.across_batches * self.across_columns
-            held, again = np.minimum(above, self.down_rows), self.down_rows * places
-            own = _alone(shape.channels, table.channels, beside)
-            channels = np.where(self.pixels_outer, own, shape.channels)
-            stays = channels * held + (shape.channels - channels) * again
-            steps = self.alone * stays + (shape.depth - self.alone) * shape.channels * again
-            weights = shape.groups * shape.taps * steps
-        else:
-            weights = np.full(len(table.rows), self.units)
-        read: FloatArray = np.rint(
-            1.0 * inputs * config.inp_element_bytes + 1.0 * weights * config.wgt_element_bytes
-        )
+        if not shape.weighted:
+            return inputs, np.full(len(table.rows), 1.0 * self.units)
+        places = self.across_batches * self.across_columns
+        held, again = np.minimum(above, self.down_rows), self.down_rows * places
+        own = _alone(shape.channels, table.channels, beside)
+        channels = np.where(self.pixels_outer, own, shape.channels)
+        stays = channels * held + (shape.channels - channels) * again
+        steps = self.alone * stays + (shape.depth - self.alone) * shape.channels * again
+        return inputs, 1.0 * shape.groups * shape.taps * steps
+
+    def read_bytes(self) -> FloatArray:
+        """Bytes of both operands that each plan loads."""
+        inputs, weights = self._read()
+        inputs = np.where(self.inputs_kept, self._inputs_once, inputs)
+        weights = np.where(self.weights_kept, self._weights_once, weights)
+        config = self.config
+        read: FloatArray = np.rint(inputs * config.inp_element_bytes + weights * config.wgt_element_bytes)
         return read
 
     # --- time ------------------------------------------------------------------------------------------
@@ -248,7 +361,10 @@ class Sizes:
         sums = sums + biases * kept * latency
         alone = table.threads == 1
         waits = latency * np.where(self.alone > 0, np.maximum(self.tiles, 1), fills)
-        stored = np.where(alone | self.along_depth, self.tiles * (store + config.write_latency), 0)
+        waited = alone | self.along_depth
+        if shape.resets:  # else parts of the next tile are computed beside it
+            waited &= parts_of(self.elements) == 1
+        stored = np.where(waited, self.tiles * (store + config.write_latency), 0)
         chained = (sums + load + waits) / table.threads
         port = load + np.maximum(0, fetched - config.fetch_buffer * INSTRUCTION_BYTES / config.bus_bytes)
         busy = np.maximum(np.maximum(sums, port), np.maximum(chained, self.tiles * store)) + stored

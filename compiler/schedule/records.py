@@ -168,6 +168,14 @@ def _compute_inline(context: _Context, step: Step) -> None:
     _stage(context, step).compute_inline()
 
 
+def _keep_at(context: _Context, step: Step) -> None:
+    _stage(context, step).keep_at(context.schedule[step["consumer"]], step["axis"])
+
+
+def _keep_root(context: _Context, step: Step) -> None:
+    _stage(context, step).keep_root()
+
+
 def _start_after(context: _Context, step: Step) -> None:
     _stage(context, step).start_after(context.schedule[step["other"]])
 
@@ -211,6 +219,8 @@ _OPERATORS: dict[str, _Operator] = {
     "compute_at": _Operator(_compute_at, ("stage", "consumer", "axis")),
     "compute_inline": _Operator(_compute_inline, ("stage",)),
     "compute_root": _Operator(_compute_root, ("stage",)),
+    "keep_at": _Operator(_keep_at, ("stage", "consumer", "axis")),
+    "keep_root": _Operator(_keep_root, ("stage",)),
     "start_after": _Operator(_start_after, ("stage", "other")),
     "merge_groups": _Operator(_merge_groups, ("stage", "axis", "count"), ("name",)),
     "multiply_identity": _Operator(_multiply_identity, ("stage", "axis", "block"), ("name", "unit")),

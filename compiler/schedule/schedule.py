@@ -65,6 +65,9 @@ class Stage(Loops):
         attach: the stage and loop inside which it is computed; None: outside of all loops, or for a copy
             where its reader's intrinsic wants it.
         rooted: outside of all loops in any case.
+        keep: the stage and loop throughout which it keeps what is computed inside; None: only as long as the
+            loop at which it is computed goes on, or if ``keeps``, throughout.
+        keeps: whether it keeps anything.
         starts_after: the stage whose first copy is asked for before the first one of this stage is.
         host: how the host computes it, when it packs an input or as a constant; None: the machine does.
         preparation: an input that the host changes before, and how.
@@ -79,6 +82,8 @@ class Stage(Loops):
     scope: Scope | None = None
     attach: tuple[Stage, IterVar] | None = None
     rooted: bool = False
+    keep: tuple[Stage, IterVar] | None = None
+    keeps: bool = False
     starts_after: Stage | None = None
     host: BlockDiagonal | Interleaved | Literal["identity"] | None = None
     preparation: tuple[Tensor, Preparation] | None = None
@@ -142,6 +147,41 @@ class Stage(Loops):
         """
         self.attach, self.rooted = None, True
         self._record("compute_root")
+
+    def keep_at(self, consumer: Stage | Tensor, axis: IterVar | str) -> None:
+        """Keep what is copied to a scratchpad as long as a loop of ``consumer`` goes on, which is around that
+        of :meth:`compute_at`.
+
+            for y in range(64):         for y in range(64):
+                for k in range(4):          for k in range(4):
+                    B[j] = A[k*8+j]             B[k][j] = A[k*8+j]      only for y = 0
+                    C[y] += B[j]                C[y] += B[k][j]
+
+        There is room for all that the loops inside bring. What is there already is not copied again, and
+        virtual threads that need the same share it.
+
+        Raises:
+            ScheduleError: it is no copy into a scratchpad, or the axis is no loop of the consumer.
+        """
+        stage = self.schedule[consumer]
+        self._check_keeps()
+        loop = stage._leaf(axis)
+        self.keep, self.keeps = (stage, loop), True
+        self._record("keep_at", consumer=stage.name, axis=loop.name)
+
+    def keep_root(self) -> None:
+        """Keep all that is ever copied to a scratchpad, as :meth:`keep_at` outside of all loops.
+
+        Raises:
+            ScheduleError: it is no copy into a scratchpad.
+        """
+        self._check_keeps()
+        self.keep, self.keeps = None, True
+        self._record("keep_root")
+
+    def _check_keeps(self) -> None:
+        if self.scope is None or not self.copies:
+            raise ScheduleError(f"{self.name} is no copy into a scratchpad; only such keep what they copy")
 
     def start_after(self, other: Stage | Tensor) -> None:
         """Hold the first copy into inp_buffer or wgt_buffer back till ``other``'s, into acc_buffer, has been

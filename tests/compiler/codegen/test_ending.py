@@ -139,9 +139,9 @@ def test_every_sum_has_its_products_in_order(data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", ["vta-int8", "gemm8x8-int8"])
 def test_a_program_ends_sooner(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     workload = accel.gemm(256, 256, 128)
-    program = accel.build(workload, name)
+    program = accel.build(workload, name, vthreads=2)
     monkeypatch.setattr("accel.compiler.codegen.emit.stored_early", lambda emitted, _: list(emitted))
-    before = accel.build(workload, name)
+    before = accel.build(workload, name, vthreads=2)
     assert program.run(seed=1).mismatches == 0
     assert program.run(seed=1).cycles < before.run(seed=1).cycles
     kinds = [i.unit for i in program.instructions]

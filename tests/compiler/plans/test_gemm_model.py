@@ -271,8 +271,9 @@ def test_weights_of_the_next_columns_are_waited_for() -> None:
     assert GEMM_PLANNER.predict(shape, machine.config, plan).cycles == pytest.approx(taken, rel=0.01)
 
 
-def test_a_tile_waits_until_the_one_before_is_stored() -> None:
-    """Where threads share accumulators; each of the 16 tiles pays for the latency of writes."""
+def test_a_tile_waits_until_parts_of_the_one_before_are_stored() -> None:
+    """Where threads share accumulators; each of the 16 tiles pays for the latency of writes, less what is
+    computed of other parts meanwhile."""
     plan = GemmPlan(rows=16, columns=4, depth=2, threads=2, thread_axis="depth", outer="rows")
     found = []
     for latency in (16, 500):
@@ -280,5 +281,5 @@ def test_a_tile_waits_until_the_one_before_is_stored() -> None:
         predicted, simulated = measured([Case(accel.gemm(128, 128, 128, shift=6), machine, plan)])
         found.append((predicted[0], simulated[0]))
     more = [after - before for before, after in zip(*found, strict=True)]
-    assert more[1] > 15 * 484
-    assert more[0] == pytest.approx(more[1], rel=0.25)
+    assert 15 * 484 / 2 < more[1] < 15 * 484
+    assert more[0] == pytest.approx(more[1], rel=0.3)

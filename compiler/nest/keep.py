@@ -1,0 +1,89 @@
+"""Parts that scratchpads keep: a copy of a buffer for each iteration of the loops that bring them.
+
+    for y in range(64):                     inp_buffer B[4][8]
+        for k in range(4):                  for y in range(64):
+            dma_copy2d(B, A[k*8:k*8+8])         for k in range(4):
+            gemm(C, B)                              dma_copy2d(B[k], A[k*8:k*8+8])
+                                                    gemm(C, B[k])
+
+That a copy holds what a LOAD would bring is noticed when instructions are emitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+from accel.compiler.expr.linear import simplify
+from accel.compiler.expr.scalar import Binary, Const, Expr, IterVar
+from accel.compiler.nest.nest import (
+    Buffer,
+    Call,
+    Copy,
+    Finish,
+    For,
+    Guard,
+    Nest,
+    Node,
+    Post,
+    Region,
+    Store,
+    walk_nodes,
+)
+
+
+def lower_kept(nest: Nest) -> Nest:
+    """The same nest with copies of all buffers that keep something. Loops over virtual threads are left out:
+    what differs between threads gets copies when those are lowered."""
+    kept = [buffer for buffer in nest.locals if buffer.kept]
+    if not kept:
+        return nest
+    threads = {node.var for node in walk_nodes(nest.body) if isinstance(node, For) and node.threads}
+    copies: dict[Buffer, tuple[Buffer, Expr]] = {}
+    for buffer in kept:
+        loops = [v for v in buffer.kept if v not in threads]
+        number = prod(v.extent for v in loops)
+        copies[buffer] = replace(buffer, copies=buffer.copies * number, kept=()), _number(loops)
+
+    def new(buffer: Buffer) -> Buffer:
+        return copies[buffer][0] if buffer in copies else buffer
+
+    def moved(region: Region) -> Region:
+        if region.buffer not in copies:
+            return region
+        buffer, number = copies[region.buffer]
+        return replace(region, buffer=buffer, copy=number)
+
+    return replace(
+        nest,
+        locals=tuple(map(new, nest.locals)),
+        around={new(b): around for b, around in nest.around.items()},
+        sum_limits={new(b): limit for b, limit in nest.sum_limits.items()},
+        starts=tuple((new(held), new(ahead)) for held, ahead in nest.starts),
+        body=tuple(_moved(node, moved) for node in nest.body),
+    )
+
+
+def _number(loops: list[IterVar]) -> Expr:
+    """That of an iteration among those of some loops."""
+    number: Expr = Const(0)
+    for v in loops:
+        number = Binary("+", Binary("*", number, Const(v.extent)), v)
+    return simplify(number)
+
+
+def _moved(node: Node, change: Callable[[Region], Region]) -> Node:
+    """A node with its regions changed."""
+    if isinstance(node, For | Guard | Post):
+        return replace(node, body=tuple(_moved(n, change) for n in node.body))
+    if isinstance(node, Copy):
+        return replace(node, target=change(node.target), source=change(node.source))
+    if isinstance(node, Call):
+        return replace(node, output=change(node.output), inputs=tuple(map(change, node.inputs)))
+    if isinstance(node, Store):
+        ops = tuple(one.moved(change) for one in node.ops)
+        return replace(node, target=change(node.target), source=change(node.source), ops=ops)
+    if isinstance(node, Finish):
+        return replace(node, target=change(node.target), ops=tuple(one.moved(change) for one in node.ops))
+    return node

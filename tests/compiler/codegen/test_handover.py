@@ -1,0 +1,94 @@
+"""Tiles hand their accumulators over in parts: in what order, and which do not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import accel
+from accel.compiler.codegen.handover import handed_over
+from accel.compiler.plans.gemm_plans import GemmPlan
+from accel.compiler.plans.gemm_schedule import gemm_schedule
+from accel.compiler.target.parts import parts_of
+from accel.compiler.target.registry import Emitted
+from accel.core.isa import Alu, AluOp, Gemm, Load, Loops, Memory, Store
+from tests.compiler.running import steps
+
+ELEMENTS = 64
+PARTS = int(parts_of(ELEMENTS))
+
+
+def over(kind: type[Gemm | Alu], base: int, elements: int = ELEMENTS, **fields: object) -> Emitted:
+    """One micro-op for each of some accumulators."""
+    instruction = kind(uop_end=1, iter_out=elements, iter_in=1, dst_factor_out=1, **fields)  # type: ignore[arg-type]
+    return Emitted(instruction, np.array([(base, 0, 0)], dtype=np.int64))
+
+
+def store(base: int, rows: int = 1, row: int = ELEMENTS) -> Emitted:
+    return Emitted(Store(memory=Memory.OUT, sram_base=base, y_size=rows, x_size=row, x_stride=row))
+
+
+def load() -> Emitted:
+    return Emitted(Load(memory=Memory.INP, x_size=1, y_size=1, x_stride=1))
+
+
+def shift(base: int) -> Emitted:
+    return over(Alu, base, alu_op=AluOp.SHR, use_imm=True, imm=3)
+
+
+def tile(base: int) -> list[Emitted]:
+    """Reset, products, a pass, STORE."""
+    return [over(Gemm, base, reset=True), load(), over(Gemm, base), shift(base), store(base)]
+
+
+def names(emitted: list[Emitted]) -> list[str]:
+    return [one.instruction.mnemonic.partition(".")[0] for one in emitted]
+
+
+def written(emitted: list[Emitted]) -> list[int]:
+    return sorted(s[0] for one in emitted if isinstance(one.instruction, Loops) for s in steps([one]))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4, ELEMENTS])
+def test_a_tile_that_takes_the_same_accumulators_waits_for_parts(rows: int) -> None:
+    first = [*tile(0)[:-1], store(0, rows, ELEMENTS // rows)]
+    found = handed_over([*first, *tile(0)])
+    cut = names(found)
+    assert cut[:4] == ["GEMM", "LOAD", "GEMM", "LOAD"]  # that of the next tile need not wait
+    assert cut[4 : 4 + 2 * PARTS] == ["ALU", "STORE"] * PARTS
+    assert cut[4 + 2 * PARTS : 4 + 4 * PARTS] == ["GEMM", "GEMM"] * PARTS
+    assert cut[4 + 4 * PARTS :] == ["ALU", "STORE"] * PARTS  # nothing follows the last one
+    assert written(found) == written([*first, *tile(0)])
+    stores = [one.instruction for one in found if isinstance(one.instruction, Store)]
+    covered = [s.sram_base + n for s in stores for n in range(s.sram_elements)]
+    assert sorted(covered) == sorted(2 * list(range(ELEMENTS)))
+    assert all(s.sram_base == s.dram_base for s in stores)
+
+
+def test_others_stay_whole() -> None:
+    """What follows takes other accumulators; only the last tile is stored in parts."""
+    found = handed_over([*tile(0), *tile(ELEMENTS)])
+    assert names(found)[:8] == ["GEMM", "LOAD", "GEMM", "ALU", "STORE", "GEMM", "LOAD", "GEMM"]
+    assert names(found)[8:] == ["ALU", "STORE"] * PARTS
+
+
+def test_products_of_many_micro_ops_stay_whole() -> None:
+    many = over(Gemm, 0)
+    uops = np.repeat(many.uops, 40, axis=0)
+    uops[:, 1] = np.arange(40)
+    many = replace(many, instruction=replace(many.instruction, uop_end=40), uops=uops)
+    second = [over(Gemm, 0, reset=True), load(), many, shift(0), store(0)]
+    found = handed_over([*tile(0), *second])
+    assert sum(len(one.uops) == 40 for one in found) == 1
+    assert names(found)[4 : 4 + 3 * PARTS] == ["ALU", "STORE"] * PARTS + ["GEMM"] * PARTS
+
+
+def test_stores_are_hidden_behind_the_next_tile() -> None:
+    """Threads share the accumulators, and a STORE takes as long as two of the four passes."""
+    machine = accel.machine("vta", block_in=32, block_out=32, bus_bits=128)
+    workload = accel.gemm(128, 256, 256, shift=6)
+    plan = GemmPlan(rows=128, columns=4, depth=2, threads=2, thread_axis="depth", outer="rows")
+    result = accel.build(gemm_schedule(workload, machine, plan), machine).run()
+    slots = 128 * 8 * (8 + 4)
+    assert not result.mismatches
+    assert result.cycles < 1.1 * slots
