@@ -21,7 +21,7 @@ from accel.core.isa import Gemm, Loops, Mac, Store, StoreAdd, StoreReq, Unit
 _PIECES = 16
 """Of a STORE, at most."""
 _PARTS = 32
-"""Of all STOREs, at most: what is further from the end gains nothing, and each part has micro-ops of its own."""
+"""Of all STOREs, at most: each has micro-ops of its own, and what is further from the end gains nothing."""
 
 Range = tuple[int, int]
 """Accumulators that a STORE reads: the first one, and the one behind the last."""
