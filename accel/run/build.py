@@ -41,7 +41,8 @@ def build(
         vthreads: how many virtual threads the loop bound to them is split into; what the schedule says, or
             for a workload what the model chooses, if not given.
         tile: of a workload, sides of tiles and steps in elements, as ``{"tile_m": 64, "step_k": 32}``; the
-            model chooses those that are not given. With sides, the mapping ``auto`` is ``plain``.
+            model chooses those that are not given. With sides, the mapping ``auto`` is ``plain``, and no
+            operand is kept beyond its tile and step.
         steps: of a workload's schedule (:mod:`accel.compiler.schedule.files`), instead of the default one.
         constants: inputs whose values are known now.
         mapping: of a workload, as which operator it is computed: ``plain`` for itself, another name, or

@@ -10,7 +10,7 @@ from accel.base.errors import ScheduleError
 from accel.compiler.plans.conv_model import ConvShape
 from accel.compiler.plans.conv_schedule import ConvPlan
 from accel.compiler.plans.planner import Blocks
-from accel.compiler.plans.search import Space, every_plan
+from accel.compiler.plans.search import Space, every_plan, kept_with
 from accel.compiler.plans.sums import every_part, part_sizes
 from accel.compiler.plans.tiles import KEPT, OUTERS, THREAD_AXES, Sizes, Tiling
 from accel.core.config import Config
@@ -71,6 +71,7 @@ def conv_space(shape: ConvShape, config: Config, fixed: Blocks | None = None) ->
         plan=lambda table: conv_plans(shape, config, table),
         allowed=lambda sizes: np.ones(len(sizes.tiles), dtype=bool),
         around={name: sizes for name, sizes in around.items() if name not in (fixed or {})},
+        kept=kept_with(fixed),
     )
 
 
@@ -93,7 +94,7 @@ def fitting(
     """
     one = isinstance(threads, int)
     return every_plan(
-        conv_space(shape, config),
+        conv_space(shape, config, fixed),
         dict(_sizes(shape, fixed or {})),
         (threads,) if isinstance(threads, int) else threads,
         threads if one else None,  # type: ignore[arg-type]

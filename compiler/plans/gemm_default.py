@@ -14,7 +14,7 @@ from accel.compiler.plans.gemm_model import GemmShape, gemm_shape
 from accel.compiler.plans.gemm_plans import GemmPlan, Outer, ThreadAxis
 from accel.compiler.plans.gemm_schedule import gemm_schedule
 from accel.compiler.plans.planner import Blocks, Planner, Side
-from accel.compiler.plans.search import Space, every_plan, ranked_together, search
+from accel.compiler.plans.search import Space, every_plan, kept_with, ranked_together, search
 from accel.compiler.plans.sums import every_part, part_sizes
 from accel.compiler.plans.tile_walker import TileWalker
 from accel.compiler.plans.tiles import Sizes, Tiling
@@ -77,7 +77,8 @@ def gemm_candidates(
     numbers = _THREADS if threads is None else (threads,)
     found = []
     for every in spaces:
-        space = replace(every, around={k: v for k, v in every.around.items() if k not in given})
+        around = {name: sizes for name, sizes in every.around.items() if name not in given}
+        space = replace(every, around=around, kept=kept_with(given))
         table = every_plan(
             space, tried | {"columns": [1], "kernel_rows": [1], "batches": [1]}, numbers, threads
         )

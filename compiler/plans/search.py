@@ -53,6 +53,7 @@ class Space(Generic[PlanT]):
         plan: what a row of a table means.
         allowed: which plans there are schedules for.
         around: by an attribute of the table, all sizes that it may have.
+        kept: what scratchpads may keep of all steps, by index into :data:`KEPT`.
     """
 
     shape: Sums
@@ -60,6 +61,7 @@ class Space(Generic[PlanT]):
     plan: Callable[[Tiling], list[PlanT]]
     allowed: Callable[[Sizes], BoolArray]
     around: Mapping[str, Sequence[int]]
+    kept: Sequence[int] = range(len(KEPT))
 
     def sizes(self, table: Tiling) -> Sizes:
         """What follows from plans."""
@@ -189,11 +191,17 @@ def _neighbours(
         if plan.threads > 1:
             for axis in range(4):
                 yield tuple(plan._replace(thread_axis=axis))  # type: ignore[arg-type]
-        for kept in range(len(KEPT)):
+        for kept in space.kept:
             yield tuple(plan._replace(kept=kept))  # type: ignore[arg-type]
         if threads is None:
             for number in (max(1, plan.threads - 1), plan.threads + 1):
                 yield tuple(plan._replace(threads=number))  # type: ignore[arg-type]
+
+
+def kept_with(fixed: Mapping[str, int] | None) -> Sequence[int]:
+    """What may be kept where some sides of tiles are given: nothing, as whoever gives them says what is loaded
+    for each tile and step."""
+    return range(1) if fixed else range(len(KEPT))
 
 
 def every_plan(
@@ -227,7 +235,7 @@ def every_plan(
     ]
     found = [Tiling.of([])]
     least = min(config.acc_depth, space.shape.outputs // space.shape.groups) // _LEAST_OF_KEPT
-    for kept, every in enumerate(_keeping(space, alone)):
+    for kept, every in _keeping(space, alone):
         size = space.sizes(every).elements
         for number, axis, outer in kinds:
             if kept and exactly is None and number not in _THREADS_OF_KEPT:
@@ -240,13 +248,12 @@ def every_plan(
     return Tiling(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
 
-def _keeping(space: Space[PlanT], alone: Tiling) -> Iterator[Tiling]:
-    """Those of some tiles for which there is room for all that is kept, by what it is."""
+def _keeping(space: Space[PlanT], alone: Tiling) -> Iterator[tuple[int, Tiling]]:
+    """What may be kept, and those of some tiles for which there is room for all of it."""
     sizes, config = space.sizes(alone), space.config
     inputs, weights = sizes.inputs * sizes.steps, sizes.weights * sizes.steps
-    yield alone
-    for kept in range(1, len(KEPT)):
+    for kept in space.kept:
         keeps = space.sizes(alone._replace(kept=np.full_like(alone.kept, kept)))
         room = (inputs <= config.inp_depth) | ~keeps.inputs_kept
         room &= (weights <= config.wgt_depth) | ~keeps.weights_kept
-        yield alone.take(np.flatnonzero(room))
+        yield kept, alone.take(np.flatnonzero(room))
