@@ -99,11 +99,42 @@ def _parts(
     numbered: list[tuple[int, Emitted]] = []
     for one in passes:
         cut = cut_by(one, ranges, twice=True)
-        if not cut:
+        if not cut or not all(_stays(piece, ranges[number], (begin, end)) for number, piece in cut):
             return None
         numbered += cut
     numbered += enumerate(pieces)
     return [one for _, one in sorted(numbered, key=lambda pair: pair[0])], ranges
+
+
+def _stays(one: Emitted, own: Range, every: Range) -> bool:
+    """Whether a pass of one part writes accumulators of that part alone, and reads no other part's: in one
+    order with those it may be moved, whatever order they come in."""
+    instruction = one.instruction
+    assert isinstance(instruction, Alu)
+    written = _span(one, "dst")
+    read = written if instruction.use_imm else _span(one, "src")
+    apart = read[1] <= every[0] or every[1] <= read[0]
+    return _within(written, own) and (apart or _within(read, own))
+
+
+def _within(inner: Range, outer: Range) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _span(one: Emitted, operand: str) -> Range:
+    """Between which accumulators an operand's lie: the first one, and the one behind the last."""
+    loops = one.instruction
+    assert isinstance(loops, Alu)
+    factors = {
+        "dst": (loops.dst_factor_out, loops.dst_factor_in),
+        "src": (loops.src_factor_out, loops.src_factor_in),
+    }
+    column = one.uops[:, COLUMNS[operand]]
+    ends = [
+        (count - 1) * step
+        for count, step in zip((loops.iter_out, loops.iter_in), factors[operand], strict=True)
+    ]
+    return int(column.min()), int(column.max()) + sum(ends) + 1
 
 
 def _first(one: Emitted) -> int:
@@ -111,12 +142,15 @@ def _first(one: Emitted) -> int:
     return int(one.uops[:, COLUMNS["dst"]].min())
 
 
-def _in_order(every: Sequence[Emitted], ranges: Sequence[Range]) -> list[Emitted] | None:
+def _in_order(instructions: Sequence[Emitted], ranges: Sequence[Range]) -> list[Emitted] | None:
     """Instructions by the part that their accumulators are in; None if one cannot be cut that way."""
+    every = min(begin for begin, _ in ranges), max(end for _, end in ranges)
     numbered: list[tuple[int, Emitted]] = []
-    for one in every:
+    for one in instructions:
         cut = cut_by(one, ranges, twice=True)
         if not cut or len(cut) > 2 * len(ranges):
+            return None
+        if isinstance(one.instruction, Alu) and not all(_stays(piece, ranges[n], every) for n, piece in cut):
             return None
         numbered += cut
     return [one for _, one in sorted(numbered, key=lambda pair: pair[0])]

@@ -199,8 +199,7 @@ def _neighbours(
 
 
 def kept_with(fixed: Mapping[str, int] | None) -> Sequence[int]:
-    """What may be kept where some sides of tiles are given: nothing, as whoever gives them says what is loaded
-    for each tile and step."""
+    """What may be kept. Who gives sides of tiles says what is loaded for each tile and step: then nothing is."""
     return range(1) if fixed else range(len(KEPT))
 
 
