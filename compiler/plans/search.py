@@ -199,7 +199,7 @@ def _neighbours(
 
 
 def kept_with(fixed: Mapping[str, int] | None) -> Sequence[int]:
-    """What may be kept. Who gives sides of tiles says what is loaded for each tile and step: then nothing is."""
+    """What may be kept: nothing if sides of tiles are given, as these say what each tile and step loads."""
     return range(1) if fixed else range(len(KEPT))
 
 

@@ -119,7 +119,7 @@ def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) ->
     library = build.model(
         "verilator",
         config,
-        [*flags, *_wave_flags(form)],
+        [*_wave_flags(form), *flags],
         PACKAGES,
         generate,
         libraries=("-lz",) if form == "fst" else (),
@@ -128,7 +128,7 @@ def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) ->
 
 
 def _wave_flags(form: str | None) -> list[str]:
-    """The compiler's flags of what can write waves."""
+    """The compiler's flags of what can write waves, in front of others: our headers take the place of Verilator's."""
     return [] if form is None else [f"-DWAVES_{form.upper()}", f"-I{build.NATIVE / 'fst'}"]
 
 
@@ -199,7 +199,7 @@ def sources(
     for name, members in (("slow", slow), ("fast", fast)):
         (folder / f"{name}.cpp").write_text("".join(f'#include "{path}"\n' for path in members))
     library = {"verilated.cpp": flags, "verilated_threads.cpp": flags}
-    library |= {} if form is None else {f"verilated_{form}_c.cpp": [*flags, *_wave_flags(form)]}
+    library |= {} if form is None else {f"verilated_{form}_c.cpp": [*_wave_flags(form), *flags]}
     return [
         build.Source(path=folder / "fast.cpp"),
         build.Source(path=folder / "slow.cpp", flags=("-O0",)),

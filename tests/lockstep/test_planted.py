@@ -282,7 +282,7 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
         "memory",
     ),
     "a STORE that has its accumulators a cycle late": (
-        "store_acc_tokens",
+        "store_acc_and_out",
         "Store",
         {"out_data": late, "out_strobe": late},
         "memory",

@@ -80,7 +80,7 @@ def test_layers_and_programs_are_compared() -> None:
     assert sum(one.difference for one in found.programs) == more
     told = found.to_dict()
     assert json.loads(json.dumps(told)) == told
-    assert "load read latency +" in found.html()
+    assert "load read latency (" in found.html()
 
 
 def test_advice_for_a_network_comes_true(monkeypatch: pytest.MonkeyPatch) -> None:
