@@ -81,9 +81,9 @@ def test_another_number_of_threads() -> None:
     (place,) = (n for n in splits if (four.steps[n]["stage"], four.steps[n]["names"][1]) == bound)
     again = rethreaded(four, TINY, 3).steps
     assert again == [*four.steps[:place], {**four.steps[place], "factor": 3}, *four.steps[place + 1 :]]
-    message = "3 virtual threads are too many for these tiles; there is something to do for 2"
+    message = "5 virtual threads are too many for these tiles; there is something to do for 4"
     with refused(ScheduleError, message):
-        rethreaded(two, TINY, 3)
+        rethreaded(two, TINY, 5)
     for threads in (1, 2):
         program = accel.build(four, TINY, vthreads=threads)
         assert program.run().mismatches == 0
