@@ -128,7 +128,7 @@ def verilator(config: Config, *, optimize: int = 3, wave: Path | None = None) ->
 
 
 def _wave_flags(form: str | None) -> list[str]:
-    """The compiler's flags of what can write waves; in front of others, as our headers replace Verilator's."""
+    """The compiler's flags of what can write waves; they come first, as our headers replace Verilator's."""
     return [] if form is None else [f"-DWAVES_{form.upper()}", f"-I{build.NATIVE / 'fst'}"]
 
 
