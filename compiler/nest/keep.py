@@ -11,7 +11,6 @@ That a copy holds what a LOAD would bring is noticed when instructions are emitt
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from math import prod
 
@@ -19,16 +18,10 @@ from accel.compiler.expr.linear import simplify
 from accel.compiler.expr.scalar import Binary, Const, Expr, IterVar
 from accel.compiler.nest.nest import (
     Buffer,
-    Call,
-    Copy,
-    Finish,
     For,
-    Guard,
     Nest,
-    Node,
-    Post,
     Region,
-    Store,
+    replace_regions,
     walk_nodes,
 )
 
@@ -46,23 +39,14 @@ def lower_kept(nest: Nest) -> Nest:
         number = prod(v.extent for v in loops)
         copies[buffer] = replace(buffer, copies=buffer.copies * number, kept=()), _number(loops)
 
-    def new(buffer: Buffer) -> Buffer:
-        return copies[buffer][0] if buffer in copies else buffer
-
     def moved(region: Region) -> Region:
         if region.buffer not in copies:
             return region
         buffer, number = copies[region.buffer]
         return replace(region, buffer=buffer, copy=number)
 
-    return replace(
-        nest,
-        locals=tuple(map(new, nest.locals)),
-        around={new(b): around for b, around in nest.around.items()},
-        sum_limits={new(b): limit for b, limit in nest.sum_limits.items()},
-        starts=tuple((new(held), new(ahead)) for held, ahead in nest.starts),
-        body=tuple(_moved(node, moved) for node in nest.body),
-    )
+    body = tuple(replace_regions(node, moved) for node in nest.body)
+    return nest.with_buffers({old: new for old, (new, _) in copies.items()}, body)
 
 
 def _number(loops: list[IterVar]) -> Expr:
@@ -71,19 +55,3 @@ def _number(loops: list[IterVar]) -> Expr:
     for v in loops:
         number = Binary("+", Binary("*", number, Const(v.extent)), v)
     return simplify(number)
-
-
-def _moved(node: Node, change: Callable[[Region], Region]) -> Node:
-    """A node with its regions changed."""
-    if isinstance(node, For | Guard | Post):
-        return replace(node, body=tuple(_moved(n, change) for n in node.body))
-    if isinstance(node, Copy):
-        return replace(node, target=change(node.target), source=change(node.source))
-    if isinstance(node, Call):
-        return replace(node, output=change(node.output), inputs=tuple(map(change, node.inputs)))
-    if isinstance(node, Store):
-        ops = tuple(one.moved(change) for one in node.ops)
-        return replace(node, target=change(node.target), source=change(node.source), ops=ops)
-    if isinstance(node, Finish):
-        return replace(node, target=change(node.target), ops=tuple(one.moved(change) for one in node.ops))
-    return node

@@ -6,7 +6,7 @@ every stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -333,6 +333,21 @@ class Nest:
     prepared: dict[Buffer, Preparation] = field(default_factory=dict)
     starts: tuple[tuple[Buffer, Buffer], ...] = ()
 
+    def with_buffers(self, replaced: Mapping[Buffer, Buffer], body: tuple[Node, ...]) -> Nest:
+        """The same nest with a body that has other local buffers in place of some."""
+
+        def new(buffer: Buffer) -> Buffer:
+            return replaced.get(buffer, buffer)
+
+        return replace(
+            self,
+            locals=tuple(map(new, self.locals)),
+            around={new(b): around for b, around in self.around.items()},
+            sum_limits={new(b): limit for b, limit in self.sum_limits.items()},
+            starts=tuple((new(held), new(ahead)) for held, ahead in self.starts),
+            body=body,
+        )
+
 
 def walk_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
     """All nodes of a nest, outer before inner."""
@@ -351,6 +366,22 @@ def written_out(node: For) -> list[Node]:
         guard = Guard(((Const(number), node.extent),), copies)
         nodes.extend(copies if number < surely else (guard,))
     return nodes
+
+
+def replace_regions(node: Node, change: Callable[[Region], Region]) -> Node:
+    """A node with the regions changed that its copies, calls, stores and finished sums name."""
+    if isinstance(node, For | Guard | Post):
+        return replace(node, body=tuple(replace_regions(n, change) for n in node.body))
+    if isinstance(node, Copy):
+        return replace(node, target=change(node.target), source=change(node.source))
+    if isinstance(node, Call):
+        return replace(node, output=change(node.output), inputs=tuple(map(change, node.inputs)))
+    if isinstance(node, Store):
+        ops = tuple(one.moved(change) for one in node.ops)
+        return replace(node, target=change(node.target), source=change(node.source), ops=ops)
+    if isinstance(node, Finish):
+        return replace(node, target=change(node.target), ops=tuple(one.moved(change) for one in node.ops))
+    return node
 
 
 def replace_vars(node: Node, values: dict[IterVar, Expr]) -> Node:

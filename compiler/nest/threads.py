@@ -22,7 +22,6 @@ from accel.base.errors import ScheduleError
 from accel.compiler.expr.linear import bounds, simplify, variables
 from accel.compiler.expr.scalar import Binary, Const, Expr, IterVar
 from accel.compiler.nest.nest import (
-    Buffer,
     Call,
     Clear,
     Copy,
@@ -34,6 +33,7 @@ from accel.compiler.nest.nest import (
     Post,
     Region,
     Store,
+    replace_regions,
     replace_vars,
     walk_nodes,
 )
@@ -80,19 +80,7 @@ class _Threads:
         }
 
     def lowered(self) -> Nest:
-        nest = self.nest
-
-        def new(buffer: Buffer) -> Buffer:
-            return self.copies.get(buffer, buffer)
-
-        return replace(
-            nest,
-            locals=tuple(new(b) for b in nest.locals),
-            around={new(b): around for b, around in nest.around.items()},
-            sum_limits={new(b): limit for b, limit in nest.sum_limits.items()},
-            starts=tuple((new(held), new(ahead)) for held, ahead in nest.starts),
-            body=self._outside(nest.body),
-        )
+        return self.nest.with_buffers(self.copies, self._outside(self.nest.body))
 
     def _outside(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
         """Nodes outside of the thread loops, those rewritten."""
@@ -157,25 +145,20 @@ class _Threads:
 
     def _own(self, node: Node) -> Node:
         """A node with each thread's own copies of buffers."""
-        if isinstance(node, For | Guard | Post):
-            return replace(node, body=tuple(self._own(n) for n in node.body))
+        for one in walk_nodes([node]):
+            self._check(one)
+        return replace_regions(node, self._region)
+
+    def _check(self, node: Node) -> None:
+        """Of one node alone, see :meth:`_check_shared`."""
         if isinstance(node, Copy):
             if node.target.buffer.scope is None or self._differs(node.source):
                 self._check_shared(node.target)
-            return replace(node, target=self._region(node.target), source=self._region(node.source))
-        if isinstance(node, Call):
+        elif isinstance(node, Call):
             if node.form != "update":
                 self._check_shared(node.output)
-            inputs = tuple(self._region(r) for r in node.inputs)
-            return replace(node, output=self._region(node.output), inputs=inputs)
-        if isinstance(node, Finish | Store):
+        elif isinstance(node, Finish | Store):
             self._check_shared(node.target)
-            ops = tuple(one.moved(self._region) for one in node.ops)
-            if isinstance(node, Store):
-                source = self._region(node.source)
-                return replace(node, target=self._region(node.target), source=source, ops=ops)
-            return replace(node, target=self._region(node.target), ops=ops)
-        return node
 
     def _region(self, region: Region) -> Region:
         if region.buffer not in self.copies:
