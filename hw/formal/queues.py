@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from amaranth.hdl import Mux, Signal
+from amaranth.hdl import Mux, Signal, Value
 
 from accel.hw.datapath.queue import HeadQueue, Queue
 from accel.hw.formal.claims import Claims, Proof
@@ -25,15 +25,7 @@ def queue(depth: int) -> Claims:
     claims.claim("an entry is told", component.valid == (count != 0))
     claims.queue("", depth)
 
-    # Of one push, any of them: whether it is still inside, how many entries are ahead of it, and its data.
-    inside_now = claims.register(1, "inside_now")
-    ahead = claims.register(range(depth + 1), "ahead")
-    pushed = claims.register(8, "pushed")
-    leaves = component.pop & (ahead == 0)
-    enters = component.push & ~component.flush & ~inside_now & claims.free(1, "chosen")
-    claims.follows(inside_now, Mux(inside_now, ~leaves & ~component.flush, enters))
-    claims.follows(ahead, Mux(inside_now, ahead, count) - component.pop)
-    claims.follows(pushed, Mux(inside_now, pushed, component.data))
+    inside_now, ahead, pushed = _one_push(claims, component, count, depth)
     place = Signal(range(depth))
     behind = inside.signal("first") + ahead
     claims.defined(place, Mux(behind < depth, behind, behind - depth))
@@ -66,15 +58,7 @@ def head_queue(depth: int) -> Claims:
     places = max(1, depth - 1)
     claims.queue("behind", places)
 
-    # Of one push, any of them, as above; the head is the first.
-    inside_now = claims.register(1, "inside_now")
-    ahead = claims.register(range(depth + 1), "ahead")
-    pushed = claims.register(8, "pushed")
-    leaves = component.pop & (ahead == 0)
-    enters = component.push & ~component.flush & ~inside_now & claims.free(1, "chosen")
-    claims.follows(inside_now, Mux(inside_now, ~leaves & ~component.flush, enters))
-    claims.follows(ahead, Mux(inside_now, ahead, entries) - component.pop)
-    claims.follows(pushed, Mux(inside_now, pushed, component.data))
+    inside_now, ahead, pushed = _one_push(claims, component, entries, depth)
     place = Signal(range(places))
     its = inside.signal("behind.first") + ahead - 1
     claims.defined(place, Mux(its < places, its, its - places))
@@ -83,6 +67,21 @@ def head_queue(depth: int) -> Claims:
     claims.claim("its cell holds its data", ~inside_now | (ahead == 0) | (cell == pushed))
     claims.claim("in its turn it is the head", ~inside_now | (ahead != 0) | (component.head == pushed))
     return claims
+
+
+def _one_push(
+    claims: Claims, component: Queue | HeadQueue, entries: Value, depth: int
+) -> tuple[Signal, Signal, Signal]:
+    """Of one push, any of them: whether it is still inside, how many entries are ahead, and its data."""
+    inside_now = claims.register(1, "inside_now")
+    ahead = claims.register(range(depth + 1), "ahead")
+    pushed = claims.register(8, "pushed")
+    leaves = component.pop & (ahead == 0)
+    enters = component.push & ~component.flush & ~inside_now & claims.free(1, "chosen")
+    claims.follows(inside_now, Mux(inside_now, ~leaves & ~component.flush, enters))
+    claims.follows(ahead, Mux(inside_now, ahead, entries) - component.pop)
+    claims.follows(pushed, Mux(inside_now, pushed, component.data))
+    return inside_now, ahead, pushed
 
 
 PROOFS = (

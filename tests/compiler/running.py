@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 import accel
 from accel.compiler.codegen.emit import Emission
 from accel.compiler.codegen.uops import place_uops
+from accel.compiler.mappings.mapping import tensors_of
 from accel.compiler.target.registry import Emitted
 from accel.core.config import UOP_BYTES, Config
 from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Mac, Memory
@@ -69,3 +71,15 @@ def loops(emission: Emission) -> list[Emitted]:
 def as_it_is(target: Any, on: Any, **options: Any) -> accel.Program:
     """Build a workload as the operator that it is, or a schedule."""
     return accel.build(target, on, mapping="plain", **options)
+
+
+def mapped_and_loaded(workload: accel.Workload, config: str, mapping: str, path: Path) -> accel.Program:
+    """A program with a mapping, saved and loaded: both have the workload's tensors, and compute the same."""
+    program = accel.build(workload, config, mapping=mapping)
+    program.save(path)
+    loaded = accel.Program.load(path)
+    assert loaded.mapping == mapping
+    assert {one.name: one.shape for one in tensors_of(workload)} == {t.name: t.shape for t in loaded.tensors}
+    for one in (program, loaded):
+        assert one.run(seed=2).mismatches == 0
+    return program

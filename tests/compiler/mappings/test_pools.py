@@ -14,6 +14,7 @@ from accel.compiler.expr.reference import evaluate
 from accel.compiler.mappings.choose import choose
 from accel.compiler.mappings.mapping import PLAIN, tensors_of
 from accel.compiler.mappings.pools import named_pool_mapping, pool_mappings
+from tests.compiler.running import mapped_and_loaded
 
 MEAN = accel.Quantized(scale=0.05, input_zero=-9, output_zero=4)
 BYTES = accel.Quantized(scale=0.03, input_zero=131, input_dtype="uint8", output_dtype="uint8")
@@ -79,14 +80,7 @@ def test_every_pooling_has_pieces() -> None:
     ],
 )
 def test_the_same_on_a_machine(kind: str, name: str, config: str, tmp_path: Any) -> None:
-    workload = POOLS[kind]
-    program = accel.build(workload, config, mapping=name)
-    program.save(tmp_path / "p.accel")
-    loaded = accel.Program.load(tmp_path / "p.accel")
-    assert loaded.mapping == name
-    assert {one.name: one.shape for one in tensors_of(workload)} == {t.name: t.shape for t in loaded.tensors}
-    for one in (program, loaded):
-        assert one.run(seed=2).mismatches == 0
+    mapped_and_loaded(POOLS[kind], config, name, tmp_path / "p.accel")
 
 
 def test_pieces_fill_the_rows_of_elements() -> None:

@@ -15,6 +15,7 @@ from accel.compiler.expr.reference import evaluate
 from accel.compiler.mappings.mapping import PLAIN, tensors_of
 from accel.compiler.mappings.windows import named_mapping, window_mappings
 from accel.image.view import View
+from tests.compiler.running import mapped_and_loaded
 
 _SIZES = ("N", "IC", "H", "W", "OC", "kernel")
 LAYERS: dict[str, dict[str, Any]] = {
@@ -111,14 +112,7 @@ def test_the_same_on_a_machine(layer: str, name: str, config: str, tmp_path: Any
     if config.endswith("int8"):
         given = quantized(given)
     workload = accel.conv2d(**given)
-    program = accel.build(workload, config, mapping=name)
-    program.save(tmp_path / "p.accel")
-    loaded = accel.Program.load(tmp_path / "p.accel")
-    assert loaded.mapping == name
-    assert {one.name: one.shape for one in tensors_of(workload)} == {t.name: t.shape for t in loaded.tensors}
-    for one in (program, loaded):
-        result = one.run(seed=2)
-        assert result.mismatches == 0
+    program = mapped_and_loaded(workload, config, name, tmp_path / "p.accel")
     again = accel.build(workload, config, steps=program.schedule().steps, mapping=name)
     assert again.code == program.code
 
