@@ -12,9 +12,11 @@ had, measured against the work of the unit that has most of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Protocol
+from itertools import pairwise, repeat
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -205,12 +207,14 @@ class _Clocks:
 
     Attributes:
         compute, load, port, write: when the unit, or the port, is free.
-        used: by pairs of buffers, when the computation that read them last is done.
+        used: by pairs of buffers, when the computation that read them last is done; the last pair is one that
+            nobody waits for, here and below.
         ready: by pairs of buffers, when what was loaded last is there.
         stored, partly: by sets of accumulators, when the last tile in them is stored, and the first piece of
             it; of the two sets behind the others nobody waits for the one, and the other is always free.
-        bursts_due, loads_due, writes_due: when the next burst or LOAD could have its data, or the next burst
-            its answer, had all before it taken their share of those in flight.
+        dues: when the next burst, and the next LOAD, could have its data, had all before it taken their share
+            of those in flight.
+        writes_due: the same of a burst that is written, and its answer.
         pads: by pairs of buffers, words of padding up to those of what was loaded last.
         padded, known_pads: words of padding that are written, and all of LOADs so far.
         came: when the last data of a LOAD of operands came.
@@ -221,79 +225,25 @@ class _Clocks:
         self.config = config
         self.latency = float(config.read_latency)
         self.drain = compute_depth(config)
-        count, threads = len(work.threads), int(work.threads.max(initial=1))
+        self.count, threads = len(work.threads), int(work.threads.max(initial=1))
         self.compute, self.port = work.compute_start.copy(), work.port_start.copy()
-        self.load, self.write = work.load_start.copy(), np.zeros(count)
+        self.load, self.write = work.load_start.copy(), np.zeros(self.count)
         self.used, self.ready, self.added_used, self.added_ready = (
-            np.zeros((threads + 1, count)) for _ in range(4)
+            np.zeros((threads + 1, self.count)) for _ in range(4)
         )
-        self.stored, self.partly = np.zeros((threads + 2, count)), np.zeros((threads + 2, count))
-        self.bursts_due, self.loads_due, self.writes_due = (np.full(count, _NEVER) for _ in range(3))
-        self.pads = np.zeros((threads + 1, count))
-        self.padded, self.known_pads, self.came = (np.zeros(count) for _ in range(3))
+        self.stored, self.partly = (np.zeros((threads + 2, self.count)) for _ in range(2))
+        self.dues, self.writes_due = np.full((2, self.count), _NEVER), np.full(self.count, _NEVER)
+        self.pads = np.zeros((threads + 1, self.count))
+        self.padded, self.known_pads, self.came = (np.zeros(self.count) for _ in range(3))
 
     def go_on(self, plans: IntArray, cycles: FloatArray) -> None:
         """Go on as if something that takes so long had been gone through."""
-        dues = self.bursts_due, self.loads_due, self.writes_due
-        for clock in (self.compute, self.port, self.load, self.write, self.came, *dues):
+        for clock in (self.compute, self.port, self.load, self.write, self.came, self.writes_due):
             clock[plans] += cycles
-        for clocks in (self.used, self.ready, self.added_used, self.added_ready):
+        for clocks in (self.used, self.ready, self.added_used, self.added_ready, self.dues):
             clocks[:, plans] += cycles
         for clocks in (self.stored[:-2], self.partly[:-2]):
             clocks[:, plans] += cycles
-
-    def loads(self, loads: _Loads, turn: int, buffers: IntArray) -> None:
-        """LOADs of operands into buffers, as soon as those are free."""
-        n = len(buffers)
-        used, ready = (self.added_used, self.added_ready) if loads.added else (self.used, self.ready)
-        mask = loads.some[turn, :n]
-        if not mask.any():
-            return
-        bursts_due, loads_due, load, port = (
-            clock[:n] for clock in (self.bursts_due, self.loads_due, self.load, self.port)
-        )
-        asked = used.reshape(-1)[buffers] + _TOKEN
-        np.maximum(asked, load, out=asked)
-        asked += REQUEST_STARTUP
-        np.maximum(asked, bursts_due - self.latency, out=asked)
-        np.maximum(asked, loads_due - self.latency, out=asked)
-        np.copyto(bursts_due, np.maximum(bursts_due, asked) + loads.burst_cost[turn, :n], where=mask)
-        np.copyto(loads_due, np.maximum(loads_due, asked) + loads.load_cost[turn, :n], where=mask)
-        end = np.maximum(asked + self.latency, port)
-        if loads.pads is not None:
-            self._pad(loads.pads[turn, :n], asked, end, mask, buffers)
-        end += loads.beats[turn, :n]
-        np.maximum(end, bursts_due, out=end)
-        np.maximum(end, loads_due, out=end)
-        np.copyto(port, end, where=mask)
-        np.copyto(self.came[:n], end, where=mask)
-        asked += loads.bursts[turn, :n]
-        np.maximum(asked, bursts_due - self.latency, out=asked)
-        np.maximum(asked, loads_due - self.latency, out=asked)
-        np.copyto(load, asked, where=mask)
-        ready.reshape(-1)[buffers[mask]] = end[mask] + WRITE_DELAY
-
-    def _pad(
-        self, pads: FloatArray, asked: FloatArray, begin: FloatArray, mask: BoolArray, buffers: IntArray
-    ) -> None:
-        """Words of padding are written in order, in cycles in which no data come: between the data before and
-        those of a turn, which begin then, those of earlier turns and, once it has asked, its own."""
-        n = len(begin)
-        before, known, came = self.padded[:n].copy(), self.known_pads[:n], self.came[:n]
-        start = np.where(known > before, came, np.maximum(asked, came))
-        np.copyto(known, known + pads, where=mask)
-        written = np.minimum(known, before + np.maximum(begin - start, 0))
-        np.copyto(self.padded[:n], written, where=mask)
-        wanted, ready = self.pads[:, :n], self.ready[:, :n]
-        done = (wanted > before) & (wanted <= written) & mask
-        np.copyto(ready, np.maximum(ready, start + wanted - before + WRITE_DELAY), where=done)
-        self.pads.reshape(-1)[buffers[mask]] = known[mask]
-
-    def pads_written(self, buffers: IntArray) -> FloatArray:
-        """When padding in buffers is written that was not before the last data: behind these."""
-        n = len(buffers)
-        left = self.pads.reshape(-1)[buffers] - self.padded[:n]
-        return np.where(left > 0, self.came[:n] + left + WRITE_DELAY, 0.0)
 
     def accumulators(self, beats: FloatArray, loads: FloatArray, backlog: FloatArray | float) -> None:
         """LOADs of the compute unit, one after the other; it is empty before and after. What the load unit
@@ -316,18 +266,208 @@ class _Loads:
     Attributes:
         some: whether there are any.
         beats, bursts: of them.
+        costs: how long they take up a place among the bursts, and among the LOADs, in flight; (turns, 2,
+            plans).
         pads: words of padding that they write, if any does.
-        burst_cost, load_cost: how long they take up a place among the bursts, and among the LOADs, in flight.
-        added: whether they are of what is added behind the products.
+        buffers: that they fill, as soon as those are free, by places in flat arrays of clocks.
+        filled: the same where there are any; else those that nobody waits for.
     """
 
-    def __init__(self, config: Config, moved: Moved, pads: FloatArray | None, *, added: bool = False) -> None:
+    def __init__(
+        self,
+        config: Config,
+        moved: Moved,
+        pads: FloatArray | None,
+        buffers: IntArray,
+        nowhere: IntArray,
+    ) -> None:
         self.beats, self.bursts, loads, _ = moved
-        self.added = added
         self.pads = pads
         self.some = loads > 0
-        self.burst_cost = (self.bursts * config.read_latency + self.beats) / config.outstanding
-        self.load_cost = (loads * (config.read_latency + 3) + self.beats) / config.loads_in_flight
+        self.buffers = buffers
+        self.filled = np.where(self.some, buffers, nowhere)
+        bursts = (self.bursts * config.read_latency + self.beats) / config.outstanding
+        waits = (loads * (config.read_latency + 3) + self.beats) / config.loads_in_flight
+        self.costs = np.stack([bursts, waits], axis=1)
+
+    def rows(self, begin: int, end: int, count: int) -> Iterator[_LoadRow]:
+        """Those of some turns, of the first plans."""
+        some = self.some[begin:end, :count]
+        pads = repeat(None) if self.pads is None else self.pads[begin:end, :count]
+        others = (
+            array[begin:end, ..., :count]
+            for array in (self.some, self.buffers, self.filled, self.beats, self.bursts, self.costs)
+        )
+        return zip(_any(some), *others, pads)  # noqa: B905 (endless where there are none)
+
+
+def _any(turns: BoolArray) -> list[bool]:
+    """Whether there is something in each turn."""
+    return list(np.any(turns, axis=1).tolist())
+
+
+_LoadRow = tuple[bool, BoolArray, IntArray, IntArray, FloatArray, FloatArray, FloatArray, FloatArray | None]
+"""LOADs of a turn: whether there are any, and where; buffers, and those that are filled; beats, bursts,
+costs, and words of padding."""
+
+
+class _Stretch:
+    """Turns in which the same plans are under way; arrays are parts of the clocks, which go on."""
+
+    def __init__(self, clocks: _Clocks, count: int) -> None:
+        config = clocks.config
+        self.latency, self.write_latency, self.drain = clocks.latency, config.write_latency, clocks.drain
+        self.compute, self.load, self.port, self.write, self.writes_due, self.came, self.padded = (
+            one[:count]
+            for one in (
+                *(clocks.compute, clocks.load, clocks.port, clocks.write, clocks.writes_due),
+                *(clocks.came, clocks.padded),
+            )
+        )
+        self.known_pads, self.dues = clocks.known_pads[:count], clocks.dues[:, :count]
+        self.bursts_due, self.loads_due = self.dues
+        self.buffers = clocks.used.reshape(-1), clocks.ready.reshape(-1)
+        self.adders = clocks.added_used.reshape(-1), clocks.added_ready.reshape(-1)
+        self.stored, self.partly, self.pads = (
+            one.reshape(-1) for one in (clocks.stored, clocks.partly, clocks.pads)
+        )
+        self.wanted, self.filled = clocks.pads[:, :count], clocks.ready[:, :count]
+        self._asked, self._end, self._due = np.zeros((3, count))
+        self._dues = np.zeros((2, count))
+
+    def loads(self, row: _LoadRow, *, added: bool = False) -> None:
+        """LOADs of operands, or of what is ``added``, into buffers, as soon as those are free."""
+        there, some, buffers, filled, beats, bursts, costs, pads = row
+        if not there:
+            return
+        used, ready = self.adders if added else self.buffers
+        asked, end, due = self._asked, self._end, self._due
+        used.take(buffers, out=asked, mode="clip")
+        asked += _TOKEN
+        np.maximum(asked, self.load, out=asked)
+        asked += REQUEST_STARTUP
+        np.maximum(self.bursts_due, self.loads_due, out=due)
+        due -= self.latency
+        np.maximum(asked, due, out=asked)
+        np.maximum(self.dues, asked, out=self._dues)
+        self._dues += costs
+        np.copyto(self.dues, self._dues, where=some)
+        np.add(asked, self.latency, out=end)
+        np.maximum(end, self.port, out=end)
+        if pads is not None:
+            self._pad(pads, asked, end, some, filled)
+        end += beats
+        np.maximum(self.bursts_due, self.loads_due, out=due)
+        np.maximum(end, due, out=end)
+        np.copyto(self.port, end, where=some)
+        if pads is not None:
+            np.copyto(self.came, end, where=some)
+        asked += bursts
+        due -= self.latency
+        np.maximum(asked, due, out=asked)
+        np.copyto(self.load, asked, where=some)
+        end += WRITE_DELAY
+        ready[filled] = end
+
+    def _pad(
+        self, pads: FloatArray, asked: FloatArray, begin: FloatArray, some: BoolArray, filled: IntArray
+    ) -> None:
+        """Words of padding are written in order, in cycles in which no data come: between the data before and
+        those of a turn, which begin then, those of earlier turns and, once it has asked, its own."""
+        before, known, came = self.padded.copy(), self.known_pads, self.came
+        start = np.where(known > before, came, np.maximum(asked, came))
+        np.copyto(known, known + pads, where=some)
+        written = np.minimum(known, before + np.maximum(begin - start, 0))
+        np.copyto(self.padded, written, where=some)
+        done = (self.wanted > before) & (self.wanted <= written) & some
+        np.copyto(
+            self.filled, np.maximum(self.filled, start + self.wanted - before + WRITE_DELAY), where=done
+        )
+        self.pads[filled] = known
+
+    def wait_for_operands(self, buffers: IntArray, *, padded: bool) -> None:
+        """Compute what operands in buffers are needed for once they are there, and the padding that was not
+        written before the last data: behind these."""
+        ready = self._asked
+        self.buffers[1].take(buffers, out=ready, mode="clip")
+        if padded:
+            left = self.pads[buffers] - self.padded
+            np.maximum(ready, np.where(left > 0, self.came + left + WRITE_DELAY, 0.0), out=ready)
+        ready += _TOKEN
+        np.maximum(self.compute, ready, out=self.compute)
+
+    def wait_for_stored(self, sets: IntArray) -> None:
+        """Take accumulators once the first piece of the tile before is stored."""
+        self.partly.take(sets, out=self._asked, mode="clip")
+        np.maximum(self.compute, self._asked, out=self.compute)
+
+    def wait_for_pieces(self, sets: IntArray, work: FloatArray) -> None:
+        """A tile's first computation waits for the last piece of the tile before to be stored; ``work`` is
+        that of a piece."""
+        self.stored.take(sets, out=self._asked, mode="clip")
+        self._asked += work
+        np.maximum(self.compute, self._asked, out=self.compute)
+
+    def free(self, buffers: IntArray) -> None:
+        """What was in buffers has been read."""
+        np.add(self.compute, self.drain, out=self._asked)
+        self.buffers[0][buffers] = self._asked
+
+    def add(self, row: tuple[BoolArray, IntArray, IntArray, FloatArray, FloatArray]) -> None:
+        """Add what is loaded besides operands, where tiles end."""
+        last, buffers, read, ahead, adding = row
+        self.compute += ahead
+        ready = self.adders[1].take(buffers) + _TOKEN
+        np.maximum(self.compute, ready, out=self.compute, where=last)
+        self.compute += adding
+        self.adders[0][read] = self.compute + self.drain
+
+    def store(self, row: _StoreRow) -> None:
+        """STOREs of tiles that are done."""
+        there, last, places, until, data, answers, early, piece, others = row
+        if not there:
+            return
+        write, due, first, done, end = self.write, self.writes_due, self._asked, self._end, self._due
+        np.add(self.compute, until, out=first)
+        if early is None or piece is None:
+            np.maximum(write, first, out=write)
+            np.maximum(due, write, out=due)
+            write += data
+        else:
+            first -= early
+            np.maximum(first, write, out=first)
+            np.maximum(due, first, out=due)
+            np.add(first, data, out=done)
+            np.add(first, early, out=end)
+            end += piece
+            np.maximum(done, end, out=done)
+            np.copyto(write, done, where=last)
+        due += answers
+        np.subtract(due, self.write_latency, out=done)
+        np.maximum(write, done, out=write)
+        np.add(write, self.write_latency, out=done)
+        self.stored[places] = done
+        if others is not None:
+            done -= others
+        first += self.write_latency
+        np.maximum(first, done, out=first)
+        self.partly[places] = first
+
+
+_StoreRow = tuple[
+    bool,
+    BoolArray,
+    IntArray,
+    FloatArray,
+    FloatArray,
+    FloatArray,
+    FloatArray | None,
+    FloatArray | None,
+    FloatArray | None,
+]
+"""STOREs of a turn: whether there are any, and where; accumulators; cycles until the first beat, of the
+data, and until answers are there; slots beside which earlier pieces are stored, cycles of the last piece, and
+of the others."""
 
 
 class _Walk:
@@ -349,112 +489,101 @@ class _Walk:
 
     def predict(self) -> Predictions:
         """What plans take, in their first order."""
-        clocks, totals = self.clocks, _Totals(self)
+        clocks, totals, count = self.clocks, _Totals(self), len(self.plans)
         loads, added = self._loads(self.script.loads), self._loads(self.script.added, added=True)
         if loads is not None:
-            first, later = loads
-            for turn in range(len(first.beats)):
-                clocks.loads(first, turn, self.ring[turn])
-                if added is not None:
-                    clocks.loads(added[0], turn, self.adds[turn])
+            stretch, rounds = _Stretch(clocks, count), len(loads[0].beats)
+            more = repeat(None) if added is None else added[0].rows(0, rounds, count)
+            for row, other in zip(loads[0].rows(0, rounds, count), more):  # noqa: B905 (endless if none)
+                stretch.loads(row)
+                if other is not None:
+                    stretch.loads(other, added=True)
             clocks.accumulators(self.work.late, (self.work.late > 0) * 1.0, self.backlog)
         marks = {int(n): np.flatnonzero(self.measured == n) for n in np.unique(self.measured)}
         jumps = {int(n): np.flatnonzero(self.head == n) for n in np.unique(self.head) if n >= 0}
-        marked = np.zeros(len(self.plans))
-        active = len(self.plans)
-        for turn in range(self.longest):
-            while self.length[active - 1] <= turn:
-                active -= 1
-            if turn in marks:
-                marked[marks[turn]] = clocks.compute[marks[turn]]
-            if turn in jumps:
-                plans = jumps[turn]
+        marked = np.zeros(count)
+        borders = sorted({0, *marks, *jumps, *self.length.tolist()} & set(range(self.longest + 1)))
+        for begin, end in pairwise(borders):
+            if begin in marks:
+                marked[marks[begin]] = clocks.compute[marks[begin]]
+            if begin in jumps:
+                plans = jumps[begin]
                 clocks.go_on(plans, totals.between(plans, clocks.compute[plans] - marked[plans]))
-            self._turn(turn, active)
-            if loads is not None:  # of the turn that has the same buffers next
-                clocks.loads(later, turn, self.ring[turn, :active])
-                if added is not None:
-                    clocks.loads(added[1], turn, self.adds[turn, :active])
-        end = np.maximum(clocks.compute + clocks.drain, clocks.write + self.config.write_latency) + 1
+            self._go(begin, end, int((self.length > begin).sum()), loads and loads[1], added and added[1])
+        ended = np.maximum(clocks.compute + clocks.drain, clocks.write + self.config.write_latency) + 1
         back = np.argsort(self.plans)
         return Predictions(
-            cycles=end[back],
+            cycles=ended[back],
             compute=self.work.slots[back],
             load=totals.load[back],
             store=totals.store[back],
         )
 
-    def _turn(self, turn: int, n: int) -> None:
-        """What the compute unit and the store unit do in a turn of the first ``n`` plans."""
-        script, clocks = self.script, self.clocks
-        now = clocks.compute[:n]
-        if script.before is not None:
-            self._accumulators(script.before, turn, n)
-        if script.head is not None:
-            now += script.head[turn, :n]
-        np.maximum(now, clocks.partly.reshape(-1)[self.waits[turn, :n]], out=now)
-        if script.clear is not None:
-            now += script.clear[turn, :n]
-        if script.loads is not None:
-            ready = clocks.ready.reshape(-1)[self.ring[turn, :n]]
-            if script.pads is not None:
-                ready = np.maximum(ready, clocks.pads_written(self.ring[turn, :n]))
-            np.maximum(now, ready + _TOKEN, out=now)
-        now += script.slots[turn, :n]
-        self._taken(turn, n)
-        clocks.used.reshape(-1)[self.uses[turn, :n]] = now + clocks.drain
-        if script.between is not None:
-            self._accumulators(script.between, turn, n)
-        if script.ahead is not None and script.adding is not None:
-            now += script.ahead[turn, :n]
-            ready = clocks.added_ready.reshape(-1)[self.adds[turn, :n]] + _TOKEN
-            np.maximum(now, ready, out=now, where=script.last[turn, :n])
-            now += script.adding[turn, :n]
-            users = script.last[turn, :n]
-            clocks.added_used.reshape(-1)[self.adds[turn, :n][users]] = now[users] + clocks.drain
-        now += script.tail[turn, :n]
-        self._store(turn, n)
-        if script.port is not None:
-            clocks.port[:n] += script.port[turn, :n]
-        clocks.port[:n] += self.fetched[turn, :n]
+    def _go(self, begin: int, end: int, n: int, loads: _Loads | None, added: _Loads | None) -> None:
+        """Go through turns in which the first ``n`` plans are under way."""
+        script, stretch = self.script, _Stretch(self.clocks, n)
+        compute, port, padded = stretch.compute, stretch.port, script.pads is not None
 
-    def _taken(self, turn: int, n: int) -> None:
-        """A tile's first computation waits for the last piece of the tile before to be stored."""
-        script, clocks = self.script, self.clocks
-        work = script.slots[turn, :n]
-        if script.clear is not None:
-            work = work + script.clear[turn, :n]
-        pieces = 1.0 if script.pieces is None else script.pieces[turn, :n]
-        stored = clocks.stored.reshape(-1)[self.waits[turn, :n]]
-        now = clocks.compute[:n]
-        np.maximum(now, stored + work / pieces, out=now)
+        def rows(array: FloatArray | None) -> Iterable[Any]:
+            return repeat(None) if array is None else array[begin:end, :n]
+
+        adds: Iterable[Any] = repeat(None)
+        if script.ahead is not None and script.adding is not None:
+            every = script.last, self.adds, self.added, script.ahead, script.adding
+            adds = zip(*map(rows, every), strict=True)
+        turns = zip(  # noqa: B905 (some are endless, as there are none)
+            range(begin, end),
+            _any(script.first[begin:end, :n]),
+            *map(rows, (script.head, script.clear, self.waits, self.taken, self.ring, self.uses)),
+            *(rows(script.slots), adds, rows(script.tail), self._stores(begin, end, n)),
+            *map(rows, (script.port, self.fetched)),
+            *(repeat(None) if one is None else one.rows(begin, end, n) for one in (loads, added)),
+        )
+        for turn, first, head, clear, sets, work, ring, uses, slots, add, tail, store, *others in turns:
+            own, code, load, more = others
+            if script.before is not None:
+                self._accumulators(script.before, turn, n)
+            if head is not None:
+                compute += head
+            if first:
+                stretch.wait_for_stored(sets)
+            if clear is not None:
+                compute += clear
+            if loads is not None:
+                stretch.wait_for_operands(ring, padded=padded)
+            compute += slots
+            if first:
+                stretch.wait_for_pieces(sets, work)
+            stretch.free(uses)
+            if script.between is not None:
+                self._accumulators(script.between, turn, n)
+            if add is not None:
+                stretch.add(add)
+            compute += tail
+            stretch.store(store)
+            if own is not None:
+                port += own
+            port += code
+            if load is not None:  # of the turn that has the same buffers next
+                stretch.loads(load)
+            if more is not None:
+                stretch.loads(more, added=True)
+
+    def _stores(self, begin: int, end: int, n: int) -> Iterator[_StoreRow]:
+        """STOREs of turns of the first plans."""
+        script = self.script
+        there = _any(script.last[begin:end, :n])
+        beside = (None, None) if script.beside is None else (script.beside, self.last_piece)
+        arrays = (script.last, self.stores, self.until_stored, self.store_cycles, self.answers)
+        rows = (
+            repeat(None) if one is None else one[begin:end, :n] for one in (*arrays, *beside, self.others)
+        )
+        return zip(there, *rows)  # noqa: B905 (some are endless, as there are none)
 
     def _accumulators(self, moved: Moved, turn: int, n: int) -> None:
         """LOADs of the compute unit."""
         beats, loads = moved.beats[turn, :n], moved.instructions[turn, :n]
         self.clocks.accumulators(beats, loads, self.backlog[:n])
-
-    def _store(self, turn: int, n: int) -> None:
-        """STOREs of tiles that are done."""
-        script, clocks = self.script, self.clocks
-        write, due, data = clocks.write[:n], clocks.writes_due[:n], self.store_cycles[turn, :n]
-        first = clocks.compute[:n] + self.until_stored[turn, :n]
-        if script.beside is None or script.pieces is None:
-            np.maximum(write, first, out=write)
-            np.maximum(due, write, out=due)
-            write += data
-        else:
-            early = script.beside[turn, :n]
-            first = np.maximum(first - early, write)
-            np.maximum(due, first, out=due)
-            end = np.maximum(first + data, first + early + data / script.pieces[turn, :n])
-            np.copyto(write, end, where=script.last[turn, :n])
-        due += self.answers[turn, :n]
-        np.maximum(write, due - self.config.write_latency, out=write)
-        places, done = self.stores[turn, :n], write + self.config.write_latency
-        clocks.stored.reshape(-1)[places] = done
-        part = 0.0 if script.pieces is None else data * (1 - 1 / script.pieces[turn, :n])
-        clocks.partly.reshape(-1)[places] = np.maximum(done - part, first + self.config.write_latency)
 
     # --- places and costs by turns -----------------------------------------------------------------------
 
@@ -479,6 +608,19 @@ class _Walk:
         return self._places(self.script.set)
 
     @cached_property
+    def added(self) -> IntArray:
+        """The same where a turn adds something; else some that nobody waits for."""
+        nowhere = len(self.clocks.added_used) - 1
+        return np.where(self.script.last, self.adds, self._places(np.array(nowhere)))
+
+    @cached_property
+    def taken(self) -> FloatArray:
+        """Slots of the first piece of a turn's computation."""
+        script = self.script
+        work = script.slots if script.clear is None else script.slots + script.clear
+        return work if script.pieces is None else np.asarray(work / script.pieces)
+
+    @cached_property
     def waits(self) -> IntArray:
         """The accumulators that must be stored before a turn; else those that always are."""
         always = len(self.clocks.stored) - 2
@@ -500,6 +642,18 @@ class _Walk:
     def store_cycles(self) -> FloatArray:
         """Of the data of STOREs."""
         return np.asarray(self.script.stored * self.pace)
+
+    @cached_property
+    def last_piece(self) -> FloatArray:
+        """Those of the last piece."""
+        assert self.script.pieces is not None
+        return np.asarray(self.store_cycles / self.script.pieces)
+
+    @cached_property
+    def others(self) -> FloatArray | None:
+        """Those of all pieces but one; None if there are no others."""
+        pieces = self.script.pieces
+        return None if pieces is None else np.asarray(self.store_cycles * (1 - 1 / pieces))
 
     @cached_property
     def answers(self) -> FloatArray:
@@ -533,19 +687,16 @@ class _Walk:
         soon = np.arange(rounds)[:, None] < threads
         later = np.arange(self.longest)[:, None] + threads
         there, later = later < self.longest, np.minimum(later, self.longest - 1)
-        pads = None if added else self.script.pads
+        buffers = self.adds if added else self.ring
+        nowhere = self._places(np.array(len(self.clocks.ready) - 1))
 
-        def first(of: FloatArray) -> FloatArray:
-            return of[:rounds] * soon
-
-        def rest(of: FloatArray) -> FloatArray:
-            return np.take_along_axis(of, later, axis=0) * there
+        def of(part: Callable[[FloatArray], FloatArray], count: int) -> _Loads:
+            pads = None if added or self.script.pads is None else part(self.script.pads)
+            return _Loads(self.config, Moved(*map(part, loads)), pads, buffers[:count], nowhere)
 
         return (
-            _Loads(
-                self.config, Moved(*map(first, loads)), None if pads is None else first(pads), added=added
-            ),
-            _Loads(self.config, Moved(*map(rest, loads)), None if pads is None else rest(pads), added=added),
+            of(lambda every: every[:rounds] * soon, rounds),
+            of(lambda every: np.take_along_axis(every, later, axis=0) * there, self.longest),
         )
 
 

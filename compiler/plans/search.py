@@ -67,12 +67,20 @@ class Space(Generic[PlanT]):
         """What follows from plans."""
         return Sizes(self.shape, self.config, table)
 
-    def fitting(self, table: Tiling, threads: int | None) -> Tiling:
+    def fitting(self, table: Tiling, threads: int | None, least: int = 0) -> Tiling:
         """Those of some plans that fit, are useful, and have a schedule, with no more threads than have
-        something to do; some may be there twice."""
+        something to do; some may be there twice.
+
+        Args:
+            table: of plans; its arrays may broadcast.
+            threads: so many for all of them; any number if None.
+            least: accumulators that tiles of all threads have.
+        """
         sizes = self.sizes(table)
-        made = table._replace(threads=np.minimum(table.threads, sizes.turns))
-        made = made.take(np.flatnonzero(sizes.useful(threads) & self.allowed(sizes) & sizes.fits()))
+        chosen = sizes.useful(threads) & self.allowed(sizes) & sizes.fits()
+        if least:
+            chosen = chosen & (table.threads * sizes.elements >= least)
+        made = table._replace(threads=np.minimum(table.threads, sizes.turns)).where(chosen)
         return made.take(self.sizes(made).keeps_well()) if made.kept.any() else made
 
     def predict(self, table: Tiling, most: int = TURNS) -> Predictions:
@@ -232,18 +240,13 @@ def every_plan(
         for axis in (axes if number > 1 else [0])
         for outer in range(2)
     ]
-    found = [Tiling.of([])]
+    found = []
     least = min(config.acc_depth, space.shape.outputs // space.shape.groups) // _LEAST_OF_KEPT
     for kept, every in _keeping(space, alone):
-        size = space.sizes(every).elements
-        for number, axis, outer in kinds:
-            if kept and exactly is None and number not in _THREADS_OF_KEPT:
-                continue
-            table = every.take(np.flatnonzero(number * size >= least)) if kept else every
-            whole = np.full(len(table.rows), 1)
-            choice = {"threads": number, "thread_axis": axis, "outer": outer, "kept": kept}
-            table = table._replace(**{name: whole * value for name, value in choice.items()})
-            found.append(space.fitting(table, exactly))
+        some = [kind for kind in kinds if not kept or exactly is not None or kind[0] in _THREADS_OF_KEPT]
+        number, axis, outer = np.array(some, dtype=np.int64).reshape(-1, 3, 1).transpose(1, 0, 2)
+        table = every._replace(threads=number, thread_axis=axis, outer=outer, kept=np.array([kept]))
+        found.append(space.fitting(table, exactly, least if kept else 0))
     return Tiling(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
 

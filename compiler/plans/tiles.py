@@ -40,7 +40,8 @@ _PASSES = 8
 
 
 class Tiling(NamedTuple):
-    """One array per attribute of a plan; choices by number.
+    """One array per attribute of a plan; choices by number. Arrays have one element for each plan, or, in
+    tables of all combinations of two sets of attributes, shapes that broadcast.
 
     Attributes:
         channels, depth: blocks in a tile of the output, and in a step of the sum.
@@ -77,6 +78,12 @@ class Tiling(NamedTuple):
     def take(self, chosen: IntArray | BoolArray) -> Tiling:
         """Some of the plans."""
         return Tiling(*(array[chosen] for array in self))
+
+    def where(self, chosen: BoolArray) -> Tiling:
+        """Those of the plans that are chosen, one behind the other; ``chosen`` may broadcast, too."""
+        shape = np.broadcast_shapes(chosen.shape, *(array.shape for array in self))
+        places = np.nonzero(np.broadcast_to(chosen, shape))
+        return Tiling(*(np.broadcast_to(array, shape)[places] for array in self))
 
     def rows_of(self) -> list[tuple[int, ...]]:
         """The plans as rows of a table."""
@@ -136,7 +143,7 @@ class Sizes:
     def bias_stays(self) -> BoolArray:
         """Whether the bias of all channels lies beside the tiles throughout."""
         if self.shape.stored:
-            return np.full(len(self.tiled), self.shape.biases <= self.config.par_depth)
+            return np.full(self.tiled.shape, self.shape.biases <= self.config.par_depth)
         room = self.tiled + self.shape.biases <= self.config.acc_depth
         return self.shape.bias_stays(self.pixels_outer, room)
 
@@ -237,11 +244,8 @@ class Sizes:
     @property
     def turns(self) -> IntArray:
         """Iterations of the loop that threads share."""
-        return np.select(
-            [self.along_depth, self.along_rows, self.along_groups],
-            [self.depths, self.down_rows, np.full_like(self.depths, self.shape.groups)],
-            self.across_channels,
-        )
+        others = np.where(self.along_groups, self.shape.groups, self.across_channels)
+        return np.where(self.along_depth, self.depths, np.where(self.along_rows, self.down_rows, others))
 
     def useful(self, threads: int | None = None) -> BoolArray:
         """Whether there is something to do for each thread, or for several if no number of ``threads`` was
@@ -386,6 +390,9 @@ def _alone(size: int, parts: IntArray, buffers: IntArray) -> IntArray:
 def each(of: Callable[[int, int], int], first: IntArray, second: IntArray) -> IntArray:
     """A function of two sizes, of each pair that there is once."""
     base = int(second.max(initial=0)) + 1
-    keys, places = np.unique(first * base + second, return_inverse=True)
-    values = [of(int(key) // base, int(key) % base) for key in keys]
-    return np.array(values, dtype=np.int64)[places]
+    keys = first * base + second
+    values: IntArray = np.zeros(int(keys.max(initial=0)) + 1, dtype=np.int64)
+    values[keys] = 1
+    for key in np.flatnonzero(values).tolist():
+        values[key] = of(*divmod(key, base))
+    return np.asarray(values[keys])
