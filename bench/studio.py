@@ -14,7 +14,6 @@ import contextlib
 import json
 import os
 import shutil
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -79,27 +78,19 @@ def processor_seconds() -> Counter[str]:
 @contextlib.contextmanager
 def opened(state: dict[str, Any]) -> Iterator[Any]:
     """The studio's page of a state in a browser."""
-    import uvicorn  # noqa: PLC0415  # only for this
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415  # only for this
 
     from accel.studio.files import Files  # noqa: PLC0415
-    from accel.studio.server import Door, listening, studio  # noqa: PLC0415
+    from accel.studio.server import serving  # noqa: PLC0415
     from accel.studio.workshop import Workshop  # noqa: PLC0415
 
     fragment = base64.urlsafe_b64encode(json.dumps(state).encode()).decode().rstrip("=")
     with (
         Workshop(seconds=60) as workshop,
         Files() as files,
-        listening(0) as socket,
+        serving(workshop, files) as door,
         sync_playwright() as play,
     ):
-        door = Door(port=socket.getsockname()[1])
-        config = uvicorn.Config(studio(workshop, door, files), log_level="error", lifespan="off", ws="none")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
         path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
         browser = play.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1366, "height": 768})
@@ -107,8 +98,6 @@ def opened(state: dict[str, Any]) -> Iterator[Any]:
         page.wait_for_selector("#rows .row")
         yield page
         browser.close()
-        server.should_exit = True
-        thread.join()
 
 
 def in_browser(state: dict[str, Any]) -> Counter[str]:

@@ -14,22 +14,19 @@ import shlex
 import shutil
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import run
 from typing import Any, NamedTuple
 
-import uvicorn
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from accel.network.digits import MODEL
 from accel.studio.files import Files
 from accel.studio.form import START
-from accel.studio.server import Door, listening, studio
+from accel.studio.server import Door, serving
 from accel.studio.workshop import Workshop
 from accel.views import Timeline
 
@@ -42,17 +39,8 @@ GEMM = "accel compile gemm -m 256 -n 256 -k 256 --shift 8 --config gemm8x8 -o ge
 @contextmanager
 def served() -> Iterator[Door]:
     """A studio with a network to look at."""
-    with Workshop() as workshop, Files((MODEL,)) as files, listening(0) as opened:
-        door = Door(port=opened.getsockname()[1])
-        settings = uvicorn.Config(studio(workshop, door, files), log_level="error", lifespan="off", ws="none")
-        server = uvicorn.Server(settings)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
+    with Workshop() as workshop, Files((MODEL,)) as files, serving(workshop, files) as door:
         yield door
-        server.should_exit = True
-        thread.join()
 
 
 def settled(page: Any) -> None:

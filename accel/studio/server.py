@@ -18,7 +18,10 @@ import base64
 import json
 import secrets
 import socket
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -282,6 +285,31 @@ def listening(port: int) -> socket.socket:
     return found
 
 
+@contextmanager
+def serving(workshop: Workshop, files: Files, port: int = 0) -> Iterator[Door]:
+    """A studio that serves from a thread until the context is left.
+
+    Args:
+        workshop: makes the views.
+        files: that can be looked at.
+        port: 0 for any that is free.
+
+    Raises:
+        AccelError: the port cannot be used.
+    """
+    with listening(port) as opened:
+        door, server = _server(workshop, files, opened)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
+        thread.start()
+        try:
+            while not server.started and thread.is_alive():
+                time.sleep(0.01)
+            yield door
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
 def serve(port: int, told: Callable[[str], None], paths: tuple[Path, ...] = ()) -> None:
     """Serve until the user ends it.
 
@@ -296,9 +324,14 @@ def serve(port: int, told: Callable[[str], None], paths: tuple[Path, ...] = ()) 
     if not _INSTALLED:
         raise AccelError(not_installed("the studio needs Starlette and uvicorn", "studio"))
     with Files(paths) as files, listening(port) as opened, Workshop() as workshop:
-        door = Door(port=opened.getsockname()[1])
-        settings = uvicorn.Config(
-            studio(workshop, door, files), log_level="warning", access_log=False, lifespan="off"
-        )
+        door, server = _server(workshop, files, opened)
         told(door.address)
-        uvicorn.Server(settings).run(sockets=[opened])
+        server.run(sockets=[opened])
+
+
+def _server(workshop: Workshop, files: Files, opened: socket.socket) -> tuple[Door, uvicorn.Server]:
+    door = Door(port=opened.getsockname()[1])
+    settings = uvicorn.Config(
+        studio(workshop, door, files), log_level="warning", access_log=False, lifespan="off", ws="none"
+    )
+    return door, uvicorn.Server(settings)

@@ -1,7 +1,5 @@
 """A studio that serves, with the processes that work for it."""
 
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 from accel.formats.onnx_export import export_onnx
 from accel.network.digits import MODEL
 from accel.studio.files import Files
-from accel.studio.server import Door, listening, studio
+from accel.studio.server import Door, serving
 from accel.studio.workshop import Workshop
 from tests.network.networks import divided_network
 
@@ -33,17 +31,5 @@ def divided(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def served(workshop: Workshop, divided: Path) -> Iterator[Door]:
     """A server on a free port, which has two networks to look at."""
-    import uvicorn  # noqa: PLC0415  # as the studio does
-
-    with Files((MODEL, divided)) as files, listening(0) as opened:
-        door = Door(port=opened.getsockname()[1])
-        server = uvicorn.Server(
-            uvicorn.Config(studio(workshop, door, files), log_level="error", lifespan="off", ws="none")
-        )
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
+    with Files((MODEL, divided)) as files, serving(workshop, files) as door:
         yield door
-        server.should_exit = True
-        thread.join()
