@@ -39,6 +39,8 @@ __all__ = ["FORMAT", "FORMAT_VERSION", "Image", "ImageTensor", "Region", "check_
 FORMAT = "accel-program"
 NETWORK_FORMAT = "accel-network"
 """Of files that hold several programs and a graph."""
+RUN_FORMAT = "accel-run"
+"""Of files that hold what a run took."""
 MODEL_SUFFIXES = (".onnx", ".tflite")
 """Of files of which ``accel compile onnx`` makes programs."""
 FORMAT_VERSION = 3
@@ -331,6 +333,8 @@ class Image:
 def _checked_version(manifest: Any) -> int:
     if isinstance(manifest, dict) and manifest.get("format") == NETWORK_FORMAT:
         raise ProgramError("it holds a network; 'accel run' and 'accel show' take it")
+    if isinstance(manifest, dict) and manifest.get("format") == RUN_FORMAT:
+        raise ProgramError("it holds what a run took; 'accel diff' compares it with another run")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ProgramError("it is an archive, but no program file")
     version = read_entry(manifest, "version", int)

@@ -27,7 +27,7 @@ from accel.core.config import Config, from_dict
 from accel.core.events import UnitCycles
 from accel.core.isa import Unit
 from accel.image.archive import Archive, write_archive
-from accel.image.image import Image
+from accel.image.image import RUN_FORMAT, Image
 from accel.image.manifest import read_entry, read_optional
 from accel.run.critical import Segment
 from accel.run.result import Result
@@ -39,7 +39,6 @@ from accel.views.timeline import title
 from accel.views.traffic import Traffic, traffic
 
 SUFFIX = ".accelrun"
-FORMAT = "accel-run"
 VERSION = 2
 """Of the file; newer ones are refused. Version 2 has layers; runs without them are written as 1."""
 BINS = 480
@@ -189,7 +188,7 @@ class SavedRun:
             dtype=_SEGMENT,
         )
         manifest = {
-            "format": FORMAT,
+            "format": RUN_FORMAT,
             "version": VERSION if self.layers else 1,
             "name": self.name,
             "program": self.program,
@@ -228,7 +227,7 @@ class SavedRun:
         try:
             archive = Archive(file)
             data = archive.manifest()
-            if not isinstance(data, dict) or data.get("format") != FORMAT:
+            if not isinstance(data, dict) or data.get("format") != RUN_FORMAT:
                 raise ProgramError("it holds no run")
             version = read_entry(data, "version", int)
             if not 1 <= version <= VERSION:

@@ -272,6 +272,10 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
     "version of text": (top(version="1"), "version is '1' in its manifest; it must be of type int"),
     "version true": (top(version=True), "version is True in its manifest; it must be of type int"),
     "format of others": (top(format="other"), "it is an archive, but no program file"),
+    "format of runs": (
+        top(format="accel-run"),
+        "it holds what a run took; 'accel diff' compares it with another run",
+    ),
     "list": (lambda manifest: [manifest], "it is an archive, but no program file"),
     "no code": (
         lambda manifest: manifest.pop("code_bytes") and None,
