@@ -14,20 +14,24 @@ from accel.base.errors import EngineError
 from accel.base.extras import not_installed
 
 
-def rtlil_text(design: Any, name: str, platform: Any = None) -> str:
+def rtlil_text(
+    design: Any, name: str, platform: Any = None, *, ports: Any = None, sources: bool = False
+) -> str:
     """A component with its ports, as RTLIL with ``name`` as top module.
 
     Args:
         platform: what Amaranth hands to each part when it is elaborated.
+        ports: other ones than the component's.
+        sources: whether each object says where it comes from.
     """
     with _uncollected():
-        return str(rtlil.convert(design, name=name, platform=platform, emit_src=False))
+        return str(rtlil.convert(design, name=name, platform=platform, ports=ports, emit_src=sources))
 
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without collections of garbage, which take a third of a conversion: it makes a million objects, and all of
-    them live until its end."""
+    """Without collections of garbage, which would take a third of a conversion: nearly all of the million
+    objects that it makes live until its end."""
     was = gc.isenabled()
     gc.disable()
     try:

@@ -21,12 +21,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from amaranth.back import rtlil
 from amaranth.lib import wiring
 
 from accel.base.errors import EngineError
 from accel.base.extras import Extra
 from accel.base.files import write_atomically
+from accel.hw.export.hdl import rtlil_text
 from accel.hw.export.registered import Registered
 from accel.hw.export.tools import run_tool, tool
 
@@ -134,7 +134,7 @@ class Design:
 
     def __init__(self, component: wiring.Component, folder: Path, name: str, *, speed: int = 8) -> None:
         self._speed = speed
-        self._text = str(rtlil.convert(Registered(component), name=_TOP, emit_src=True))
+        self._text = rtlil_text(Registered(component), _TOP, sources=True)
         identity = [_SOURCE.sub("", self._text), _SCRIPT, str(speed), *_OPTIONS]
         identity += [_installed(_YOSYS), native_version() or _installed(_NEXTPNR)]
         self.key = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:12]

@@ -9,10 +9,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from amaranth.back import rtlil
-
 from accel.base.errors import EngineError
 from accel.base.extras import not_installed
+from accel.hw.export.hdl import rtlil_text
 from accel.hw.formal.claims import Proof
 
 _STEPS = (
@@ -57,7 +56,7 @@ def prove(proof: Proof, *, timeout: float = 600) -> Verdict:
     """
     begin = time.perf_counter()
     claims = proof.build()
-    text = str(rtlil.convert(claims, name="top", ports=claims.ports, emit_src=False))
+    text = rtlil_text(claims, "top", ports=claims.ports)
     failed: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "top.il").write_text(text, encoding="utf-8")
