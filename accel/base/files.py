@@ -1,10 +1,11 @@
-"""Files that are written whole or not at all, and never over what is still wanted."""
+"""Files that are written whole or not at all, never over what is still wanted; locks among processes."""
 
 import os
 import secrets
 import shutil
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from accel.base.errors import ProgramError
@@ -157,3 +158,20 @@ def _create(folder: Path, mode: int) -> tuple[int, Path]:
             ), path
         except FileExistsError:
             continue
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file's lock among processes.
+
+    Args:
+        path: of the file, which is emptied; made if it is not there.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    import fcntl  # noqa: PLC0415  # not on every platform
+
+    with open(path, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -13,15 +13,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from accel.base.errors import EngineError
+from accel.base.files import locked
 from accel.base.version import __version__
 from accel.core import units
 from accel.core.config import Config
@@ -162,7 +162,7 @@ def _kept(name: str, suffix: str, identity: dict[str, Any], make: Callable[[Path
         return path
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _locked(folder / f"{name}-{key}.lock"):
+        with locked(folder / f"{name}-{key}.lock"):
             if not path.exists():
                 temporary = folder / f".{name}-{key}-{os.getpid()}{suffix}"
                 try:
@@ -173,16 +173,6 @@ def _kept(name: str, suffix: str, identity: dict[str, Any], make: Callable[[Path
     except OSError as error:
         raise EngineError(f"the model cannot be kept in {str(folder)!r}: {error.strerror}") from None
     return path
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock among processes."""
-    import fcntl  # noqa: PLC0415  # not on every platform
-
-    with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _object(part: Source | Path, folder: Path, flags: Sequence[str]) -> Path:

@@ -1,13 +1,16 @@
 """Programs of the Python packages ``yowasp-*``, which lie beside the interpreter."""
 
+import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from accel.base.errors import EngineError
 from accel.base.extras import Extra, not_installed
+from accel.base.files import locked
 
 _LOOK_SECONDS = 1.0
 
@@ -26,7 +29,16 @@ def tool(name: str, need: str, extra: Extra) -> Path:
     path = Path(sys.executable).with_name(name)
     if not path.exists():
         raise EngineError(not_installed(f"{need} needs {name}", extra))
+    prepare(path)
     return path
+
+
+@cache
+def prepare(path: Path) -> None:
+    """Have a program compiled, which takes all cores for a while where it has never run: other processes
+    wait for that instead of doing the same. What is wrong with it shows when it is used."""
+    with locked(Path(tempfile.gettempdir(), f"accel-{os.getuid()}-{path.name}.lock")):
+        subprocess.run([str(path), "--version"], capture_output=True, check=False)  # noqa: S603
 
 
 def run_tool(

@@ -12,6 +12,7 @@ from pathlib import Path
 from accel.base.errors import EngineError
 from accel.base.extras import not_installed
 from accel.hw.export.hdl import rtlil_text
+from accel.hw.export.tools import prepare
 from accel.hw.formal.claims import Proof
 
 _STEPS = (
@@ -88,6 +89,7 @@ def _tool(
     path = os.pathsep.join([str(program.parent), os.environ.get("PATH", "")])  # where Yices is
     if not program.exists():
         raise EngineError(not_installed(f"proofs need {name}", "formal"))
+    prepare(program)
     try:
         done = subprocess.run(  # noqa: S603
             [str(program), *arguments],

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from cocotb_tools.runner import VerilatorControlFile, get_runner
 
+from accel.base.files import locked
 from accel.core.config import Config
 from accel.hw.core import Core
 from accel.hw.engines.build import source_files
@@ -121,7 +122,7 @@ def model(
     """
     folder = cache / f"{simulator}-{name}"
     identity = _identity(simulator, config)
-    with _locked(cache / f"{folder.name}.lock"):
+    with locked(cache / f"{folder.name}.lock"):
         stamp = folder / "identity"
         if not stamp.exists() or stamp.read_text() != identity:
             shutil.rmtree(folder, ignore_errors=True)
@@ -129,16 +130,6 @@ def model(
             _build(simulator, design(config.hardware), folder, cache)
             stamp.write_text(identity)
     return Model(simulator=simulator, config=config, folder=folder)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock among processes."""
-    import fcntl  # not on every platform  # noqa: PLC0415
-
-    with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _identity(simulator: str, config: Config) -> str:
