@@ -11,8 +11,15 @@ import click
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Where to listen; any free port if not given."
 )
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    help="How long one picture may take, before it is given up.",
+)
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
-def studio(files: tuple[Path, ...], port: int, no_browser: bool) -> None:
+def studio(files: tuple[Path, ...], port: int, seconds: float, no_browser: bool) -> None:
     """Change one thing on a local page, and see what it does.
 
     A workload, a machine or a schedule, on a page that is served to this computer only, at an address that
@@ -32,4 +39,4 @@ def studio(files: tuple[Path, ...], port: int, no_browser: bool) -> None:
         if not no_browser:
             webbrowser.open(address)
 
-    serve(port, told, files)
+    serve(port, told, files, seconds=seconds)

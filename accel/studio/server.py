@@ -33,7 +33,7 @@ from accel.studio.files import MOST_BYTES as MOST_FILE_BYTES
 from accel.studio.files import Files
 from accel.studio.form import form
 from accel.studio.view import error_of
-from accel.studio.workshop import Superseded, Workshop
+from accel.studio.workshop import SECONDS, Superseded, Workshop
 from accel.views.report import module, style
 
 try:
@@ -310,20 +310,27 @@ def serving(workshop: Workshop, files: Files, port: int = 0) -> Iterator[Door]:
             thread.join()
 
 
-def serve(port: int, told: Callable[[str], None], paths: tuple[Path, ...] = ()) -> None:
+def serve(
+    port: int,
+    told: Callable[[str], None],
+    paths: tuple[Path, ...] = (),
+    *,
+    seconds: float = SECONDS,
+) -> None:
     """Serve until the user ends it.
 
     Args:
-        paths: of networks and programs to look at.
         port: 0 for any that is free.
         told: called with the address to open.
+        paths: of networks and programs to look at.
+        seconds: that an answer may take.
 
     Raises:
         AccelError: the port cannot be used, a file is nothing to look at, or the extra is not installed.
     """
     if not _INSTALLED:
         raise AccelError(not_installed("the studio needs Starlette and uvicorn", "studio"))
-    with Files(paths) as files, listening(port) as opened, Workshop() as workshop:
+    with Files(paths) as files, listening(port) as opened, Workshop(seconds=seconds) as workshop:
         door, server = _server(workshop, files, opened)
         told(door.address)
         server.run(sockets=[opened])

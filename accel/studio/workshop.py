@@ -14,7 +14,8 @@ from accel.base.errors import AccelError
 
 GRACE = 0.4
 """Seconds that work may go on after a newer question has come: less than a new process takes to start."""
-SECONDS = 20.0
+SECONDS = 60.0
+"""An answer may take if nothing else is said: a whole ResNet-18 is compiled and run in a third of it."""
 MEMORY = 4 << 30
 
 
@@ -150,8 +151,8 @@ class Workshop:
                 if now - begin > self._seconds:
                     self._replace()
                     raise AccelError(
-                        f"this state takes longer than {self._seconds:g} seconds, and was given up; commands "
-                        f"wait for as long as you do"
+                        f"this state takes longer than {self._seconds:g} seconds, and was given up; 'accel "
+                        f"studio --seconds' allows more, and other commands wait for as long as you do"
                     )
             if not line:
                 self._replace()
