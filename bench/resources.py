@@ -25,17 +25,12 @@ from accel.base.errors import AccelError
 from accel.base.files import write_atomically
 from accel.core.config import NAMED, Config, load_config
 from accel.hw.core import Core
-from accel.hw.export.place import AVAILABLE, DEVICE, RESOURCES, SPEEDS, Design, Hop, Placement
+from accel.hw.export.nextpnr import AVAILABLE, DEVICE, NAMES, RESOURCES, SPEEDS
+from accel.hw.export.place import Design, Hop, Placement
 
 DEFAULT = ("tiny", "ecp5", "tiny-int8", "ecp5-int8")
 BEGIN, END = "<!-- placed: begin -->", "<!-- placed: end -->"
 """Around what is written into a page."""
-COLUMNS = {
-    "slots": "LUT slots",
-    "flip_flops": "flip-flops",
-    "block_ram": "block RAM 18 Kbit",
-    "multipliers": "multipliers 18x18",
-}
 LARGE = {"slots": 250, "flip_flops": 250, "block_ram": 1, "multipliers": 1}
 """A part of the core that has so many of one kind is listed by itself."""
 _CELLS = re.compile(r"_(?:TRELLIS_FF|LUT4|CCU2C|PFUMX|L6MUX21|MULT18X18D|DO|DP16KD)_")
@@ -88,7 +83,7 @@ def _ruler(columns: int) -> list[str]:
 
 def whole_table(placed: Placed) -> str:
     """A row for each core."""
-    head = ["configuration", *COLUMNS.values(), "MHz", "seeds", "GOPS"]
+    head = ["configuration", *NAMES.values(), "MHz", "seeds", "GOPS"]
     rows = [head, _ruler(len(head))]
     for name, placements in placed.items():
         found = sorted(placement.mhz for placement in placements)
@@ -97,11 +92,9 @@ def whole_table(placed: Placed) -> str:
         if len(found) > 1:
             frequency += f" ({found[0]:.1f} to {found[-1]:.1f})"
         speed = gops(load_config(name), median(found))
-        counts = (
-            f"{one.resources[kind]:,} ({one.resources[kind] / AVAILABLE[kind]:.0%})" for kind in COLUMNS
-        )
+        counts = (f"{one.resources[kind]:,} ({one.resources[kind] / AVAILABLE[kind]:.0%})" for kind in NAMES)
         rows.append([f"`{name}`", *counts, frequency, str(len(found)), f"{speed:.1f}"])
-    rows.append([f"an {DEVICE} has", *(f"{AVAILABLE[kind]:,}" for kind in COLUMNS), "", "", ""])
+    rows.append([f"an {DEVICE} has", *(f"{AVAILABLE[kind]:,}" for kind in NAMES), "", "", ""])
     return _rows(*rows)
 
 
@@ -119,12 +112,12 @@ def parts_table(placement: Placement) -> str:
     """Resources by part, the largest first, small ones together."""
     parts = placement.parts
     large = [name for name in parts if any(parts[name][kind] >= LARGE[kind] for kind in RESOURCES)]
-    rows = [["part", *COLUMNS.values()], _ruler(1 + len(COLUMNS))]
+    rows = [["part", *NAMES.values()], _ruler(1 + len(NAMES))]
     for name in sorted(large, key=lambda name: -parts[name]["slots"]):
-        rows.append([f"`{name or 'core'}`", *(f"{parts[name][kind]:,}" for kind in COLUMNS)])
+        rows.append([f"`{name or 'core'}`", *(f"{parts[name][kind]:,}" for kind in NAMES)])
     rest = [parts[name] for name in parts.keys() - set(large)]
-    rows.append(["all others", *(f"{sum(part[kind] for part in rest):,}" for kind in COLUMNS)])
-    rows.append(["together", *(f"{placement.resources[kind]:,}" for kind in COLUMNS)])
+    rows.append(["all others", *(f"{sum(part[kind] for part in rest):,}" for kind in NAMES)])
+    rows.append(["together", *(f"{placement.resources[kind]:,}" for kind in NAMES)])
     return _rows(*rows)
 
 

@@ -33,6 +33,7 @@ from accel.hw.board.line import Line, SerialLine, SimulatedLine
 from accel.hw.board.link import Link
 from accel.hw.board.memory import READ_LATENCY, WRITE_LATENCY
 from accel.hw.board.ulx3s import CLOCK_MHZ, CONFIG, MEMORY_BYTES, RATE, build
+from accel.hw.export.nextpnr import AVAILABLE, NAMES
 from accel.image.image import is_network
 from accel.network.digits import INPUT, as_images, digits_network, digits_pictures
 from accel.network.file import load_network
@@ -77,7 +78,7 @@ def board(
 
     The board, a ULX3S, holds a core with memory and a serial line, see docs/board.md. Without FILE, it
     classifies pictures of digits by the network of 'accel demo --network'. Inputs of FILE are random. With
-    --bitstream, writes what the board is to hold; that takes half an hour.
+    --bitstream, writes what the board is to hold; that takes many minutes.
 
     \b
     Example:
@@ -104,17 +105,25 @@ def _build(machine: Config, bitstream: Path, clock: float, rate: int, *, as_json
     """Write a bitstream."""
     check_encodable(machine)
     with tempfile.TemporaryDirectory() as folder, busy("building") as note:
-        content = build(machine, Path(folder), mhz=clock, rate=rate, note=note).read_bytes()
-    write_atomically(bitstream, content)
-    figures = {"config": machine.name, "mhz": clock, "rate": rate, "memory_bytes": MEMORY_BYTES}
+        built = build(machine, Path(folder), mhz=clock, rate=rate, note=note)
+    write_atomically(bitstream, built.content)
+    figures = {
+        "config": machine.name,
+        "mhz": clock,
+        "reached_mhz": built.mhz,
+        "rate": rate,
+        "memory_bytes": MEMORY_BYTES,
+        "resources": built.resources,
+    }
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, **figures, "output": str(bitstream)})
         return 0
     rows = [
         ("machine", str(machine)),
-        ("clock", f"{clock:g} MHz"),
+        ("clock", f"{clock:g} MHz, of {built.mhz:.1f} MHz that it reaches"),
         ("serial line", f"{rate:,} bits per second"),
         ("memory", f"{MEMORY_BYTES // 1024} KiB"),
+        *((NAMES[kind], f"{count:,} of {AVAILABLE[kind]:,}") for kind, count in built.resources.items()),
     ]
     show(figures_table(rows))
     wrote(bitstream)

