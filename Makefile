@@ -3,7 +3,7 @@
 #             MODELS=DIR networks
 # make lint   format, lint and types
 # make fuzz-programs   damage real programs, COUNT=10000 of them on the simulators and a 20th on the hardware, and
-#             see that errors are clean and the same everywhere; VECTORS as above
+#             see that errors are clean and the same everywhere; VECTORS as above, JOBS=1 processes
 # make fuzz-networks   random quantized networks, COUNT=2000 of them, against ONNX Runtime, then small networks of
 #             well-known architectures as its quantizer writes them
 # make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
@@ -26,6 +26,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COUNT ?= 10000
 SECONDS ?= 60
 SEEDS ?= 5
+JOBS ?= 1
 CONFIGS ?=
 
 .PHONY: demo test lint fuzz fuzz-networks fuzz-programs prove fpga golden docs bench networks experiments clean
@@ -46,8 +47,8 @@ fuzz: $(VENV)/test
 	$(BIN)/python -m tests.lockstep.fuzz --seconds $(SECONDS) $(ARGS)
 
 fuzz-programs: $(VENV)/test
-	$(BIN)/python -m tests.campaign --count $(COUNT) $(if $(VECTORS),--vectors $(VECTORS))
-	$(BIN)/python -m tests.campaign --count $$(($(COUNT) / 20)) --backends sim,rtl \
+	$(BIN)/python -m tests.campaign --count $(COUNT) --jobs $(JOBS) $(if $(VECTORS),--vectors $(VECTORS))
+	$(BIN)/python -m tests.campaign --count $$(($(COUNT) / 20)) --jobs $(JOBS) --backends sim,rtl \
 	    $(if $(VECTORS),--vectors $(VECTORS))
 
 fuzz-networks: $(VENV)/test

@@ -1,6 +1,7 @@
 """Real programs, damaged: whatever comes of them is a clean result or a typed error, in bounded time.
 
-    python -m tests.campaign [--count 10000] [--seed 0] [--vectors DIR] [--backends functional,sim] [--json]
+    python -m tests.campaign [--count 10000] [--seed 0] [--jobs 1] [--vectors DIR]
+                             [--backends functional,sim] [--json]
 
 Hypothesis draws a program (compiled by us, one of ``tests/programs``, other compilers' vectors) and what is
 done to it: bits flipped, the end cut off, instructions duplicated, deleted, exchanged, moved, fields set to
@@ -15,12 +16,14 @@ with, and memory may differ. A program that fails this is left in ``campaign-fai
 import argparse
 import collections
 import json
+import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,8 @@ MAX_UOPS_BESIDE_HARDWARE = 5_000_000
 FAILURE = Path("campaign-failure.s")
 SECONDS = 20.0
 """Of the processor, that one program may take on all backends, check included."""
+_APART = 1 << 32
+"""Seeds between two processes: each draws programs of its own."""
 _TOKENS = ("pop_prev", "pop_next", "push_prev", "push_next")
 
 
@@ -361,6 +366,7 @@ def campaign(
     vectors: str | None = None,
     backends: Sequence[str] = BACKENDS_TRIED,
     builds: Collection[Config] | None = None,
+    jobs: int = 1,
 ) -> dict[str, Any]:
     """Try ``count`` damaged programs; the tally of what came of them.
 
@@ -370,21 +376,97 @@ def campaign(
         vectors: a folder with more programs.
         backends: to run on.
         builds: only programs of this hardware.
+        jobs: processes, each with a part of them; what is drawn depends on how many there are.
     """
-    programs = {
-        name: program
-        for name, program in sources(vectors).items()
-        if builds is None or program.config.hardware in builds
-    }
+    programs = _sources(vectors, builds)
     if "rtl" in backends:
         for number, config in enumerate(sorted({one.config.hardware for one in programs.values()}, key=str)):
             if sys.stderr.isatty():
                 print(f"\rbuilding {number + 1}", end="", file=sys.stderr)
             hardware(config)
-    by_backend = {backend: collections.Counter[str]() for backend in backends}
-    verdicts, kinds = collections.Counter[str](), collections.Counter[str]()
-    slowest = 0.0
-    done = compared = 0
+    begin = time.perf_counter()
+    part = partial(_part, vectors=vectors, backends=backends, builds=builds)
+    if jobs == 1:
+        tally = part(count, seed)
+    else:
+        counts = [count // jobs + (number < count % jobs) for number in range(jobs)]
+        seeds = [seed + number * _APART for number in range(jobs)]
+        with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+            tally = Tally.together(backends, pool.map(part, counts, seeds))
+    return {
+        "programs": tally.done,
+        "sources": len(programs),
+        "compared": tally.compared,
+        "outcomes": {backend: dict(found.most_common()) for backend, found in tally.outcomes.items()},
+        "token_check": dict(tally.verdicts.most_common()),
+        "damage": dict(tally.damage.most_common()),
+        "slowest_seconds": round(tally.slowest, 3),
+        "seconds": round(time.perf_counter() - begin, 1),
+    }
+
+
+class Tally:
+    """What came of some programs.
+
+    Attributes:
+        outcomes: by backend, how often each cause was told.
+        verdicts: of the token check.
+        damage: how often each kind was done.
+        done: programs that were tried.
+        compared: those that simulator and hardware were compared on.
+        slowest: seconds that one took.
+    """
+
+    def __init__(self, backends: Sequence[str]) -> None:
+        self.outcomes = {backend: collections.Counter[str]() for backend in backends}
+        self.verdicts, self.damage = collections.Counter[str](), collections.Counter[str]()
+        self.done = self.compared = 0
+        self.slowest = 0.0
+
+    def note(self, kinds: Sequence[str], result: Trial) -> None:
+        """One more."""
+        self.verdicts[result.verdict] += 1
+        self.damage.update(kinds)
+        for backend, cause in result.causes.items():
+            self.outcomes[backend][cause] += 1
+        self.slowest = max(self.slowest, result.seconds)
+        self.done += 1
+        self.compared += result.compared
+
+    @classmethod
+    def together(cls, backends: Sequence[str], parts: Iterable["Tally"]) -> "Tally":
+        """Of all parts."""
+        whole = cls(backends)
+        for part in parts:
+            for backend, found in part.outcomes.items():
+                whole.outcomes[backend] += found
+            whole.verdicts += part.verdicts
+            whole.damage += part.damage
+            whole.done += part.done
+            whole.compared += part.compared
+            whole.slowest = max(whole.slowest, part.slowest)
+        return whole
+
+
+def _sources(vectors: str | None, builds: Collection[Config] | None) -> dict[str, Program]:
+    """Those of some hardware; None: of any."""
+    return {
+        name: program
+        for name, program in sources(vectors).items()
+        if builds is None or program.config.hardware in builds
+    }
+
+
+def _part(
+    count: int,
+    seed: int,
+    *,
+    vectors: str | None,
+    backends: Sequence[str],
+    builds: Collection[Config] | None,
+) -> Tally:
+    """Try some programs, in this process."""
+    tally = Tally(backends)
 
     @hypothesis_seed(seed)
     @settings(
@@ -396,9 +478,8 @@ def campaign(
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    @given(damaged(programs), st.integers(0, 3))
+    @given(damaged(_sources(vectors, builds)), st.integers(0, 3))
     def attack(victim: Damaged, pads_seed: int) -> None:
-        nonlocal slowest, done, compared
         try:
             result = trial(victim.program, pads_seed, backends)
         except BaseException:
@@ -406,28 +487,13 @@ def campaign(
                 f"# {victim}, seed {pads_seed}\n{disassemble(victim.program)}", encoding="utf-8"
             )
             raise
-        verdicts[result.verdict] += 1
-        kinds.update(victim.kinds)
-        for backend, cause in result.causes.items():
-            by_backend[backend][cause] += 1
-        slowest = max(slowest, result.seconds)
-        done += 1
-        compared += result.compared
-        if sys.stderr.isatty() and done % 100 == 0:
-            print(f"\r{done} of {count}", end="", file=sys.stderr)
+        tally.note(victim.kinds, result)
+        if sys.stderr.isatty() and tally.done % 100 == 0:
+            print(f"\r{tally.done} of {count}", end="", file=sys.stderr)
 
-    begin = time.perf_counter()
-    attack()
-    return {
-        "programs": done,
-        "sources": len(programs),
-        "compared": compared,
-        "outcomes": {backend: dict(tally.most_common()) for backend, tally in by_backend.items()},
-        "token_check": dict(verdicts.most_common()),
-        "damage": dict(kinds.most_common()),
-        "slowest_seconds": round(slowest, 3),
-        "seconds": round(time.perf_counter() - begin, 1),
-    }
+    if count:
+        attack()
+    return tally
 
 
 def main() -> None:
@@ -435,6 +501,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.campaign", description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=10_000, help="damaged programs to try (10000)")
     parser.add_argument("--seed", type=int, default=0, help="of what is drawn (0)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, each with its part (1)")
     parser.add_argument(
         "--vectors", metavar="DIR", default=os.environ.get("ACCEL_VECTORS"), help="other programs"
     )
@@ -443,11 +510,15 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     chosen = parser.parse_args()
+    if chosen.jobs < 1:
+        parser.error("--jobs is at least 1")
     backends = tuple(chosen.backends.split(","))
     for backend in backends:
         if backend not in BACKENDS:
             parser.error(f"the backend is {backend!r}; {nearest(backend, BACKENDS)}")
-    found = campaign(chosen.count, seed=chosen.seed, vectors=chosen.vectors, backends=backends)
+    found = campaign(
+        chosen.count, seed=chosen.seed, vectors=chosen.vectors, backends=backends, jobs=chosen.jobs
+    )
     if chosen.json:
         print(json.dumps(found, indent=2))
         return

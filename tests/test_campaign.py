@@ -13,7 +13,7 @@ from accel.core.faults import Cause
 from accel.run.backends.backend import Execution
 from accel.run.program import Program
 from tests import campaign as module
-from tests.campaign import DAMAGE, campaign, trial
+from tests.campaign import DAMAGE, Tally, campaign, trial
 from tests.lockstep.builds import SECOND, TINY
 from tests.programs import gemm_program
 from tests.tools import needs
@@ -105,6 +105,18 @@ def assert_left(left: Path) -> None:
     text = left.read_text()
     assert " after " in text.splitlines()[0]
     assert load_assembly(left).config.name
+
+
+def test_what_processes_have_found_is_added_up() -> None:
+    result = trial(gemm_program())
+    parts = [Tally(module.BACKENDS_TRIED), Tally(module.BACKENDS_TRIED)]
+    for part in parts:
+        part.note(["flip", "tokens"], result)
+    whole = Tally.together(module.BACKENDS_TRIED, parts)
+    assert (whole.done, whole.compared) == (2, 0)
+    assert whole.outcomes == {backend: {"done": 2} for backend in module.BACKENDS_TRIED}
+    assert (whole.verdicts, whole.damage) == ({"proven": 2}, {"flip": 2, "tokens": 2})
+    assert whole.slowest == result.seconds
 
 
 def test_what_is_told_of_a_trial() -> None:
