@@ -84,7 +84,7 @@ class Core(wiring.Component):
         m.d.comb += [
             ending.start.eq(control.start),
             ending.clear.eq(control.clear),
-            ending.flush.eq(control.flush),
+            ending.flush.eq(control.flush[0]),
             ending.max_cycles.eq(control.max_cycles),
             ending.complete.eq(~to_do & (control.program_length != 0)),
             ending.drained.eq(~(port.busy | store.writing | store.sending)),
@@ -137,7 +137,8 @@ class Core(wiring.Component):
         flush: Value,
         active: Value,
     ) -> None:
-        """Fetch to queues to units, tokens and scratchpads between units."""
+        """Fetch to queues to units, tokens and scratchpads between units. A bit of ``flush`` is for fetch,
+        and one for each unit behind a queue."""
         control, fetch, tokens = parts.control, parts.fetch, parts.tokens
         compute, store, dispatch = parts.compute, parts.store, parts.dispatch
         holders = {pad: parts.units[pad.filled_by] for pad in ELSEWHERE}
@@ -155,20 +156,20 @@ class Core(wiring.Component):
             ours, theirs = getattr(compute, name), getattr(store, name)
             m.d.comb += ours.eq(theirs) if member.flow is In else theirs.eq(ours)
         m.d.comb += [
-            fetch.flush.eq(flush),
+            fetch.flush.eq(flush[0]),
             fetch.active.eq(active),
             fetch.serial.eq(control.serial),
             fetch.address.eq(control.program_address),
             fetch.length.eq(control.program_length),
             fetch.retired.eq(parts.all("retire").any()),
-            dispatch.flush.eq(flush),
+            dispatch.flush.eq(flush[0]),
             dispatch.mem_size.eq(control.mem_size),
             dispatch.push.eq(fetch.push),
             dispatch.unit.eq(fetch.push_unit),
             dispatch.word.eq(fetch.word),
             dispatch.index.eq(fetch.next),
         ]
-        for unit, part in parts.units.items():
+        for number, (unit, part) in enumerate(parts.units.items(), 1):
             queue = parts.queues[unit]
             flags = view(Instruction, self.config, queue.head.word)
             foresees = unit is Unit.LOAD or (unit is Unit.STORE and self.config.post)
@@ -179,13 +180,13 @@ class Core(wiring.Component):
                 if counter is not None
             ]
             m.d.comb += [
-                queue.flush.eq(flush),
+                queue.flush.eq(flush[number]),
                 queue.announces.eq(getattr(fetch, f"push_{unit.label}")),
                 queue.data.eq(dispatch.entry),
                 queue.push.eq(getattr(dispatch, f"push_{unit.label}")),
                 queue.pop.eq(part.start),
                 getattr(fetch, f"room_{unit.label}").eq(queue.room),
-                part.flush.eq(flush),
+                part.flush.eq(flush[number]),
                 part.enable.eq(active),
                 part.mem_base.eq(control.mem_base),
                 part.head.eq(queue.head),

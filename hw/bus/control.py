@@ -19,6 +19,7 @@ from accel.core.registers import (
     registers_of,
 )
 from accel.hw.bus.axi import OKAY, SLVERR, subordinate_ports
+from accel.hw.datapath.copies import COPIES, copies
 
 WORD_BITS = 8 * WORD_BYTES
 
@@ -29,9 +30,9 @@ class Control(wiring.Component):
     ``start`` is a pulse; the core answers with ``running`` from the next cycle to the run's last one, in
     which it raises ``ended``. ``clear`` is a pulse that comes while no run is going on, with ``start`` at the
     latest, or while one is ``draining``, which ends then and is forgotten; neither comes while ``offering``.
-    ``flush`` comes with either of them. ``stop`` is a pulse at any time. Settings stand still from ``start``
-    to ``ended``. ``cause`` and ``fault_index`` are valid from ``ended`` on and while ``draining``, counters
-    at all times.
+    ``flush`` comes with either of them, in several bits that are the same, since all of the core takes it.
+    ``stop`` is a pulse at any time. Settings stand still from ``start`` to ``ended``. ``cause`` and
+    ``fault_index`` are valid from ``ended`` on and while ``draining``, counters at all times.
 
     Address and data of a write may come in any order; a write takes effect in the cycle in which both have
     been taken. One write and one read can be under way at a time.
@@ -43,7 +44,7 @@ class Control(wiring.Component):
             "irq": Out(1),
             "start": Out(1),
             "clear": Out(1),
-            "flush": Out(1),
+            "flush": Out(COPIES),
             "stop": Out(1),
             "running": In(1),
             "draining": In(1),
@@ -79,10 +80,10 @@ class Control(wiring.Component):
         m.d.sync += [
             self.start.eq(command["start"]),
             self.clear.eq(command["clear"]),
-            self.flush.eq(begins),
             self.stop.eq(command["stop"]),
             interrupt.eq(ended | (interrupt & ~ones["interrupt"][0] & ~command["clear"])),
         ]
+        m.d.comb += self.flush.eq(Cat(copies(m, begins, "flush")))
         with m.If(ended):
             m.d.sync += done.eq(1)
         with m.Elif(begins):

@@ -5,21 +5,59 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.isa import AluOp
-from accel.core.isa.instructions import ALU_OP_BITS
+from accel.hw.datapath.copies import COPIES
 from accel.hw.datapath.gemm import ACC_BITS
+
+_TOGETHER: dict[str, tuple[AluOp, ...]] = {
+    "bound": (AluOp.MIN, AluOp.MAX),
+    "add": (AluOp.ADD,),
+    "shr": (AluOp.SHR,),
+    "mul": (AluOp.MUL,),
+}
+"""Operations whose result is the same one of a lane's."""
+assert sum(map(len, _TOGETHER.values())) == len(AluOp)
+
+
+class ControlLayout(data.StructLayout):
+    """What lanes are told: which result is theirs, none of them for 0; which of both bounds; and of MULs in
+    several cycles the slot, a bit each."""
+
+    def __init__(self, config: Config) -> None:
+        phase = {"phase": config.mul_slots} if config.mul_slots > 1 else {}
+        super().__init__(dict.fromkeys(_TOGETHER, 1) | {"largest": 1} | phase)
+
+
+def control(m: Module, op: Value, config: Config, *, reset: Value, phase: Value | None = None) -> data.View:
+    """What lanes are told for an operation, or for 0, in the slot whose number is ``phase``."""
+    told = Signal(ControlLayout(config))
+    m.d.comb += [
+        *(
+            getattr(told, name).eq(Cat(op == one for one in ops).any() & ~reset)
+            for name, ops in _TOGETHER.items()
+        ),
+        told.largest.eq(op == AluOp.MAX),
+    ]
+    if phase is not None:
+        m.d.comb += told.phase.eq(1 << phase)
+    return told
+
+
+def group_of(lane: int, lanes: int) -> int:
+    """Which group a lane belongs to: each is told what to do by a copy of its own."""
+    return lane * COPIES // lanes
 
 
 class Alu(wiring.Component):
-    """``result = op(left, right)`` on int32 lanes, or 0 with ``reset``, in the same cycle.
+    """Of int32 lanes ``left`` and ``right`` the ``result`` that ``control`` says, in the same cycle.
 
-    MUL takes ``mul_slots`` cycles; of several, a bit of ``phase`` each says which it is. The operands hold
-    still, and the result is there in the last one.
+    Each group of lanes is told by its own ``control``, all of them the same; :func:`control` makes it. MUL
+    takes ``mul_slots`` cycles. The operands hold still, and the result is there in the last one.
     """
 
     def __init__(self, config: Config) -> None:
@@ -28,9 +66,7 @@ class Alu(wiring.Component):
         bits = config.acc_element_bytes * 8
         super().__init__(
             {
-                "op": In(ALU_OP_BITS),
-                "reset": In(1),
-                **({"phase": In(config.mul_slots)} if config.mul_slots > 1 else {}),
+                "control": In(data.ArrayLayout(ControlLayout(config), COPIES)),
                 "left": In(bits),
                 "right": In(bits),
                 "result": Out(bits),
@@ -42,13 +78,15 @@ class Alu(wiring.Component):
         for n in range(self._lanes):
             left = self.left.word_select(n, ACC_BITS).as_signed()
             right = self.right.word_select(n, ACC_BITS).as_signed()
-            product = left * right if self._slots == 1 else self._product(m, left, right)
-            result = operate(m, self.op, left, right, product, none=self.reset)
+            told = self.control[group_of(n, self._lanes)]
+            product = left * right if self._slots == 1 else self._product(m, told.phase, left, right)
+            result = operate(m, told, left, right, product)
             m.d.comb += self.result.word_select(n, ACC_BITS).eq(result)
         return m
 
-    def _product(self, m: Module, left: Value, right: Value) -> Value:
-        """The low 32 bits of a product, in the last of several slots.
+    def _product(self, m: Module, phase: Value, left: Value, right: Value) -> Value:
+        """The low 32 bits of a product, in the last of several slots, of which a bit of ``phase`` each says
+        which it is.
 
         Of the halves' products three matter. In each slot but the last one some of them are multiplied, by as
         few multipliers as do; in each but the first one they are added up.
@@ -57,14 +95,14 @@ class Alu(wiring.Component):
         parts = [(0, 0), (0, half), (half, 0)]
         count = -(-len(parts) // (self._slots - 1))
         total: Value = Signal(ACC_BITS)
-        found = Mux(self.phase[1], 0, total)
+        found = Mux(phase[1], 0, total)
         for number in range(count):
             mine = dict(enumerate(parts[number::count]))
             factors = [
-                _chosen(self.phase, {slot: side[part[n] :][:half] for slot, part in mine.items()})
+                _half(phase, {slot: part[n] for slot, part in mine.items()}, side)
                 for n, side in enumerate((left, right))
             ]
-            shifted = _chosen(self.phase, {slot + 1: Const(int(any(part)), 1) for slot, part in mine.items()})
+            shifted = Cat(phase[slot + 1] for slot, part in mine.items() if any(part)).any()
             product = Signal(2 * half)
             m.d.sync += product.eq(factors[0] * factors[1])
             found = found + Mux(shifted, product << half, product)
@@ -72,31 +110,23 @@ class Alu(wiring.Component):
         return found[:ACC_BITS]
 
 
-def _chosen(phase: Value, values: Mapping[int, Value]) -> Value:
-    """The value of a phase; anything in others."""
-    (_, found), *others = values.items()
-    for number, value in others:
-        found = Mux(phase[number], value, found)
-    return found
+def _half(phase: Value, begins: Mapping[int, int], value: Value) -> Value:
+    """The half of a value that begins at the bit of a phase's slot; either one in others."""
+    high = [phase[slot] for slot, begin in begins.items() if begin]
+    low = value[: ACC_BITS // 2]
+    return Mux(Cat(high).any(), value[ACC_BITS // 2 :], low) if high else low
 
 
-def operate(m: Module, op: Value, left: Value, right: Value, product: Value, *, none: Value) -> Value:
-    """The low 32 bits of one lane's result: what each operation makes of the operands, if it is that one, or
-    0 if it is ``none``."""
-    less = (op == AluOp.MAX) ^ (left < right)
-    results = {
-        (AluOp.MIN, AluOp.MAX): Mux(less, left, right),
-        (AluOp.ADD,): (left + right)[:ACC_BITS],
-        (AluOp.SHR,): _shift(m, left, right),
-        (AluOp.MUL,): product[:ACC_BITS],
+def operate(m: Module, told: data.View, left: Value, right: Value, product: Value) -> Value:
+    """The low 32 bits of the result that a lane is told, or 0."""
+    less = told.largest ^ (left < right)
+    results: dict[str, Value] = {
+        "bound": Mux(less, left, right),
+        "add": left + right,
+        "shr": _shift(m, left, right),
+        "mul": product,
     }
-    assert sum(len(ops) for ops in results) == len(AluOp)
-    parts = []
-    for ops, value in results.items():
-        chosen = Signal(name="chosen_" + "_".join(one.name.lower() for one in ops))
-        m.d.comb += chosen.eq(Cat(op == one for one in ops).any() & ~none)
-        parts.append(Mux(chosen, value[:ACC_BITS], 0))
-    return reduce(or_, parts)
+    return reduce(or_, (Mux(getattr(told, name), value[:ACC_BITS], 0) for name, value in results.items()))
 
 
 def _shift(m: Module, left: Value, right: Value) -> Value:

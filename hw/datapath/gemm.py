@@ -3,13 +3,13 @@ depthwise MACs, also those of several inp elements and the first columns of a wg
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, Value, signed
+from amaranth.hdl import Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.core.isa.instructions import TAPS_BITS
 from accel.core.memories import ACC, INP, WGT, bits_of
+from accel.hw.datapath.copies import COPIES
 from accel.hw.datapath.layouts import log2
 from accel.hw.datapath.pipeline import spread
 
@@ -28,7 +28,8 @@ def tap_names(config: Config) -> list[str]:
 class GemmCore(wiring.Component):
     """``sums[b][o] = sum over k of inp[b][k] * wgt[o][k]``, ``tree_stages + 1`` cycles later.
 
-    With ``depthwise`` it is ``sum over t < taps of tap_t[b][o] * wgt[o][t]``, where tap_0 is ``inp``.
+    That is with ``whole``, a bit for each group of columns; without it, it is ``sum over t of tap_t[b][o] *
+    wgt[o][t]``, where tap_0 is ``inp``, over those whose bit is set in ``tapped``.
     """
 
     def __init__(self, config: Config) -> None:
@@ -38,7 +39,11 @@ class GemmCore(wiring.Component):
                 "inp": In(INP.word_bits(config)),
                 "wgt": In(WGT.word_bits(config)),
                 **{name: In(INP.word_bits(config)) for name in tap_names(config)},
-                **({"depthwise": In(1), "taps": In(TAPS_BITS)} if config.depthwise else {}),
+                **(
+                    {"whole": In(COPIES), "tapped": In(1 + len(tap_names(config)))}
+                    if config.depthwise
+                    else {}
+                ),
                 "sums": Out(config.acc_element_bytes * 8),
             }
         )
@@ -52,15 +57,17 @@ class GemmCore(wiring.Component):
         levels = log2(size)
         read, product, *sums = spread(config.tree_stages, [_READ, _PRODUCT, *[_SUM] * levels])
         taps = self._taps()
-        factors = [Mux(self.depthwise, 0, value) for value in inp] if config.depthwise else inp
+        factors = inp
+        if config.depthwise:
+            factors = [_if(self._whole(n % size), value) for n, value in enumerate(inp)]
         factors = [_late(m, value, read) for value in factors]
         wgt = [_late(m, self.wgt.word_select(n, 8).as_signed(), read) for n in range(config.block_out * size)]
         for b in range(config.batch):
             for o in range(config.block_out):
                 columns = factors[b * size : (b + 1) * size]
                 for k, lanes in enumerate(taps):
-                    column = Mux(self.depthwise, lanes[b * size + o], inp[b * size + k]).as_signed()
-                    columns[k] = _late(m, column, read)
+                    column = _if(self._whole(k), inp[b * size + k]) | _if(self.tapped[k], lanes[b * size + o])
+                    columns[k] = _late(m, column.as_signed(), read)
                 terms = [_late(m, columns[k] * wgt[o * size + k], product) for k in range(size)]
                 for stages in sums:
                     pairs = zip(terms[::2], terms[1::2], strict=True)
@@ -68,20 +75,26 @@ class GemmCore(wiring.Component):
                 m.d.sync += self.sums.word_select(b * config.block_out + o, ACC_BITS).eq(terms[0])
         return m
 
+    def _whole(self, column: int) -> Value:
+        """Whether a column is the element's."""
+        return self.whole[column % COPIES]
+
     def _taps(self) -> list[list[Value]]:
-        """The values of each tap; zero of those that there are not."""
+        """The values of each tap."""
         config = self._config
         if not config.depthwise:
             return []
         bits = INP.lane_bits(config)
         words = [self.inp, *(getattr(self, name) for name in tap_names(config))]
         return [
-            [
-                (word.word_select(n, bits) & (tap < self.taps).replicate(bits)).as_signed()
-                for n in range(config.batch * config.block_in)
-            ]
-            for tap, word in enumerate(words)
+            [word.word_select(n, bits).as_signed() for n in range(config.batch * config.block_in)]
+            for word in words
         ]
+
+
+def _if(condition: Value, value: Value) -> Value:
+    """A signed value, or 0."""
+    return (value.as_unsigned() & condition.replicate(len(value))).as_signed()
 
 
 def _late(m: Module, value: Value, stages: int) -> Value:

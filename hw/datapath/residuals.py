@@ -50,20 +50,21 @@ class Residuals(wiring.Component):
         m.submodules.stores = stores = Queue(count, self._config.stores_in_flight)
         held = Signal(count)
         """Loaded by LOADs that have started, less taken by STOREs that have."""
-        kept = Signal(count)
-        """The same, less taken by STOREs that have retired."""
+        spare = Signal(count, init=depth)
+        """How many more may be loaded by then."""
+        vacant = Signal(count, init=depth)
+        """The same with what STOREs take that have not retired; what may be loaded now."""
         ready = Signal(count)
         """Loaded by LOADs that are written, less taken by STOREs that have started."""
         elements = self.elements[: len(held)]
-        comes, goes = Signal(count), Signal(count)
+        takes = Signal()
         left, arrived = Signal(count), Signal(count)
         m.d.comb += [
-            self.full.eq(self.is_load & (self.elements != 0) & (held + self.elements > depth)),
+            self.full.eq(self.is_load & (self.elements > spare)),
             self.empty.eq(self.is_add & (self.elements > held)),
-            self.room.eq(~self.is_load | (kept + self.elements <= depth)),
+            self.room.eq(~self.is_load | (self.elements <= vacant)),
             self.there.eq(~self.is_add | (self.elements <= ready)),
-            comes.eq(Mux(self.load, elements, 0)),
-            goes.eq(Mux(self.store & self.is_add, elements, 0)),
+            takes.eq(self.store & self.is_add),
             loads.flush.eq(self.flush),
             loads.push.eq(self.load & (elements != 0)),
             loads.data.eq(elements),
@@ -71,16 +72,23 @@ class Residuals(wiring.Component):
             arrived.eq(Mux(self.written, loads.head, 0)),
             stores.flush.eq(self.flush),
             stores.push.eq(self.store),
-            stores.data.eq(goes),
+            stores.data.eq(Mux(self.is_add, elements, 0)),
             stores.pop.eq(self.retire),
             left.eq(Mux(self.retire, stores.head, 0)),
         ]
+        # What starts is known late, what that would change is not.
         m.d.sync += [
-            held.eq(held + comes - goes),
-            kept.eq(kept + comes - left),
-            ready.eq(ready + arrived - goes),
-            self.begin.eq(self.begin + comes),
+            vacant.eq(Mux(self.load, vacant - elements + left, vacant + left)),
+            ready.eq(Mux(takes, ready - elements + arrived, ready + arrived)),
         ]
+        with m.If(self.load):
+            m.d.sync += [
+                held.eq(held + elements),
+                spare.eq(spare - elements),
+                self.begin.eq(self.begin + elements),
+            ]
+        with m.If(takes):
+            m.d.sync += [held.eq(held - elements), spare.eq(spare + elements)]
         with m.If(self.flush):
-            m.d.sync += [held.eq(0), kept.eq(0), ready.eq(0), self.begin.eq(0)]
+            m.d.sync += [held.eq(0), spare.eq(depth), vacant.eq(depth), ready.eq(0), self.begin.eq(0)]
         return m

@@ -114,38 +114,24 @@ class BurstWalker(wiring.Component):
         m = Module()
         bus = self._config.bus_bytes
         shift = log2(bus)
-        longest = self._config.max_burst_beats
         row_bits = SIZE_BITS + max(log2(kind.element_bytes) for kind in self._kinds) + 1
         beats_bits = row_bits + 1
 
         page = PAGE_BYTES // bus
+        longest = _longest(self._config)
         address = Signal(DRAM_ADDRESS_BITS)
         next_row = Signal(DRAM_ADDRESS_BITS)
         row_bytes = Signal(row_bits)
         stride = Signal(row_bits)
-        left = Signal(beats_bits)
-        """Beats of the row from the burst on, which ``ends`` it or not."""
-        to_page = Signal(range(page + 1))
         ends = Signal()
+        """Whether the burst ends its row; if not, it is as long as page and bus allow."""
+        left = Signal(beats_bits)
+        """Beats of the row behind a burst that does not end it."""
+        to_page = Signal(range(page + 1))
+        most = Signal(BEATS_BITS)
+        """Beats of the page behind such a burst, and of the longest burst there."""
         rows = Signal(SIZE_BITS)
-
-        def row_beats(start: Value, length: Value) -> Value:
-            return (start[:shift] + length + (bus - 1)) >> shift
-
-        def page_beats(start: Value) -> Value:
-            return page - start[shift : log2(PAGE_BYTES)]
-
-        def burst(left: Value, to_page: Value, name: str) -> tuple[Signal, Signal]:
-            """Beats of the first burst of what is left of a row, and whether it is the last."""
-            most = Signal(BEATS_BITS, name=f"{name}_most")
-            ends = Signal(name=f"{name}_ends")
-            beats = Signal(BEATS_BITS, name=f"{name}_beats")
-            m.d.comb += [
-                most.eq(minimum(to_page, Const(longest, BEATS_BITS))),
-                ends.eq(left <= most),
-                beats.eq(Mux(ends, left, most)),
-            ]
-            return beats, ends
+        last_row = Signal()
 
         new = self.rows
         kind_sizes = [log2(kind.element_bytes) for kind in self._kinds]
@@ -154,59 +140,108 @@ class BurstWalker(wiring.Component):
         first_place = Signal(log2(PAGE_BYTES))
         """In its page, at whose begin ``mem_base`` is."""
         first_bytes = Signal(row_bits)
-        first_left = Signal(beats_bits)
-        first_page = Signal(range(page + 1))
         m.d.comb += [
             first_address.eq(self.mem_base + choose(new.kind, [new.dram_base << s for s in kind_sizes])),
             first_bytes.eq(choose(new.kind, [new.x_size << s for s in kind_sizes])),
             first_stride.eq(choose(new.kind, [new.x_stride << s for s in kind_sizes])),
             first_place.eq(choose(new.kind, [(new.dram_base << s)[: log2(PAGE_BYTES)] for s in kind_sizes])),
-            first_left.eq(row_beats(first_place, first_bytes)),
-            first_page.eq(page_beats(first_place)),
         ]
 
-        # The burst behind this one, in the same row or in the next.
-        next_left = Signal(beats_bits)
-        next_page = Signal(range(page + 1))
-        m.d.comb += [
-            next_left.eq(Mux(ends, row_beats(next_row, row_bytes), left - self.beats)),
-            next_page.eq(
-                Mux(ends, page_beats(next_row), Mux(to_page == self.beats, page, to_page - self.beats))
-            ),
-            self.address.eq(address),
-            self.last.eq((rows == 0) & ends),
-        ]
-        next_beats, next_ends = burst(next_left, next_page, "next")
-        first_beats, first_ends = burst(first_left, first_page, "first")
-        with m.If(self.accept):
-            m.d.sync += [
-                left.eq(next_left),
-                to_page.eq(next_page),
-                self.beats.eq(next_beats),
-                ends.eq(next_ends),
-                address.eq((address[shift:] + self.beats) << shift),
+        first = _row_burst(m, first_place, first_bytes, self._config, "first")
+        after = _row_burst(m, next_row[: log2(PAGE_BYTES)], row_bytes, self._config, "row")
+        goes_on = _Burst(
+            beats=Mux(left <= most, left, most),
+            ends=left <= most,
+            left=left - most,
+            to_page=Mux(to_page == most, page, to_page - most),
+        )
+        m.d.comb += [self.address.eq(address), self.last.eq(last_row & ends)]
+
+        def take(burst: _Burst) -> list[Any]:
+            return [
+                self.beats.eq(burst.beats),
+                ends.eq(burst.ends),
+                left.eq(burst.left),
+                to_page.eq(burst.to_page),
+                most.eq(minimum(burst.to_page, Const(longest, BEATS_BITS))),
             ]
+
+        with m.If(self.accept):
             with m.If(ends):
-                m.d.sync += [rows.eq(rows - 1), next_row.eq(next_row + stride), address.eq(next_row)]
+                m.d.sync += [
+                    *take(after),
+                    rows.eq(rows - 1),
+                    last_row.eq(rows == 1),
+                    next_row.eq(next_row + stride),
+                    address.eq(next_row),
+                ]
+            with m.Else():
+                m.d.sync += [*take(goes_on), address.eq((address[shift:] + self.beats) << shift)]
             with m.If(self.last):
                 m.d.sync += [self.valid.eq(0), self.free.eq(1)]
         with m.If(self.free):
             m.d.sync += [
+                *take(first),
                 self.valid.eq(self.start),
                 self.free.eq(~self.start),
                 address.eq(first_address),
                 next_row.eq(first_address + first_stride),
                 row_bytes.eq(first_bytes),
                 stride.eq(first_stride),
-                left.eq(first_left),
-                to_page.eq(first_page),
-                self.beats.eq(first_beats),
-                ends.eq(first_ends),
                 rows.eq(new.y_size - 1),
+                last_row.eq(new.y_size == 1),
             ]
         with m.If(self.flush):
             m.d.sync += [self.valid.eq(0), self.free.eq(1)]
         return m
+
+
+def _longest(config: Config) -> int:
+    """Beats of the longest burst; none is longer than a page."""
+    return min(config.max_burst_beats, PAGE_BYTES // config.bus_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Burst:
+    """A burst: its beats, whether it ends its row; if it does not, beats of the row and of the page behind
+    it."""
+
+    beats: Value
+    ends: Value
+    left: Value
+    to_page: Value
+
+
+def _row_burst(m: Module, place: Value, length: Value, config: Config, name: str) -> _Burst:
+    """The first burst of a row. What it is like hangs on one sum: where the row ends, seen from the page's
+    begin.
+
+    Args:
+        m: where the logic goes.
+        place: of the row in its page, in bytes.
+        length: of the row in bytes.
+        config: the machine.
+        name: of its signals.
+    """
+    bus, longest = config.bus_bytes, _longest(config)
+    page, shift = PAGE_BYTES // bus, log2(bus)
+    bits = len(length) + 1 - shift
+    whole, end = Signal(bits, name=f"{name}_whole"), Signal(bits + 1, name=f"{name}_end")
+    room, short = Signal(range(page + 1), name=f"{name}_room"), Signal(name=f"{name}_short")
+    ends = Signal(name=f"{name}_ends")
+    m.d.comb += [
+        whole.eq((place[:shift] + length + (bus - 1)) >> shift),
+        end.eq((place + length + (bus - 1)) >> shift),
+        room.eq(page - place[shift:]),
+        short.eq(place[shift:] > page - longest),
+        ends.eq((end <= page) & (whole <= longest)),
+    ]
+    return _Burst(
+        beats=Mux(ends, whole, Mux(short, room, longest)),
+        ends=ends,
+        left=Mux(short, end - page, whole - longest),
+        to_page=Mux(place[shift:] >= page - longest, page, page - longest - place[shift:]),
+    )
 
 
 class BeatLayout(data.StructLayout):

@@ -6,6 +6,7 @@ from amaranth.hdl import Cat
 
 from accel.core.config import NAMED, Config
 from accel.hw.core import Core
+from accel.hw.datapath.copies import COPIES
 from accel.hw.formal.claims import Claims, Proof
 from accel.hw.formal.protocol import steady
 
@@ -28,7 +29,10 @@ def core(config: Config) -> Claims:
     claims.lemma("a cause is that of a core that has stopped", stands | (inside.signal("cause") == 0))
     running, halted = inside.signal("ending.running"), inside.signal("ending.halted")
     start, clear = inside.signal("control.start"), inside.signal("control.clear")
-    claims.lemma("queues are emptied where a run begins", inside.signal("control.flush") == (start | clear))
+    claims.lemma(
+        "queues are emptied where a run begins",
+        inside.signal("control.flush") == (start | clear).replicate(COPIES),
+    )
     claims.lemma("units go on while it runs", inside.signal("ending.going") == (running & ~halted))
     claims.lemma("a run starts when none is there", ~start | ~running)
     claims.lemma("a run is given up that has stopped", ~clear | ~running | (halted & stands))

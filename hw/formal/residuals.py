@@ -26,14 +26,16 @@ def residuals() -> Claims:
         )
         claims.assume(~(component.written if name == "loads" else component.retire) | (count != 0))
 
-    held, kept, ready = (claims.inside.signal(name) for name in ("held", "kept", "ready"))
+    held, spare, vacant, ready = (claims.inside.signal(name) for name in ("held", "spare", "vacant", "ready"))
     sums = {}
     for name in ("loads", "stores"):
         total: Value = Const(0)
         for there, elements in claims.queue(name, getattr(_CONFIG, f"{name}_in_flight")):
             total = total + Mux(there, elements, 0)
         sums[name] = total
-    claims.lemma("what is kept is held, or taken by STOREs in flight", kept == held + sums["stores"])
+    kept = held + sums["stores"]
+    claims.lemma("what is kept is held, or taken by STOREs in flight", kept + vacant == depth)
+    claims.lemma("what is not held may be loaded", held + spare == depth)
     claims.lemma("what is held is ready, or on its way", held == ready + sums["loads"])
     claims.claim("never more than there is room for", kept <= depth)
     claims.claim("program order never holds more", held <= depth)

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from amaranth.hdl import Signal
+from amaranth.hdl import Mux, Signal
 
 from accel.core.config import DRAM_ADDRESS_BITS, NAMED, PAGE_BYTES, Config
 from accel.core.isa import Load, Store, Transfer, Unit
@@ -19,14 +19,19 @@ def walks(claims: Claims, config: Config, path: str = "") -> None:
         config: the machine.
         path: of the walker, with a dot behind it.
     """
-    left, length = claims.inside.signal(f"{path}left"), claims.inside.signal(f"{path}row_bytes")
-    valid, beats = claims.inside.signal(f"{path}valid"), claims.inside.signal(f"{path}beats")
-    claims.lemma("the walker knows that it is free", claims.inside.signal(f"{path}free") == ~valid)
-    claims.lemma("there is a beat left", ~valid | ((left != 0) & (length != 0) & (beats != 0)))
-    to_page, ends = (claims.inside.signal(f"{path}{name}") for name in ("to_page", "ends"))
-    claims.lemma("a burst has no more than is left", ~valid | ((beats <= left) & (beats <= to_page)))
+    inside = claims.inside
+    valid, beats, ends = (inside.signal(f"{path}{name}") for name in ("valid", "beats", "ends"))
+    left, to_page, most = (inside.signal(f"{path}{name}") for name in ("left", "to_page", "most"))
+    page = PAGE_BYTES // config.bus_bytes
+    claims.lemma("the walker knows that it is free", inside.signal(f"{path}free") == ~valid)
+    claims.lemma("there is a beat", ~valid | ((inside.signal(f"{path}row_bytes") != 0) & (beats != 0)))
     claims.lemma("a burst is no longer than may be", ~valid | (beats <= config.max_burst_beats))
-    claims.lemma("a burst that ends its row has all that is left", ~valid | (ends == (left == beats)))
+    claims.lemma("a burst that does not end its row leaves some", ~valid | ends | (left != 0))
+    longest = min(config.max_burst_beats, page)
+    claims.lemma(
+        "what the next may have is known",
+        ~valid | ((to_page != 0) & (to_page <= page) & (most == Mux(to_page < longest, to_page, longest))),
+    )
 
 
 def bursts(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
@@ -55,13 +60,17 @@ def bursts(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
     end = Signal(DRAM_ADDRESS_BITS)
     claims.defined(end, ((row + length + bus - 1)[shift:]) << shift)
     remaining = Signal(DRAM_ADDRESS_BITS)
-    claims.defined(remaining, left << shift)
+    claims.defined(remaining, (beats + Mux(inside.signal("ends"), 0, left)) << shift)
     start = Signal(DRAM_ADDRESS_BITS)
     claims.defined(start, address[shift:] << shift)
     walks(claims, config)
     page = PAGE_BYTES // bus
-    to_page = inside.signal("to_page")
-    claims.lemma("the page is measured", ~valid | (to_page == page - in_page[shift:]))
+    to_page, room = inside.signal("to_page"), page - in_page[shift:]
+    claims.lemma("a burst ends with its page at the latest", ~valid | (beats <= room))
+    claims.lemma(
+        "the page is measured",
+        ~valid | inside.signal("ends") | (to_page == Mux(room == beats, page, room - beats)),
+    )
     claims.claim("a row's bursts end with the row", ~valid | ((start + remaining)[:DRAM_ADDRESS_BITS] == end))
     return claims
 

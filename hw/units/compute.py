@@ -25,10 +25,12 @@ from accel.core.memories import INP, SCRATCHPADS, UOP
 from accel.core.timing_rules import compute_depth
 from accel.hw.bus.port import RequestLayout
 from accel.hw.datapath.alu import Alu as AluLanes
+from accel.hw.datapath.alu import control, group_of
 from accel.hw.datapath.checks import (
     first_fault,
     loops_run,
 )
+from accel.hw.datapath.copies import copies
 from accel.hw.datapath.gemm import ACC_BITS, GemmCore, tap_names
 from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, sram_bits, uop_view, view
 from accel.hw.datapath.operands import depth, used
@@ -211,9 +213,11 @@ class Compute(wiring.Component):
         m.d.comb += [core.inp.eq(self.inp), core.wgt.eq(self.wgt)]
         m.d.comb += [getattr(core, tap).eq(getattr(self, tap)) for tap in tap_names(config)]
         if self._taps is not None:
-            depthwise = Signal()
-            m.d.sync += depthwise.eq(operation.depthwise)
-            m.d.comb += [core.depthwise.eq(depthwise), core.taps.eq(self._taps.taps)]
+            m.d.comb += Cat(core.whole).eq(Cat(copies(m, ~operation.depthwise, "whole")))
+            m.d.sync += [
+                tapped.eq(operation.depthwise & (tap < self._taps.taps))
+                for tap, tapped in enumerate(core.tapped)
+            ]
         for stage in range(config.tree_stages + 1):
             read = dst, src
             operation = self._delay(m, operation, f"product_{stage}")
@@ -286,13 +290,11 @@ class Compute(wiring.Component):
         if config.post:
             products, overwrite = operation.gemm | operation.mac, operation.overwrite
         m.d.comb += immediate.eq(operation.imm)
-        adds = _copies(m, products, "adds")
-        m.d.sync += [
-            alu.op.eq(Mux(products, AluOp.ADD, operation.op)),
-            alu.reset.eq(operation.reset),
-        ]
-        if config.mul_slots > 1:
-            m.d.sync += alu.phase.eq(1 << operation.phase)
+        adds = copies(m, products, "adds")
+        phase = operation.phase if config.mul_slots > 1 else None
+        op = Mux(products, AluOp.ADD, operation.op)
+        told = control(m, op, config, reset=operation.reset, phase=phase)
+        m.d.comb += Value.cast(alu.control).eq(Cat(copies(m, Value.cast(told), "told")))
         given = (
             (overwrite, overwrite, Const(0)),
             (operation.use_imm, operation.use_imm | products, immediate),
@@ -301,7 +303,7 @@ class Compute(wiring.Component):
         for number, (known, passed, value) in enumerate(given):
             from_written, from_earlier = Signal(), Signal()
             is_latest = changing.latest & (changing.latest_dst == addresses[number]) & ~passed
-            from_result = _copies(m, is_latest, f"from_result_{number}")
+            from_result = copies(m, is_latest, f"from_result_{number}")
             held = Signal(len(sums), name=f"operand_{number}")
             element = getattr(accumulators, f"element_{number}")
             element = Mux(from_earlier, changing.earlier, element)
@@ -316,9 +318,10 @@ class Compute(wiring.Component):
                 written, total, own = (
                     word.word_select(n, ACC_BITS) for word in (changing.written, sums, held)
                 )
-                parts.append(
-                    Mux(from_result[n % 2], written, Mux(adds[n % 2], total, own) if number else own)
-                )
+                group = group_of(n, lanes)
+                if number:
+                    own = Mux(adds[group], total, own)
+                parts.append(Mux(from_result[group], written, own))
             operands.append(Cat(parts))
         m.d.comb += [alu.left.eq(operands[0]), alu.right.eq(operands[1])]
 
@@ -377,13 +380,6 @@ class Compute(wiring.Component):
         with m.If(self.flush):
             m.d.sync += [late.run.eq(0), late.last.eq(0)]
         return late
-
-
-def _copies(m: Module, value: Value, name: str) -> tuple[Value, Value]:
-    """A bit in the next cycle, in two registers that synthesis does not make one of, for many who take it."""
-    one, other = Signal(name=name), Signal(name=f"{name}_not", init=1)
-    m.d.sync += [one.eq(value), other.eq(~value)]
-    return one, ~other
 
 
 @dataclass(frozen=True, kw_only=True)

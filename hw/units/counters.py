@@ -19,7 +19,7 @@ MOVED = ("read_bytes", "written_bytes")
 class Counters(wiring.Component):
     """Of each unit ``{unit}_is_busy`` and so on, the first of which counts; of the bus, beats as bytes.
 
-    ``counted`` is that of the cycle before, so that what is counted is held for a cycle.
+    ``counted`` is that of the cycle before, so that what is counted is held for a cycle; and so is ``clear``.
     """
 
     def __init__(self, config: Config) -> None:
@@ -40,11 +40,14 @@ class Counters(wiring.Component):
                 m.d.sync += there[name].eq(one & ~before if kind != CLASSES[0] else one)
                 before = before | one
         m.d.sync += [there[name].eq(getattr(self, f"is_{name}")) for name in MOVED]
+        clear = Signal(init=1)
+        """Reset goes the same way: this alone sets all bits to 0."""
+        m.d.sync += clear.eq(self.clear)
         for name, one in there.items():
-            counter = Signal(COUNTER_BITS, name=f"counted_{name}")
+            counter = Signal(COUNTER_BITS, name=f"counted_{name}", reset_less=True)
             with m.If(self.counted & one):
                 m.d.sync += counter.eq(counter + 1)
-            with m.If(self.clear):
+            with m.If(clear):
                 m.d.sync += counter.eq(0)
             m.d.comb += getattr(self, name).eq(counter << self._shift(name))
         return m

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, Value, ValueLike
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, ValueLike
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
@@ -59,18 +59,16 @@ class Dispatch(wiring.Component):
         load = view(Load, config, word)
         padded = load.opcode != Opcode.STORE if config.post else None
         box = add_up(m, load, products.shape()(held), padded=padded)
-        valid, unit, word, index, held = self._stage(m, stages > 1, valid, unit, word, index, box)
+        end = self._end(load, box)
+        valid, unit, word, index, held, end = self._stage(m, stages > 1, valid, unit, word, index, box, end)
         box = box.shape()(held)
         m.d.comb += [
             self.entry.word.eq(word),
             self.entry.index.eq(index),
             self.entry.box.eq(place(m, view(Load, config, word), box, config)),
+            self.entry.box.end.eq(end),
             self.busy.eq(Cat(there for there, _ in self._held).any()),
         ]
-        if config.post:
-            store = view(StoreReq, config, word)
-            with m.If((store.opcode == Opcode.STORE) & is_finished(store.memory)):
-                m.d.comb += self.entry.box.end.eq(par_end(store))
         for worker in WORKERS:
             here = unit == worker
             cause = cause_of(m, worker, word, box, self.mem_size, config)
@@ -81,6 +79,14 @@ class Dispatch(wiring.Component):
             with m.If(there):
                 m.d.comb += self.oldest.eq(number)
         return m
+
+    def _end(self, transfer: Any, box: data.View) -> Value:
+        """The scratchpad element behind the last one; of STOREs that are finished, that of PAR."""
+        if not self._config.post:
+            return Value.cast(box.end)
+        store = view(StoreReq, self._config, Value.cast(transfer))
+        finished = (store.opcode == Opcode.STORE) & is_finished(store.memory)
+        return Mux(finished, par_end(store), box.end)
 
     def _stage(self, m: Module, there: bool, *values: ValueLike) -> tuple[Value, ...]:
         """The values a cycle later, if there is such a stage; the first says that there is an instruction,

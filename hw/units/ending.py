@@ -1,6 +1,8 @@
 """A run's state: which cycle it is, whether it goes on, and what ended it."""
 
-from typing import Any
+from collections.abc import Sequence
+from itertools import count
+from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
@@ -143,24 +145,44 @@ class Ending(wiring.Component):
             ]
             levels += 1
 
-        cause, index, own = Signal(CAUSE_BITS), Signal(INDEX_BITS), Signal()
-        with m.If(there):
-            m.d.comb += cause.eq(Cause.LIMIT)
-        for event in events:
-            with m.Elif(event.there):
-                m.d.comb += cause.eq(event.cause)
-        for error in errors:
-            with m.Elif(error.there):
-                m.d.comb += [cause.eq(error.cause), index.eq(error.index), own.eq(1)]
+        stops = [_Stop(there, Cause.LIMIT), *(_Stop(event.there, event.cause) for event in events)]
+        stops += [_Stop(error.there, error.cause, error.index, 1) for error in errors]
+        size = next(size for size in count(2) if size ** (levels - 1) >= len(stops))
         for number in range(1, levels):
-            parts = (("cause", cause), ("index", index), ("own", own))
-            late = [Signal.like(part, name=f"{name}_{number}") for name, part in parts]
-            m.d.sync += [held.eq(part) for held, (_, part) in zip(late, parts, strict=True)]
-            cause, index, own = late
-        return cause, Mux(own, index, oldest[0]), levels
+            stops = [
+                self._earlier(m, stops[n : n + size], f"{number}_{n}") for n in range(0, len(stops), size)
+            ]
+        (first,) = stops
+        return first.cause, Mux(first.own, first.index, oldest[0]), levels
+
+    def _earlier(self, m: Module, stops: Sequence["_Stop"], name: str) -> "_Stop":
+        """The first of what is there, a cycle later."""
+        found, late = (
+            _Stop(
+                Signal(name=f"{kind}there_{name}"),
+                Signal(CAUSE_BITS, name=f"{kind}cause_{name}"),
+                Signal(INDEX_BITS, name=f"{kind}index_{name}"),
+                Signal(name=f"{kind}own_{name}"),
+            )
+            for kind in ("found_", "")
+        )
+        for number, stop in enumerate(stops):
+            with m.If(stop.there) if number == 0 else m.Elif(stop.there):
+                m.d.comb += [here.eq(its) for here, its in zip(found, stop, strict=True)]
+        m.d.sync += [held.eq(here) for held, here in zip(late, found, strict=True)]
+        return late
 
     def _older(self, m: Module, two: list[Value], name: str) -> Signal:
         """The lower of two indices, or the only one, a cycle later."""
         lower = Signal(INDEX_BITS, name=name)
         m.d.sync += lower.eq(Mux(two[-1] < two[0], two[-1], two[0]))
         return lower
+
+
+class _Stop(NamedTuple):
+    """What may have ended a run: whether it is there, its cause, and its instruction if it has its own."""
+
+    there: Any
+    cause: Any
+    index: Any = 0
+    own: Any = 0

@@ -80,7 +80,8 @@ class Flight(wiring.Component):
 
         data_now = self.data_done & (self.data_slot == head)
         pads_now = self.pads_done & (self.pads_slot == head)
-        data_due, pads_due = (bits[0] if depth == 1 else Array(bits)[head] for bits in (data_left, pads_left))
+        data_due, pads_due = Signal(), Signal()
+        """Whether the oldest has such a part left."""
         complete = records.valid & (~data_due | data_now) & (~pads_due | pads_now)
         m.d.comb += [
             records.flush.eq(self.flush),
@@ -97,13 +98,20 @@ class Flight(wiring.Component):
             m.d.sync += head.eq(following(head))
         with m.If(self.start):
             m.d.sync += self.slot.eq(following(self.slot))
-        for n in range(depth):
-            with m.If(self.data_done & (self.data_slot == n)):
-                m.d.sync += data_left[n].eq(0)
-            with m.If(self.pads_done & (self.pads_slot == n)):
-                m.d.sync += pads_left[n].eq(0)
-            with m.If(self.room & (self.slot == n)):  # it is nobody's, but that of who may start
-                m.d.sync += [data_left[n].eq(self.has_data), pads_left[n].eq(self.has_pads)]
+        parts = (
+            (data_left, data_due, self.data_done, self.data_slot, self.has_data),
+            (pads_left, pads_due, self.pads_done, self.pads_slot, self.has_pads),
+        )
+        for left, due, done, slot, has in parts:
+            stays: list[Value] = []
+            for n, bit in enumerate(left):
+                is_next = self.room & (self.slot == n)  # it is nobody's, but that of who may start
+                stays.append(Mux(is_next, has, bit & ~(done & (slot == n))))
+                m.d.sync += bit.eq(stays[n])
+            one, other = (
+                stays[0] if depth == 1 else Array(stays)[which] for which in (head, following(head))
+            )
+            m.d.sync += due.eq(Mux(self.retire, other, one))
         if self._hazards:
             overlaps = []
             for n in range(depth):

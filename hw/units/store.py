@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -226,7 +226,7 @@ class Store(wiring.Component):
         begins = self.start if own is None else self.start & own.is_store
         m.d.comb += [
             moves.eq((store.x_size != 0) & (store.y_size != 0)),
-            ready.eq(can & ~bursts.valid & flight.room if own is None else can & own.can_start),
+            ready.eq(can & (~bursts.valid & flight.room if own is None else own.can_fail)),
             self.lacking.eq(ready & ~self.tokens),
             flight.start.eq(begins),
             flight.retiring.index.eq(self.head.index),
@@ -251,10 +251,13 @@ class Store(wiring.Component):
                 self.oldest.eq(flight.oldest),
                 self.occupied.eq(~flight.empty),
             ]
-        else:
-            m.d.comb += own.faulty.eq(cause != 0)
+        good = self.head.cause == 0
+        if own is not None:
+            good = good & ~Cat(there for there, _ in own.faults).any()
+            m.d.comb += own.faulty.eq(~good)
+        m.d.comb += self.start.eq((ready if own is None else can & own.can_start) & self.tokens & good)
         with m.If(ready & self.tokens):
-            m.d.comb += [self.fault.eq(cause), self.start.eq(cause == 0)]
+            m.d.comb += self.fault.eq(cause)
         with m.If(bursts.free):
             m.d.sync += [slot.eq(flight.slot), index.eq(self.head.index)]
         return begins
@@ -366,9 +369,10 @@ class Store(wiring.Component):
             residuals.retire.eq(flight.retire),
         ]
         waits = (is_load & (loader.conflict | flight.conflict)) | (finished & loader.unwritten)
-        waits = ~faulty & (waits | ~(residuals.room & residuals.there))
+        waits = waits | ~(residuals.room & residuals.there)
         can_load = ~loader.requesting & loader.room
-        may_start = Mux(is_set, ~order.valid, Mux(is_load, can_load, can_store) & ~waits)
+        free = ~under_way & Mux(is_set, ~order.valid, Mux(is_load, can_load, can_store))
+        can_start = free & (is_set | ~waits)
 
         # What is under way; SETs take the loader's way, as LOADs that move nothing.
         m.d.comb += [
@@ -401,7 +405,8 @@ class Store(wiring.Component):
             ],
             faulty=faulty,
             is_store=is_store,
-            can_start=~under_way & may_start,
+            can_start=can_start,
+            can_fail=free & (is_set | faulty | ~waits),
             loader=loader,
             kinds=kinds,
             setting=self._set(m, is_set),
@@ -518,7 +523,8 @@ class _Own:
         faults: what is wrong with the head.
         faulty: to be told whether anything is.
         is_store: the head is a STORE.
-        can_start: but for tokens.
+        can_start: but for tokens, if it is not faulty.
+        can_fail: but for tokens; if it is faulty, nothing else is waited for.
         loader: of par and res.
         kinds: as it counts them.
         setting: what SETs have set.
@@ -528,6 +534,7 @@ class _Own:
     faulty: Signal
     is_store: Signal
     can_start: Value
+    can_fail: Value
     loader: Loader
     kinds: Sequence[Kind]
     setting: data.View

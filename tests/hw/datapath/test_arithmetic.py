@@ -5,10 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from amaranth.hdl import Const, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
-from accel.core.config import NAMED
+from accel.core.config import NAMED, Config
 from accel.core.isa import AluOp
-from accel.hw.datapath.alu import Alu
+from accel.core.isa.instructions import ALU_OP_BITS
+from accel.hw.datapath.alu import Alu, control
+from accel.hw.datapath.copies import COPIES
 from accel.hw.datapath.gemm import GemmCore, tap_names
 from accel.hw.datapath.pipeline import spread
 from accel.sim.functional.alu import OPERATIONS
@@ -63,8 +68,8 @@ def test_depthwise_products_are_summed_over_the_taps(name: str, batch: int) -> N
             for tap_name, word in zip(("inp", *tap_names(config)), words, strict=True):
                 context.set(getattr(core, tap_name), word)
             context.set(core.wgt, as_integer(wgts[n]))
-            context.set(core.depthwise, count > 0)
-            context.set(core.taps, count or most)
+            context.set(core.whole, (1 << COPIES) - 1 if count == 0 else 0)
+            context.set(core.tapped, (1 << count) - 1)
             await context.tick().repeat(2)
             found.append(as_array(context.get(core.sums), "<i4", (batch, size)))
             values, factors = taps[n].astype(np.int32), wgts[n].astype(np.int32)
@@ -99,13 +104,32 @@ def test_registers_are_spread_over_the_tree() -> None:
 _EDGES = [0, 1, -1, 31, 32, 33, -31, -32, -33, 127, -128, 2**31 - 1, -(2**31), -32768, 32767]
 
 
+class _Told(wiring.Component):
+    """An ALU, and what tells all of its lanes the operation, by its number, and the slot."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        bits = config.acc_element_bytes * 8
+        sides = {"left": In(bits), "right": In(bits), "result": Out(bits)}
+        super().__init__({"op": In(ALU_OP_BITS), "phase": In(range(config.mul_slots)), **sides})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.alu = alu = Alu(self._config)
+        phase = self.phase if self._config.mul_slots > 1 else None
+        told = control(m, self.op, self._config, reset=Const(0), phase=phase)
+        m.d.comb += [*(alu.control[group].eq(told) for group in range(COPIES))]
+        m.d.comb += [alu.left.eq(self.left), alu.right.eq(self.right), self.result.eq(alu.result)]
+        return m
+
+
 @pytest.mark.parametrize(
     ("op", "slots"), [*((op, 1) for op in AluOp), (AluOp.MUL, 2), (AluOp.MUL, 4), (AluOp.SHR, 4)]
 )
 def test_every_operation_is_the_simulators(op: AluOp, slots: int) -> None:
     """In one cycle; products also in several, back to back."""
     config = replace(NAMED["tiny"], mul_slots=slots)
-    alu = Alu(config)
+    alu = _Told(config)
     rng = np.random.default_rng(op)
     values = np.concatenate([_EDGES, rng.integers(-(2**31), 2**31, 40)]).astype(np.int32)
     left, right = (side.reshape(-1) for side in np.meshgrid(values, values))
@@ -118,12 +142,12 @@ def test_every_operation_is_the_simulators(op: AluOp, slots: int) -> None:
             context.set(alu.right, as_integer(y))
             for phase in range(1, slots if op is AluOp.MUL else 1):
                 await context.tick()
-                context.set(alu.phase, 1 << phase)
+                context.set(alu.phase, phase)
             result = as_array(context.get(alu.result), "<i4", x.shape)
             np.testing.assert_array_equal(result, OPERATIONS[op](x, y))
             assert result[0, 0] == operate(op, int(x[0, 0]), int(y[0, 0]))
             if op is AluOp.MUL and slots > 1:
                 await context.tick()
-                context.set(alu.phase, 1)
+                context.set(alu.phase, 0)
 
     run(alu, bench)

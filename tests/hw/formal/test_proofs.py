@@ -14,7 +14,7 @@ from accel.hw.bus.control import Control
 from accel.hw.bus.port import ReadPort
 from accel.hw.bus.watch import Watch
 from accel.hw.core import Core
-from accel.hw.datapath import requantize
+from accel.hw.datapath import requantize, transfer
 from accel.hw.datapath.finishing import SlotWalker
 from accel.hw.datapath.queue import HeadQueue, Queue
 from accel.hw.datapath.residuals import Residuals
@@ -281,15 +281,15 @@ FAULTS = [
         "no burst crosses a page",
         BurstWalker,
         "elaborate",
-        "minimum(to_page,",
+        "minimum(burst.to_page,",
         "minimum(",
     ),
     Fault(
         "bursts of load LOADs, tiny",
         "a row's bursts end with the row",
-        BurstWalker,
-        "elaborate",
-        "start[:shift] + length",
+        transfer,
+        "_row_burst",
+        "place[:shift] + length",
         "length",
     ),
     Fault(
@@ -339,16 +339,16 @@ FAULTS = [
         "never more than there is room for",
         Residuals,
         "elaborate",
-        "kept + self.elements <= depth",
-        "kept + self.elements <= depth + 1",
+        "self.elements <= vacant",
+        "self.elements <= vacant + 1",
     ),
     Fault(
         "residuals",
         "program order never holds more",
         Residuals,
         "elaborate",
-        "held + comes - goes",
-        "held + comes",
+        "spare - elements",
+        "spare",
     ),
     Fault(
         "residuals",
