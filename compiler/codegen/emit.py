@@ -16,6 +16,7 @@ import numpy as np
 
 from accel.base.errors import TensorizeError
 from accel.compiler.codegen.addresses import Addresses, Dimension, Env, Place
+from accel.compiler.codegen.ahead import loads_ahead
 from accel.compiler.codegen.ending import stored_early
 from accel.compiler.codegen.handover import handed_over
 from accel.compiler.codegen.memory import (
@@ -156,10 +157,22 @@ class Emission:
 
     def _reordered(self) -> list[Emitted]:
         """What is emitted, in the order in which units wait least for one another."""
+        return loads_ahead(self._handed_over(), self.config, self._kept)
+
+    def _handed_over(self) -> list[Emitted]:
         if self._unstarted is None:
             return handed_over(self.emitted)
         early = parameters_last(stored_early(self.emitted, self.config.token_limit))
         return residuals_ahead(settings_first(early), self.config)
+
+    @property
+    def _kept(self) -> set[int]:
+        """Numbers of the statements that bring what scratchpads keep."""
+        return {
+            number
+            for number, (node, _) in enumerate(self.statements)
+            if isinstance(node, Copy) and node.target.buffer.keeps
+        }
 
     def _number(self, nodes: Sequence[Node], loops: tuple[str, ...]) -> None:
         for node in nodes:

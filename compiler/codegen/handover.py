@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from accel.compiler.codegen.ending import Range, cut_by, range_of_store
+from accel.compiler.codegen.ending import Range, cut_by, range_of_store, span_of
 from accel.compiler.target.parts import parts_of
 from accel.compiler.target.registry import Emitted
 from accel.core.access import COLUMNS
-from accel.core.isa import Alu, Gemm, Store, Unit
+from accel.core.isa import Alu, Gemm, Loops, Store, Unit
 
-_MICRO_OPS = 16
-"""Of products that are cut up, at most."""
+_MICRO_OPS = 64
+"""Of all parts of products, at most, unless they are those of the products as a whole."""
 
 
 def handed_over(emitted: Sequence[Emitted]) -> list[Emitted]:
@@ -44,21 +44,57 @@ def handed_over(emitted: Sequence[Emitted]) -> list[Emitted]:
         at += len(stores)
         ahead = _behind(emitted, at, _is_load)
         resets = emitted[ahead : _behind(emitted, ahead, _resets)]
-        found = _parts(passes, stores, resets, last=ahead == len(emitted))
+        begun = ahead + len(resets)
+        product = _behind(emitted, begun, _is_load) if resets else begun
+        behind = product + 1 if product < len(emitted) and _multiplies(emitted[product]) else product
+        last = ahead == len(emitted)
+        found = _cut_best(passes, stores, resets, emitted[product:behind] if resets else [], last=last)
         if found is None:
             result += stores
             continue
-        parts, ranges = found
-        begun = ahead + len(resets)
-        product = _behind(emitted, begun, _is_load) if resets else begun
-        result[begin:] = [*emitted[at:ahead], *emitted[begun:product], *parts]
-        behind = product + 1 if product < len(emitted) and _cuts_well(emitted[product]) else product
-        ordered = _in_order([*resets, *emitted[product:behind]], ranges) if resets else []
-        if ordered is None:
-            behind, ordered = product, _in_order(resets, ranges) or [*resets]
-        result += ordered
-        at = behind
+        parts, ordered, whole = found
+        result[begin:] = [*emitted[at:ahead], *emitted[begun:product], *parts, *ordered]
+        at = product if whole or not resets else behind
     return result
+
+
+def _cut_best(
+    passes: Sequence[Emitted],
+    stores: Sequence[Emitted],
+    resets: Sequence[Emitted],
+    products: Sequence[Emitted],
+    *,
+    last: bool,
+) -> tuple[list[Emitted], list[Emitted], bool] | None:
+    """Passes and STOREs of a tile in parts, and resets and products of the next one; whether the products are
+    left out, as no parts are theirs; None if what follows takes other accumulators, or nothing can be cut.
+
+    Parts end where rows of the next tile's accumulators do, if they cannot be cut anywhere else.
+    """
+    best = None
+    for unit in dict.fromkeys([1, *_rows_of([*resets, *products])]):
+        found = _parts(passes, stores, resets, unit, last=last)
+        if found is None:
+            continue
+        parts, ranges = found
+        ordered = _in_order([*resets, *products], ranges)
+        if ordered is not None and _micro_ops(ordered) <= max(_MICRO_OPS, _micro_ops(products)):
+            return parts, ordered, False
+        if best is None or best[1] is None:
+            best = parts, _in_order(resets, ranges)
+    return None if best is None else (best[0], best[1] or [*resets], True)
+
+
+def _micro_ops(emitted: Sequence[Emitted]) -> int:
+    """Of products."""
+    return sum(len(one.uops) for one in emitted if _multiplies(one))
+
+
+def _rows_of(emitted: Sequence[Emitted]) -> list[int]:
+    """Accumulators from one iteration of a loop to the next."""
+    loops = [one.instruction for one in emitted if isinstance(one.instruction, Loops)]
+    pairs = ((one.dst_factor_out, one.iter_out) for one in loops)
+    return sorted({step for step, count in pairs if step > 1 and count > 1})
 
 
 def _behind(emitted: Sequence[Emitted], at: int, belongs: Callable[[Emitted], bool]) -> int:
@@ -80,17 +116,16 @@ def _resets(one: Emitted) -> bool:
     return isinstance(one.instruction, Alu) or (isinstance(one.instruction, Gemm) and one.instruction.reset)
 
 
-def _cuts_well(one: Emitted) -> bool:
-    """Whether it multiplies, and its parts do not need many micro-ops of their own."""
-    return isinstance(one.instruction, Gemm) and one.instruction.multiplies and len(one.uops) <= _MICRO_OPS
+def _multiplies(one: Emitted) -> bool:
+    return isinstance(one.instruction, Gemm) and one.instruction.multiplies
 
 
 def _parts(
-    passes: Sequence[Emitted], stores: Sequence[Emitted], resets: Sequence[Emitted], *, last: bool
+    passes: Sequence[Emitted], stores: Sequence[Emitted], resets: Sequence[Emitted], unit: int, *, last: bool
 ) -> tuple[list[Emitted], list[Range]] | None:
-    """Passes and STOREs of a tile by parts, and those parts' accumulators; None if what follows takes
-    others, or if they cannot be cut."""
-    pieces = [piece for one in stores for piece in _pieces(one, stores)]
+    """Passes and STOREs of a tile by parts of a multiple of some accumulators, and those parts' accumulators;
+    None if what follows takes others, or if they cannot be cut."""
+    pieces = [piece for one in stores for piece in _pieces(one, stores, unit)]
     ranges = [range_of_store(one) for one in pieces]
     begin, end = min(a for a, _ in ranges), max(b for _, b in ranges)
     again = any(begin <= _first(one) < end for one in resets)
@@ -111,30 +146,14 @@ def _stays(one: Emitted, own: Range, every: Range) -> bool:
     order with those it may be moved, whatever order they come in."""
     instruction = one.instruction
     assert isinstance(instruction, Alu)
-    written = _span(one, "dst")
-    read = written if instruction.use_imm else _span(one, "src")
+    written = span_of(one, "dst")
+    read = written if instruction.use_imm else span_of(one, "src")
     apart = read[1] <= every[0] or every[1] <= read[0]
     return _within(written, own) and (apart or _within(read, own))
 
 
 def _within(inner: Range, outer: Range) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
-
-
-def _span(one: Emitted, operand: str) -> Range:
-    """Between which accumulators an operand's lie: the first one, and the one behind the last."""
-    loops = one.instruction
-    assert isinstance(loops, Alu)
-    factors = {
-        "dst": (loops.dst_factor_out, loops.dst_factor_in),
-        "src": (loops.src_factor_out, loops.src_factor_in),
-    }
-    column = one.uops[:, COLUMNS[operand]]
-    ends = [
-        (count - 1) * step
-        for count, step in zip((loops.iter_out, loops.iter_in), factors[operand], strict=True)
-    ]
-    return int(column.min()), int(column.max()) + sum(ends) + 1
 
 
 def _first(one: Emitted) -> int:
@@ -156,14 +175,18 @@ def _in_order(instructions: Sequence[Emitted], ranges: Sequence[Range]) -> list[
     return [one for _, one in sorted(numbered, key=lambda pair: pair[0])]
 
 
-def _pieces(one: Emitted, stores: Sequence[Emitted]) -> list[Emitted]:
-    """A STORE in parts."""
+def _pieces(one: Emitted, stores: Sequence[Emitted], unit: int) -> list[Emitted]:
+    """A STORE in parts, of a multiple of ``unit`` accumulators where its rows allow that."""
     store = one.instruction
     assert isinstance(store, Store)
     elements = sum(s.instruction.sram_elements for s in stores if isinstance(s.instruction, Store))
     mine = max(1, int(parts_of(elements)) // len(stores))
     height, across = max(1, -(-store.y_size // mine)), max(1, mine // max(1, store.y_size))
     width = -(-store.x_size // across)
+    if unit % store.x_size == 0:
+        height = -(-height * store.x_size // unit) * unit // store.x_size
+    elif across > 1 and store.x_size % unit == 0:
+        width = -(-width // unit) * unit
     return [
         replace(
             one,

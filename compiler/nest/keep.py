@@ -6,6 +6,9 @@
             gemm(C, B)                              dma_copy2d(B[k], A[k*8:k*8+8])
                                                     gemm(C, B[k])
 
+Where the iterations of the loop throughout which it is kept take turns, there are as many copies again, and
+each has those of ``y % 2``.
+
 That a copy holds what a LOAD would bring is noticed when instructions are emitted.
 """
 
@@ -29,15 +32,19 @@ from accel.compiler.nest.nest import (
 def lower_kept(nest: Nest) -> Nest:
     """The same nest with copies of all buffers that keep something. Loops over virtual threads are left out:
     what differs between threads gets copies when those are lowered."""
-    kept = [buffer for buffer in nest.locals if buffer.kept]
+    kept = [buffer for buffer in nest.locals if buffer.kept or buffer.turns is not None]
     if not kept:
         return nest
     threads = {node.var for node in walk_nodes(nest.body) if isinstance(node, For) and node.threads}
     copies: dict[Buffer, tuple[Buffer, Expr]] = {}
     for buffer in kept:
         loops = [v for v in buffer.kept if v not in threads]
-        number = prod(v.extent for v in loops)
-        copies[buffer] = replace(buffer, copies=buffer.copies * number, kept=()), _number(loops)
+        count, number = prod(v.extent for v in loops), _number(loops)
+        if buffer.turns is not None:
+            turn = Binary("%", buffer.turns, Const(2))
+            number = simplify(Binary("+", Binary("*", turn, Const(count)), number))
+            count *= 2
+        copies[buffer] = replace(buffer, copies=buffer.copies * count, kept=(), turns=None), number
 
     def moved(region: Region) -> Region:
         if region.buffer not in copies:

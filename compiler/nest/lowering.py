@@ -149,7 +149,9 @@ class Lowering:
         kept: tuple[IterVar, ...] = (),
     ) -> Buffer:
         scope = stage.scope if stage is not None else None
-        buffer = Buffer(tensor.name, shape, tensor.dtype, scope, kept=kept)
+        keeps = stage is not None and stage.keeps
+        turns = self._turns(stage) if stage is not None and stage.ahead else None
+        buffer = Buffer(tensor.name, shape, tensor.dtype, scope, kept=kept, keeps=keeps, turns=turns)
         self.buffers[tensor] = buffer
         self.starts[tensor] = tuple(r.start for r in domain)
         self.held[buffer] = tuple(r.extent for r in domain)
@@ -174,6 +176,13 @@ class Lowering:
         used = {v for part in domain for v in (*variables(part.start), *variables(part.extent))}
         kept = tuple(v for v in outer[len(around) :] if v in used and v.extent > 1)
         return (*around, *kept), kept
+
+    def _turns(self, stage: Stage) -> IterVar | None:
+        """The loop throughout which a stage's buffer keeps something, if that runs more than once."""
+        assert stage.keep is not None
+        consumer, leaf = stage.keep
+        loop = self.nests[consumer].loops[leaf]
+        return loop if loop is not None and loop.extent > 1 else None
 
     def _automatic(self, stage: Stage) -> tuple[Stage, IterVar] | None:
         """Where a cache stage without ``compute_at`` goes: the innermost loop outside the tensorized block

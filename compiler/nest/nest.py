@@ -44,6 +44,8 @@ class Buffer:
         copies: one per virtual thread, and per iteration of loops throughout which parts are kept, that has a
             part of its own.
         kept: loops that there are no copies for yet, each of whose iterations has a part of its own.
+        keeps: whether what it holds stays there for longer than where it is brought.
+        turns: a loop whose iterations take turns in two sets of copies, which there are not yet.
     """
 
     name: str
@@ -52,6 +54,8 @@ class Buffer:
     scope: Scope | None
     copies: int = 1
     kept: tuple[IterVar, ...] = ()
+    keeps: bool = False
+    turns: IterVar | None = None
 
     def __repr__(self) -> str:
         return f"Buffer({self.name}, {self.shape}, {self.scope or 'dram'})"

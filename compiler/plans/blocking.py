@@ -169,12 +169,13 @@ def loaded(s: Schedule, data: Tensor, scope: Scope) -> Stage:
     return s[data]
 
 
-def keep(stage: Stage, output: Stage, loop: IterVar | None) -> None:
-    """Keep what a stage loads throughout a loop of the output, or throughout."""
+def keep(stage: Stage, output: Stage, loop: IterVar | None, *, ahead: bool) -> None:
+    """Keep what a stage loads throughout a loop of the output, or throughout; where there is a loop, maybe
+    with room for what its next iteration needs."""
     if loop is None:
         stage.keep_root()
     else:
-        stage.keep_at(output, loop)
+        stage.keep_at(output, loop, ahead=ahead)
 
 
 def bind_threads(stage: Stage, axis: IterVar, count: int) -> tuple[IterVar, IterVar]:

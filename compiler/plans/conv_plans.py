@@ -26,6 +26,7 @@ def conv_table(plans: Sequence[ConvPlan]) -> Tiling:
                 OUTERS.index(p.outer),
                 p.batches,
                 KEPT.index(p.kept),
+                int(p.ahead),
             )
             for p in plans
         ]
@@ -49,10 +50,12 @@ def conv_plans(shape: ConvShape, config: Config, table: Tiling) -> list[ConvPlan
             batches=batches,
             residual_product=shape.residual_product,
             kept=KEPT[kept],  # type: ignore[arg-type]
+            ahead=bool(ahead),
         )
-        for (channels, rows, columns, depth, kernel_rows, threads, axis, outer, batches, kept), stay in zip(
+        for (*sizes, axis, outer, batches, kept, ahead), stay in zip(
             table.rows_of(), stays.tolist(), strict=True
         )
+        for channels, rows, columns, depth, kernel_rows, threads in [sizes]
     ]
 
 

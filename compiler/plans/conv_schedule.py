@@ -107,6 +107,7 @@ class ConvPlan:
         kept: what scratchpads keep of all steps of the sum. Where channels are outermost, these are the
             weights of a tile's channels and the inputs of all places, else the inputs of a place and the
             weights of all channels.
+        ahead: whether there is room for what is kept next of a tile's channels, or of a place.
     """
 
     channels: int
@@ -121,6 +122,7 @@ class ConvPlan:
     batches: int = 1
     residual_product: bool = False
     kept: Kept = "nothing"
+    ahead: bool = False
 
 
 def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Schedule:
@@ -167,7 +169,8 @@ def conv_schedule(workload: Workload, machine: Machine, plan: ConvPlan) -> Sched
     whole = output.leaves[0] if merged.count > 1 and not merged.is_diagonal(machine.config) else None
     for operand, stays, loop in (("inputs", inp, place), ("weights", wgt, channels)):
         if plan.kept in (operand, "both"):
-            keep(stays, output, loop if (operand == "weights") == (plan.outer == "channels") else whole)
+            outermost = (operand == "weights") == (plan.outer == "channels")
+            keep(stays, output, loop if outermost else whole, ahead=plan.ahead and outermost)
     if bias is not None and plan.bias_stays:
         wgt.start_after(bias)
     for stage in stages[1:]:

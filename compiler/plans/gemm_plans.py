@@ -26,6 +26,7 @@ class GemmPlan:
             does, and the compute unit loads it.
         kept: which operand scratchpads keep of all steps, the first one being ``inputs``: that of the outer
             loop's tiles as long as those last, the other one throughout.
+        ahead: whether there is room for that of the outer loop's next tiles.
     """
 
     rows: int
@@ -36,11 +37,12 @@ class GemmPlan:
     outer: Outer
     residual_product: bool = False
     kept: Kept = "nothing"
+    ahead: bool = False
 
     def __str__(self) -> str:
         along = {"rows": "columns", "columns": "rows"}[self.outer] if self.thread_axis == "inner" else "depth"
         threads = f", {self.threads} threads along {along}" if self.threads > 1 else ""
-        kept = "" if self.kept == "nothing" else f", {self.kept} kept"
+        kept = "" if self.kept == "nothing" else f", {self.kept} kept{' ahead' * self.ahead}"
         sizes = f"{self.rows} x {self.columns} x {self.depth} blocks"
         return f"tiles of {sizes}, {self.outer} outermost{threads}{kept}"
 
@@ -55,12 +57,13 @@ class GemmPlan:
             OUTERS.index("pixels" if rows_outer else "channels"),
             1,
             KEPT.index(self.kept),
+            int(self.ahead),
         )
 
     @classmethod
     def of(cls, row: tuple[int, ...]) -> GemmPlan:
         """The plan that a row of a table means."""
-        columns, rows, _, depth, _, threads, axis, outer, _, kept = row
+        columns, rows, _, depth, _, threads, axis, outer, _, kept, ahead = row
         return cls(
             rows=rows,
             columns=columns,
@@ -69,4 +72,5 @@ class GemmPlan:
             thread_axis="depth" if THREAD_AXES[axis] == "depth" else "inner",
             outer="rows" if OUTERS[outer] == "pixels" else "columns",
             kept=KEPT[kept],  # type: ignore[arg-type]
+            ahead=bool(ahead),
         )

@@ -53,7 +53,7 @@ def gemm_schedule(workload: Workload, machine: Machine, plan: GemmPlan) -> Sched
     wgt.compute_at(sums, step)
     for operand, stays, side in (("inputs", inp, "rows"), ("weights", wgt, "columns")):
         if plan.kept in (operand, "both"):
-            keep(stays, s[C], outermost if plan.outer == side else None)
+            keep(stays, s[C], outermost if plan.outer == side else None, ahead=plan.ahead)
     for stage in stages[1:]:
         tensorize_elements(stage, machine)
     return s

@@ -33,6 +33,11 @@ _REFINED = 3
 """The best of them are tried with somewhat other sizes, until that gains nothing."""
 _ROUNDS = 3
 """How often."""
+KEEPING = (*((kept, 0) for kept in range(len(KEPT))), *((kept, 1) for kept in range(1, len(KEPT))))
+"""What scratchpads may keep, by index into :data:`KEPT`, and whether they have room for what comes next."""
+_LESS_SURE = 0.03
+"""By this share plans that load ahead must be better than others: the model has their LOADs come evenly, but
+units wait by the order of these."""
 _THREADS_OF_KEPT = (3, 8)
 """Numbers of threads that are tried where something is kept, besides their neighbours."""
 _LEAST_OF_KEPT = 4
@@ -53,7 +58,7 @@ class Space(Generic[PlanT]):
         plan: what a row of a table means.
         allowed: which plans there are schedules for.
         around: by an attribute of the table, all sizes that it may have.
-        kept: what scratchpads may keep of all steps, by index into :data:`KEPT`.
+        kept: what scratchpads may keep of all steps, by index into :data:`KEPT`, and whether ahead.
     """
 
     shape: Sums
@@ -61,7 +66,7 @@ class Space(Generic[PlanT]):
     plan: Callable[[Tiling], list[PlanT]]
     allowed: Callable[[Sizes], BoolArray]
     around: Mapping[str, Sequence[int]]
-    kept: Sequence[int] = range(len(KEPT))
+    kept: Sequence[tuple[int, int]] = KEEPING
 
     def sizes(self, table: Tiling) -> Sizes:
         """What follows from plans."""
@@ -119,6 +124,8 @@ def search(space: Space[PlanT], table: Tiling, threads: int | None) -> list[Cand
 
 def ranked_together(found: Sequence[list[Candidate[PlanT]]]) -> list[Candidate[PlanT]]:
     """Plans of several searches for the same, each best first, as those of one."""
+    if len(found) == 1:
+        return found[0]
     every = [one for part in found for one in part]
     limit = min((one.prediction.cycles for one in every), default=0.0) * (1 + CLOSE)
 
@@ -133,7 +140,8 @@ def _best_of_each(table: Tiling, cycles: FloatArray, effort: IntArray, of_kind: 
     """The best plans of each kind and the best of all; those that hardly differ by the effort."""
     alike = np.floor(np.log(cycles / cycles.min()) / np.log(1 + _ALIKE))
     order = np.lexsort((effort, alike))
-    kinds = (((table.threads * 8 + table.thread_axis) * 2 + table.outer) * 2 + (table.kept > 0))[order]
+    keeping = (table.kept > 0) + table.ahead
+    kinds = (((table.threads * 8 + table.thread_axis) * 2 + table.outer) * 4 + keeping)[order]
     by_kind = np.argsort(kinds, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(kinds[by_kind]) != 0])
     place = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
@@ -167,15 +175,16 @@ class _Found(Generic[PlanT]):
         return self.table.take(np.argsort(self.of("cycles"), kind="stable")[:_REFINED]).rows_of()
 
     def ranked(self) -> list[Candidate[PlanT]]:
-        """All, best first. Of plans that are about as good as the best those that read the fewest bytes come
-        first, and among those the ones with the fewest instructions."""
+        """All, best first. Of plans that are about as good as the best those come first that read the fewest
+        bytes, and among those the ones with the fewest instructions; but none that load ahead, of which less
+        is known."""
         assert self.table is not None
         sizes = self.space.sizes(self.table)
         read, effort, cycles = sizes.read_bytes(), sizes.instructions(), self.of("cycles")
+        cycles = cycles * (1 + _LESS_SURE * self.table.ahead)
         close = cycles <= cycles.min() * (1 + CLOSE)
-        order = np.lexsort(
-            (np.where(close, effort, 0), np.where(close, read, 0), np.where(close, 0.0, cycles), ~close)
-        )
+        keys = (effort, read, self.table.ahead)
+        order = np.lexsort((*(np.where(close, key, 0) for key in keys), np.where(close, 0.0, cycles), ~close))
         plans = self.space.plan(self.table)
         predictions = [one for part in self.parts for one in part.each()]
         return [
@@ -199,16 +208,16 @@ def _neighbours(
         if plan.threads > 1:
             for axis in range(4):
                 yield tuple(plan._replace(thread_axis=axis))  # type: ignore[arg-type]
-        for kept in space.kept:
-            yield tuple(plan._replace(kept=kept))  # type: ignore[arg-type]
+        for kept, ahead in space.kept:
+            yield tuple(plan._replace(kept=kept, ahead=ahead))  # type: ignore[arg-type]
         if threads is None:
             for number in (max(1, plan.threads - 1), plan.threads + 1):
                 yield tuple(plan._replace(threads=number))  # type: ignore[arg-type]
 
 
-def kept_with(fixed: Mapping[str, int] | None) -> Sequence[int]:
+def kept_with(fixed: Mapping[str, int] | None) -> Sequence[tuple[int, int]]:
     """What may be kept: nothing if sides of tiles are given, as these say what each tile and step loads."""
-    return range(1) if fixed else range(len(KEPT))
+    return KEEPING[:1] if fixed else KEEPING
 
 
 def every_plan(
@@ -225,7 +234,7 @@ def every_plan(
     sizes = [tried[name] for name in ("channels", "rows", "columns", "depth", "kernel_rows", "batches")]
     config = space.config
     *of_tiles, batches = sizes
-    alone = Tiling.grid(*of_tiles, [1], [0], [0], batches, [0])
+    alone = Tiling.grid(*of_tiles, [1], [0], [0], batches, [0], [0])
     seen = space.sizes(alone)
     room = (
         (seen.inputs <= config.inp_depth)
@@ -242,20 +251,21 @@ def every_plan(
     ]
     found = []
     least = min(config.acc_depth, space.shape.outputs // space.shape.groups) // _LEAST_OF_KEPT
-    for kept, every in _keeping(space, alone):
+    for kept, ahead, every in _keeping(space, alone):
         some = [kind for kind in kinds if not kept or exactly is not None or kind[0] in _THREADS_OF_KEPT]
         number, axis, outer = np.array(some, dtype=np.int64).reshape(-1, 3, 1).transpose(1, 0, 2)
-        table = every._replace(threads=number, thread_axis=axis, outer=outer, kept=np.array([kept]))
+        keeps = {"kept": np.array([kept]), "ahead": np.array([ahead])}
+        table = every._replace(threads=number, thread_axis=axis, outer=outer, **keeps)
         found.append(space.fitting(table, exactly, least if kept else 0))
     return Tiling(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
 
-def _keeping(space: Space[PlanT], alone: Tiling) -> Iterator[tuple[int, Tiling]]:
+def _keeping(space: Space[PlanT], alone: Tiling) -> Iterator[tuple[int, int, Tiling]]:
     """What may be kept, and those of some tiles for which there is room for all of it."""
     sizes, config = space.sizes(alone), space.config
     inputs, weights = sizes.inputs * sizes.steps, sizes.weights * sizes.steps
-    for kept in space.kept:
+    for kept, ahead in space.kept:
         keeps = space.sizes(alone._replace(kept=np.full_like(alone.kept, kept)))
         room = (inputs <= config.inp_depth) | ~keeps.inputs_kept
         room &= (weights <= config.wgt_depth) | ~keeps.weights_kept
-        yield kept, alone.take(np.flatnonzero(room))
+        yield kept, ahead, alone.take(np.flatnonzero(room))

@@ -60,6 +60,7 @@ class _Turn:
         tap_at, taps: rows of the kernel.
         inputs: blocks of input channels that the step needs.
         input_held, weights_held: whether the buffers of the step hold what it needs.
+        inputs_now, weights_now: how much of that is loaded, of what the step needs or the same one later.
         one_channel: whether a thread only ever has these channels.
     """
 
@@ -94,7 +95,8 @@ class _Turn:
         channel, row, column, deep, kernel_part = (
             np.where(valid, one, 0) for one in (channel, row, column, deep, kernel_part)
         )
-        self.channels = np.minimum(table.channels, shape.channels - channel * table.channels)
+        self.channel_at = channel * table.channels
+        self.channels = np.minimum(table.channels, shape.channels - self.channel_at)
         self.row_at, self.column_at, self.tap_at = (
             row * table.rows,
             column * table.columns,
@@ -131,6 +133,31 @@ class _Turn:
         if not shape.weighted:
             self.weights_held = numbers > 0
         self.inputs = self.channels if shape.diagonal else self.depth
+        self._ahead(loops)
+
+    def _ahead(self, loops: _Loops) -> None:
+        """What is kept of the outermost loop comes at once for its first iteration, and for others bit by bit
+        beside the one before, but for what is under way beside that already."""
+        sizes, table = loops.sizes, loops.table
+        begins = (self.channel_turn == 0) & (self.place == 0)
+
+        def share_of(tiles: IntArray, filling: IntArray, around: IntArray, inner: IntArray) -> FloatArray:
+            """Of a turn, by all tiles of an iteration, and those of its first turn."""
+            later = np.where(tiles > filling, (inner > 0) / np.maximum(tiles - filling, 1), 1 / tiles)
+            return np.where(around > 0, 1 / tiles, later)
+
+        step = np.where(sizes.along_channels, table.threads, 1) * table.channels
+        left = np.clip(loops.shape.channels - self.channel_at - step, 0, table.channels)
+        beside = np.where(sizes.along_rows, np.minimum(table.threads, sizes.down_rows), 1)
+        share = share_of(sizes.pixel_tiles, beside, self.channel_turn, self.place)
+        share = share * left / np.maximum(self.channels, 1)
+        first = begins & ~self.weights_held
+        self.weights_now = np.where(sizes.weights_ahead, first + share, ~self.weights_held * 1.0)
+        beside = np.where(sizes.along_channels, np.minimum(table.threads, sizes.across_channels), 1)
+        share = share_of(sizes.across_channels, beside, self.place, self.channel_turn)
+        share = share * (self.place + 1 < loops.places)
+        first = begins & ~self.input_held
+        self.inputs_now = np.where(sizes.inputs_ahead, first + share, ~self.input_held * 1.0)
 
 
 class TileWalker:
@@ -180,6 +207,7 @@ class TileWalker:
         inputs = sizes.inputs * (config.inp_element_bytes / config.bus_bytes)
         at_once = by_channels & (loops.steps == 1) & several & shape.weighted
         choices = [
+            (sizes.weights_ahead | sizes.inputs_ahead, loops.places * turn, 0 * turn, 0.0 * turn),
             (by_channels & sizes.weights_kept, loops.places * turn, turn, weights * sizes.weight_buffers),
             (~by_channels & sizes.inputs_kept, loops.channels * turn, turn, inputs * sizes.input_buffers),
             (sizes.weights_kept, loops.tiles * turn, loops.channels * turn, weights * sizes.weight_buffers),
@@ -302,7 +330,7 @@ class TileWalker:
             turn.inputs,
         ).times(turn.batches)
         weights = shape.weights_moved(config, turn.channels, turn.depth, turn.taps)
-        some, others = turn.valid & ~turn.input_held, turn.valid & ~turn.weights_held
+        some, others = turn.valid * turn.inputs_now, turn.valid * turn.weights_now
         return Moved(*(one * some + other * others for one, other in zip(inputs, weights, strict=True)))
 
     def _pads(self, turn: _Turn) -> FloatArray:

@@ -52,6 +52,7 @@ class Tiling(NamedTuple):
         outer: index into :data:`OUTERS`.
         batches: blocks of the batch in a tile.
         kept: index into :data:`KEPT`.
+        ahead: 1 if there is room for what is kept next of the outermost loop, else 0.
     """
 
     channels: IntArray
@@ -64,6 +65,7 @@ class Tiling(NamedTuple):
     outer: IntArray
     batches: IntArray
     kept: IntArray
+    ahead: IntArray
 
     @classmethod
     def grid(cls, *choices: Sequence[int]) -> Tiling:
@@ -136,6 +138,9 @@ class Sizes:
         """Blocks of the identity matrix, which stay in wgt_buffer throughout."""
         self.weights_kept = table.kept % 2 == KEPT.index("weights")
         self.inputs_kept = table.kept >= KEPT.index("inputs")
+        ahead = table.ahead > 0
+        self.weights_ahead = ahead & self.weights_kept & ~self.pixels_outer
+        self.inputs_ahead = ahead & self.inputs_kept & self.pixels_outer & (not shape.diagonal)
         self.residuals = self.accumulators * shape.residual_product
         """Elements that the load unit brings of a residual, for all threads."""
 
@@ -176,7 +181,7 @@ class Sizes:
         """Buffers that inputs of a step have."""
         own = self._threads(self.along_rows | self.along_groups)
         places = self.across_batches * self.across_columns * self._turns(self.along_rows, self.down_rows)
-        buffers = self._kept_steps * own * np.where(self.pixels_outer, 1, places)
+        buffers = self._kept_steps * own * np.where(self.pixels_outer, 1 + self.inputs_ahead, places)
         return np.where(self.inputs_kept, buffers, self.table.threads)
 
     @cached_property
@@ -184,7 +189,7 @@ class Sizes:
         """Buffers that weights of a step have."""
         own = self._threads(self.along_channels | self.along_groups)
         channels = self._turns(self.along_channels, self.across_channels)
-        buffers = self._kept_steps * own * np.where(self.pixels_outer, channels, 1)
+        buffers = self._kept_steps * own * np.where(self.pixels_outer, channels, 1 + self.weights_ahead)
         return np.where(self.weights_kept, buffers, self.table.threads)
 
     @property
@@ -215,7 +220,7 @@ class Sizes:
         places = places * np.where(self.inputs_kept & ~self.pixels_outer, self.pixel_tiles, 1)
         turns = parts(self.pixel_tiles, self._threads(self.along_rows))
         each_step = np.minimum(parts(down, self.kernel_parts) * cut, turns)
-        kinds = np.where(table.kept > 0, self.steps * places * each_step, kinds)
+        kinds = np.where(table.kept > 0, self.steps * places * (1 + table.ahead) * each_step, kinds)
         rows = np.where(table.columns < shape.columns, table.channels * table.rows, table.channels)
         ends = 0 if shape.resets else np.minimum(rows, _PIECES) * (rows > 1)
         return np.asarray(table.threads * inside * (kinds + ends) + _PASSES)
@@ -260,13 +265,19 @@ class Sizes:
     def keeps_well(self) -> BoolArray:
         """Whether all that is kept would be loaded more often otherwise, and what takes its place later waits
         for no more than a step."""
-        several, one_group = self.steps > 1, self.shape.groups == 1
+        ahead = self.table.ahead > 0
+        several, one_group = (self.steps > 1) | ahead, self.shape.groups == 1
         inputs, weights = self._read()
         weights_stay = one_group & (self.pixels_outer | (self.across_channels == 1))
         inputs_stay = one_group & (~self.pixels_outer | (self.pixel_tiles == 1))
-        of_weights = (several | weights_stay) & (weights > self._weights_once) & self.shape.weighted
-        of_inputs = (several | inputs_stay) & (inputs > self._inputs_once)
+        of_weights = (several | weights_stay) & ((weights > self._weights_once) | self.weights_ahead)
+        of_inputs = (several | inputs_stay) & ((inputs > self._inputs_once) | self.inputs_ahead)
+        of_weights &= self.shape.weighted
         found: BoolArray = (~self.weights_kept | of_weights) & (~self.inputs_kept | of_inputs)
+        turns, places = self._turns(self.along_channels, self.across_channels), self.pixel_tiles
+        outer, inner = np.where(self.pixels_outer, (places, turns), (turns, places))
+        useful = (self.weights_ahead | self.inputs_ahead) & one_group & (outer > 1) & (inner > 1)
+        found &= useful | ~ahead
         return found
 
     def instructions(self) -> IntArray:

@@ -169,7 +169,8 @@ def _compute_inline(context: _Context, step: Step) -> None:
 
 
 def _keep_at(context: _Context, step: Step) -> None:
-    _stage(context, step).keep_at(context.schedule[step["consumer"]], step["axis"])
+    ahead = step.get("ahead", False)
+    _stage(context, step).keep_at(context.schedule[step["consumer"]], step["axis"], ahead=ahead)
 
 
 def _keep_root(context: _Context, step: Step) -> None:
@@ -219,7 +220,7 @@ _OPERATORS: dict[str, _Operator] = {
     "compute_at": _Operator(_compute_at, ("stage", "consumer", "axis")),
     "compute_inline": _Operator(_compute_inline, ("stage",)),
     "compute_root": _Operator(_compute_root, ("stage",)),
-    "keep_at": _Operator(_keep_at, ("stage", "consumer", "axis")),
+    "keep_at": _Operator(_keep_at, ("stage", "consumer", "axis"), ("ahead",)),
     "keep_root": _Operator(_keep_root, ("stage",)),
     "start_after": _Operator(_start_after, ("stage", "other")),
     "merge_groups": _Operator(_merge_groups, ("stage", "axis", "count"), ("name",)),

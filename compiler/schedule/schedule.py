@@ -68,6 +68,7 @@ class Stage(Loops):
         keep: the stage and loop throughout which it keeps what is computed inside; None: only as long as the
             loop at which it is computed goes on, or if ``keeps``, throughout.
         keeps: whether it keeps anything.
+        ahead: whether there is room for what the next iteration of that loop keeps.
         starts_after: the stage whose first copy is asked for before the first one of this stage is.
         host: how the host computes it, when it packs an input or as a constant; None: the machine does.
         preparation: an input that the host changes before, and how.
@@ -84,6 +85,7 @@ class Stage(Loops):
     rooted: bool = False
     keep: tuple[Stage, IterVar] | None = None
     keeps: bool = False
+    ahead: bool = False
     starts_after: Stage | None = None
     host: BlockDiagonal | Interleaved | Literal["identity"] | None = None
     preparation: tuple[Tensor, Preparation] | None = None
@@ -148,7 +150,7 @@ class Stage(Loops):
         self.attach, self.rooted = None, True
         self._record("compute_root")
 
-    def keep_at(self, consumer: Stage | Tensor, axis: IterVar | str) -> None:
+    def keep_at(self, consumer: Stage | Tensor, axis: IterVar | str, *, ahead: bool = False) -> None:
         """Keep what is copied to a scratchpad as long as a loop of ``consumer`` goes on, which is around that
         of :meth:`compute_at`.
 
@@ -160,14 +162,20 @@ class Stage(Loops):
         There is room for all that the loops inside bring. What is there already is not copied again, and
         virtual threads that need the same share it.
 
+        Args:
+            consumer: the stage that the loop is of.
+            axis: the loop.
+            ahead: whether there is as much room again, in which every other iteration has its own: then what
+                the next one needs can be copied while this one goes on.
+
         Raises:
             ScheduleError: it is no copy into a scratchpad, or the axis is no loop of the consumer.
         """
         stage = self.schedule[consumer]
         self._check_keeps()
         loop = stage._leaf(axis)
-        self.keep, self.keeps = (stage, loop), True
-        self._record("keep_at", consumer=stage.name, axis=loop.name)
+        self.keep, self.keeps, self.ahead = (stage, loop), True, ahead
+        self._record("keep_at", consumer=stage.name, axis=loop.name, **({"ahead": True} if ahead else {}))
 
     def keep_root(self) -> None:
         """Keep all that is ever copied to a scratchpad, as :meth:`keep_at` outside of all loops.
@@ -176,7 +184,7 @@ class Stage(Loops):
             ScheduleError: it is no copy into a scratchpad.
         """
         self._check_keeps()
-        self.keep, self.keeps = None, True
+        self.keep, self.keeps, self.ahead = None, True, False
         self._record("keep_root")
 
     def _check_keeps(self) -> None:
