@@ -15,6 +15,8 @@ from pathlib import Path
 import accel
 from accel.base.errors import AccelError
 from accel.benchmarks import NETWORKS, Layer, default_epilogue, layers_of
+from accel.compiler.mappings.choose import mapping_of
+from accel.compiler.plans.least import least_cycles
 from accel.core.config import Config
 
 MACHINES: dict[str, tuple[str, dict[str, int | str]]] = {
@@ -48,6 +50,9 @@ class Point:
         slots: the same of the program's slots and the bytes of the operator that it carries out.
         packed: as ``slots``, of the bytes of tensors as they lie in DRAM, each once: with the zeros that fill
             up blocks, and scales beside biases.
+        least: cycles that any program of that operator takes at least
+            (:func:`~accel.compiler.plans.least.least_cycles`).
+        reachable: what ``slots`` can be at most, by that.
         short: whether that bound is below 40 read latencies.
     """
 
@@ -61,6 +66,8 @@ class Point:
     plain_roofline: float
     slots: float
     packed: float
+    least: float
+    reachable: float
     short: bool
 
 
@@ -78,15 +85,17 @@ def points(machines: list[str], networks: list[str], mapping: str) -> Iterator[P
 
 
 def _point(machine: str, config: Config, network: str, layer: Layer, mapping: str) -> Point | None:
+    workload = layer.workload()
     try:
-        result = accel.build(layer.workload(), config, mapping=mapping).run(check=False)
+        result = accel.build(workload, config, mapping=mapping).run(check=False)
         plain = result
         if result.image.mapping != "plain":
-            plain = accel.build(layer.workload(), config, mapping="plain").run(check=False)
+            plain = accel.build(workload, config, mapping="plain").run(check=False)
     except AccelError as error:
         print(f"{machine}: {network} {layer.name}: {error}", file=sys.stderr)
         return None
     bound = result.slot_bound_cycles or 0.0
+    least = least_cycles(mapping_of(workload, result.image.mapping).workload, config)
     return Point(
         machine=machine,
         network=network,
@@ -98,6 +107,8 @@ def _point(machine: str, config: Config, network: str, layer: Layer, mapping: st
         plain_roofline=plain.roofline_fraction or 1.0,
         slots=result.slot_roofline_fraction or 1.0,
         packed=max(bound, _packed_bytes(result) / config.bus_bytes) / (result.cycles or 1),
+        least=least,
+        reachable=min(1.0, bound / least),
         short=bound < _LATENCIES * config.read_latency,
     )
 
@@ -118,15 +129,17 @@ def mean(values: list[float]) -> float:
 def table(found: list[Point]) -> str:
     """Markdown: machines by both means, and the weakest layers."""
     lines = [
-        "| machine | layers | mapped | roofline, plain | roofline | slots and bytes | weakest not short |",
-        "|---|---:|---:|---:|---:|---:|---|",
+        "| machine | layers | mapped | roofline, plain | roofline | slots and bytes | reachable "
+        "| weakest not short |",
+        "|---|---:|---:|---:|---:|---:|---:|---|",
     ]
     for machine in dict.fromkeys(one.machine for one in found):
         here = [one for one in found if one.machine == machine]
         long = [one for one in here if not one.short] or here
         worst = min(long, key=lambda one: one.slots)
         means = (
-            mean([getattr(one, name) for one in here]) for name in ("plain_roofline", "roofline", "slots")
+            mean([getattr(one, name) for one in here])
+            for name in ("plain_roofline", "roofline", "slots", "reachable")
         )
         cells = [
             *(machine, str(len(here)), str(sum(one.mapping != "plain" for one in here))),
@@ -137,12 +150,12 @@ def table(found: list[Point]) -> str:
     weak = sorted((one for one in found if not one.short), key=lambda one: one.slots)[:12]
     lines += [
         "",
-        "| machine | layer | mapping | cycles | roofline | slots and bytes | as packed |",
-        "|---|---|---|---:|---:|---:|---:|",
+        "| machine | layer | mapping | cycles | roofline | slots and bytes | as packed | reachable |",
+        "|---|---|---|---:|---:|---:|---:|---:|",
     ]
     for one in weak:
         cells = [one.machine, f"{one.network} {one.layer}", one.mapping, f"{one.cycles:,}"]
-        cells += [f"{value:.3f}" for value in (one.roofline, one.slots, one.packed)]
+        cells += [f"{value:.3f}" for value in (one.roofline, one.slots, one.packed, one.reachable)]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

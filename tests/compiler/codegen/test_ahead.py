@@ -116,7 +116,7 @@ def test_what_loads_do_not_pass(between: str) -> None:
 def test_any_program_reads_the_same() -> None:
     """LOADs of any size to any place, those of any statement kept."""
     moved = 0
-    for seed in range(300):
+    for seed in range(60):
         rng = Random(seed)
         emitted = []
         for number in range(60):
@@ -130,7 +130,7 @@ def test_any_program_reads_the_same() -> None:
         found = loads_ahead(emitted, M.config, {KEPT})
         assert seen(found) == seen(emitted)
         moved += found != emitted
-    assert moved > 100
+    assert moved > 20
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
