@@ -35,7 +35,7 @@ _ROUNDS = 3
 """How often."""
 KEEPING = (*((kept, 0) for kept in range(len(KEPT))), *((kept, 1) for kept in range(1, len(KEPT))))
 """What scratchpads may keep, by index into :data:`KEPT`, and whether they have room for what comes next."""
-_LESS_SURE = 0.03
+LESS_SURE = 0.03
 """By this share plans that load ahead must be better than others: the model has their LOADs come evenly, but
 units wait by the order of these."""
 _THREADS_OF_KEPT = (3, 8)
@@ -181,7 +181,7 @@ class _Found(Generic[PlanT]):
         assert self.table is not None
         sizes = self.space.sizes(self.table)
         read, effort, cycles = sizes.read_bytes(), sizes.instructions(), self.of("cycles")
-        cycles = cycles * (1 + _LESS_SURE * self.table.ahead)
+        cycles = cycles * (1 + LESS_SURE * self.table.ahead)
         close = cycles <= cycles.min() * (1 + CLOSE)
         keys = (effort, read, self.table.ahead)
         order = np.lexsort((*(np.where(close, key, 0) for key in keys), np.where(close, 0.0, cycles), ~close))
