@@ -16,7 +16,7 @@ import accel
 from accel.base.errors import AccelError
 from accel.benchmarks import NETWORKS, Layer, default_epilogue, layers_of
 from accel.compiler.mappings.choose import mapping_of
-from accel.compiler.plans.least import least_cycles
+from accel.compiler.mappings.least import least_cycles
 from accel.core.config import Config
 
 MACHINES: dict[str, tuple[str, dict[str, int | str]]] = {
@@ -51,7 +51,7 @@ class Point:
         packed: as ``slots``, of the bytes of tensors as they lie in DRAM, each once: with the zeros that fill
             up blocks, and scales beside biases.
         least: cycles that any program of that operator takes at least
-            (:func:`~accel.compiler.plans.least.least_cycles`).
+            (:func:`~accel.compiler.mappings.least.least_cycles`).
         reachable: what ``slots`` can be at most, by that.
         short: whether that bound is below 40 read latencies.
     """

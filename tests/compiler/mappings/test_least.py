@@ -6,7 +6,7 @@ import pytest
 
 import accel
 from accel.base.errors import AccelError
-from accel.compiler.plans.least import least_cycles
+from accel.compiler.mappings.least import least_cycles
 
 SMALL = {"vta": {"inp_bytes": 4096, "wgt_bytes": 32768, "acc_bytes": 16384}, "tiny": {}, "tiny-int8": {}}
 
