@@ -103,9 +103,8 @@ class Alu(wiring.Component):
                 for n, side in enumerate((left, right))
             ]
             shifted = Cat(phase[slot + 1] for slot, part in mine.items() if any(part)).any()
-            held = [Signal(half, name=f"factor_{number}_{side}") for side in ("left", "right")]
-            m.d.sync += [register.eq(factor) for register, factor in zip(held, factors, strict=True)]
-            product = held[0] * held[1]
+            product = Signal(2 * half)
+            m.d.sync += product.eq(factors[0] * factors[1])
             found = found + Mux(shifted, product << half, product)
         m.d.sync += total.eq(found)
         return found[:ACC_BITS]
