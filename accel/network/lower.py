@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -109,6 +110,10 @@ class Layer:
 
     def workload(self) -> Workload:
         """What is compiled."""
+        return self._workload
+
+    @cached_property
+    def _workload(self) -> Workload:
         return WORKLOADS[self.operator](**self.parameters)
 
 

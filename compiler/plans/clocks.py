@@ -43,6 +43,8 @@ _LONGER = 4
 _TOKEN = 1
 """Cycles from a push to the pop it allows."""
 _NEVER = -1e18
+_WORTH = 0.7
+"""Turns are told of some plans only if that leaves so much of them at most."""
 
 
 @dataclass
@@ -94,6 +96,26 @@ class Turns:
     pieces: FloatArray | None = None
     pads: FloatArray | None = None
     port: FloatArray | None = None
+
+    def followed(self, later: Turns) -> Turns:
+        """These turns, and later ones of the first plans; the others do nothing then."""
+
+        def joined(early: FloatArray, more: FloatArray | None, name: str) -> FloatArray:
+            shape = (later.valid.shape[0], early.shape[1])
+            rest = np.full(shape, 1 if name == "pieces" else 0, dtype=early.dtype)
+            if more is not None:
+                rest[:, : more.shape[1]] = more
+            return np.concatenate([early, rest])
+
+        found: dict[str, Any] = {}
+        for one in fields(self):
+            early, more = getattr(self, one.name), getattr(later, one.name)
+            if isinstance(early, Moved):
+                parts = [None] * len(early) if more is None else more
+                found[one.name] = Moved(*(joined(a, b, "") for a, b in zip(early, parts, strict=True)))
+            else:
+                found[one.name] = None if early is None else joined(early, more, one.name)
+        return Turns(**found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -483,9 +505,21 @@ class _Walk:
         self.longest = int(self.length.max(initial=0))
         numbers = np.arange(self.longest)[:, None]
         numbers = np.where((self.head >= 0) & (numbers >= self.head), numbers + self.skipped, numbers)
-        self.script = walker.turns(numbers, self.plans)
+        self.script = self._turns(walker, numbers)
         self.pace = walker.store_pace
         self.clocks = _Clocks(walker.config, work)
+
+    def _turns(self, walker: Walker, numbers: IntArray) -> Turns:
+        """What turns do: those that most plans have of all of them, the others of those that have more."""
+        cuts = np.unique(self.length)
+        under_way = (self.length > cuts[:, None]).sum(axis=1)
+        areas = cuts * len(self.plans) + (self.longest - cuts) * under_way
+        if not len(cuts) or areas.min() > _WORTH * self.longest * len(self.plans):
+            return walker.turns(numbers, self.plans)
+        cut, some = (int(one[areas.argmin()]) for one in (cuts, under_way))
+        return walker.turns(numbers[:cut], self.plans).followed(
+            walker.turns(numbers[cut:, :some], self.plans[:some])
+        )
 
     def predict(self) -> Predictions:
         """What plans take, in their first order."""
