@@ -278,6 +278,8 @@ def check_dtype(dtype: str) -> Dtype:
 
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The operands of a node."""
+    if isinstance(expr, Const | IterVar):  # most are
+        return ()
     if isinstance(expr, Binary):
         return (expr.a, expr.b)
     if isinstance(expr, Cast):
@@ -293,9 +295,11 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 def walk(expr: Expr) -> Iterator[Expr]:
     """A node and all below it, operands in order."""
-    yield expr
-    for child in children(expr):
-        yield from walk(child)
+    left = [expr]
+    while left:
+        one = left.pop()
+        yield one
+        left.extend(reversed(children(one)))
 
 
 def rewrite(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
