@@ -7,7 +7,7 @@ more closely, and then at their neighbours.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
 import numpy as np
@@ -96,11 +96,24 @@ class Space(Generic[PlanT]):
 def search(space: Space[PlanT], table: Tiling, threads: int | None) -> list[Candidate[PlanT]]:
     """The most promising plans, best first.
 
+    Those that load ahead, of which the model knows less, are looked for apart, so that no others are left out
+    for them.
+
     Args:
         space: of plans.
         table: those that fit, at least one.
         threads: so many for all of them; any number if None.
     """
+    found = _Found(space)
+    for ahead in np.unique(table.ahead).tolist():
+        kept = [pair for pair in space.kept if pair[1] == ahead]
+        some = table.take(table.ahead == ahead)
+        _search(found, replace(space, kept=kept), some, threads)
+    return found.ranked()
+
+
+def _search(found: _Found[PlanT], space: Space[PlanT], table: Tiling, threads: int | None) -> None:
+    """Look at the most promising ones of some plans, and at their neighbours."""
     sizes = space.sizes(table)
     quick = sizes.quick()
     effort = sizes.instructions()
@@ -109,17 +122,15 @@ def search(space: Space[PlanT], table: Tiling, threads: int | None) -> list[Cand
     brief = space.predict(first, _BRIEFLY).cycles
     sizes = space.sizes(first)
     chosen = first.take(_best_of_each(first, brief, sizes.instructions(), 1, _CLOSELY))
-    found = _Found(space)
-    found.add(chosen)
+    begin = found.add(chosen)
     looked: set[tuple[int, ...]] = set()
     for _ in range(_ROUNDS):
-        fresh = [row for row in found.leaders() if row not in looked]
+        fresh = [row for row in found.leaders(begin) if row not in looked]
         if not fresh:
             break
         looked.update(fresh)
         others = space.fitting(Tiling.of(list(_neighbours(space, fresh, threads))), threads)
         found.add(Tiling.of([row for row in dict.fromkeys(others.rows_of()) if row not in found.rows]))
-    return found.ranked()
 
 
 def ranked_together(found: Sequence[list[Candidate[PlanT]]]) -> list[Candidate[PlanT]]:
@@ -157,22 +168,25 @@ class _Found(Generic[PlanT]):
         self.table: Tiling | None = None
         self.parts: list[Predictions] = []
 
-    def add(self, table: Tiling) -> None:
-        """Look at some more."""
+    def add(self, table: Tiling) -> int:
+        """Look at some more; how many there were before."""
+        begin = len(self.rows)
         if not len(table.rows):
-            return
+            return begin
         self.rows.update(table.rows_of())
         self.table = table if self.table is None else self.table.join(table)
         self.parts.append(self.space.predict(table))
+        return begin
 
     def of(self, name: str) -> FloatArray:
         """A part of the predictions of all."""
         return np.concatenate([getattr(part, name) for part in self.parts])
 
-    def leaders(self) -> list[tuple[int, ...]]:
-        """The best of them."""
+    def leaders(self, begin: int) -> list[tuple[int, ...]]:
+        """The best of them but for the first ones."""
         assert self.table is not None
-        return self.table.take(np.argsort(self.of("cycles"), kind="stable")[:_REFINED]).rows_of()
+        order = np.argsort(self.of("cycles")[begin:], kind="stable")[:_REFINED]
+        return self.table.take(begin + order).rows_of()
 
     def ranked(self) -> list[Candidate[PlanT]]:
         """All, best first. Of plans that are about as good as the best those come first that read the fewest
