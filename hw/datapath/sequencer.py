@@ -78,14 +78,20 @@ class Sequencer(wiring.Component):
         alu = view(Alu, config, self.entry.word)
         mac = view(Mac, config, self.entry.word) if config.post else None
         is_gemm, is_mac = gemm.opcode == Gemm.OPCODE, gemm.opcode == Mac.OPCODE
-        active, run = Signal(), Signal()
-        begin, end = Signal(config.uop_address_bits), Signal(config.uop_address_bits + 1)
-        outer, inner = Signal(LOOP_BITS), Signal(LOOP_BITS)
+        active = Signal()
+        run = Signal()
+        begin = Signal(config.uop_address_bits)
+        end = Signal(config.uop_address_bits + 1)
+        outer = Signal(LOOP_BITS)
+        inner = Signal(LOOP_BITS)
         inner_count = Signal(LOOP_BITS)
         held = Signal(OperationLayout(config))
-        last_uop, last_inner, last_outer = Signal(), Signal(), Signal()
+        last_uop = Signal()
+        last_inner = Signal()
+        last_outer = Signal()
         """Whether it is the last one."""
-        one_uop, one_inner = Signal(), Signal()
+        one_uop = Signal()
+        one_inner = Signal()
         multiplies = (alu.opcode == Alu.OPCODE) & (alu.alu_op == AluOp.MUL)
         steps, next_steps = self._steps(m, held, multiplies) if config.mul_slots > 1 else (Const(1), Const(1))
         m.d.comb += [
@@ -186,7 +192,9 @@ class Sequencer(wiring.Component):
             held: the instruction at hand.
             multiplies: whether that in the entry is a MUL.
         """
-        steps, following, is_mul = Signal(), Signal(), Signal()
+        steps = Signal()
+        following = Signal()
+        is_mul = Signal()
         m.d.comb += following.eq(~is_mul | (held.phase == self._config.mul_slots - 2))
         m.d.sync += [steps.eq(following), held.phase.eq(held.phase + is_mul)]
         with m.If(~self.issuing):

@@ -82,6 +82,10 @@ class Claims(Elaboratable):
         """What the surroundings keep to."""
         self._module.d.comb += Assume(holds)
 
+    def rely(self, holds: ValueLike) -> None:
+        """What another proof claims, of a part of the component, in such surroundings as it has here."""
+        self.assume(holds)
+
     def free(self, shape: ShapeLike, name: str) -> Signal:
         """A value that may be anything in every cycle."""
         signal = Signal(shape, name=name)

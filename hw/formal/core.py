@@ -39,13 +39,40 @@ def core(config: Config) -> Claims:
     begins = claims.before(inside.signal("control.start") | inside.signal("control.clear"))
     ended = claims.before(inside.signal("cause") != 0)
     claims.claim("what a run ended with stands", ~ended | begins | (cause == claims.before(cause)))
+    _offers(claims)
     return claims
+
+
+def _offers(claims: Claims) -> None:
+    """What is still on offer of a run that was given up; a register tells of it, a cycle late.
+
+    A run that is complete has nothing on offer: its instructions have retired, and who has none in flight is
+    owed nothing, which the proofs of "progress" claim. That of "writes" claims where a burst is on its way.
+    """
+    inside = claims.inside
+    going, running, halted, settled, since = (
+        inside.signal(f"ending.{name}") for name in ("going", "running", "halted", "settled", "since")
+    )
+    offered = inside.signal("read_port.arvalid") | inside.signal("store.sending")
+    grants = inside.signal("read_port.grant") | inside.signal("store.grant")
+    offering = inside.input("control.offering")
+    claims.rely(~(going & inside.input("ending.complete")) | ~(offered | grants))
+    claims.rely(~inside.signal("store.grant") | inside.signal("store.sent.room"))
+    claims.rely(~inside.input("store.sent.pop") | inside.signal("store.sent.valid"))
+    claims.queue("store.sent", inside.component.config.outstanding)
+    claims.lemma("what goes on has not stopped", ~going | ((since == 0) & ~settled))
+    claims.lemma("what has just stopped drains later", ~since[0] | (running & halted & ~settled))
+    claims.lemma("it is told, but where it has just stopped", ~offered | going | offering | since[0])
+    begins = inside.signal("control.start") | inside.signal("control.clear")
+    claims.claim(
+        "a run starts or is given up when the bus has taken all that it was offered", ~begins | ~offered
+    )
 
 
 PROOFS = tuple(
     Proof(
         name=f"core {name}",
-        statement="no unit takes a token that is not there; AR, AW and W wait unchanged; a cause stands",
+        statement="tokens taken are there; AR, AW and W wait unchanged; a cause stands; no run on an offer",
         build=partial(core, NAMED[name]),
     )
     for name in ("tiny", "tiny-int8")

@@ -4,8 +4,10 @@ from accel.hw.formal import (
     bus,
     control,
     core,
+    finite,
     lanes,
     loads,
+    progress,
     queues,
     residuals,
     tokens,
@@ -25,6 +27,8 @@ PROOFS = (
     *writes.PROOFS,
     *residuals.PROOFS,
     *lanes.PROOFS,
+    *finite.PROOFS,
+    *progress.PROOFS,
     *core.PROOFS,
 )
 """From the parts to the whole."""

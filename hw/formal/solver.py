@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -90,18 +91,23 @@ def _tool(
     if not program.exists():
         raise EngineError(not_installed(f"proofs need {name}", "formal"))
     prepare(program)
+    process = subprocess.Popen(  # noqa: S603
+        [str(program), *arguments],
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     try:
-        done = subprocess.run(  # noqa: S603
-            [str(program), *arguments],
-            cwd=folder,
-            env=os.environ | {"PATH": path},
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-        )
+        output, errors = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         raise EngineError(f"{name} was stopped after {timeout:g} seconds") from None
-    if done.returncode and not may_fail:
-        raise EngineError(f"{name} failed: {done.stderr.strip()[-500:]}")
-    return done
+    finally:
+        if process.poll() is None:  # with the solver that it has started
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    if process.returncode and not may_fail:
+        raise EngineError(f"{name} failed: {errors.strip()[-500:]}")
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)

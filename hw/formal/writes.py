@@ -56,6 +56,7 @@ def writes(config: Config) -> Claims:
     for there, last in asked:
         unsent = unsent + (there & last)
     claims.lemma("bursts are sent or on their way", count == sent + unsent)
+    _on_their_way(claims, config, unsent)
 
     # Of one burst, any of them: beats until its last is on the bus, and how many are its own.
     watched = claims.register(1, "watched")
@@ -78,6 +79,17 @@ def writes(config: Config) -> Claims:
         inside_own = watched & there & (position <= until) & (until < position + own)
         claims.lemma(f"its last beat is marked, {number}", ~inside_own | (last == (until == position)))
     return claims
+
+
+def _on_their_way(claims: Claims, config: Config, unsent: Value) -> None:
+    """Claim that bursts are known from their grant to their last beat."""
+    inside, unit = claims.inside, claims.inside.component
+    claims.queue("sent", config.outstanding)
+    claims.lemma("those on their way are counted", inside.signal("sent.count") == unsent)
+    claims.claim(
+        "a burst is on its way from its grant to its last beat",
+        (~unit.grant | inside.signal("sent.room")) & (~unit.last | inside.signal("sent.valid")),
+    )
 
 
 def _asked(claims: Claims, config: Config) -> tuple[list[tuple[Value, Value]], Signal, Value]:

@@ -84,7 +84,9 @@ class Ending(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        active, stopping, settled = Signal(), Signal(), Signal()
+        active = Signal()
+        stopping = Signal()
+        settled = Signal()
         limit = Signal()
         now, last = Signal(MAX_CYCLES_BITS), Signal(MAX_CYCLES_BITS)
         whole = limit | Cat(event.there for event in self.events).any()

@@ -153,7 +153,8 @@ class Fetch(wiring.Component):
         config = self._config
         lane = Signal(max(1, log2(lanes)))
         half = Signal()
-        left = Signal(range(257))
+        burst_left = Signal(range(257))
+        """Instructions."""
         fresh = Signal(init=1)
         """The next beat is a burst's first."""
         taken = Signal(range(lanes + 1))
@@ -161,7 +162,7 @@ class Fetch(wiring.Component):
         complete = Signal()
         m.d.comb += [
             counts.flush.eq(self.flush),
-            rest.eq(Mux(fresh, counts.head, left)),
+            rest.eq(Mux(fresh, counts.head, burst_left)),
             taken.eq(minimum(lanes - lane if lanes > 1 else Const(1), rest)),
             complete.eq(self.beat_valid & ((half == halves - 1) if halves > 1 else 1)),
             counts.pop.eq(complete & (rest == taken)),
@@ -174,7 +175,7 @@ class Fetch(wiring.Component):
                 m.d.sync += [half.eq(~half), low.eq(self.beat_data)]
         with m.If(complete):
             m.d.sync += [
-                left.eq(rest - taken),
+                burst_left.eq(rest - taken),
                 fresh.eq(rest == taken),
                 arrived.eq(arrived + taken),
             ]

@@ -80,7 +80,8 @@ class Flight(wiring.Component):
 
         data_now = self.data_done & (self.data_slot == head)
         pads_now = self.pads_done & (self.pads_slot == head)
-        data_due, pads_due = Signal(), Signal()
+        data_due = Signal()
+        pads_due = Signal()
         """Whether the oldest has such a part left."""
         complete = records.valid & (~data_due | data_now) & (~pads_due | pads_now)
         m.d.comb += [

@@ -105,7 +105,9 @@ class Loader(wiring.Component):
         box = self.entry.box
         kind = Signal(KIND_BITS)
         gap = Signal(GAP_BITS)
-        moves, has_data, has_pads = Signal(), Signal(), Signal()
+        moves = Signal()
+        has_data = Signal()
+        has_pads = Signal()
         m.d.comb += [
             kind.eq(kind_number(load.memory, kinds)),
             gap.eq(load.x_pad_0 + load.x_pad_1),
@@ -149,7 +151,9 @@ class Loader(wiring.Component):
         # Data: a beat on the bus is looked up in the same cycle and written in the next. The first one comes
         # two cycles after the start at the earliest, and in the next the walker has been loaded.
         places = data_queue.data.places
-        slot, written_slot, written_last = Signal(slots), Signal(slots), Signal()
+        slot = Signal(slots)
+        written_slot = Signal(slots)
+        written_last = Signal()
         m.d.comb += [
             places.kind.eq(kind),
             places.sram.eq(self.sram if shared else load.sram_base + box.head),

@@ -168,7 +168,8 @@ class Store(wiring.Component):
             ]
 
         # Beats: asked of the mirror, read, on the bus.
-        asking, last = Signal(), Signal()
+        asking = Signal()
+        last = Signal()
         written = Signal() if post else self.busy
         m.d.comb += [
             asking.eq(goes_on & (self.grant | more_left)),
@@ -221,7 +222,8 @@ class Store(wiring.Component):
             m, [(self.head.cause != 0, self.head.cause), *([] if own is None else own.faults)]
         )
         ready = Signal()
-        slot, index = Signal(range(config.stores_in_flight)), Signal(INDEX_BITS)
+        slot = Signal(range(config.stores_in_flight))
+        index = Signal(INDEX_BITS)
         can = self.enable & self.head_valid
         begins = self.start if own is None else self.start & own.is_store
         m.d.comb += [

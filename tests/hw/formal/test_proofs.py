@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from accel.hw import errors
 from accel.hw.bus.abandoned import Abandoned
 from accel.hw.bus.control import Control
 from accel.hw.bus.port import ReadPort
@@ -16,13 +17,20 @@ from accel.hw.bus.watch import Watch
 from accel.hw.core import Core
 from accel.hw.datapath import requantize, transfer
 from accel.hw.datapath.finishing import SlotWalker
+from accel.hw.datapath.pads import PadWalker
 from accel.hw.datapath.queue import HeadQueue, Queue
 from accel.hw.datapath.residuals import Residuals
+from accel.hw.datapath.sequencer import Sequencer
 from accel.hw.datapath.transfer import BeatWalker, BurstWalker
 from accel.hw.formal.claims import Proof
 from accel.hw.formal.proofs import PROOFS
 from accel.hw.formal.solver import prove
+from accel.hw.units.compute import Compute
 from accel.hw.units.ending import Ending
+from accel.hw.units.fetch import Fetch
+from accel.hw.units.flight import Flight
+from accel.hw.units.load import Load as LoadUnit
+from accel.hw.units.loader import Loader
 from accel.hw.units.store import Store
 from accel.hw.units.tokens import TokenCounters
 
@@ -414,6 +422,134 @@ FAULTS = [
         "elaborate",
         "since[-1] & ~settled",
         "since[-1]",
+    ),
+    Fault(
+        "core tiny",
+        "a run starts or is given up when the bus has taken all that it was offered",
+        Core,
+        "elaborate",
+        "~ending.going & (port.arvalid | store.sending)",
+        "~ending.going & port.arvalid",
+    ),
+    Fault(
+        "read port of tiny",
+        "who asks waits for the bus alone",
+        ReadPort,
+        "elaborate",
+        "flight.room & (~self.arvalid | self.arready)",
+        "flight.room & ~self.arvalid",
+    ),
+    Fault(
+        "ends of load LOADs, tiny",
+        "its last beat is its last burst's",
+        BeatWalker,
+        "elaborate",
+        "(row_lane + stride) & (lanes - 1)",
+        "row_lane",
+    ),
+    Fault(
+        "ends of compute LOADs, tiny",
+        "bursts: what is left gets less",
+        BurstWalker,
+        "elaborate",
+        "rows.eq(rows - 1)",
+        "rows.eq(rows)",
+    ),
+    Fault(
+        "ends of pads",
+        "pads: what is left gets less",
+        PadWalker,
+        "elaborate",
+        "between.eq(between - 1)",
+        "between.eq(between)",
+    ),
+    Fault(
+        "ends of loops",
+        "what is left gets less in every cycle",
+        Sequencer,
+        "elaborate",
+        "outer.eq(outer - 1)",
+        "outer.eq(outer)",
+    ),
+    Fault(
+        "ends of runs",
+        "it has ended when the bus is drained, or late",
+        Ending,
+        "elaborate",
+        "self.drained | self.late | self.clear",
+        "self.drained | self.clear",
+    ),
+    Fault(
+        "progress of load LOADs, tiny",
+        "a LOAD in flight asks, is owed beats, writes or retires",
+        Loader,
+        "elaborate",
+        "data_queue.pop.eq(beats.start)",
+        "data_queue.pop.eq(data_queue.valid)",
+    ),
+    Fault(
+        "progress of load LOADs, tiny",
+        "who has no LOAD in flight may start any, and is owed nothing",
+        Flight,
+        "elaborate",
+        "with m.If(self.retire & (head == n)):",
+        "with m.If(self.retire & (head == n + 1)):",
+    ),
+    Fault(
+        "progress of fetch",
+        "who waits for an instruction asks for it, or is owed beats",
+        Fetch,
+        "_request",
+        "room - count + 1",
+        "room - count",
+    ),
+    Fault(
+        "progress of compute, tiny",
+        "what is in flight is in the pipeline",
+        Compute,
+        "_start",
+        "finished | finishing",
+        "finished",
+    ),
+    Fault(
+        "progress of load, tiny-int8",
+        "with nothing in flight, what heads the queue starts, lacks a token, or is at fault",
+        LoadUnit,
+        "_set",
+        "under_way.eq(self.start",
+        "under_way.eq(under_way | self.start",
+    ),
+    Fault(
+        "progress of store, tiny",
+        "a STORE in flight asks, is owed an answer, or retires",
+        Store,
+        "elaborate",
+        "responses.data.last.eq(bursts.last)",
+        "responses.data.last.eq(0)",
+    ),
+    Fault(
+        "progress of store, tiny",
+        "a burst waits for the bus, or for beats of the one before",
+        Store,
+        "elaborate",
+        "(~self.awvalid | self.awready)",
+        "~self.awvalid",
+    ),
+    Fault(
+        "progress of a core",
+        "where all that is left lacks tokens, the run stops",
+        errors,
+        "_deadlock",
+        'parts.all("lacking") == parts.waiting',
+        'parts.all("lacking").all()',
+    ),
+    Fault(
+        "progress of a core",
+        "where nothing is under way, an instruction starts, or the run ends",
+        HeadQueue,
+        "elaborate",
+        "m.d.sync += [taken.eq(taken - 1), self.room.eq(1)]",
+        "m.d.sync += [taken.eq(taken - 1)]",
     ),
 ]
 
