@@ -28,7 +28,7 @@ LOWERED = ("proc -norom", "memory_collect")
 """What Yosys does before it writes a design: processes become multiplexers, accesses to a memory one cell."""
 
 _ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
-_STYLE = ("WIDTH", "CASEOVERLAP", "CMPCONST", "UNOPTFLAT")
+_STYLE = ("WIDTH", "CASEOVERLAP", "CMPCONST", "UNSIGNED", "UNOPTFLAT")
 """What Verilator warns of in generated code: what is meant or constant, loops that are none."""
 _DECLARATION = f"""\
 // A memory of a scratchpad; docs/simulation.md says what it does. Define {HAS_MEMORY} to bring your own.
