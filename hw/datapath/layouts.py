@@ -116,26 +116,47 @@ class EntryLayout(data.StructLayout):
         )
 
 
-def multiply_out(m: Module, transfer: Any, *, padded: Value | None = None) -> data.View:
+class SizesLayout(data.StructLayout):
+    """What of a LOAD or STORE is multiplied: the elements of a row with its pads, the rows of pads above and
+    below, and how many rows come behind the first."""
+
+    def __init__(self) -> None:
+        super().__init__({"width": _PADDED_BITS, "pads_y": GAP_BITS, "rows": SIZE_BITS})
+
+
+def measure(m: Module, transfer: Any, *, padded: Value | None = None) -> data.View:
+    """What there is to multiply; combinational. The arguments are those of :func:`multiply_out`."""
+    sizes = Signal(SizesLayout())
+    top, bottom, left, right = _pads(transfer, padded)
+    m.d.comb += [
+        sizes.width.eq(left + transfer.x_size + right),
+        sizes.pads_y.eq(top + bottom),
+        sizes.rows.eq(transfer.y_size - 1),
+    ]
+    return sizes
+
+
+def multiply_out(
+    m: Module, transfer: Any, *, padded: Value | None = None, sizes: data.View | None = None
+) -> data.View:
     """The products that starting a LOAD or STORE needs; combinational.
 
     Args:
         m: where the logic goes.
         transfer: the LOAD or STORE.
         padded: whether the bits of pads mean pads; None if they do in any case.
+        sizes: what :func:`measure` makes of it, if that is known already.
     """
     products = Signal(ProductsLayout())
-    width = Signal(_PADDED_BITS)
-    pads_y = Signal(GAP_BITS)
-    top, bottom, left, right = _pads(transfer, padded)
+    if sizes is None:
+        sizes = measure(m, transfer, padded=padded)
+    top, bottom, _, _ = _pads(transfer, padded)
     m.d.comb += [
-        width.eq(left + transfer.x_size + right),
-        pads_y.eq(top + bottom),
-        products.body.eq(width * transfer.y_size),
-        products.around.eq(width * pads_y),
-        products.above.eq(width * top),
-        products.below.eq(width * bottom),
-        products.rows.eq((transfer.y_size - 1) * transfer.x_stride),
+        products.body.eq(sizes.width * transfer.y_size),
+        products.around.eq(sizes.width * sizes.pads_y),
+        products.above.eq(sizes.width * top),
+        products.below.eq(sizes.width * bottom),
+        products.rows.eq(sizes.rows * transfer.x_stride),
     ]
     return products
 

@@ -58,49 +58,73 @@ class PadWalker(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         run = Signal(RUN_BITS)
+        one = Signal()
+        """Whether that is 1."""
         gap = Signal(GAP_BITS)
+        gap_one = Signal()
         tail = Signal(RUN_BITS)
+        tail_one = Signal()
+        tail_none = Signal()
         skip = Signal(sram_bits(self._config))
         between = Signal(SIZE_BITS)
-        """Runs between rows that are left."""
+        """Runs between rows that are left, if any are."""
+        between_any = Signal()
         final = Signal()
-        m.d.comb += [
-            self.last.eq((run == 1) & (final | ((between == 0) & (tail == 0)))),
-            self.free.eq(~self.valid | (self.step & self.last)),
-        ]
+        """Whether this run is the last one."""
+        m.d.comb += [self.last.eq(one & final), self.free.eq(~self.valid | (self.step & self.last))]
         with m.If(self.step):
-            m.d.sync += [run.eq(run - 1), self.index.eq(self.index + 1)]
-            with m.If(run == 1):
+            m.d.sync += [run.eq(run - 1), one.eq(run == 2), self.index.eq(self.index + 1)]
+            with m.If(one):
                 m.d.sync += self.index.eq(self.index + 1 + skip)
-                with m.If(between != 0):
-                    m.d.sync += [run.eq(gap), between.eq(between - 1)]
+                with m.If(between_any):
+                    m.d.sync += [
+                        run.eq(gap),
+                        one.eq(gap_one),
+                        between.eq(between - 1),
+                        between_any.eq(between != 1),
+                        final.eq((between == 1) & tail_none),
+                    ]
                 with m.Else():
-                    m.d.sync += [run.eq(tail), final.eq(1)]
+                    m.d.sync += [run.eq(tail), one.eq(tail_one), final.eq(1)]
 
         new = self.pads
         skips = Signal(sram_bits(self._config))
-        runs = Signal(SIZE_BITS)
-        m.d.comb += skips.eq(Mux(new.gap != 0, new.x_size, new.body))
-        with m.If((new.gap != 0) & (new.y_size != 0)):
-            m.d.comb += runs.eq(new.y_size - 1)
+        headless, no_tail, several = Signal(), Signal(), Signal()
+        m.d.comb += [
+            skips.eq(Mux(new.gap != 0, new.x_size, new.body)),
+            headless.eq(new.head == 0),
+            no_tail.eq(new.tail == 0),
+            several.eq((new.gap != 0) & (new.y_size > 1)),
+        ]
         with m.If(self.free):
             m.d.sync += [
                 self.valid.eq(self.start),
                 self.kind.eq(new.kind),
                 gap.eq(new.gap),
+                gap_one.eq(new.gap == 1),
                 tail.eq(new.tail),
+                tail_one.eq(new.tail == 1),
+                tail_none.eq(no_tail),
                 skip.eq(skips),
-                final.eq(0),
                 run.eq(new.head),
-                between.eq(runs),
+                one.eq(new.head == 1),
+                between.eq(new.y_size - 1),
+                between_any.eq(several),
+                final.eq(~several & no_tail),
                 self.index.eq(new.sram),
             ]
-            with m.If(new.head == 0):
+            with m.If(headless):
                 m.d.sync += self.index.eq(new.sram + skips)
-                with m.If(runs != 0):
-                    m.d.sync += [run.eq(new.gap), between.eq(runs - 1)]
+                with m.If(several):
+                    m.d.sync += [
+                        run.eq(new.gap),
+                        one.eq(new.gap == 1),
+                        between.eq(new.y_size - 2),
+                        between_any.eq(new.y_size != 2),
+                        final.eq((new.y_size == 2) & no_tail),
+                    ]
                 with m.Else():
-                    m.d.sync += [run.eq(new.tail), final.eq(1)]
+                    m.d.sync += [run.eq(new.tail), one.eq(new.tail == 1), final.eq(1)]
         with m.If(self.flush):
             m.d.sync += self.valid.eq(0)
         return m

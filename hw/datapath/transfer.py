@@ -122,6 +122,8 @@ class BurstWalker(wiring.Component):
         address = Signal(DRAM_ADDRESS_BITS)
         next_row = Signal(DRAM_ADDRESS_BITS)
         row_bytes = Signal(row_bits)
+        is_long = Signal()
+        """Whether no burst has a whole row."""
         stride = Signal(row_bits)
         ends = Signal()
         """Whether the burst ends its row; if not, it is as long as page and bus allow."""
@@ -147,8 +149,9 @@ class BurstWalker(wiring.Component):
             first_place.eq(choose(new.kind, [(new.dram_base << s)[: log2(PAGE_BYTES)] for s in kind_sizes])),
         ]
 
-        first = _row_burst(m, first_place, first_bytes, self._config, "first")
-        after = _row_burst(m, next_row[: log2(PAGE_BYTES)], row_bytes, self._config, "row")
+        first_long = first_bytes > longest * bus
+        first = _row_burst(m, first_place, first_bytes, first_long, self._config, "first")
+        after = _row_burst(m, next_row[: log2(PAGE_BYTES)], row_bytes, is_long, self._config, "row")
         goes_on = _Burst(
             beats=Mux(left <= most, left, most),
             ends=left <= most,
@@ -187,6 +190,7 @@ class BurstWalker(wiring.Component):
                 address.eq(first_address),
                 next_row.eq(first_address + first_stride),
                 row_bytes.eq(first_bytes),
+                is_long.eq(first_long),
                 stride.eq(first_stride),
                 rows.eq(new.y_size - 1),
                 last_row.eq(new.y_size == 1),
@@ -212,14 +216,15 @@ class _Burst:
     to_page: Value
 
 
-def _row_burst(m: Module, place: Value, length: Value, config: Config, name: str) -> _Burst:
+def _row_burst(m: Module, place: Value, length: Value, is_long: Value, config: Config, name: str) -> _Burst:
     """The first burst of a row. What it is like hangs on one sum: where the row ends, seen from the page's
-    begin.
+    begin; unless the row is long anyway, few bits of it matter.
 
     Args:
         m: where the logic goes.
         place: of the row in its page, in bytes.
         length: of the row in bytes.
+        is_long: whether that is more than a burst has.
         config: the machine.
         name: of its signals.
     """
@@ -229,12 +234,14 @@ def _row_burst(m: Module, place: Value, length: Value, config: Config, name: str
     whole, end = Signal(bits, name=f"{name}_whole"), Signal(bits + 1, name=f"{name}_end")
     room, short = Signal(range(page + 1), name=f"{name}_room"), Signal(name=f"{name}_short")
     ends = Signal(name=f"{name}_ends")
+    low = length[: (longest * bus).bit_length()]
+    near, part = ((start + low + (bus - 1)) >> shift for start in (place, place[:shift]))
     m.d.comb += [
         whole.eq((place[:shift] + length + (bus - 1)) >> shift),
         end.eq((place + length + (bus - 1)) >> shift),
         room.eq(page - place[shift:]),
         short.eq(place[shift:] > page - longest),
-        ends.eq((end <= page) & (whole <= longest)),
+        ends.eq(~is_long & (near <= page) & (part <= longest)),
     ]
     return _Burst(
         beats=Mux(ends, whole, Mux(short, room, longest)),

@@ -28,6 +28,9 @@ def walks(claims: Claims, config: Config, path: str = "") -> None:
     claims.lemma("a burst is no longer than may be", ~valid | (beats <= config.max_burst_beats))
     claims.lemma("a burst that does not end its row leaves some", ~valid | ends | (left != 0))
     longest = min(config.max_burst_beats, page)
+    length = inside.signal(f"{path}row_bytes")
+    is_long = length > longest * config.bus_bytes
+    claims.lemma("it knows whether rows are long", ~valid | (inside.signal(f"{path}is_long") == is_long))
     claims.lemma(
         "what the next may have is known",
         ~valid | ((to_page != 0) & (to_page <= page) & (most == Mux(to_page < longest, to_page, longest))),

@@ -219,7 +219,7 @@ class Compute(wiring.Component):
                 for tap, tapped in enumerate(core.tapped)
             ]
         for stage in range(config.tree_stages + 1):
-            read = dst, src
+            read, before = (dst, src), operation
             operation = self._delay(m, operation, f"product_{stage}")
             late = [Signal(sram_bits(config), name=f"{name}_{stage}") for name in ("dst", "src")]
             m.d.sync += [late[0].eq(dst), late[1].eq(src)]
@@ -248,7 +248,7 @@ class Compute(wiring.Component):
             before_dst=writing_dst,
             earlier=earlier,
         )
-        self._operands(m, operation, accumulators, read, (dst, src), changing, core.sums, alu)
+        self._operands(m, (before, operation), accumulators, read, (dst, src), changing, core.sums, alu)
         with m.If(writing.run):
             m.d.comb += [
                 accumulators.word_valid.eq(1),
@@ -260,7 +260,7 @@ class Compute(wiring.Component):
     def _operands(
         self,
         m: Module,
-        operation: data.View,
+        operations: tuple[data.View, data.View],
         accumulators: Accumulators,
         read: tuple[Value, Value],
         addresses: tuple[Value, Value],
@@ -275,7 +275,7 @@ class Compute(wiring.Component):
 
         Args:
             m: where the logic goes.
-            operation: the micro-op whose accumulators are being read.
+            operations: the next micro-op, and that whose accumulators are being read.
             accumulators: they.
             read: dst and src of the next micro-op, whose addresses are presented.
             addresses: those of this one.
@@ -285,33 +285,35 @@ class Compute(wiring.Component):
         """
         config = self._config
         lanes = len(sums) // ACC_BITS
+        following, operation = operations
         immediate = Signal(signed(ACC_BITS))
         products, overwrite = operation.gemm, Const(0, 1)
+        kept = Const(-1, len(sums))
         if config.post:
             products, overwrite = operation.gemm | operation.mac, operation.overwrite
+            keeps = copies(m, ~following.overwrite, "keeps")
+            kept = Cat(keeps[group_of(n, lanes)].replicate(ACC_BITS) for n in range(lanes))
         m.d.comb += immediate.eq(operation.imm)
         adds = copies(m, products, "adds")
         phase = operation.phase if config.mul_slots > 1 else None
         op = Mux(products, AluOp.ADD, operation.op)
         told = control(m, op, config, reset=operation.reset, phase=phase)
         m.d.comb += Value.cast(alu.control).eq(Cat(copies(m, Value.cast(told), "told")))
-        given = (
-            (overwrite, overwrite, Const(0)),
-            (operation.use_imm, operation.use_imm | products, immediate),
-        )
+        repeated = immediate.as_unsigned().replicate(lanes)
+        passes = overwrite, operation.use_imm | products
         operands = []
-        for number, (known, passed, value) in enumerate(given):
+        for number, passed in enumerate(passes):
             from_written, from_earlier = Signal(), Signal()
             is_latest = changing.latest & (changing.latest_dst == addresses[number]) & ~passed
             from_result = copies(m, is_latest, f"from_result_{number}")
-            held = Signal(len(sums), name=f"operand_{number}")
+            held = Signal(len(sums), name=f"operand_{number}", reset_less=True)
             element = getattr(accumulators, f"element_{number}")
             element = Mux(from_earlier, changing.earlier, element)
             element = Mux(from_written, changing.written, element)
             m.d.sync += [
                 from_written.eq(changing.latest & (changing.latest_dst == read[number])),
                 from_earlier.eq(changing.before & (changing.before_dst == read[number])),
-                held.eq(Mux(known, value.as_unsigned().replicate(lanes) if number else 0, element)),
+                held.eq(Mux(operation.use_imm, repeated, element) if number else element & kept),
             ]
             parts = []
             for n in range(lanes):

@@ -15,6 +15,7 @@ from accel.hw.datapath.layouts import (
     UNIT_BITS,
     EntryLayout,
     add_up,
+    measure,
     multiply_out,
     place,
     view,
@@ -24,8 +25,8 @@ from accel.hw.datapath.layouts import (
 class Dispatch(wiring.Component):
     """What fetch pushes in cycle t is pushed into its unit's queue in t + ``dispatch_stages``.
 
-    In between lie as many registers: behind the products, behind their sums, and before both. ``busy`` tells
-    that there is an instruction in one of them, ``oldest`` which is the first.
+    In between lie as many registers: behind the products, behind their sums, and behind what is multiplied.
+    ``busy`` tells that there is an instruction in one of them, ``oldest`` which is the first.
     """
 
     def __init__(self, config: Config) -> None:
@@ -51,10 +52,15 @@ class Dispatch(wiring.Component):
         self._held: list[tuple[Signal, Signal]] = []
         """Of each stage, whether there is an instruction, and its index."""
         stages = config.dispatch_stages
-        valid, unit, word, index = self._stage(m, stages > 2, self.push, self.unit, self.word, self.index)
+        load = view(Load, config, self.word)
+        padded = load.opcode != Opcode.STORE if config.post else None
+        sizes = measure(m, load, padded=padded)
+        valid, unit, word, index, held = self._stage(
+            m, stages > 2, self.push, self.unit, self.word, self.index, sizes
+        )
         load = view(Load, config, word)
         padded = load.opcode != Opcode.STORE if config.post else None
-        products = multiply_out(m, load, padded=padded)
+        products = multiply_out(m, load, padded=padded, sizes=sizes.shape()(held))
         valid, unit, word, index, held = self._stage(m, stages > 0, valid, unit, word, index, products)
         load = view(Load, config, word)
         padded = load.opcode != Opcode.STORE if config.post else None

@@ -111,7 +111,7 @@ class Store(wiring.Component):
         for part in (bursts, flight):
             m.d.comb += part.flush.eq(self.flush)
         moves = Signal()
-        own = self._own(m, flight, ~bursts.valid & flight.room, moves) if post else None
+        own = self._own(m, flight, ~bursts.valid & flight.room) if post else None
         begins = self._start(m, bursts, flight, responses, moves, own)
 
         # Grant, addresses, responses.
@@ -255,7 +255,7 @@ class Store(wiring.Component):
             ]
         good = self.head.cause == 0
         if own is not None:
-            good = good & ~Cat(there for there, _ in own.faults).any()
+            good = own.good & ~Cat(there for there, _ in own.faults).any()
             m.d.comb += own.faulty.eq(~good)
         m.d.comb += self.start.eq((ready if own is None else can & own.can_start) & self.tokens & good)
         with m.If(ready & self.tokens):
@@ -317,7 +317,26 @@ class Store(wiring.Component):
         ]
         return beats
 
-    def _own(self, m: Module, flight: Flight, can_store: Value, moves: Signal) -> "_Own":
+    def _known(self, m: Module) -> data.View:
+        """What the unit wants to know early, of the next entry."""
+        word = self.following.word
+        load, store = (view(cls, self._config, word) for cls in (LoadInstruction, StoreReq))
+        moves = (store.x_size != 0) & (store.y_size != 0)
+        known = Signal(_KnownLayout(), name="following_known")
+        of_par = known.is_load & (load.memory == OwnMemory.PAR)
+        m.d.comb += [
+            known.is_load.eq(load.opcode == Opcode.LOAD),
+            known.is_set.eq(load.opcode == Opcode.SET),
+            known.is_store.eq(~known.is_load & ~known.is_set),
+            known.of_res.eq(known.is_load & (load.memory == OwnMemory.RES)),
+            known.finished.eq(known.is_store & is_finished(store.memory)),
+            known.adds.eq(known.is_store & (store.memory == Finishing.ADD)),
+            known.touches_par.eq((of_par | known.finished) & moves),
+            known.good.eq(self.following.cause == 0),
+        ]
+        return known
+
+    def _own(self, m: Module, flight: Flight, can_store: Value) -> "_Own":
         """What the unit has to do with par and res, and with SETs: its own LOADs, whether the head may start,
         and what is wrong with it."""
         config = self._config
@@ -330,18 +349,13 @@ class Store(wiring.Component):
         res_kind = next(number for number, kind in enumerate(kinds) if kind.memory == OwnMemory.RES)
         word, box = self.head.word, self.head.box
         load, store = view(LoadInstruction, config, word), view(StoreReq, config, word)
-        is_load, is_set, is_store = Signal(), Signal(), Signal()
-        of_par, of_res, finished, adds = Signal(), Signal(), Signal(), Signal()
         under_way, faulty = Signal(), Signal()
-        m.d.comb += [
-            is_load.eq(load.opcode == Opcode.LOAD),
-            is_set.eq(load.opcode == Opcode.SET),
-            is_store.eq(~is_load & ~is_set),
-            of_par.eq(is_load & (load.memory == OwnMemory.PAR)),
-            of_res.eq(is_load & (load.memory == OwnMemory.RES)),
-            finished.eq(is_store & is_finished(store.memory)),
-            adds.eq(is_store & (store.memory == Finishing.ADD)),
-        ]
+        known = Signal(_KnownLayout())
+        """Of the head, found out while it goes there."""
+        is_load, is_set, is_store = known.is_load, known.is_set, known.is_store
+        of_res, finished, adds = known.of_res, known.finished, known.adds
+        with m.If(self.taking):
+            m.d.sync += known.eq(self._known(m))
 
         # Ranges of par, elements of res.
         touched, following = Signal(RangeLayout(config)), Signal(RangeLayout(config))
@@ -351,7 +365,7 @@ class Store(wiring.Component):
         m.d.comb += [
             following.begin.eq(next_begin),
             following.end.eq(self.following.box.end),
-            touched.any.eq((of_par | finished) & moves),
+            touched.any.eq(known.touches_par),
             touched.begin.eq(Mux(is_load, load.sram_base, store.par)),
             touched.end.eq(box.end),
             flight.range.eq(touched),
@@ -406,6 +420,7 @@ class Store(wiring.Component):
                 (residuals.empty, Cause.RESIDUAL_EMPTY),
             ],
             faulty=faulty,
+            good=known.good,
             is_store=is_store,
             can_start=can_start,
             can_fail=free & (is_set | faulty | ~waits),
@@ -414,7 +429,7 @@ class Store(wiring.Component):
             setting=self._set(m, is_set),
         )
 
-    def _set(self, m: Module, is_set: Signal) -> data.View:
+    def _set(self, m: Module, is_set: Value) -> data.View:
         """What SETs leave behind."""
         config = self._config
         out, total = (view(cls, config, self.head.word) for cls in (SetOut, SetSum))
@@ -517,6 +532,15 @@ def _granted_layout(config: Config) -> data.StructLayout:
     return data.StructLayout({"last": 1, "slot": range(config.stores_in_flight), "index": INDEX_BITS})
 
 
+class _KnownLayout(data.StructLayout):
+    """Of an instruction of the store unit: what it is, whether it reads or writes elements of PAR, and
+    whether it is good by itself."""
+
+    def __init__(self) -> None:
+        names = ("is_load", "is_set", "is_store", "of_res", "finished", "adds", "touches_par", "good")
+        super().__init__(dict.fromkeys(names, 1))
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Own:
     """What the store unit of a machine with ``post=1`` has to do besides STOREs.
@@ -524,6 +548,7 @@ class _Own:
     Attributes:
         faults: what is wrong with the head.
         faulty: to be told whether anything is.
+        good: nothing is wrong with the head by itself.
         is_store: the head is a STORE.
         can_start: but for tokens, if it is not faulty.
         can_fail: but for tokens; if it is faulty, nothing else is waited for.
@@ -534,7 +559,8 @@ class _Own:
 
     faults: Sequence[tuple[Value, Cause]]
     faulty: Signal
-    is_store: Signal
+    good: Value
+    is_store: Value
     can_start: Value
     can_fail: Value
     loader: Loader
