@@ -16,7 +16,7 @@ from accel.hw.units.store import Store as StoreUnit
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.functional.transfers import RunState, execute_store
-from tests.hw.bench import as_integer, assert_refused, drive, offer, run
+from tests.hw.bench import as_integer, assert_refused, drive, offer, offer_next, run
 from tests.hw.units.transfers import bursts_of, good_transfer
 
 WINDOW = {"mem_base": 4096, "mem_size": 1 << 16, "max_burst_beats": 4}
@@ -131,6 +131,9 @@ def test_stores_leave_what_the_simulator_leaves(machine: str, values: dict[str, 
         granted: list[tuple[int, int]] = []
         sent: list[tuple[int, int]] = []
         drive(context, unit, enable=1, mem_base=config.mem_base)
+        if config.post:
+            context.set(unit.taking, 1)
+            await offer_next(context, unit.head, unit.following, stores[0], 0, config)
         for _ in range(8000):
             mirror.step(context)
             answering = bus.responses
@@ -165,6 +168,8 @@ def test_stores_leave_what_the_simulator_leaves(machine: str, values: dict[str, 
             if context.get(unit.last):
                 found = context.get(unit.burst)
                 sent.append((found.index, found.beats))
+            if config.post and started < len(stores):
+                offer(context, unit.following, stores[started], started, config)
             mirror.sample(context)
             bus.sample(context)
             await context.tick()
@@ -199,6 +204,9 @@ def test_a_beat_is_on_the_bus_two_cycles_after_it_was_asked_for(stages: int | No
     async def bench(context: Any) -> None:
         mirror = Mirror(unit, pads, config)
         drive(context, unit, enable=1, tokens=1, awready=1, mem_base=TINY.mem_base)
+        if config.post:
+            context.set(unit.taking, 1)
+            await offer_next(context, unit.head, unit.following, store, 0, config)
         offer(context, unit.head, store, 0, config)
         context.set(unit.head_valid, 1)
         ready = [1] * more + [1, 1, 1, 0, 0, 1, 1, 1, 1]
