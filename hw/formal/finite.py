@@ -12,7 +12,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
 from accel.core.config import DRAM_ADDRESS_BITS, NAMED, PAGE_BYTES, Config
-from accel.core.isa import Gemm, Load, Store, Transfer, Unit
+from accel.core.isa import Gemm, Transfer, Unit
 from accel.core.memories import UOP
 from accel.hw.datapath.checks import loops_run
 from accel.hw.datapath.layouts import BEATS_BITS, log2, view
@@ -28,7 +28,7 @@ from accel.hw.datapath.transfer import (
     kinds_of,
 )
 from accel.hw.formal.claims import Claims, Proof
-from accel.hw.formal.transfers import walks
+from accel.hw.formal.transfers import each_transfer, walks
 
 _MUL_SLOTS = 4
 
@@ -227,14 +227,7 @@ PROOFS = (
             statement="bursts bring as many beats as places take; what is left gets less with each",
             build=partial(transfers, NAMED[name], cls, unit),
         )
-        for name in ("tiny", "tiny-int8")
-        for cls, unit in (
-            (Load, Unit.LOAD),
-            (Load, Unit.COMPUTE),
-            (Load, Unit.STORE),
-            (Store, Unit.STORE),
-        )
-        if kinds_of(cls, unit, NAMED[name])
+        for name, cls, unit in each_transfer(("tiny", "tiny-int8"))
     ),
     Proof(name="ends of pads", statement="what is left gets less with each word", build=pads),
     Proof(name="ends of loops", statement="what is left gets less with each slot", build=loops),

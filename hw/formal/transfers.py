@@ -1,5 +1,6 @@
 """Bursts of LOADs and STOREs: their lengths, pages, and rows."""
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from amaranth.hdl import Mux, Signal
@@ -78,18 +79,23 @@ def bursts(config: Config, cls: type[Transfer], unit: Unit) -> Claims:
     return claims
 
 
+def each_transfer(names: Sequence[str]) -> Iterator[tuple[str, type[Transfer], Unit]]:
+    """The name of each machine, and what each of its units transfers: LOADs or STOREs."""
+    every: list[tuple[type[Transfer], Unit]] = [
+        *((Load, unit) for unit in (Unit.LOAD, Unit.COMPUTE, Unit.STORE)),
+        (Store, Unit.STORE),
+    ]
+    for name in names:
+        for cls, unit in every:
+            if kinds_of(cls, unit, NAMED[name]):
+                yield name, cls, unit
+
+
 PROOFS = tuple(
     Proof(
         name=f"bursts of {unit.label} {cls.__name__.upper()}s, {name}",
         statement="1 to the most beats, never across 4 KiB, and none behind the end of a row",
         build=partial(bursts, NAMED[name], cls, unit),
     )
-    for name in ("tiny", "tiny-int8", "vta-int8")
-    for cls, unit in (
-        (Load, Unit.LOAD),
-        (Load, Unit.COMPUTE),
-        (Load, Unit.STORE),
-        (Store, Unit.STORE),
-    )
-    if kinds_of(cls, unit, NAMED[name])
+    for name, cls, unit in each_transfer(("tiny", "tiny-int8", "vta-int8"))
 )
