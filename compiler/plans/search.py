@@ -151,8 +151,7 @@ def _best_of_each(table: Tiling, cycles: FloatArray, effort: IntArray, of_kind: 
     """The best plans of each kind and the best of all; those that hardly differ by the effort."""
     alike = np.floor(np.log(cycles / cycles.min()) / np.log(1 + _ALIKE))
     order = np.lexsort((effort, alike))
-    keeping = (table.kept > 0) + table.ahead
-    kinds = (((table.threads * 8 + table.thread_axis) * 2 + table.outer) * 4 + keeping)[order]
+    kinds = (((table.threads * 8 + table.thread_axis) * 2 + table.outer) * 2 + (table.kept > 0))[order]
     by_kind = np.argsort(kinds, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(kinds[by_kind]) != 0])
     place = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
@@ -278,8 +277,11 @@ def _keeping(space: Space[PlanT], alone: Tiling) -> Iterator[tuple[int, int, Til
     """What may be kept, and those of some tiles for which there is room for all of it."""
     sizes, config = space.sizes(alone), space.config
     inputs, weights = sizes.inputs * sizes.steps, sizes.weights * sizes.steps
+    rooms: dict[int, Tiling] = {}
     for kept, ahead in space.kept:
-        keeps = space.sizes(alone._replace(kept=np.full_like(alone.kept, kept)))
-        room = (inputs <= config.inp_depth) | ~keeps.inputs_kept
-        room &= (weights <= config.wgt_depth) | ~keeps.weights_kept
-        yield kept, ahead, alone.take(np.flatnonzero(room))
+        if kept not in rooms:
+            keeps = space.sizes(alone._replace(kept=np.full_like(alone.kept, kept)))
+            room = (inputs <= config.inp_depth) | ~keeps.inputs_kept
+            room &= (weights <= config.wgt_depth) | ~keeps.weights_kept
+            rooms[kept] = alone.take(np.flatnonzero(room))
+        yield kept, ahead, rooms[kept]
