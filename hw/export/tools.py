@@ -29,12 +29,12 @@ def tool(name: str, need: str, extra: Extra) -> Path:
     path = Path(sys.executable).with_name(name)
     if not path.exists():
         raise EngineError(not_installed(f"{need} needs {name}", extra))
-    prepare(path)
+    _prepare(path)
     return path
 
 
 @cache
-def prepare(path: Path) -> None:
+def _prepare(path: Path) -> None:
     """Have a program compiled, which takes all cores for a while where it has never run: other processes
     wait for that instead of doing the same. What is wrong with it shows when it is used."""
     with locked(Path(tempfile.gettempdir(), f"accel-{os.getuid()}-{path.name}.lock")):

@@ -4,16 +4,14 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from accel.base.errors import EngineError
-from accel.base.extras import not_installed
 from accel.hw.export.hdl import rtlil_text
-from accel.hw.export.tools import prepare
+from accel.hw.export.tools import tool
 from accel.hw.formal.claims import Proof
 
 _STEPS = (
@@ -86,11 +84,8 @@ def _tool(
     name: str, arguments: list[str], folder: str, timeout: float, *, may_fail: bool = False
 ) -> "subprocess.CompletedProcess[str]":
     """Run one of the tools beside the interpreter."""
-    program = Path(sys.executable).with_name(name)
+    program = tool(name, "a proof", "formal")
     path = os.pathsep.join([str(program.parent), os.environ.get("PATH", "")])  # where Yices is
-    if not program.exists():
-        raise EngineError(not_installed(f"proofs need {name}", "formal"))
-    prepare(program)
     process = subprocess.Popen(  # noqa: S603
         [str(program), *arguments],
         cwd=folder,
