@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from accel.studio.workshop import SECONDS
+
 
 @click.command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
@@ -14,7 +16,7 @@ import click
 @click.option(
     "--seconds",
     type=click.FloatRange(min=1),
-    default=60.0,
+    default=SECONDS,
     show_default=True,
     help="How long one picture may take, before it is given up.",
 )
