@@ -1,12 +1,27 @@
-"""Threads of numpy's matrix products."""
+"""Exact products: threads, and what is no fault of theirs."""
 
+import numpy as np
 from threadpoolctl import threadpool_info
 
-from accel.base.blas import one_blas_thread
+from accel.base.blas import exact_products
 
 
-def test_one_thread_within() -> None:
-    with one_blas_thread():
-        found = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
-    assert found
-    assert set(found) == {1}
+def threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_few_are_made_by_one_thread() -> None:
+    with exact_products():
+        assert threads() == {1}
+
+
+def test_many_are_made_by_as_many_threads_as_before() -> None:
+    before = threads()
+    with exact_products(few=False):
+        assert threads() == before
+
+
+def test_what_lies_beside_an_array_is_nobodys_error() -> None:
+    """As a library computes with it."""
+    with exact_products():
+        assert np.isnan(np.float32(np.inf) - np.float32(np.inf))
