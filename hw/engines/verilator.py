@@ -195,13 +195,17 @@ def sources(
     build.run(command, env=os.environ | {"VERILATOR_ROOT": str(root)})
     parts = sorted(folder.glob("Vmodel*.cpp"))
     slow = [path for path in parts if "Slow" in path.name]  # run once
-    fast = [*(path for path in parts if path not in slow), harness]
-    for name, members in (("slow", slow), ("fast", fast)):
-        (folder / f"{name}.cpp").write_text("".join(f'#include "{path}"\n' for path in members))
+    members = {"fast": [*(path for path in parts if path not in slow), harness], "slow": slow}
+    if "-O0" in flags:  # nothing differs, and headers take their time
+        members = {"all": [*parts, harness]}
+    for name, included in members.items():
+        (folder / f"{name}.cpp").write_text("".join(f'#include "{path}"\n' for path in included))
     library = {"verilated.cpp": flags, "verilated_threads.cpp": flags}
     library |= {} if form is None else {f"verilated_{form}_c.cpp": [*_wave_flags(form), *flags]}
     return [
-        build.Source(path=folder / "fast.cpp"),
-        build.Source(path=folder / "slow.cpp", flags=("-O0",)),
+        *(
+            build.Source(path=folder / f"{name}.cpp", flags=("-O0",) if name == "slow" else ())
+            for name in members
+        ),
         *(build.library_object(root / "include" / name, its, "verilator") for name, its in library.items()),
     ]
