@@ -29,7 +29,8 @@ class Verdict:
     Attributes:
         proof: which one.
         properties: how many were claimed.
-        failed: names of the claims and lemmas that do not hold, or that induction does not get through.
+        failed: names of the claims and lemmas that do not hold; if all do as far as was looked, of those that
+            induction does not get through.
         seconds: of the solver, the translation included.
     """
 
@@ -72,6 +73,7 @@ def prove(proof: Proof, *, timeout: float = 600) -> Verdict:
                 raise EngineError(f"yosys-smtbmc failed: {(done.stderr or done.stdout).strip()[-500:]}")
             messages = dict(_CHECK.findall(text))
             failed += [messages[name] for name in names]
+            break
     return Verdict(
         proof=proof,
         properties=len(claims.claimed),
