@@ -69,3 +69,10 @@ def test_what_is_required_must_be_known() -> None:
         "ACCEL_REQUIRE names 'icarus'; it may name chromium, g++, iverilog, verilator" in line
         for line in lines
     )
+
+
+@pytest.mark.xdist_group("together")
+def test_processes_keep_groups_together(request: pytest.FixtureRequest) -> None:
+    """Where several run the suite: a model that many tests need is compiled by one, and no other waits."""
+    if request.config.getoption("loadgroup", default=False):
+        assert request.node.nodeid.endswith("@together")

@@ -1,4 +1,4 @@
-"""Every bench on every simulator, and on every core."""
+"""Every bench on every simulator, and on every core between them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +12,11 @@ BENCHES = sorted(path.stem for path in (Path(__file__).parent / "benches").glob(
 
 
 RUNS = [
-    *(("verilator", config, bench) for bench in BENCHES for config in ("tiny", "wide")),
-    *(("icarus", "wide" if bench in {"corners", "resets"} else "tiny", bench) for bench in BENCHES),
+    pytest.param(simulator, config, bench, marks=pytest.mark.xdist_group(simulator))
+    for simulator, config in {"verilator": "wide", "icarus": "tiny"}.items()
+    for bench in BENCHES
 ]
-"""Icarus takes long: each bench runs there on one of the cores."""
+"""One process has all runs of a model, so that none waits while another compiles it."""
 
 
 @pytest.mark.parametrize(("simulator", "config", "bench"), RUNS)

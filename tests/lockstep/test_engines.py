@@ -16,7 +16,14 @@ from tests.programs import TINY, gemm_program
 PROGRAMS = Path(__file__).parents[1] / "programs"
 
 
-@pytest.fixture(scope="module", params=[name for name in ENGINES if name != DEFAULT_ENGINE])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.xdist_group(f"engine {name}"))
+        for name in ENGINES
+        if name != DEFAULT_ENGINE
+    ],
+)
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     with open_engine(TINY, request.param) as found:
         yield found

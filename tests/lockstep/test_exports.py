@@ -54,6 +54,7 @@ def other_export() -> Iterator[NativeEngine]:
     engine.close()
 
 
+@pytest.mark.xdist_group("another export")
 @pytest.mark.parametrize("name", ["gemm_loops", "load_pads_inp", "tokens_on_every_kind", "fault_dst_index"])
 def test_programs_take_the_same_cycles(other_export: NativeEngine, name: str) -> None:
     program = load_test(PROGRAMS / f"{name}.s").with_timing(MACHINE)
@@ -61,6 +62,7 @@ def test_programs_take_the_same_cycles(other_export: NativeEngine, name: str) ->
     assert lockstep(program, other_export).difference is None
 
 
+@pytest.mark.xdist_group("another export")
 def test_a_layer_takes_the_same_cycles(other_export: NativeEngine) -> None:
     other_export.reset()
     found = lockstep(gemm_program(), other_export)

@@ -101,6 +101,7 @@ class Scripted(Line):
 # --- on the design --------------------------------------------------------------------------------
 
 
+@pytest.mark.xdist_group("board")
 def test_memory_keeps_what_is_written(simulated: SimulatedLine) -> None:
     link = Link(simulated)
     assert link.info.memory_bytes == MEMORY_BYTES
@@ -113,6 +114,7 @@ def test_memory_keeps_what_is_written(simulated: SimulatedLine) -> None:
         link.read(MEMORY_BYTES, 8)
 
 
+@pytest.mark.xdist_group("board")
 def test_too_long_a_frame_is_damaged(simulated: SimulatedLine) -> None:
     simulated.send(framed(bytes([Operation.WRITE]) + bytes(MAX_DATA + 20)))
     reply = simulated.receive()
@@ -120,6 +122,7 @@ def test_too_long_a_frame_is_damaged(simulated: SimulatedLine) -> None:
     assert Link(simulated).holds(MEMORY_BYTES - 4096, bytes(4096))
 
 
+@pytest.mark.xdist_group("board")
 def test_noise_on_the_line_is_got_over(simulated: SimulatedLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked for comes about all the same."""
     monkeypatch.setattr(lines, "_PATIENCE", 20_000)
@@ -133,6 +136,7 @@ def test_noise_on_the_line_is_got_over(simulated: SimulatedLine, monkeypatch: py
     assert noisy.damaged > 3
 
 
+@pytest.mark.xdist_group("board")
 def test_a_program_gives_what_the_simulator_gives(simulated: SimulatedLine) -> None:
     """Outputs, and cycles; also the second time, and after a run that ends with an error."""
     machine = Board(Link(simulated), CONFIG)
@@ -151,6 +155,7 @@ def test_a_program_gives_what_the_simulator_gives(simulated: SimulatedLine) -> N
     assert small.run(backend="rtl", hardware=machine, **timing).mismatches == 0
 
 
+@pytest.mark.xdist_group("board")
 def test_a_core_that_is_busy_is_reset(simulated: SimulatedLine) -> None:
     machine = Board(Link(simulated), CONFIG)
     machine._set(mem_size=4096, program_address=0, program_length=1 << 20)
@@ -161,6 +166,7 @@ def test_a_core_that_is_busy_is_reset(simulated: SimulatedLine) -> None:
     assert machine.registers("status", "program_length") == {"status": 0, "program_length": 0}
 
 
+@pytest.mark.xdist_group("board")
 def test_what_a_board_cannot_do_is_said(simulated: SimulatedLine) -> None:
     link = Link(simulated)
     machine = Board(link, CONFIG)
@@ -177,6 +183,7 @@ def test_what_a_board_cannot_do_is_said(simulated: SimulatedLine) -> None:
         Board(link, NAMED["ecp5"])
 
 
+@pytest.mark.xdist_group("board")
 def test_memory_that_forgets_is_noticed(simulated: SimulatedLine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Board(Link(simulated), CONFIG)
     monkeypatch.setattr(Link, "write", lambda *_: None)
@@ -279,6 +286,7 @@ def invoke(capsys: pytest.CaptureFixture[str]) -> Invoke:
     return call
 
 
+@pytest.mark.xdist_group("board")
 def test_a_program_runs_over_a_serial_port(simulated: SimulatedLine, tmp_path: Path, invoke: Invoke) -> None:
     pytest.importorskip("serial")
     path = tmp_path / "small.accel"
@@ -292,6 +300,7 @@ def test_a_program_runs_over_a_serial_port(simulated: SimulatedLine, tmp_path: P
     assert (row["values"], row["mismatches"], figures["config"]) == (27, 0, "tiny")
 
 
+@pytest.mark.xdist_group("board")
 def test_differences_end_with_1(
     simulated: SimulatedLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, invoke: Invoke
 ) -> None:

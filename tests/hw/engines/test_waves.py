@@ -24,6 +24,8 @@ from tests.programs import TINY, gemm_program
 from tests.tools import needs
 
 KINDS = [(engine, suffix) for engine, suffixes in WAVES.items() for suffix in suffixes]
+EACH = [pytest.param(kind, marks=pytest.mark.xdist_group("waves " + "".join(kind))) for kind in KINDS]
+"""One process has all tests of a kind, so that none waits while another compiles its model."""
 TOOLS = {"verilator": ["verilator"], "cxxrtl": ["g++"], "pysim": []}
 
 
@@ -42,7 +44,7 @@ class Waves:
                 yield value.to_bytes(variable.bitwidth // 8, "big").decode("ascii").rstrip()
 
 
-@pytest.fixture(scope="module", params=KINDS, ids="".join)
+@pytest.fixture(scope="module", params=EACH, ids=map("".join, KINDS))
 def seen(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Waves, Result, Path]:
@@ -102,10 +104,11 @@ def test_save_files_of_the_user_stay(tmp_path: Path) -> None:
     assert "gemm.fst" in save_path(wave).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("engine", "suffix"), KINDS)
+@pytest.mark.parametrize("kind", EACH, ids=map("".join, KINDS))
 @pytest.mark.parametrize("size", [1, 100_000])
-def test_a_full_disk_is_an_error(engine: str, suffix: str, size: int, tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error(kind: tuple[str, str], size: int, tmp_path: Path) -> None:
     """From the first bytes on, or later; nothing is left."""
+    engine, suffix = kind
     for tool in TOOLS[engine]:
         needs(tool)
     program, wave = tmp_path / "gemm.accel", tmp_path / f"gemm{suffix}"
