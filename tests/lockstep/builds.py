@@ -1,7 +1,11 @@
 """The hardware that lockstep tests run on: few builds, with every value of every parameter between them."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from typing import Any
+
+import pytest
 
 from accel.core.config import NAMED, SPECS, Config
 from accel.hw.engines.choose import open_engine
@@ -15,6 +19,8 @@ def _build(base: Config = TINY, /, **values: int) -> Config:
     return replace(base, **values)  # type: ignore[arg-type]
 
 
+_LARGE = 128
+"""Multipliers, from which on a model is optimized."""
 BUILDS: dict[str, Config] = {
     "tiny": TINY,
     "short queues": _build(
@@ -27,16 +33,6 @@ BUILDS: dict[str, Config] = {
         bus_bits=128,
         token_bits=1,
         mul_slots=2,
-    ),
-    "one at a time": _build(
-        inp_bytes=128,
-        wgt_bytes=64,
-        outstanding=1,
-        loads_in_flight=1,
-        stores_in_flight=1,
-        max_burst_beats=2,
-        token_bits=2,
-        tree_stages=0,
     ),
     "2x2x4": _build(
         batch=2,
@@ -85,10 +81,45 @@ BUILDS: dict[str, Config] = {
         stores_in_flight=2,
         tree_stages=3,
     ),
-    "4x4x16": _build(
+    "one at a time": _build(
+        inp_bytes=128,
+        wgt_bytes=64,
+        outstanding=1,
+        loads_in_flight=1,
+        stores_in_flight=1,
+        max_burst_beats=2,
+        token_bits=2,
+        tree_stages=0,
+    ),
+    "two elements": _build(
+        uop_bytes=8,
+        inp_bytes=8,
+        wgt_bytes=64,
+        acc_bytes=64,
+        bus_bits=128,
+        outstanding=2,
+        load_queue=2,
+        compute_queue=2,
+        fetch_chunk=1,
+        loads_in_flight=2,
+        token_bits=1,
+    ),
+    "more inp than acc": _build(
+        uop_bytes=512,
+        inp_bytes=8192,
+        acc_bytes=64,
+        store_queue=1,
+        fetch_buffer=4,
+        fetch_chunk=4,
+        outstanding=4,
+        stores_in_flight=2,
+        mul_slots=4,
+        tree_stages=3,
+    ),
+    "4x2x8": _build(
         batch=4,
-        block_in=4,
-        block_out=16,
+        block_in=2,
+        block_out=8,
         bus_bits=512,
         acc_bytes=8192,
         max_burst_beats=4,
@@ -100,23 +131,6 @@ BUILDS: dict[str, Config] = {
         loads_in_flight=4,
         stores_in_flight=4,
         tree_stages=2,
-    ),
-    "two elements": _build(
-        inp_bytes=8, wgt_bytes=64, acc_bytes=64, bus_bits=128, fetch_chunk=1, token_bits=2
-    ),
-    "two of inp": _build(inp_bytes=8, outstanding=2, stores_in_flight=1, max_burst_beats=8),
-    "few micro-ops": _build(uop_bytes=8, loads_in_flight=2, compute_queue=2, load_queue=2, token_bits=1),
-    "half of uop": _build(
-        uop_bytes=512,
-        max_burst_beats=2,
-        fetch_buffer=2,
-        fetch_chunk=1,
-        outstanding=4,
-        mul_slots=4,
-        tree_stages=3,
-    ),
-    "more inp than acc": _build(
-        inp_bytes=8192, acc_bytes=64, store_queue=1, fetch_chunk=4, stores_in_flight=2, tree_stages=2
     ),
     "int8": SECOND,
     "int8, short queues": _build(
@@ -174,6 +188,12 @@ BUILDS: dict[str, Config] = {
 """By what is special about them; those of the second generation last."""
 
 
+def each(names: Iterable[str] = BUILDS) -> list[Any]:
+    """Parameters of a test that runs on several builds: one process has all tests of a build, so that none
+    waits while another compiles it."""
+    return [pytest.param(name, marks=pytest.mark.xdist_group(f"build {name}")) for name in names]
+
+
 def missing_values() -> dict[str, set[int]]:
     """The values of RTL parameters that no build has."""
     return {
@@ -189,8 +209,10 @@ def hardware(build: Config) -> Engine:
 
 
 def opened(config: Config) -> Engine:
-    """A machine of one's own of that build, to be closed."""
-    return open_engine(config.hardware)
+    """A machine of one's own of that build, to be closed. Optimized where it is large: others compute on it for
+    longer than that takes."""
+    large = config.batch * config.block_in * config.block_out > _LARGE
+    return open_engine(config.hardware, optimize=1 if large else None)
 
 
 def built(config: Config) -> Engine:

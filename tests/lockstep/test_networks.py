@@ -10,7 +10,7 @@ from accel.core.config import Config
 from accel.hw.engines.driver import Engine
 from accel.run.lockstep import lockstep
 from tests.compiler.convs import any_inputs, expected
-from tests.lockstep.builds import BUILDS, built, opened
+from tests.lockstep.builds import BUILDS, built, each, opened
 
 EPILOGUE: dict[str, Any] = {"bias": True, "shift": 8, "clip": (0, 127)}
 LAYERS = {
@@ -42,7 +42,7 @@ QUANTIZED = {
 
 
 @pytest.mark.parametrize("name", QUANTIZED)
-@pytest.mark.parametrize("build", [name for name, config in BUILDS.items() if config.post])
+@pytest.mark.parametrize("build", each(name for name, config in BUILDS.items() if config.post))
 def test_quantized_layers(name: str, build: str) -> None:
     config = BUILDS[build].override({"read_latency": 9, "mem_size": 1 << 20})
     program = accel.build(QUANTIZED[name], config)
@@ -53,7 +53,7 @@ def test_quantized_layers(name: str, build: str) -> None:
 
 
 @pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("build", ["tiny", "4x4x16"])
+@pytest.mark.parametrize("build", each(["tiny", "4x2x8"]))
 def test_layers(name: str, build: str) -> None:
     config = BUILDS[build].override({"read_latency": 9, "mem_size": 1 << 20})
     program = accel.build(LAYERS[name], config)

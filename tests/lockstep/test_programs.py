@@ -12,7 +12,7 @@ from accel.core.faults import Cause
 from accel.run.lockstep import Lockstep, Scope, lockstep
 from accel.run.program import Program
 from accel.run.replay import load_any, load_test, replay
-from tests.lockstep.builds import BUILDS, built, same_geometry
+from tests.lockstep.builds import BUILDS, built, each, same_geometry
 
 FILES = sorted((Path(__file__).parents[1] / "programs").glob("*.s"))
 
@@ -64,7 +64,7 @@ def test_virtual_threads(vthreads: int, latency: int) -> None:
     assert_equal(program.with_timing(replace(program.config, read_latency=latency)))
 
 
-@pytest.mark.parametrize("build", same_geometry(NAMED["tiny"]))
+@pytest.mark.parametrize("build", each(same_geometry(NAMED["tiny"])))
 def test_gemm_on_other_timings(build: str) -> None:
     assert_equal(on(BUILDS[build], gemm("tiny", (24, 40, 20), 1)))
 

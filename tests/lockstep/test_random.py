@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from accel.run.lockstep import lockstep
-from tests.lockstep.builds import BUILDS, built, missing_values
+from tests.lockstep.builds import BUILDS, built, each, missing_values
 from tests.lockstep.cases import Case, cases
 from tests.strategies import examples
 
@@ -15,7 +15,7 @@ def assert_equal(case: Case, *, hostile: bool = False) -> None:
     assert found.difference is None, found.difference
 
 
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", each())
 def test_every_cycle_is_the_same(build: str) -> None:
     @examples(60)
     @given(cases({build: BUILDS[build]}))

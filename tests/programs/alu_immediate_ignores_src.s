@@ -1,5 +1,5 @@
 # An immediate operation reads acc[dst] and no src, which is out of range here.
-.config tiny inp_bytes=8KiB acc_bytes=64
+.config tiny uop_bytes=512 inp_bytes=8KiB acc_bytes=64
 .preset uop[0] .uop 1,2047,0
 .preset acc[1] .int32 5*8
 

@@ -1,5 +1,5 @@
 # dst, src and wgt are all out of range in the second micro-op: dst is told.
-.config tiny inp_bytes=8 wgt_bytes=64 acc_bytes=64
+.config tiny uop_bytes=8 inp_bytes=8 wgt_bytes=64 acc_bytes=64
 .preset uop[0] .uop 1,1,1
 .preset inp[1] .int8 1*4
 .preset wgt[1] .int8 1*32

@@ -1,5 +1,5 @@
 # Zero iterations, or uop_begin >= uop_end, do nothing; what an empty loop does not use is not checked.
-.config tiny uop_bytes=512
+.config tiny uop_bytes=512 inp_bytes=8KiB acc_bytes=64
 .preset uop[0] .uop 0,0,0
 .preset acc[0] .int32 9*8
 

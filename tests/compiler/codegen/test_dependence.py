@@ -223,8 +223,8 @@ def two_stages(name: str, *sizes: int, **options: bool) -> Program:
 
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
-    "gemm8x8": lambda: accel.build(accel.gemm(300, 40, 200), "gemm8x8"),
-    "vta": lambda: accel.build(accel.gemm(40, 200, 300, transpose_a=True), "vta"),
+    "gemm8x8": lambda: accel.build(accel.gemm(150, 40, 100), "gemm8x8"),
+    "vta": lambda: accel.build(accel.gemm(20, 100, 150, transpose_a=True), "vta"),
     "tiny": lambda: accel.build(accel.gemm(40, 24, 24), "tiny"),
     "tiny, epilogue": lambda: accel.build(accel.gemm(16, 20, 10, bias=True, relu=True, shift=4), "tiny"),
     "ecp5, epilogue": lambda: accel.build(accel.gemm(64, 72, 40, bias=True), "ecp5"),
