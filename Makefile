@@ -1,6 +1,7 @@
 # make demo   install into a virtual environment and run a 1024x1024x1024 matrix product end to end
 # make test   install the test tools and run the suite; VECTORS=DIR adds other compilers' programs,
 #             MODELS=DIR networks
+# make thorough       the suite with all random examples, and with what shows the same for one more machine or fault
 # make lint   format, lint and types
 # make fuzz-programs   damage real programs, COUNT=10000 of them on the simulators and a 20th on the hardware, and
 #             see that errors are clean and the same everywhere; VECTORS as above, JOBS=1 processes
@@ -29,7 +30,7 @@ SEEDS ?= 5
 JOBS ?= 1
 CONFIGS ?=
 
-.PHONY: demo test lint fuzz fuzz-networks fuzz-programs prove fpga golden docs bench networks experiments clean
+.PHONY: demo test thorough lint fuzz fuzz-networks fuzz-programs prove fpga golden docs bench networks experiments clean
 
 demo: $(VENV)/installed
 	$(BIN)/accel demo
@@ -37,6 +38,9 @@ demo: $(VENV)/installed
 test: $(VENV)/test
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(if $(VECTORS),--vectors=$(VECTORS)) $(if $(MODELS),--models=$(MODELS)) \
 	    $(ARGS)
+
+thorough: ARGS += --thorough --hypothesis-profile=whole
+thorough: test
 
 lint: $(VENV)/lint
 	$(BIN)/ruff format --check .

@@ -19,6 +19,8 @@ def _build(base: Config = TINY, /, **values: int) -> Config:
     return replace(base, **values)  # type: ignore[arg-type]
 
 
+_THOROUGH = {"1x1x1", "1x16x2", "int8, short queues", "int8, 1x32x4"}
+"""Builds for ``--thorough`` alone: others have most of what they have."""
 _LARGE = 128
 """Multipliers, from which on a model is optimized."""
 BUILDS: dict[str, Config] = {
@@ -191,7 +193,13 @@ BUILDS: dict[str, Config] = {
 def each(names: Iterable[str] = BUILDS) -> list[Any]:
     """Parameters of a test that runs on several builds: one process has all tests of a build, so that none
     waits while another compiles it."""
-    return [pytest.param(name, marks=pytest.mark.xdist_group(f"build {name}")) for name in names]
+    return [
+        pytest.param(
+            name,
+            marks=[pytest.mark.xdist_group(f"build {name}"), *([pytest.mark.thorough] * (name in _THOROUGH))],
+        )
+        for name in names
+    ]
 
 
 def missing_values() -> dict[str, set[int]]:
@@ -209,8 +217,8 @@ def hardware(build: Config) -> Engine:
 
 
 def opened(config: Config) -> Engine:
-    """A machine of one's own of that build, to be closed. Optimized where it is large: others compute on it for
-    longer than that takes."""
+    """A machine of one's own of that build, to be closed. Large ones are optimized: there, programs take longer
+    than that."""
     large = config.batch * config.block_in * config.block_out > _LARGE
     return open_engine(config.hardware, optimize=1 if large else None)
 

@@ -13,6 +13,7 @@ from accel.run.lockstep import Lockstep, Scope, lockstep
 from accel.run.program import Program
 from accel.run.replay import load_any, load_test, replay
 from tests.lockstep.builds import BUILDS, built, each, same_geometry
+from tests.thorough import also
 
 FILES = sorted((Path(__file__).parents[1] / "programs").glob("*.s"))
 
@@ -130,7 +131,7 @@ def test_directed_programs_end_in_every_way() -> None:
 # --- other compilers' ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("post", [0, 1])
+@pytest.mark.parametrize("post", [0, also(1)])
 def test_vectors(vector: Path, post: int) -> None:
     """On the geometry that they are for, and on the same of the second generation."""
     program = load_any(vector)

@@ -10,7 +10,7 @@ from accel.network.network import Network
 from tests.formats.generated import feeds, generate, models
 from tests.formats.test_generated import NETWORKS
 
-IN_THE_SUITE = 25
+IN_THE_SUITE = 12
 
 
 @settings(max_examples=IN_THE_SUITE)

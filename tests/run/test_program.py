@@ -38,6 +38,7 @@ from tests.compiler.convs import epilogues
 from tests.expect import refused
 from tests.programs import TINY, gemm_program, handmade
 from tests.strategies import examples
+from tests.thorough import also
 
 Array = npt.NDArray[Any]
 
@@ -190,7 +191,7 @@ def test_matrix_products(
     assert result.outputs["C"].dtype == np.int8
 
 
-@pytest.mark.parametrize("size", [(1, 1, 1), (7, 13, 5), (64, 64, 64), (256, 256, 256)], ids=str)
+@pytest.mark.parametrize("size", [(1, 1, 1), (7, 13, 5), (64, 64, 64), also((256, 256, 256))], ids=str)
 @pytest.mark.parametrize("config", ["gemm8x8", "vta", "tiny"])
 @pytest.mark.parametrize("transpose_a", [False, True])
 @pytest.mark.parametrize("transpose_b", [False, True])

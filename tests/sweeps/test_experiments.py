@@ -60,6 +60,7 @@ def test_generations() -> None:
     assert at["gemm8x8-int8, chosen V"][0] > 0.96
 
 
+@pytest.mark.thorough
 def test_roofline() -> None:
     for row in measured("roofline", N=256, K=256).rows:
         assert row["macs_per_cycle"] <= row["roof_macs_per_cycle"]

@@ -24,7 +24,16 @@ from tests.programs import TINY, gemm_program
 from tests.tools import needs
 
 KINDS = [(engine, suffix) for engine, suffixes in WAVES.items() for suffix in suffixes]
-EACH = [pytest.param(kind, marks=pytest.mark.xdist_group("waves " + "".join(kind))) for kind in KINDS]
+EACH = [
+    pytest.param(
+        kind,
+        marks=[
+            pytest.mark.xdist_group(f"waves {''.join(kind)}"),
+            *([pytest.mark.thorough] if kind[0] == "cxxrtl" else []),  # its model takes half a minute
+        ],
+    )
+    for kind in KINDS
+]
 """One process has all tests of a kind, so that none waits while another compiles its model."""
 TOOLS = {"verilator": ["verilator"], "cxxrtl": ["g++"], "pysim": []}
 
