@@ -217,8 +217,7 @@ def hardware(build: Config) -> Engine:
 
 
 def opened(config: Config) -> Engine:
-    """A machine of one's own of that build, to be closed. Large ones are optimized: there, programs take longer
-    than that."""
+    """A machine of one's own of that build, to be closed; optimized if programs take longer than that."""
     large = config.batch * config.block_in * config.block_out > _LARGE
     return open_engine(config.hardware, optimize=1 if large else None)
 
