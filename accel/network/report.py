@@ -15,7 +15,10 @@ from accel.run.backends.simulator import UNTIMED
 from accel.run.critical import Segment, shares_text
 from accel.views.causes import advice_html, critical_html
 from accel.views.figure import Figure
+from accel.views.report import runs_view, view_html
 from accel.views.roofline import powers, short
+from accel.views.scene import Scene, scene
+from accel.views.scenes import Scenes
 from accel.views.sections import check_page_path, page_of
 from accel.views.still import tick_step
 from accel.views.tables import size_text, table, tiles, verdicts
@@ -79,10 +82,34 @@ class NetworkReport:
         write_atomically(Path(path), self.html().encode())
 
     def html(self) -> str:
-        """The page; it needs nothing but itself."""
+        """The page; it needs nothing but itself. The chart of the units is in it if all that happened was
+        kept (``run(record=True)``)."""
         result = self._result
-        title = f"{result.graph.name} on {result.config.label}"
-        return page_of(title, str(result.config), network_sections(self._program, result, self._advised))
+        title, facts = f"{result.graph.name} on {result.config.label}", str(result.config)
+        sections = network_sections(self._program, result, self._advised)
+        scenes = network_scenes(self._program, result)
+        if not scenes:
+            return page_of(title, facts, sections)
+        view = runs_view(Scenes(scenes))
+        own = [{"name": name, "heading": heading, "html": html} for name, heading, html in sections]
+        return view_html({**view, "title": title, "facts": facts, "sections": [*own, *view["sections"]]})
+
+
+def network_scenes(program: NetworkProgram, result: NetworkResult) -> tuple[Scene, ...]:
+    """Each program of a network with its layers, to look at; none if no run was kept.
+
+    Args:
+        program: what ran.
+        result: of the run.
+    """
+    return tuple(
+        scene(
+            run,
+            result.graph.name,
+            layers=[(part.stage.name, end) for part, end in zip(chain.layers, chain.ends, strict=True)],
+        )
+        for chain, run in zip(program.chains, result.runs, strict=False)
+    )
 
 
 def network_sections(
@@ -238,13 +265,13 @@ def _critical(result: NetworkResult, path: Sequence[Segment]) -> str:
     several = len(result.runs) > 1
 
     def where(one: Segment) -> str:
-        """An instruction by its name, its layer and, of several, its program."""
+        """An instruction by its number, as the chart has it, its name and its layer."""
         layer = result.layer_of(one.start)
         if one.instruction is None or layer is None or layer.program is None:
             return ""
         name = result.runs[layer.program - 1].instructions[one.instruction].mnemonic
-        number = f" of program {layer.program}" if several else ""
-        return escape(f"{one.instruction} {name}{number} in {layer.name}")
+        number = f"{layer.program}:{one.instruction}" if several else one.instruction
+        return escape(f"{number} {name} in {layer.name}")
 
     return critical_html(path, where)
 

@@ -19,45 +19,34 @@ from accel.graph.tensor import Array
 from accel.network.chain import Chain
 from accel.network.place import Part
 from accel.run.critical import Segment, Share, cut, joined, shares
+from accel.run.layers import Layer, layer_at
 from accel.run.result import Result, bytes_moved
 from accel.run.tensors import Packing
 
 
 @dataclass(frozen=True, kw_only=True)
-class LayerResult:
-    """What a stage took.
+class LayerResult(Layer):
+    """What a stage took, beyond what every record of a layer says.
 
     Attributes:
-        name: of its main node.
-        operator: its nodes' kinds.
-        where: ``machine`` or ``host``.
         reason: why it is on the host.
         macs: nominal ones.
-        cycles: None on the host, or where time was not simulated.
         bound_by: what held it back, see :func:`~accel.compiler.expr.metrics.bound_by`; by what its
             instructions have to do.
         bytes_by_kind: that its instructions moved.
         macs_per_cycle: of the machine.
         causes: what its cycles went to on the critical path of the run, most first; empty where everything
             that happened was not kept.
-        mapping: by which it was computed; empty on the host, and where that is not known.
         alone: cycles that it was predicted to take by itself; None on the host, and where that is not known.
-        program: the number of the program that it is in, from 1; None on the host.
     """
 
-    name: str
-    operator: str
-    where: str
     reason: str
     macs: int
-    cycles: int | None
     bound_by: str | None
     bytes_by_kind: Mapping[str, int]
     macs_per_cycle: int
     causes: tuple[Share, ...] = ()
-    mapping: str = ""
     alone: int | None = None
-    program: int | None = None
 
     @property
     def utilization(self) -> float | None:
@@ -280,12 +269,7 @@ class NetworkResult:
 
     def layer_of(self, cycle: int) -> LayerResult | None:
         """The layer that a cycle went to, of all programs one behind the other; None if that is not known."""
-        end = 0
-        for layer in self.layers:
-            end += layer.cycles or 0
-            if cycle < end:
-                return layer
-        return None
+        return layer_at(self.layers, cycle)
 
     def raise_if_wrong(self) -> None:
         """Raise if a tensor differs from the graph's.

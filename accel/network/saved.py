@@ -3,15 +3,17 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from accel.base.errors import AccelError
 from accel.compiler.expr.metrics import bound_by
 from accel.core.isa import Unit
 from accel.network.result import NetworkResult
-from accel.views.saved import SavedLayer, SavedRun, program_hash, states_of
+from accel.run.layers import Layer
+from accel.views.saved import SavedRun, program_hash, states_of
 from accel.views.scene import scene
+from accel.views.scenes import Scenes
 from accel.views.traffic import INSTRUCTIONS, Traffic, traffic
 
 
@@ -68,7 +70,7 @@ def saved_network(
     """
     if not result.runs:
         raise AccelError("no run of the machine was recorded; there is nothing to keep of the network's")
-    seen = [scene(run) for run in result.runs]
+    scenes = Scenes(tuple(map(scene, result.runs)))
     digests = "".join(program_hash(run.image) for run in result.runs)
     return SavedRun(
         name=f"{name or result.graph.name} on {result.config.label}",
@@ -78,18 +80,10 @@ def saved_network(
         seed=seed,
         figures=whole_figures(result),
         critical=result.critical_path() or (),
-        traffic=_together(one for picture in seen for one in traffic(picture) if one.moved),
-        states=states_of([picture.seen for picture in seen]),
+        traffic=_together(one for picture in scenes.parts for one in traffic(picture) if one.moved),
+        states=states_of(scenes.seen),
         layers=tuple(
-            SavedLayer(
-                name=layer.name,
-                operator=layer.operator,
-                where=layer.where,
-                mapping=layer.mapping,
-                program=layer.program,
-                cycles=layer.cycles,
-            )
-            for layer in result.layers
+            Layer(**{one.name: getattr(layer, one.name) for one in fields(Layer)}) for layer in result.layers
         ),
     )
 

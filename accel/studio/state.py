@@ -26,8 +26,8 @@ class State:
     Attributes:
         workload: an operator's name; empty where a file is looked at.
         file: the name under which the studio knows a network or a program; empty where there is none.
-        program: of a network with several programs, the number of that which is drawn, from 1; 0 for the
-            longest.
+        program: of a network with several programs, the number of that which is drawn, from 1; 0 for all
+            of them, one behind the other.
         parameters: of the operator, by its names; those that are left out have their defaults.
         machine: one of :data:`~accel.core.config.NAMED`.
         settings: fields of the machine that are changed.
@@ -70,7 +70,7 @@ class State:
             raise AccelError("the state has no workload; it must name an operator, or a file that was given")
         program = values.get("program", 0)
         if type(program) is not int or program < 0:
-            raise AccelError(f"program is {program!r}; it must be a number from 1, or 0 for the longest")
+            raise AccelError(f"program is {program!r}; it must be a number from 1, or 0 for all")
         steps, pinned = values.get("steps"), values.get("pinned")
         if steps is not None and not (isinstance(steps, list) and len(steps) <= _LONGEST):
             raise AccelError(f"the steps are no list of at most {_LONGEST}")

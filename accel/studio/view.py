@@ -18,7 +18,7 @@ from accel.network.file import load_network
 from accel.network.network import read_network
 from accel.network.place import Part
 from accel.network.program import NetworkProgram
-from accel.network.report import network_sections
+from accel.network.report import network_scenes, network_sections
 from accel.network.result import NetworkResult
 from accel.network.saved import saved_network, whole_figures
 from accel.run.advice import Advised, advise
@@ -30,9 +30,10 @@ from accel.studio.command import commands
 from accel.studio.files import is_model
 from accel.studio.state import State
 from accel.views.comparison import Comparison, comparison_sections, summary
-from accel.views.report import run_view
+from accel.views.report import run_view, runs_view
 from accel.views.saved import SavedRun
 from accel.views.scene import scene
+from accel.views.scenes import Scenes
 
 _KEPT = 6
 """Runs that are remembered, the pinned one among them."""
@@ -217,29 +218,32 @@ def _look_at_program(state: State, program: Program, most: Limits) -> Look:
 
 
 def _look_at_network(state: State, path: str, most: Limits) -> Look:
-    """A network's run: its layers, and one of its programs in every detail."""
+    """A network's run: its layers, and its programs one behind the other, or one of them in every detail."""
     program, run_it = _network(path, state)
     for chain in program.chains:
         _check("instructions", len(chain.program.instructions), most.instructions)
-    if not program.chains:
+    count = len(program.chains)
+    if not count:
         raise AccelError(f"no layer of {state.file!r} runs on {state.machine!r}; there is nothing to draw")
+    if state.program > count:
+        raise AccelError(f"program is {state.program}; {state.file!r} has {count} on this machine")
     result = run_it(most)
-    number = _drawn(state, result)
-    run, chain = result.runs[number - 1], program.chains[number - 1]
-    named = [(part.stage.name, end) for part, end in zip(chain.layers, chain.ends, strict=True)]
-    view = run_view(scene(run, state.file, layers=named))
+    drawn = _drawn(state, result, most)
+    every = network_scenes(program, result)
+    scenes = tuple(every[number] for number in drawn)
+    view = run_view(scenes[0]) if len(scenes) == 1 else runs_view(Scenes(scenes))
     own = [
         {"name": name, "heading": heading, "html": html}
         for name, heading, html in network_sections(program, result)
     ]
     taken = {one["name"] for one in own} | {"loops"}
-    several = len(program.chains) > 1
+    alone = f" of program {drawn[0] + 1}" if len(drawn) < count else ""
     inside = [
-        one | {"heading": f"{one['heading']} of program {number}" if several else one["heading"]}
-        for one in view["sections"]
-        if one["name"] not in taken
+        one | {"heading": one["heading"] + alone} for one in view["sections"] if one["name"] not in taken
     ]
-    told = f"{len(program.chains)} programs, of which number {number} is drawn" if several else "one program"
+    told = "one program"
+    if count > 1:
+        told = f"{count} programs" + (f", of which number {drawn[0] + 1} is drawn" if alone else "")
     view |= {
         "title": f"{result.graph.name} on {result.config.label}",
         "facts": f"{result.cycles or 0:,} cycles in {told}, {len(result.layers)} layers",
@@ -248,12 +252,12 @@ def _look_at_network(state: State, path: str, most: Limits) -> Look:
         "layers": [_layer(part) for part in program.parts],
         "programs": [
             {
-                "number": n,
+                "number": n + 1,
                 "cycles": ran.cycles,
                 "layers": [part.stage.name for part in one.layers],
-                "drawn": n == number,
+                "drawn": n in drawn,
             }
-            for n, (one, ran) in enumerate(zip(program.chains, result.runs, strict=True), start=1)
+            for n, (one, ran) in enumerate(zip(program.chains, result.runs, strict=True))
         ],
         "state": state.to_data(),
         "machine": program.config.to_dict(),
@@ -268,16 +272,15 @@ def _look_at_network(state: State, path: str, most: Limits) -> Look:
     )
 
 
-def _drawn(state: State, result: NetworkResult) -> int:
-    """The number of the program that is drawn.
-
-    Raises:
-        AccelError: there is none of the state's number.
-    """
-    count = len(result.runs)
-    if state.program > count:
-        raise AccelError(f"program is {state.program}; {state.file!r} has {count} on this machine")
-    return state.program or max(range(1, count + 1), key=lambda n: result.runs[n - 1].cycles or 0)
+def _drawn(state: State, result: NetworkResult, most: Limits) -> list[int]:
+    """The places of the programs that are drawn: the one that the state names, else all of them, or the
+    longest if they have too many instructions together."""
+    if state.program:
+        return [state.program - 1]
+    every = list(range(len(result.runs)))
+    if sum(len(run.instructions) for run in result.runs) <= most.instructions:
+        return every
+    return [max(every, key=lambda n: result.runs[n].cycles or 0)]
 
 
 def _network(path: str, state: State) -> tuple[NetworkProgram, Callable[[Limits], NetworkResult]]:

@@ -6,8 +6,9 @@ from itertools import accumulate
 from typing import Generic, NamedTuple, TypeVar
 
 from accel.run.critical import Segment, cut
+from accel.run.layers import Layer
 from accel.run.waits import Wait
-from accel.views.saved import SavedLayer, SavedRun
+from accel.views.saved import SavedRun
 
 K = TypeVar("K")
 
@@ -54,8 +55,8 @@ class LayerChange(NamedTuple):
     """
 
     name: str
-    a: SavedLayer | None
-    b: SavedLayer | None
+    a: Layer | None
+    b: Layer | None
     causes: "tuple[Change[tuple[str, Wait]], ...]"
 
     @property
@@ -106,11 +107,11 @@ def program_changes(a: SavedRun, b: SavedRun) -> list[Change[int]]:
     return [Change(number, *sums[number]) for number in sorted(sums)]
 
 
-def _layers(run: SavedRun) -> dict[tuple[str, int], tuple[SavedLayer, Sequence[Segment]]]:
+def _layers(run: SavedRun) -> dict[tuple[str, int], tuple[Layer, Sequence[Segment]]]:
     """Layers with their part of the critical path, by their names and, of those that share one, a number."""
     seen: Counter[str] = Counter()
     stops = list(accumulate(one.cycles or 0 for one in run.layers))
-    found: dict[tuple[str, int], tuple[SavedLayer, Sequence[Segment]]] = {}
+    found: dict[tuple[str, int], tuple[Layer, Sequence[Segment]]] = {}
     for one, path in zip(run.layers, cut(run.critical, stops), strict=True):
         found[one.name, seen[one.name]] = one, path
         seen[one.name] += 1

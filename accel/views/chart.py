@@ -11,8 +11,8 @@ from typing import Any
 
 from accel.core.isa import Alu, Instruction, Products, Transfer, Unit
 from accel.core.token_rules import Counter
-from accel.views.scene import Scene
-from accel.views.states import Reason
+from accel.views.scenes import Scenes
+from accel.views.states import Activity, Reason
 from accel.views.verdict import stopped
 
 WIDTH = 1200
@@ -55,12 +55,12 @@ class Lane:
         return self.strip + STRIP
 
 
-def lanes(scene: Scene) -> list[Lane]:
+def lanes(seen: Activity) -> list[Lane]:
     """Fetch, load, compute and store from top to bottom."""
     found: list[Lane] = []
     top = 0
     for unit in Unit:
-        used = {one.row for one in scene.seen.slices if one.unit is unit}
+        used = {one.row for one in seen.slices if one.unit is unit}
         rows = 0 if unit is Unit.FETCH else min(_MOST_ROWS, max(used, default=0) + 1)
         lane = Lane(unit=unit, rows=rows, row_height=_TALL if rows <= _FEW_ROWS else _LOW, top=top)
         top = lane.bottom + (GAP if rows else GAP // 2)
@@ -68,9 +68,9 @@ def lanes(scene: Scene) -> list[Lane]:
     return found
 
 
-def height(scene: Scene) -> int:
+def height(seen: Activity) -> int:
     """Of the whole picture."""
-    return OVERVIEW + AXIS + lanes(scene)[-1].bottom + LEGEND
+    return OVERVIEW + AXIS + lanes(seen)[-1].bottom + LEGEND
 
 
 def kind(instruction: Instruction) -> str:
@@ -86,10 +86,10 @@ KINDS = {"transfer": "LOAD, STORE", "gemm": "GEMM", "alu": "ALU", "other": "toke
 """The colours, and what they stand for."""
 
 
-def chart_data(scene: Scene) -> dict[str, Any]:
+def chart_data(scenes: Scenes) -> dict[str, Any]:
     """All that the script needs to draw the chart at any zoom; numbers that grow stand as differences."""
-    seen = scene.seen
-    names, number_of = _distinct(scene.names)
+    seen = scenes.seen
+    names, number_of = _distinct(scenes.names)
     return {
         "cycles": seen.cycles,
         "layout": {
@@ -98,15 +98,16 @@ def chart_data(scene: Scene) -> dict[str, Any]:
             "overview": OVERVIEW,
             "axis": AXIS,
             "strip": STRIP,
-            "height": height(scene),
+            "height": height(seen),
         },
+        "begins": scenes.begins,
         "names": names,
         "name": number_of,
-        "stop": stopped(scene),
+        "stop": stopped(scenes.parts[-1]),
         "kinds": list(KINDS),
         "kindLabels": list(KINDS.values()),
-        "kind": [list(KINDS).index(kind(one)) for one in scene.instructions],
-        "groups": groups(scene),
+        "kind": [list(KINDS).index(kind(one)) for one in scenes.instructions],
+        "groups": groups(scenes),
         "reasons": [reason.label for reason in Reason],
         "counters": [{"kind": c.kind, "label": c.label} for c in Counter],
         "flows": {
@@ -114,30 +115,30 @@ def chart_data(scene: Scene) -> dict[str, Any]:
             "source": _steps(flow.source for flow in seen.flows),
             "target": _steps(flow.target for flow in seen.flows),
         },
-        "lanes": [_lane_data(scene, lane) for lane in lanes(scene)],
-        "critical": _critical(scene),
+        "lanes": [_lane_data(scenes, lane) for lane in lanes(seen)],
+        "critical": _critical(scenes),
     }
 
 
-def _critical(scene: Scene) -> dict[str, Any]:
+def _critical(scenes: Scenes) -> dict[str, Any]:
     """The critical path in columns, in order of time; ``labels`` says each cause in a sentence's words."""
-    path = scene.result.critical_path() or ()
+    path = list(scenes.critical_path())
     names = ("start", "cycles", "unit", "cause", "instruction", "tensor")
     rows = [one.to_dict() for one in path]
     columns: dict[str, Any] = {name: [row[name] for row in rows] for name in names}
     return columns | {"labels": {str(one.cause): one.cause.label for one in path}}
 
 
-def groups(scene: Scene) -> list[dict[str, Any]]:
+def groups(scenes: Scenes) -> list[dict[str, Any]]:
     """What instructions can be coloured by besides their kind: names, and for each instruction the number of
     its own, or -1."""
-    tensors, number_of = _distinct(scene.tensors)
+    tensors, number_of = _distinct(scenes.tensors)
     nobody = tensors.index("") if "" in tensors else len(tensors)
-    ends = [end for _, end in scene.layers]
+    ends = [end for _, end in scenes.layers]
     layers = {
         "name": "layer",
-        "labels": [name for name, _ in scene.layers],
-        "of": [min(bisect_right(ends, n), len(ends) - 1) for n in range(len(scene.instructions))],
+        "labels": [name for name, _ in scenes.layers],
+        "of": [min(bisect_right(ends, n), len(ends) - 1) for n in range(len(scenes.instructions))],
     }
     return [
         *([layers] if ends else []),
@@ -149,9 +150,9 @@ def groups(scene: Scene) -> list[dict[str, Any]]:
     ]
 
 
-def _lane_data(scene: Scene, lane: Lane) -> dict[str, Any]:
-    slices = [one for one in scene.seen.slices if one.unit is lane.unit]
-    spans = scene.seen.spans[lane.unit]
+def _lane_data(scenes: Scenes, lane: Lane) -> dict[str, Any]:
+    slices = [one for one in scenes.seen.slices if one.unit is lane.unit]
+    spans = scenes.seen.spans[lane.unit]
     return {
         "label": lane.unit.label,
         "top": lane.top,

@@ -7,7 +7,7 @@ from html import escape
 from accel.core.isa import Unit
 from accel.views import verdict
 from accel.views.scene import Scene
-from accel.views.states import Reason, State
+from accel.views.states import Activity, Reason, State
 from accel.views.tables import LEAST_SHARE, size_text, table, tiles, verdicts
 from accel.views.traffic import traffic
 
@@ -65,19 +65,19 @@ def _compared(scene: Scene) -> list[verdict.Row]:
     return [("compared to numpy", text, not wrong)]
 
 
-def units_html(scene: Scene) -> str:
+def units_html(seen: Activity) -> str:
     """Each unit's cycles by state as a bar, and by reason as a table."""
-    cycles = max(1, scene.seen.cycles)
+    cycles = max(1, seen.cycles)
     parts = ['<div class="bars">']
     for unit in Unit:
-        found = dict(zip(State, scene.seen.unit_cycles(unit).to_dict().values(), strict=True))
+        found = dict(zip(State, seen.unit_cycles(unit).to_dict().values(), strict=True))
         parts.append(f'<div class="bar"><b>{unit.label}</b>{_track(unit, found, cycles)}</div>')
     keys = "".join(f'<span class="key {s.name.lower()}"></span>{s.label} ' for s in State)
     parts.append(f'<p class="keys">{keys}</p></div>')
     rows = [
         ("" if n else f"<b>{unit.label}</b>", escape(reason.label), f"{count:,}", f"{count / cycles:.1%}")
         for unit in Unit
-        for n, (reason, count) in enumerate(_reasons(scene, unit))
+        for n, (reason, count) in enumerate(_reasons(seen, unit))
     ]
     parts.append(table(("unit", "what it does or waits for", "cycles", "share"), rows))
     return '<div class="columns">' + "".join(parts) + "</div>"
@@ -104,10 +104,10 @@ def _percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.06 else ""
 
 
-def _reasons(scene: Scene, unit: Unit) -> list[tuple[Reason, int]]:
+def _reasons(seen: Activity, unit: Unit) -> list[tuple[Reason, int]]:
     """What most of a unit's cycles went to first."""
     sums: dict[Reason, int] = defaultdict(int)
-    for span in scene.seen.spans[unit]:
+    for span in seen.spans[unit]:
         sums[span.reason] += span.stop - span.start
-    least = LEAST_SHARE * scene.seen.cycles
+    least = LEAST_SHARE * seen.cycles
     return sorted(((r, n) for r, n in sums.items() if n >= least), key=lambda one: -one[1])

@@ -116,7 +116,7 @@ class Timeline(_Picture):
         return self.text()
 
     def _repr_html_(self) -> str:
-        return _framed(timeline_html(self._scene), height(self._scene) + _HEADER)
+        return _framed(timeline_html(self._scene), height(self._scene.seen) + _HEADER)
 
 
 class Report(_Picture):

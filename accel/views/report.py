@@ -1,6 +1,7 @@
 """A page with all that is worth knowing about a run."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from html import escape
 from string import Template
 from typing import Any
@@ -17,6 +18,7 @@ from accel.views.memories import dram_html, scratchpads_html
 from accel.views.overview import figures_html, units_html, verdict_html
 from accel.views.roofline import roofline_html
 from accel.views.scene import Scene
+from accel.views.scenes import Scenes
 from accel.views.states import State
 from accel.views.timeline import PAGE_HEAD, chart_svg, facts, title
 
@@ -45,7 +47,15 @@ accel.unpack(document.getElementById("data").textContent).then(view =>
 
 def report_html(scene: Scene) -> str:
     """The page; it needs nothing but itself."""
-    view = run_view(scene, still=True)
+    return view_html(run_view(scene, still=True))
+
+
+def view_html(view: Mapping[str, Any]) -> str:
+    """A page that draws a view.
+
+    Args:
+        view: as of :func:`run_view`.
+    """
     return _PAGE.substitute(
         title=escape(view["title"]),
         facts=escape(view["facts"]),
@@ -55,7 +65,7 @@ def report_html(scene: Scene) -> str:
             f'<section id="{one["name"]}"><h2>{escape(one["heading"])}</h2>\n{one["html"]}\n</section>'
             for one in view["sections"]
         ),
-        data=packed(view | {"sections": []}),
+        data=packed({**view, "sections": []}),
         script=script(),
     )
 
@@ -87,23 +97,43 @@ def run_view(scene: Scene, *, still: bool = False) -> dict[str, Any]:
     sections = [
         ("verdict", "Verdict", verdict_html(scene)),
         ("figures", "Figures", figures_html(scene)),
-        ("units", "Where the cycles went", units_html(scene)),
+        ("units", "Where the cycles went", units_html(scene.seen)),
         ("critical", "Critical path", _critical(scene)),
         *([] if scene.advised is None else [("advice", "What would help", advice_html(scene.advised))]),
-        ("timeline", "Timeline", _timeline(scene, still=still)),
+        ("timeline", "Timeline", _timeline(scene if still else None)),
         ("roofline", "Roofline", roofline_html(scene.result)),
         ("scratchpads", "Scratchpads", scratchpads_html(scene)),
         ("dram", "DRAM traffic", dram_html(scene)),
         ("loops", "Loops", loops_text(scene) if still else LOOPS),
         ("instructions", "Instructions", _LISTING),
     ]
+    scenes = Scenes((scene,))
     return {
         "title": title(scene),
         "facts": facts(scene),
         "sections": [{"name": name, "heading": heading, "html": html} for name, heading, html in sections],
-        "chart": chart_data(scene),
-        "listing": _listing_data(scene),
+        "chart": chart_data(scenes),
+        "listing": _listing_data(scenes),
         "stages": stages(scene),
+    }
+
+
+def runs_view(scenes: Scenes) -> dict[str, Any]:
+    """What of a view, as :func:`run_view` makes it, applies to several runs one behind the other.
+
+    Args:
+        scenes: the runs.
+    """
+    sections = [
+        ("units", "Where the cycles went", units_html(scenes.seen)),
+        ("timeline", "Timeline", _timeline()),
+        ("instructions", "Instructions", _LISTING),
+    ]
+    return {
+        "sections": [{"name": name, "heading": heading, "html": html} for name, heading, html in sections],
+        "chart": chart_data(scenes),
+        "listing": _listing_data(scenes),
+        "stages": None,
     }
 
 
@@ -116,7 +146,8 @@ def _critical(scene: Scene) -> str:
     return critical_html(scene.result.critical_path() or (), linked)
 
 
-def _timeline(scene: Scene, *, still: bool) -> str:
+def _timeline(scene: Scene | None = None) -> str:
+    """The chart and its tools; the chart as a picture, if there is a scene to draw."""
     buttons = "".join(
         f'<button data-zoom="{factor}">{text}</button>'
         for factor, text in (("0.5", "zoom in"), ("2", "zoom out"), ("0", "whole run"))
@@ -130,7 +161,7 @@ def _timeline(scene: Scene, *, still: bool) -> str:
     size = 'width="100%" tabindex="0"'
     return (
         f'<p class="hint tools">{buttons}{tools}</p>'
-        + (chart_svg(scene, size=size, style="") if still else f'<svg class="chart" {size}></svg>')
+        + (f'<svg class="chart" {size}></svg>' if scene is None else chart_svg(scene, size=size, style=""))
         + f'<p class="hint">{hint}.</p>'
     )
 
@@ -141,19 +172,22 @@ _LISTING = """<p class="hint"><label>unit <select id="unit"><option value="">all
 <div id="listing" tabindex="0"><div id="head"></div><div id="rows"></div></div>"""
 
 
-def _listing_data(scene: Scene) -> dict[str, Any]:
-    names, annotator = PlaceNames(scene.image), Annotator(scene.image)
+def _listing_data(scenes: Scenes) -> dict[str, Any]:
     waits: dict[int, int] = defaultdict(int)
     for unit in Unit:
         if unit is not Unit.FETCH:
-            for span in scene.seen.spans[unit]:
+            for span in scenes.seen.spans[unit]:
                 if span.state is State.TOKEN:
                     waits[span.instruction] += span.stop - span.start
-    words = [format_instruction(one, names).split()[1:] for one in scene.instructions]
+    words, comments = list[list[str]](), list[str]()
+    for part in scenes.parts:
+        names, annotator = PlaceNames(part.image), Annotator(part.image)
+        words += [format_instruction(one, names).split()[1:] for one in part.instructions]
+        comments += [annotator.comment(n, one) for n, one in enumerate(part.instructions)]
     return {
         "fields": [" ".join(word for word in line if word[0] not in "<>") for line in words],
         "tokens": [" ".join(word for word in line if word[0] in "<>") for line in words],
-        "comment": [annotator.comment(n, one) for n, one in enumerate(scene.instructions)],
-        "unit": [one.unit.label for one in scene.instructions],
-        "waits": [waits[n] for n in range(len(scene.instructions))],
+        "comment": comments,
+        "unit": [one.unit.label for one in scenes.instructions],
+        "waits": [waits[n] for n in range(len(scenes.instructions))],
     }

@@ -30,11 +30,12 @@ from accel.image.archive import Archive, write_archive
 from accel.image.image import RUN_FORMAT, Image
 from accel.image.manifest import read_entry, read_optional
 from accel.run.critical import Segment
+from accel.run.layers import Layer, layer_at
 from accel.run.result import Result
 from accel.run.waits import Wait
 from accel.views.bins import shares
 from accel.views.scene import scene
-from accel.views.states import Activity, Span, State
+from accel.views.states import Activity, State
 from accel.views.timeline import title
 from accel.views.traffic import Traffic, traffic
 
@@ -65,27 +66,6 @@ _SHARE = np.dtype("<u2")
 """Of ``states.bin``: by unit, part of the run and state, thousandths."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SavedLayer:
-    """A layer of a network's run.
-
-    Attributes:
-        name: of its main node.
-        operator: its nodes' kinds.
-        where: ``machine`` or ``host``.
-        mapping: by which it was computed; empty where that is not known.
-        program: the number of its program, from 1; None on the host.
-        cycles: from the end of the layer before; None on the host.
-    """
-
-    name: str
-    operator: str
-    where: str
-    mapping: str
-    program: int | None
-    cycles: int | None
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SavedRun:
     """A run without its tensors and events.
@@ -114,7 +94,7 @@ class SavedRun:
     critical: tuple[Segment, ...]
     traffic: tuple[Traffic, ...]
     states: npt.NDArray[np.uint16]
-    layers: tuple[SavedLayer, ...] = ()
+    layers: tuple[Layer, ...] = ()
 
     @classmethod
     def of(
@@ -146,7 +126,7 @@ class SavedRun:
             figures=result.to_dict(),
             critical=result.critical_path() or (),
             traffic=tuple(one for one in traffic(seen) if one.moved),
-            states=states_of([seen.seen]),
+            states=states_of(seen.seen),
         )
 
     @property
@@ -154,14 +134,9 @@ class SavedRun:
         """Length of the run."""
         return int(self.figures["cycles"])
 
-    def layer_of(self, cycle: int) -> SavedLayer | None:
+    def layer_of(self, cycle: int) -> Layer | None:
         """The layer that a cycle went to; None if this is no network's run."""
-        end = 0
-        for one in self.layers:
-            end += one.cycles or 0
-            if cycle < end:
-                return one
-        return None
+        return layer_at(self.layers, cycle)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file; on an error nothing is left behind.
@@ -278,19 +253,10 @@ def program_hash(image: Image) -> str:
     return digest.hexdigest()
 
 
-def states_of(runs: Sequence[Activity]) -> npt.NDArray[np.uint16]:
-    """What units did in runs one behind the other, as :attr:`SavedRun.states`."""
-    cycles = sum(one.cycles for one in runs)
-    parts = min(BINS, max(1, cycles))
-    spans: dict[Unit, list[Span]] = {unit: [] for unit in Unit}
-    begin = 0
-    for one in runs:
-        for unit in Unit:
-            spans[unit] += (
-                span._replace(start=begin + span.start, stop=begin + span.stop) for span in one.spans[unit]
-            )
-        begin += one.cycles
-    found = [shares(spans[unit], 0, cycles, parts) for unit in Unit]
+def states_of(seen: Activity) -> npt.NDArray[np.uint16]:
+    """What units did, as :attr:`SavedRun.states`."""
+    parts = min(BINS, max(1, seen.cycles))
+    found = [shares(seen.spans[unit], 0, seen.cycles, parts) for unit in Unit]
     return np.rint(np.stack(found) * 1000).astype(np.uint16)
 
 
@@ -350,11 +316,11 @@ def _traffic(data: Any) -> Traffic:
     )
 
 
-def _layer(data: Any) -> SavedLayer:
+def _layer(data: Any) -> Layer:
     program, cycles = (read_optional(data, key, int) for key in ("program", "cycles"))
     if (program is None) is not (cycles is None) or (program or 1) < 1 or (cycles or 0) < 0:
         raise ProgramError("one of its layers is damaged")
-    return SavedLayer(
+    return Layer(
         **{key: read_entry(data, key, str) for key in ("name", "operator", "where", "mapping")},
         program=program,
         cycles=cycles,

@@ -56,9 +56,9 @@ def _x(scene: Scene, cycle: float) -> float:
 
 
 def _elements(scene: Scene) -> Iterator[str]:
-    every = lanes(scene)
+    every = lanes(scene.seen)
     bottom = _TOP + every[-1].bottom
-    yield f'<rect class="ground" width="{WIDTH}" height="{height(scene)}"/>'
+    yield f'<rect class="ground" width="{WIDTH}" height="{height(scene.seen)}"/>'
     step = tick_step(scene.seen.cycles, _TICKS)
     for cycle in range(0, scene.seen.cycles + 1, step):
         x = _x(scene, cycle)
@@ -173,8 +173,8 @@ def _arrows(scene: Scene, every: list[Lane]) -> Iterator[str]:
 
 def legend(scene: Scene) -> str:
     """What the colours and arrows that appear mean."""
-    y = height(scene) - LEGEND + 12
-    every = lanes(scene)
+    y = height(scene.seen) - LEGEND + 12
+    every = lanes(scene.seen)
     barred = {lane.unit for lane in every if _has_bars(scene, lane)}
     drawn = {kind(scene.instructions[one.instruction]) for one in scene.seen.slices if one.unit in barred}
     kinds = {style: text for style, text in KINDS.items() if style in drawn}

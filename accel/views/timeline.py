@@ -7,6 +7,7 @@ from accel.core.config import NAMED
 from accel.views.assets import asset
 from accel.views.chart import WIDTH, chart_data, height, packed
 from accel.views.scene import Scene
+from accel.views.scenes import Scenes
 from accel.views.still import legend, still
 from accel.views.verdict import stopped
 
@@ -120,7 +121,7 @@ def chart_svg(scene: Scene, *, size: str, style: str, scripts: str = "") -> str:
     """The picture of the whole run; scripts, in it or in the page around it, redraw it."""
     return _SVG.substitute(
         width=WIDTH,
-        height=height(scene),
+        height=height(scene.seen),
         size=size,
         title=escape(f"{title(scene)}: {facts(scene)}"),
         style=style,
@@ -132,11 +133,11 @@ def chart_svg(scene: Scene, *, size: str, style: str, scripts: str = "") -> str:
 
 def timeline_svg(scene: Scene) -> str:
     """The chart as an SVG file: a picture anywhere, and in a browser of its own one can zoom."""
-    data = f'<script type="text/plain" id="data">{packed(chart_data(scene))}</script>'
+    data = f'<script type="text/plain" id="data">{packed(chart_data(Scenes((scene,))))}</script>'
     script = f"<script><![CDATA[\n{asset('chart.js')}\n{_START}\n]]></script>\n"
     return chart_svg(
         scene,
-        size=f'width="100%" height="{height(scene)}"',
+        size=f'width="100%" height="{height(scene.seen)}"',
         style=asset("chart.css"),
         scripts=data + "\n" + script,
     )
@@ -148,8 +149,8 @@ def timeline_html(scene: Scene) -> str:
         title=escape(title(scene)),
         facts=escape(facts(scene)),
         style=asset("page.css") + asset("chart.css"),
-        svg=chart_svg(scene, size=f'style="width:100%;height:{height(scene)}px"', style=""),
-        data=packed(chart_data(scene)),
+        svg=chart_svg(scene, size=f'style="width:100%;height:{height(scene.seen)}px"', style=""),
+        data=packed(chart_data(Scenes((scene,)))),
         script=asset("chart.js"),
         start=_START,
     )

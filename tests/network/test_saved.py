@@ -1,6 +1,7 @@
 """Networks' runs in files, beside each other, and what would help them."""
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -65,7 +66,8 @@ def test_segments_are_of_layers() -> None:
     assert run.layer_of(run.cycles) is None
     page = NetworkReport(program(), result).html()
     assert 'id="critical"' in page
-    assert " of program 1 in a<" in page
+    assert re.search(r">1:\d+ \w+ in a<", page)
+    assert page.count('<svg class="chart" width') == 1
 
 
 def test_layers_and_programs_are_compared() -> None:

@@ -75,13 +75,19 @@ def test_a_network_is_looked_at_program_by_program(divided: Path) -> None:
     cycles = [one["cycles"] for one in whole["programs"]]
     assert sum(cycles) == whole["figures"]["cycles"]
     assert sum(whole["figures"]["units"]["load"].values()) == sum(cycles)
-    assert [one["drawn"] for one in whole["programs"]] == [cycles[0] > cycles[1], cycles[0] < cycles[1]]
+    assert all(one["drawn"] for one in whole["programs"])
+    assert whole["chart"]["cycles"] == sum(whole["chart"]["critical"]["cycles"]) == sum(cycles)
+    assert len(whole["listing"]["unit"]) == len(whole["chart"]["name"]) == whole["figures"]["instructions"]
+    assert "Timeline" in [one["heading"] for one in whole["sections"]]
     assert [one["layers"] for one in whole["programs"]] == [
         ["QLinearConv of a"],
         ["QLinearConv of b"],
     ]
     second = views.view(replace(given, program=2), paths)
+    assert [one["drawn"] for one in second["programs"]] == [False, True]
     assert second["chart"]["cycles"] == cycles[1]
+    most = Limits(instructions=whole["figures"]["instructions"] - 1)
+    assert view_of(given, most, paths=paths)["chart"]["cycles"] == max(cycles)
     assert second["figures"] == whole["figures"]
     assert "Timeline of program 2" in [one["heading"] for one in second["sections"]]
     with refused(AccelError, "program is 3; 'd' has 2 on this machine"):

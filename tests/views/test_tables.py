@@ -35,7 +35,8 @@ def test_a_table_without_rows_has_its_headings() -> None:
 @pytest.mark.browser
 def test_a_networks_report_fits_a_narrow_window(tmp_path: Path, opened: Callable[..., Any]) -> None:
     program = digits_network().build("vta-int8")
-    result = program.run({INPUT: np.zeros((1, 1, 28, 28), np.float32)})
+    result = program.run({INPUT: np.zeros((1, 1, 28, 28), np.float32)}, record=True)
     NetworkReport(program, result).save(tmp_path / "report.html")
     page = opened(tmp_path / "report.html", width=500)
     assert page.evaluate("document.documentElement.scrollWidth") <= 500
+    assert page.input_value("[data-colour]") == "layer"

@@ -20,6 +20,7 @@ from accel.views import Report, Timeline, Trace
 from accel.views.bins import shares
 from accel.views.chart import chart_data, packed
 from accel.views.scene import scene
+from accel.views.scenes import Scenes
 from accel.views.states import State
 from accel.views.text import MOST_ROWS, timeline_text
 from accel.views.timeline import timeline_svg, title
@@ -85,9 +86,34 @@ def test_a_long_run_shows_shares_where_instructions_are_too_narrow() -> None:
     assert {r.get("class") for r in legend.iter(f"{NAME}rect")} - {"busy", "memory", "token"} <= shown
 
 
+def test_runs_one_behind_the_other_are_those_runs() -> None:
+    one, two = parts = look(), look(16, 16, 16)
+    both = Scenes(parts)
+    cycle, first = one.seen.cycles, len(one.instructions)
+    assert both.begins == [0, first]
+    assert both.seen.cycles == cycle + two.seen.cycles
+    for unit in Unit:
+        spans = both.seen.spans[unit]
+        assert [span.start for span in spans] == [0, *(span.stop for span in spans[:-1])]
+        whole, *halves = (seen.seen.unit_cycles(unit) for seen in (both, *parts))
+        assert whole.busy == sum(half.busy for half in halves)
+    later = both.seen.slices[len(one.seen.slices) :]
+    assert [(s.instruction - first, s.start - cycle, s.stop - cycle) for s in later] == [
+        (s.instruction, s.start, s.stop) for s in two.seen.slices
+    ]
+    unit_of = [one.unit for one in both.instructions]
+    assert all(unit_of[f.source] is f.counter.source for f in both.seen.flows)
+    path = list(both.critical_path())
+    assert [step.start for step in path] == [0, *(step.stop for step in path[:-1])]
+    assert path[-1].stop == both.seen.cycles
+    assert {unit_of[step.instruction].label for step in path if step.instruction is not None} <= {
+        step.unit for step in path
+    }
+
+
 def test_the_data_is_the_run() -> None:
     found = look()
-    text = packed(chart_data(found))
+    text = packed(chart_data(Scenes((found,))))
     data: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(text)))
     assert data["cycles"] == found.result.cycles
     assert [data["names"][n] for n in data["name"]] == found.names

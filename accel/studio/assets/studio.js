@@ -263,15 +263,16 @@ function layers() {
   });
 }
 
-/** Of a network with several programs, the one that is drawn. */
+/** Of a network with several programs, which of them are drawn. */
 function programs() {
   const known = shown && state.file && shown.state.file === state.file && shown.programs || [];
   if (known.length < 2) return [];
   const text = ({ number, cycles, layers }) => `${number}: ${layers[0]}${layers.length > 1 ? ` to ${layers[layers.length - 1]}` : ""}, ${accel.grouped(cycles)} cycles`;
-  const select = make("select", { id: "program", class: "wide-field", "aria-label": "program drawn" }, ...known.map(one => new Option(text(one), one.number)));
-  select.value = known.find(one => one.drawn).number;
+  const select = make("select", { id: "program", class: "wide-field", "aria-label": "programs drawn" },
+    new Option("all, one behind the other", 0), ...known.map(one => new Option(text(one), one.number)));
+  select.value = known.every(one => one.drawn) ? 0 : known.find(one => one.drawn).number;
   select.addEventListener("input", () => { state.program = Number(select.value); changed(true); });
-  return [make("p", { class: "note" }, "The machine runs several programs, with the host in between. Drawn is:"), select];
+  return [make("p", { class: "note" }, "The machine runs several programs, with the host in between. Drawn:"), select];
 }
 
 function workload() {

@@ -43,6 +43,11 @@ const accel = (() => {
     return low;
   }
 
+  /** What an instruction is called: its place in the program; of several, behind the program's number. */
+  function numbering({ begins }) {
+    return index => { const n = above(begins, index); return begins.length > 1 ? `${n}:${index - begins[n - 1]}` : String(index); };
+  }
+
   /** Columns as they were packed, turned into what drawing needs. */
   function prepared(data) {
     const flows = { counter: data.flows.counter, source: sums(data.flows.source), target: sums(data.flows.target) };
@@ -104,7 +109,7 @@ const accel = (() => {
   }
 
   function chart(svg, packedData, options = {}) {
-    const data = prepared(packedData);
+    const data = prepared(packedData), number = numbering(data);
     const { gutter, right, overview, axis, strip } = data.layout;
     const first = overview + axis;
     const last = data.lanes[data.lanes.length - 1], lowest = first + last.top + last.rows * last.rowHeight + strip;
@@ -126,7 +131,7 @@ const accel = (() => {
     const plot = () => width - gutter - right;
     const x = cycle => gutter + (cycle - from) / (to - from) * plot();
     const cycleAt = px => from + (px - gutter) / plot() * (to - from);
-    const title = index => `#${index} ${data.names[data.name[index]]}`;
+    const title = index => `#${number(index)} ${data.names[data.name[index]]}`;
     const isHue = style => style.startsWith("hue");
 
     /** The class of an instruction's colour. */
@@ -145,14 +150,14 @@ const accel = (() => {
     }
 
     function summary(index) {
-      const [number, n] = data.where.get(index), s = data.lanes[number].slices;
+      const [lane, n] = data.where.get(index), s = data.lanes[lane].slices;
       const work = s.begin[n] < s.end[n] ? `, data ${grouped(s.begin[n])}–${grouped(s.end[n] - 1)}` : "";
       return `${title(index)}: cycles ${grouped(s.start[n])}–${grouped(s.stop[n] - 1)}${work}`;
     }
 
     /** What is to be known of an instruction, in lines. */
     function details(index) {
-      const [number, n] = data.where.get(index), lane = data.lanes[number], s = lane.slices, { spans } = lane;
+      const [at, n] = data.where.get(index), lane = data.lanes[at], s = lane.slices, { spans } = lane;
       const waits = new Map();
       spans.instruction.forEach((one, at) => {
         if (one === index && spans.state[at] !== 0) {
@@ -166,7 +171,7 @@ const accel = (() => {
       for (const [why, cycles] of waits) lines.push(`${grouped(cycles)} ${why}`);
       for (const n of data.tokens.get(index) || []) {
         const kind = data.counters[data.flows.counter[n]].kind;
-        lines.push(data.flows.source[n] === index ? `${kind} token to #${data.flows.target[n]}` : `${kind} token from #${data.flows.source[n]}`);
+        lines.push(data.flows.source[n] === index ? `${kind} token to #${number(data.flows.target[n])}` : `${kind} token from #${number(data.flows.source[n])}`);
       }
       return lines;
     }
@@ -457,7 +462,7 @@ const accel = (() => {
     /** Bring an instruction into view, with its surroundings. */
     function reveal(index) {
       if (!data.where.has(index)) return;
-      const [number, n] = data.where.get(index), s = data.lanes[number].slices;
+      const [lane, n] = data.where.get(index), s = data.lanes[lane].slices;
       const length = Math.max(40, (s.stop[n] - s.start[n]) * 8);
       if (s.start[n] < from || s.stop[n] > to || (s.stop[n] - s.start[n]) / (to - from) < 0.02) {
         show((s.start[n] + s.stop[n] - length) / 2, (s.start[n] + s.stop[n] + length) / 2);
@@ -571,7 +576,7 @@ const accel = (() => {
       const wanted = text.trim().toLowerCase();
       if (!wanted) return [];
       const found = [...data.where.keys()].filter(index =>
-        title(index).toLowerCase().includes(wanted) || String(index) === wanted.replace(/^#/, ""));
+        title(index).toLowerCase().includes(wanted) || number(index) === wanted.replace(/^#/, ""));
       const start = index => { const [lane, n] = data.where.get(index); return data.lanes[lane].slices.start[n]; };
       return found.sort((a, b) => start(a) - start(b) || a - b);
     }
@@ -580,7 +585,7 @@ const accel = (() => {
     function close() { stopped.abort(); }
 
     draw();
-    return { show, zoom, select, reveal, colour, light, search, measure, close, cycles: data.cycles,
+    return { number, show, zoom, select, reveal, colour, light, search, measure, close, cycles: data.cycles,
       groups: data.groups.map(one => one.name), range: () => [from, to] };
   }
 

@@ -83,7 +83,7 @@ accel.view = (root, first, options = {}) => {
     for (const unit of new Set(listing.unit)) select.append(new Option(unit, unit));
     const columns = n => {
       const [start, stop] = times.get(n) || [null, null];
-      return [n, listing.unit[n], start === null ? "" : `${accel.grouped(start)}–${accel.grouped(stop - 1)}`,
+      return [chart.number(n), listing.unit[n], start === null ? "" : `${accel.grouped(start)}–${accel.grouped(stop - 1)}`,
         listing.waits[n] ? accel.grouped(listing.waits[n]) : "", listing.tokens[n], name(n),
         listing.comment[n], listing.fields[n]];
     };
@@ -143,7 +143,7 @@ accel.view = (root, first, options = {}) => {
     function filter() {
       const wanted = find.value.toLowerCase();
       shown = listing.unit.map((_, n) => n).filter(n => (!select.value || listing.unit[n] === select.value)
-        && (!wanted || columns(n).slice(4).join(" ").toLowerCase().includes(wanted) || String(n) === wanted));
+        && (!wanted || columns(n).slice(4).join(" ").toLowerCase().includes(wanted) || chart.number(n) === wanted));
       one("#count").textContent = `${accel.grouped(shown.length)} of ${accel.grouped(listing.unit.length)}`;
       draw();
     }
@@ -181,7 +181,7 @@ accel.view = (root, first, options = {}) => {
     }
 
     const loops = stages === null || !one("[data-stages]") ? { instruction: () => {} } : besides(one("[data-stages]"), stages, {
-      name, listing, light: chart.light, choose: index => { choose(index, "both"); toChart(); },
+      name, number: chart.number, listing, light: chart.light, choose: index => { choose(index, "both"); toChart(); },
     });
     layout();
     filter();
@@ -190,7 +190,7 @@ accel.view = (root, first, options = {}) => {
   }
 
   /** Loops at two stages and the instructions, side by side; what belongs together is marked. */
-  function besides(place, stages, { name, listing, light, choose }) {
+  function besides(place, stages, { name, number, listing, light, choose }) {
     const { nests, statements, of } = stages;
     const empty = new Set();
     const members = statements.map(() => []);      // statement -> instructions
@@ -254,7 +254,7 @@ accel.view = (root, first, options = {}) => {
       heading.textContent = group.size ? `${accel.grouped(all.length)} of ${accel.grouped(listing.unit.length)} instructions`
         : `${accel.grouped(all.length)} instructions`;
       list.replaceChildren(...all.slice(0, MOST).map(n => {
-        const made = make("div", { class: group.size ? "line means lit" : "line means", tabindex: 0 }, `${String(n).padStart(5)} ${name(n)} ${listing.tokens[n]}`);
+        const made = make("div", { class: group.size ? "line means lit" : "line means", tabindex: 0 }, `${number(n).padStart(5)} ${name(n)} ${listing.tokens[n]}`);
         made.addEventListener("click", () => choose(n));
         made.addEventListener("keydown", event => { if (event.key === "Enter") choose(n); });
         return made;
