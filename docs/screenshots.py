@@ -174,7 +174,7 @@ def keep(picture: bytes, path: Path) -> None:
     """Write a picture in few colours."""
     path.parent.mkdir(exist_ok=True)
     image = Image.open(io.BytesIO(picture)).convert("RGB")
-    image.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
+    image.quantize(256, kmeans=1, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def draw_studio(browser: Any, wanted: Sequence[str]) -> None:

@@ -329,7 +329,7 @@ def serve(
         AccelError: the port cannot be used, a file is nothing to look at, or the extra is not installed.
     """
     if not _INSTALLED:
-        raise AccelError(not_installed("the studio needs Starlette and uvicorn", "studio"))
+        raise AccelError(not_installed("the studio needs starlette", "studio"))
     with Files(paths) as files, listening(port) as opened, Workshop(seconds=seconds) as workshop:
         door, server = _server(workshop, files, opened)
         told(door.address)
