@@ -92,7 +92,10 @@ class NetworkReport:
             return page_of(title, facts, sections)
         view = runs_view(Scenes(scenes))
         own = [{"name": name, "heading": heading, "html": html} for name, heading, html in sections]
-        return view_html({**view, "title": title, "facts": facts, "sections": [*own, *view["sections"]]})
+        *inside, listing = view["sections"]
+        place = 1 + [one["name"] for one in own].index("layers")
+        every = [*own[:place], *inside, *own[place:], listing]
+        return view_html({**view, "title": title, "facts": facts, "sections": every})
 
 
 def network_scenes(program: NetworkProgram, result: NetworkResult) -> tuple[Scene, ...]:
@@ -176,7 +179,7 @@ def _figures(result: NetworkResult) -> str:
 
 
 def _over_time(result: NetworkResult) -> str:
-    """A bar for each layer, from the retirement of the one before to its own; the dark part is its MACs."""
+    """A bar for each layer, from the retirement of the one before to its own; the strong part is its MACs."""
     layers, cycles = _on_machine(result), max(1, result.cycles or 0)
     height = _ROW * len(layers) + 28
     scale = (_WIDTH - _LABEL - 20) / cycles
@@ -199,7 +202,7 @@ def _over_time(result: NetworkResult) -> str:
             f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="14" fill="#0072b2" opacity="0.35"/>'
             f'<rect x="{x:.1f}" y="{y}" width="{width * used:.1f}" height="14" fill="#0072b2"/></g>'
         )
-    note = "The dark part of a bar is what its nominal MACs need at least."
+    note = "The strong part of a bar is what its nominal MACs need at least."
     return f'<p class="faint">{note}</p>' + _svg(height, parts, "Layers over time")
 
 

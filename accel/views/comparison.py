@@ -303,9 +303,9 @@ def _explaining(found: Comparison) -> str:
 
 
 def _segment(run: SavedRun, one: Segment) -> str:
-    of = "" if one.instruction is None else f" at {one.instruction}"
+    of = "" if one.instruction is None else f" of #{one.instruction}"
     layer = run.layer_of(one.start)
-    return f"{one.cycles:,}{of} from cycle {one.start:,}" + ("" if layer is None else f" in {layer.name}")
+    return f"{one.cycles:,} cycles{of} from {one.start:,}" + ("" if layer is None else f" in {layer.name}")
 
 
 def _layers(found: Comparison) -> str:

@@ -125,8 +125,8 @@ def runs_view(scenes: Scenes) -> dict[str, Any]:
         scenes: the runs.
     """
     sections = [
-        ("units", "Where the cycles went", units_html(scenes.seen)),
         ("timeline", "Timeline", _timeline()),
+        ("units", "Where the cycles went", units_html(scenes.seen)),
         ("instructions", "Instructions", _LISTING),
     ]
     return {
