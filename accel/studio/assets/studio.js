@@ -120,7 +120,7 @@ function problem(error) {
   document.querySelector("main").classList.toggle("stale", error !== null && shown !== null);
   const step = error && /schedule step (\d+)/.exec(error.message);
   document.querySelectorAll("#steps li").forEach((row, n) => row.classList.toggle("bad", step !== null && Number(step && step[1]) === n));
-  if (error) place.replaceChildren(make("b", {}, error.kind), error.message, shown ? " Below is the last state that could be shown." : "");
+  if (error) place.replaceChildren(make("b", {}, error.kind), error.message.replace(/\.?$/, "."), shown ? " What is drawn is the last state that could be shown." : "");
 }
 
 function show(view, seconds) {
