@@ -65,7 +65,7 @@ def test_micro_ops_are_known_exactly(options: dict[str, Any], name: str) -> None
     machine = accel.machine(name)
     for workload in layers(**options):
         shape = conv_shape(workload, machine.config)
-        for candidate in candidates(workload, machine.config)[::30]:
+        for candidate in candidates(workload, machine.config)[::60]:
             image = compiled(workload, machine, candidate.plan)
             folded = shape.folded
             loops = [one for one in image.instructions if isinstance(one, Loops)]

@@ -245,7 +245,7 @@ def test_micro_ops_are_products_where_the_store_unit_finishes(name: str, options
     shape = gemm_shape(workload, machine.config)
     assert shape.resets == 0
     assert shape.passes == (0 if shape.stored else bool(options))
-    for candidate in candidates(workload, machine.config)[::25]:
+    for candidate in candidates(workload, machine.config)[::50]:
         image = Case(workload, machine, candidate.plan).compiled()
         executed = sum(one.uop_count for one in image.instructions if isinstance(one, Loops))
         assert round(candidate.prediction.compute) == executed

@@ -17,6 +17,7 @@ from accel.cli import board as command
 from accel.cli.app import main
 from accel.core.config import NAMED
 from accel.hw.board import line as lines
+from accel.hw.board import link as links
 from accel.hw.board import ulx3s
 from accel.hw.board.engine import Board
 from accel.hw.board.line import Line, SerialLine, SimulatedLine
@@ -126,6 +127,7 @@ def test_too_long_a_frame_is_damaged(simulated: SimulatedLine) -> None:
 def test_noise_on_the_line_is_got_over(simulated: SimulatedLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked for comes about all the same."""
     monkeypatch.setattr(lines, "_PATIENCE", 20_000)
+    monkeypatch.setattr(links, "_LONGEST", 600.0)  # of time, of which a busy machine takes more
     link = Link(simulated)
     noisy = Noisy(simulated, 5)
     link._line = noisy

@@ -19,6 +19,7 @@ from accel.sim.functional.scratchpads import Scratchpads
 from tests.hw.bench import as_integer, assert_refused, drive, offer, run
 from tests.hw.units.transfers import Answers, bursts_of, good_transfer
 from tests.strategies import random_loops
+from tests.thorough import also
 
 TINY = NAMED["tiny"].override(
     {"uop_bytes": 64, "inp_bytes": 32, "wgt_bytes": 256, "acc_bytes": 512, "mem_size": 1 << 16}
@@ -82,7 +83,8 @@ def begin(context: Any, unit: Compute, config: Config) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{}, {"tree_stages": 0, "mul_slots": 4}, {"tree_stages": 3, "bus_bits": 128, "mul_slots": 2}]
+    "values",
+    [also({}), {"tree_stages": 0, "mul_slots": 4}, {"tree_stages": 3, "bus_bits": 128, "mul_slots": 2}],
 )
 def test_a_program_leaves_what_the_simulator_leaves(values: dict[str, int]) -> None:
     """GEMM and ALU back to back on few accumulators, among LOADs of micro-ops and accumulators; retired in

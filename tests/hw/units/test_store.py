@@ -18,6 +18,7 @@ from accel.sim.functional.scratchpads import Scratchpads
 from accel.sim.functional.transfers import RunState, execute_store
 from tests.hw.bench import as_integer, assert_refused, drive, offer, offer_next, run
 from tests.hw.units.transfers import bursts_of, good_transfer
+from tests.thorough import also
 
 WINDOW = {"mem_base": 4096, "mem_size": 1 << 16, "max_burst_beats": 4}
 TINY = NAMED["tiny"].override(WINDOW)
@@ -109,9 +110,9 @@ class WriteBus:
     [
         ("tiny", {}),
         ("tiny", {"bus_bits": 256}),
-        ("tiny", {"block_out": 16, "acc_bytes": 8192}),
-        ("tiny", {"stores_in_flight": 1, "outstanding": 1}),
-        ("tiny-int8", {}),
+        also("tiny", {"block_out": 16, "acc_bytes": 8192}),
+        also("tiny", {"stores_in_flight": 1, "outstanding": 1}),
+        also("tiny-int8", {}),
         ("tiny-int8", {"bus_bits": 256, "post_stages": 5}),
         ("tiny-int8", {"stores_in_flight": 2, "post_stages": 0}),
     ],
