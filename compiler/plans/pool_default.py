@@ -45,7 +45,7 @@ def pool_candidates(
         check_threads_fit("pooling", config, threads, lambda n: _any_fits(shape, config, n))
         return []
     every = [
-        Candidate(plan=plan, prediction=one, read_bytes=round(one.load * config.bus_bytes))
+        Candidate(plan=plan, prediction=one, read_bytes=round(one.load * config.bus_bytes), rated=one.cycles)
         for model, table in found
         for plan, one in zip(table.plans(), model.predict().each(), strict=True)
     ]

@@ -138,11 +138,11 @@ def ranked_together(found: Sequence[list[Candidate[PlanT]]]) -> list[Candidate[P
     if len(found) == 1:
         return found[0]
     every = [one for part in found for one in part]
-    limit = min((one.prediction.cycles for one in every), default=0.0) * (1 + CLOSE)
+    limit = min((one.rated for one in every), default=0.0) * (1 + CLOSE)
 
     def order(one: Candidate[PlanT]) -> tuple[bool, float]:
-        close = one.prediction.cycles <= limit
-        return not close, one.read_bytes if close else one.prediction.cycles
+        close = one.rated <= limit
+        return not close, one.read_bytes if close else one.rated
 
     return sorted(every, key=order)
 
@@ -201,7 +201,9 @@ class _Found(Generic[PlanT]):
         plans = self.space.plan(self.table)
         predictions = [one for part in self.parts for one in part.each()]
         return [
-            Candidate(plan=plans[n], prediction=predictions[n], read_bytes=int(read[n]))
+            Candidate(
+                plan=plans[n], prediction=predictions[n], read_bytes=int(read[n]), rated=float(cycles[n])
+            )
             for n in order.tolist()
         ]
 
