@@ -1,19 +1,27 @@
-"""The library behind numpy's matrix products."""
+"""The library behind numpy's matrix products.
 
-from collections.abc import Iterator
+Products of whole numbers that floating point holds exactly are never invalid. Where the library says so all
+the same, it has computed with what lies beside an array, to fill a vector; warnings would be about that.
+"""
+
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def exact(function: F) -> F:
+    """A function that makes products of whole numbers, without warnings that they are invalid."""
+    return np.errstate(invalid="ignore")(function)
 
 
 @contextmanager
 def exact_products(*, few: bool = True) -> Iterator[None]:
-    """Matrix products of whole numbers that floating point holds exactly.
-
-    Nothing is invalid about them: where the library says so, it has computed with what lies beside an array,
-    to fill a vector, and warnings would be about that.
+    """Products of whole numbers are made within, without warnings that they are invalid.
 
     Args:
         few: by one thread. Small products are done as soon, and far sooner where others work, too: threads

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.blas import exact
 from accel.core.access import LoopShape
 from accel.core.config import Config
 from accel.core.isa import UopArray
@@ -76,6 +77,7 @@ class Product(NamedTuple):
     wgt: npt.NDArray[np.int8]
     acc: npt.NDArray[np.int32]
 
+    @exact
     def run(self) -> None:
         """Add it to the accumulators, or write it there."""
         box, acc = self.box, self.acc
@@ -181,6 +183,7 @@ def last_writers(indices: UopArray) -> UopArray:
     return indices[::-1][last]
 
 
+@exact
 def _accumulate(pads: Scratchpads, indices: UopArray, overwrite: bool) -> None:
     """Products by weights, a matrix product for each; their sums by accumulator."""
     dst, src, wgt = indices[_order(indices[:, 2])].T

@@ -1,9 +1,10 @@
 """Exact products: threads, and what is no fault of theirs."""
 
 import numpy as np
+import pytest
 from threadpoolctl import threadpool_info
 
-from accel.base.blas import exact_products
+from accel.base.blas import exact, exact_products
 
 
 def threads() -> set[int]:
@@ -23,5 +24,14 @@ def test_many_are_made_by_as_many_threads_as_before() -> None:
 
 def test_what_lies_beside_an_array_is_nobodys_error() -> None:
     """As a library computes with it."""
+    infinite = np.float32(np.inf)
+
+    @exact
+    def difference() -> np.float32:
+        return infinite - infinite
+
     with exact_products():
-        assert np.isnan(np.float32(np.inf) - np.float32(np.inf))
+        assert np.isnan(infinite - infinite)
+    assert np.isnan(difference())
+    with pytest.warns(RuntimeWarning):
+        assert np.isnan(infinite - infinite)
