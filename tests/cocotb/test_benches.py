@@ -11,8 +11,18 @@ from tests.tools import needs
 BENCHES = sorted(path.stem for path in (Path(__file__).parent / "benches").glob("[!_]*.py"))
 
 
+LONG = {"corners", "faults", "sequences"}
+"""Benches that take Icarus ten seconds each."""
 RUNS = [
-    pytest.param(simulator, config, bench, marks=pytest.mark.xdist_group(simulator))
+    pytest.param(
+        simulator,
+        config,
+        bench,
+        marks=[
+            pytest.mark.xdist_group(simulator),
+            *([pytest.mark.thorough] if simulator == "icarus" and bench in LONG else []),
+        ],
+    )
     for simulator, config in {"verilator": "wide", "icarus": "tiny"}.items()
     for bench in BENCHES
 ]

@@ -19,7 +19,7 @@ def _build(base: Config = TINY, /, **values: int) -> Config:
     return replace(base, **values)  # type: ignore[arg-type]
 
 
-_THOROUGH = {"1x1x1", "1x16x2", "int8, short queues", "int8, 1x32x4"}
+_THOROUGH = {"1x1x1", "1x16x2", "4x2x8", "int8, short queues", "int8, 1x32x4"}
 """Builds for ``--thorough`` alone: others have most of what they have."""
 _LARGE = 128
 """Multipliers, from which on a model is optimized."""

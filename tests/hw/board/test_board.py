@@ -39,7 +39,7 @@ Invoke = Callable[..., tuple[int, str, str]]
 def simulated() -> Iterator[SimulatedLine]:
     """The line to a board with ``tiny``; one for all tests."""
     needs("verilator")
-    with SimulatedLine(CONFIG, size=MEMORY_BYTES) as line:
+    with SimulatedLine(CONFIG, size=MEMORY_BYTES, optimize=1) as line:
         yield line
 
 

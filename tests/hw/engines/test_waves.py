@@ -29,7 +29,7 @@ EACH = [
         kind,
         marks=[
             pytest.mark.xdist_group(f"waves {''.join(kind)}"),
-            *([pytest.mark.thorough] if kind[0] == "cxxrtl" else []),  # its model takes half a minute
+            *([pytest.mark.thorough] if kind in (("cxxrtl", ".vcd"), ("verilator", ".vcd")) else []),
         ],
     )
     for kind in KINDS
