@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accel.base.blas import exact_products
+from accel.base.blas import one_blas_thread
 from accel.core.access import dram_rows
 from accel.core.config import Config
 from accel.core.faults import Cause, fault_error, instruction_faults
@@ -81,7 +81,7 @@ def simulate(
     """
     before = (dram.copy(), pads.copy()) if timed else None
     checked = instruction_faults(instructions, config)
-    with exact_products():
+    with one_blas_thread():
         functional = run_functional(
             instructions,
             Executor(config, dram, pads),

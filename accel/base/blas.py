@@ -1,11 +1,7 @@
-"""The library behind numpy's matrix products.
+"""The library behind numpy's matrix products."""
 
-Products of whole numbers that floating point holds exactly are never invalid. Where the library says so all
-the same, it has computed with what lies beside an array, to fill a vector; warnings would be about that.
-"""
-
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -15,21 +11,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def exact(function: F) -> F:
-    """A function that makes products of whole numbers, without warnings that they are invalid."""
+    """A function whose matrix products are of whole numbers that floating point holds exactly.
+
+    None of them is invalid. Where the library says so all the same, it has computed with what lies beside an
+    array, to fill a vector; there are no warnings of that.
+    """
     return np.errstate(invalid="ignore")(function)
 
 
-@contextmanager
-def exact_products(*, few: bool = True) -> Iterator[None]:
-    """Products of whole numbers are made within, without warnings that they are invalid.
-
-    Args:
-        few: by one thread. Small products are done as soon, and far sooner where others work, too: threads
-            that find no processor keep the others waiting.
-    """
-    limited = _libraries().limit(limits=1, user_api="blas") if few else nullcontext()
-    with limited, np.errstate(invalid="ignore"):
-        yield
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Matrix products by one thread. Small ones are done as soon, and far sooner where others work, too:
+    threads that find no processor keep the others waiting."""
+    limited: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    return limited
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from accel.base.blas import exact_products
+from accel.base.blas import exact
 from accel.graph.operator import Operator, need, refuse, saturate
 from accel.graph.tensor import QUANTIZED, Array, Shape, Tensor
 from accel.graph.windows import Windows
@@ -98,9 +98,8 @@ class Product(Operator):
         zeros = operands[1].quantized.zeros_along(weights.ndim)
         shifted = data.astype(np.int32) - operands[0].per_tensor[1], weights.astype(np.int32) - zeros
         # sums are exact in float64 in any case: tensors are too small for 2**53 / _MOST products
-        exact = np.float32 if self.depth(operands[1]) * _MOST <= _EXACT else np.float64
-        with exact_products(few=False):
-            total = self.sums(shifted[0].astype(exact), shifted[1].astype(exact)).astype(np.int64)
+        held = np.float32 if self.depth(operands[1]) * _MOST <= _EXACT else np.float64
+        total = exact(self.sums)(shifted[0].astype(held), shifted[1].astype(held)).astype(np.int64)
         if bias is not None:
             total = total + bias
         sums = total.astype(np.int32)  # wraps

@@ -5,6 +5,7 @@ floats where these are surely exact, and else in int64, which wraps as int32 doe
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from itertools import product
 from math import prod
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.arguments import check_mapping, plain_array
-from accel.base.blas import exact_products
+from accel.base.blas import exact, one_blas_thread
 from accel.base.errors import ShapeError
 from accel.compiler.expr.scalar import (
     Binary,
@@ -76,7 +77,7 @@ def _sum(op: Compute, total: Sum, values: dict[Tensor, Array]) -> Array:
     factors = _product_of_reads(total.body)
     if factors is not None:
         few = prod(op.shape) * prod(axis.extent for axis in total.axes) <= _FEW
-        with exact_products(few=few):
+        with one_blas_thread() if few else nullcontext():
             contracted = _contract(op.axis, total.axes, factors, values)
         if contracted is not None:
             return contracted
@@ -97,6 +98,7 @@ def _product_of_reads(body: Expr) -> list[Read] | None:
     return None
 
 
+@exact
 def _contract(
     axes: Sequence[IterVar], reduce: Sequence[IterVar], factors: list[Read], values: dict[Tensor, Array]
 ) -> Array | None:
