@@ -19,7 +19,7 @@ from accel.views.report import runs_view, view_html
 from accel.views.roofline import powers, short
 from accel.views.scene import Scene, scene
 from accel.views.scenes import Scenes
-from accel.views.sections import check_page_path, page_of
+from accel.views.sections import check_page_path, page_of, sections_data
 from accel.views.still import tick_step
 from accel.views.tables import size_text, table, tiles, verdicts
 
@@ -91,7 +91,7 @@ class NetworkReport:
         if not scenes:
             return page_of(title, facts, sections)
         view = runs_view(Scenes(scenes))
-        own = [{"name": name, "heading": heading, "html": html} for name, heading, html in sections]
+        own = sections_data(sections)
         *inside, listing = view["sections"]
         place = 1 + [one["name"] for one in own].index("layers")
         every = [*own[:place], *inside, *own[place:], listing]

@@ -34,6 +34,7 @@ from accel.views.report import run_view, runs_view
 from accel.views.saved import SavedRun
 from accel.views.scene import scene
 from accel.views.scenes import Scenes
+from accel.views.sections import sections_data
 
 _KEPT = 6
 """Runs that are remembered, the pinned one among them."""
@@ -232,10 +233,7 @@ def _look_at_network(state: State, path: str, most: Limits) -> Look:
     every = network_scenes(program, result)
     scenes = tuple(every[number] for number in drawn)
     view = run_view(scenes[0]) if len(scenes) == 1 else runs_view(Scenes(scenes))
-    own = [
-        {"name": name, "heading": heading, "html": html}
-        for name, heading, html in network_sections(program, result)
-    ]
+    own = sections_data(network_sections(program, result))
     taken = {one["name"] for one in own} | {"loops"}
     alone = f" of program {drawn[0] + 1}" if len(drawn) < count else ""
     inside = [

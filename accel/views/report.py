@@ -19,6 +19,7 @@ from accel.views.overview import figures_html, units_html, verdict_html
 from accel.views.roofline import roofline_html
 from accel.views.scene import Scene
 from accel.views.scenes import Scenes
+from accel.views.sections import sections_data
 from accel.views.states import State
 from accel.views.timeline import PAGE_HEAD, chart_svg, facts, title
 
@@ -111,7 +112,7 @@ def run_view(scene: Scene, *, still: bool = False) -> dict[str, Any]:
     return {
         "title": title(scene),
         "facts": facts(scene),
-        "sections": [{"name": name, "heading": heading, "html": html} for name, heading, html in sections],
+        "sections": sections_data(sections),
         "chart": chart_data(scenes),
         "listing": _listing_data(scenes),
         "stages": stages(scene),
@@ -130,7 +131,7 @@ def runs_view(scenes: Scenes) -> dict[str, Any]:
         ("instructions", "Instructions", _LISTING),
     ]
     return {
-        "sections": [{"name": name, "heading": heading, "html": html} for name, heading, html in sections],
+        "sections": sections_data(sections),
         "chart": chart_data(scenes),
         "listing": _listing_data(scenes),
         "stages": None,

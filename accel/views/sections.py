@@ -38,6 +38,15 @@ def check_page_path(what: str, path: str | Path) -> None:
         raise AccelError(f"the {what} is to be written to {str(path)!r}; the name must end in {_SUFFIX}")
 
 
+def sections_data(sections: Sequence[tuple[str, str, str]]) -> list[dict[str, str]]:
+    """Sections as a view has them, which can be JSON.
+
+    Args:
+        sections: as of :func:`page_of`.
+    """
+    return [{"name": name, "heading": heading, "html": html} for name, heading, html in sections]
+
+
 def page_of(title: str, facts: str, sections: Sequence[tuple[str, str, str]]) -> str:
     """A page as HTML.
 
