@@ -10,6 +10,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,9 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes long goes first, or is left out."""
     if not config.getoption("--thorough"):
-        left = [item for item in items if item.get_closest_marker("thorough")]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+        marked = [item.get_closest_marker("thorough") is not None for item in items]
+        config.hook.pytest_deselected(items=list(compress(items, marked)))
+        items[:] = [item for item, left in zip(items, marked, strict=True) if not left]
     folder = Path(__file__).parent
 
     def place(item: pytest.Item) -> int:

@@ -19,7 +19,7 @@ from tests.programs import gemm_program
 from tests.tools import needs
 
 ON_HARDWARE = ("sim", "rtl")
-COUNT = 450
+COUNT = 900
 """Races are one in sixty; what is drawn depends on what else the process has loaded."""
 
 

@@ -1,4 +1,4 @@
-"""Parameters of tests that the suite runs only with ``--thorough``."""
+"""Parameters of tests: those that the suite runs only with ``--thorough``, and those of one process."""
 
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
@@ -11,6 +11,13 @@ T = TypeVar("T")
 def also(*values: Any) -> Any:
     """One set of a test's parameters, for ``--thorough`` alone."""
     return pytest.param(*values, marks=pytest.mark.thorough)
+
+
+def grouped(group: str, *values: Any, thorough: bool = False) -> Any:
+    """One set of a test's parameters. One process has all tests of a group, so that none waits while another
+    compiles what they need."""
+    marks = [pytest.mark.xdist_group(group), *([pytest.mark.thorough] if thorough else [])]
+    return pytest.param(*values, marks=marks)
 
 
 def first_of_each(values: Iterable[T], kind: Callable[[T], Hashable]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Every bench on every simulator, and on every core between them."""
+"""Every bench on every simulator, and on every core."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cocotb.simulators import TOOLS, Model
+from tests.thorough import grouped
 from tests.tools import needs
 
 BENCHES = sorted(path.stem for path in (Path(__file__).parent / "benches").glob("[!_]*.py"))
@@ -14,19 +15,11 @@ BENCHES = sorted(path.stem for path in (Path(__file__).parent / "benches").glob(
 LONG = {"corners", "faults", "sequences"}
 """Benches that take Icarus ten seconds each."""
 RUNS = [
-    pytest.param(
-        simulator,
-        config,
-        bench,
-        marks=[
-            pytest.mark.xdist_group(simulator),
-            *([pytest.mark.thorough] if simulator == "icarus" and bench in LONG else []),
-        ],
-    )
-    for simulator, config in {"verilator": "wide", "icarus": "tiny"}.items()
-    for bench in BENCHES
+    *(grouped("verilator wide", "verilator", "wide", bench) for bench in BENCHES),
+    *(grouped("verilator tiny", "verilator", "tiny", bench, thorough=True) for bench in BENCHES),
+    *(grouped("icarus tiny", "icarus", "tiny", bench, thorough=bench in LONG) for bench in BENCHES),
+    *(grouped("icarus wide", "icarus", "wide", bench, thorough=True) for bench in ("corners", "resets")),
 ]
-"""One process has all runs of a model, so that none waits while another compiles it."""
 
 
 @pytest.mark.parametrize(("simulator", "config", "bench"), RUNS)

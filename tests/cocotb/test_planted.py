@@ -3,13 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.cocotb.simulators import Model
 from tests.tools import needs
 
 
-@pytest.mark.xdist_group("icarus")
 def test_violations_around_a_running_core_are_seen(
     built: Callable[[str, str], Model], tmp_path: Path
 ) -> None:

@@ -5,12 +5,11 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import pytest
-
 from accel.core.config import NAMED, SPECS, Config
 from accel.hw.engines.choose import open_engine
 from accel.hw.engines.driver import Engine
 from tests.strategies import RTL_VALUES
+from tests.thorough import grouped
 
 TINY, SECOND = NAMED["tiny"].hardware, NAMED["tiny-int8"].hardware
 
@@ -22,7 +21,7 @@ def _build(base: Config = TINY, /, **values: int) -> Config:
 _THOROUGH = {"1x1x1", "1x16x2", "4x2x8", "int8, short queues", "int8, 1x32x4"}
 """Builds for ``--thorough`` alone: others have most of what they have."""
 _LARGE = 128
-"""Multipliers, from which on a model is optimized."""
+"""A model with more multipliers is optimized."""
 BUILDS: dict[str, Config] = {
     "tiny": TINY,
     "short queues": _build(
@@ -191,15 +190,8 @@ BUILDS: dict[str, Config] = {
 
 
 def each(names: Iterable[str] = BUILDS) -> list[Any]:
-    """Parameters of a test that runs on several builds: one process has all tests of a build, so that none
-    waits while another compiles it."""
-    return [
-        pytest.param(
-            name,
-            marks=[pytest.mark.xdist_group(f"build {name}"), *([pytest.mark.thorough] * (name in _THOROUGH))],
-        )
-        for name in names
-    ]
+    """Parameters of a test that runs on several builds."""
+    return [grouped(f"build {name}", name, thorough=name in _THOROUGH) for name in names]
 
 
 def missing_values() -> dict[str, set[int]]:

@@ -28,6 +28,7 @@ from accel.sim.simulator import Simulation, simulate
 from tests.compiler import gemms
 from tests.expect import refused
 from tests.strategies import examples
+from tests.thorough import also
 
 TINY = NAMED["tiny"]
 UOPS = encode_uops([(0, 0, 0), (1, 0, 0)], TINY)
@@ -225,6 +226,8 @@ def two_stages(name: str, *sizes: int, **options: bool) -> Program:
 PROGRAMS: dict[str, Callable[[], Program]] = {
     "gemm8x8": lambda: accel.build(accel.gemm(150, 40, 100), "gemm8x8"),
     "vta": lambda: accel.build(accel.gemm(20, 100, 150, transpose_a=True), "vta"),
+    "gemm8x8, larger": lambda: accel.build(accel.gemm(300, 40, 200), "gemm8x8"),
+    "vta, larger": lambda: accel.build(accel.gemm(40, 200, 300, transpose_a=True), "vta"),
     "tiny": lambda: accel.build(accel.gemm(40, 24, 24), "tiny"),
     "tiny, epilogue": lambda: accel.build(accel.gemm(16, 20, 10, bias=True, relu=True, shift=4), "tiny"),
     "ecp5, epilogue": lambda: accel.build(accel.gemm(64, 72, 40, bias=True), "ecp5"),
@@ -242,7 +245,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 }
 
 
-@pytest.fixture(params=PROGRAMS, ids=list(PROGRAMS))
+@pytest.fixture(params=[also(name) if "larger" in name else name for name in PROGRAMS], ids=list(PROGRAMS))
 def program(request: pytest.FixtureRequest) -> Program:
     return PROGRAMS[request.param]()
 

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -19,6 +20,7 @@ from accel.compiler.plans.gemm_default import GEMM_PLANNER
 from accel.compiler.plans.gemm_model import gemm_shape
 from accel.compiler.plans.gemm_plans import GemmPlan
 from accel.compiler.plans.gemm_schedule import gemm_schedule
+from accel.compiler.plans.search import LESS_SURE
 from accel.core.access import AccessSets
 from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Instruction, Load, Loops, Memory, Store, encode
@@ -27,8 +29,11 @@ from accel.run.stages import stage_text
 from accel.sim.timing.model import simulate_timing
 from tests.expect import refused
 from tests.strategies import examples
+from tests.thorough import also
 
 CONFIGS = ("gemm8x8", "vta", "tiny")
+SIZES = [(100, 300, 77), (1, 1000, 512), (4096, 64, 32), (33, 17, 129), (5, 4096, 1)]
+TRANSPOSITIONS = list(product((False, True), repeat=2))
 
 
 def right(program: Program) -> None:
@@ -46,11 +51,9 @@ def right(program: Program) -> None:
 @pytest.mark.parametrize(
     ("sizes", "transpose_a", "transpose_b"),
     [
-        ((100, 300, 77), False, False),
-        ((1, 1000, 512), False, True),
-        ((4096, 64, 32), True, False),
-        ((33, 17, 129), True, True),
-        ((5, 4096, 1), False, False),
+        case if n % len(TRANSPOSITIONS) == way else also(*case)
+        for n, sizes in enumerate(SIZES)
+        for way, case in enumerate((sizes, *ways) for ways in TRANSPOSITIONS)
     ],
     ids=str,
 )
@@ -308,7 +311,8 @@ def test_candidates_are_sorted_and_distinct() -> None:
     plans = [c.plan for c in found]
     assert len(set(plans)) == len(plans)
     assert {plan.threads for plan in plans} >= {1, 2, 3, 4}
-    cycles = np.array([c.rated for c in found])
+    cycles = np.array([c.prediction.cycles * (1 + LESS_SURE * c.plan.ahead) for c in found])
+    assert [c.rated for c in found] == cycles.tolist()
     close = int((cycles <= cycles.min() * 1.002).sum())
     assert (cycles[:close] <= cycles.min() * 1.002).all()
     assert (np.diff(cycles[close:]) >= 0).all()

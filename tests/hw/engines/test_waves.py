@@ -21,20 +21,15 @@ from accel.hw.engines.driver import Engine
 from accel.hw.engines.waves import ROOTS, is_whole, save_path, write_save_file
 from accel.run.result import Result
 from tests.programs import TINY, gemm_program
+from tests.thorough import grouped
 from tests.tools import needs
 
 KINDS = [(engine, suffix) for engine, suffixes in WAVES.items() for suffix in suffixes]
 EACH = [
-    pytest.param(
-        kind,
-        marks=[
-            pytest.mark.xdist_group(f"waves {''.join(kind)}"),
-            *([pytest.mark.thorough] if kind in (("cxxrtl", ".vcd"), ("verilator", ".vcd")) else []),
-        ],
-    )
+    grouped(f"waves {''.join(kind)}", kind, thorough=kind in {("cxxrtl", ".vcd"), ("verilator", ".vcd")})
     for kind in KINDS
 ]
-"""One process has all tests of a kind, so that none waits while another compiles its model."""
+"""Both that only ``--thorough`` has are long to compile: VCD is seen with pysim, and Verilator with FST."""
 TOOLS = {"verilator": ["verilator"], "cxxrtl": ["g++"], "pysim": []}
 
 
