@@ -118,7 +118,7 @@ RTL_VALUES = {
     "tree_stages": (0, 1, 2, 3),
     "dispatch_stages": (0, 1, 2, 3),
     "token_bits": (1, 2, 8),
-    "mul_slots": (1, 2, 4),
+    "mul_slots": (1, 2, 3, 4, 5),
     "post_stages": (0, 1, 2, 5),
     "post_lanes": (1, 2, 4),
 }

@@ -129,10 +129,10 @@ class Config:
     mul_slots: int = _timing(
         1,
         "cycles",
-        "slots of a micro-op of the ALU's MUL; with 4, one multiplier a lane makes its product part by part",
+        "slots of a micro-op of the ALU's MUL; with 4, one multiplier a lane makes its product part by part, "
+        "with 5 from registers",
         1,
-        4,
-        power_of_two=True,
+        5,
     )
     dispatch_stages: int = _timing(
         0,
@@ -530,7 +530,7 @@ _FIRST = (
         load_queue=16,
         compute_queue=16,
         store_queue=16,
-        mul_slots=4,
+        mul_slots=5,
         dispatch_stages=3,
     ),
 )

@@ -89,23 +89,34 @@ class Alu(wiring.Component):
         which it is.
 
         Of the halves' products three matter. In each slot but the last one some of them are multiplied, by as
-        few multipliers as do; in each but the first one they are added up.
+        few multipliers as do; in each but the first one they are added up. A slot more than one multiplier
+        needs goes to registers for its factors.
         """
         half = ACC_BITS // 2
         parts = [(0, 0), (0, half), (half, 0)]
-        count = -(-len(parts) // (self._slots - 1))
+        registered = self._slots > len(parts) + 1
+        late = 2 if registered else 1
+        """Slots from a part's factors to its addition."""
+        count = -(-len(parts) // (self._slots - late))
         total: Value = Signal(ACC_BITS)
-        found = Mux(phase[1], 0, total)
+        found = Mux(phase[late], 0, total)
         for number in range(count):
             mine = dict(enumerate(parts[number::count]))
             factors = [
                 _half(phase, {slot: part[n] for slot, part in mine.items()}, side)
                 for n, side in enumerate((left, right))
             ]
-            shifted = Cat(phase[slot + 1] for slot, part in mine.items() if any(part)).any()
+            if registered:
+                held = [Signal(half, name=f"factor_{n}") for n in range(len(factors))]
+                m.d.sync += [one.eq(factor) for one, factor in zip(held, factors, strict=True)]
+                factors = held
+            shifted = Cat(phase[slot + late] for slot, part in mine.items() if any(part)).any()
             product = Signal(2 * half)
             m.d.sync += product.eq(factors[0] * factors[1])
-            found = found + Mux(shifted, product << half, product)
+            addend = Mux(shifted, product << half, product)
+            if len(mine) < self._slots - late:
+                addend = Mux(Cat(phase[slot + late] for slot in mine).any(), addend, 0)
+            found = found + addend
         m.d.sync += total.eq(found)
         return found[:ACC_BITS]
 

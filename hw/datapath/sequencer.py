@@ -12,7 +12,7 @@ from accel.core.isa import Alu, AluOp, Gemm, Mac
 from accel.core.isa.instructions import ALU_OP_BITS, IMMEDIATE_BITS, LOOP_BITS
 from accel.core.isa.operands import factor_fields
 from accel.hw.datapath.checks import loops_run
-from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, log2, sram_bits, view
+from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, sram_bits, view
 from accel.hw.datapath.operands import Chosen, factor
 
 
@@ -22,7 +22,7 @@ class OperationLayout(data.StructLayout):
     def __init__(self, config: Config) -> None:
         mac = {"mac": 1, "overwrite": 1} if config.post else {}
         mac |= {"depthwise": 1} if config.depthwise else {}
-        phase = {"phase": log2(config.mul_slots)} if config.mul_slots > 1 else {}
+        phase = {"phase": (config.mul_slots - 1).bit_length()} if config.mul_slots > 1 else {}
         super().__init__(
             {
                 "run": 1,  # there is a micro-op; an instruction without any takes a slot all the same
@@ -196,7 +196,7 @@ class Sequencer(wiring.Component):
         following = Signal()
         is_mul = Signal()
         m.d.comb += following.eq(~is_mul | (held.phase == self._config.mul_slots - 2))
-        m.d.sync += [steps.eq(following), held.phase.eq(held.phase + is_mul)]
+        m.d.sync += [steps.eq(following), held.phase.eq(Mux(steps, 0, held.phase + 1))]
         with m.If(~self.issuing):
             m.d.sync += [steps.eq(~multiplies), is_mul.eq(multiplies), held.phase.eq(0)]
         return steps, following

@@ -30,7 +30,7 @@ from accel.hw.datapath.transfer import (
 from accel.hw.formal.claims import Claims, Proof
 from accel.hw.formal.transfers import each_transfer, walks
 
-_MUL_SLOTS = 4
+_MUL_SLOTS = 5
 
 
 class _Walkers(wiring.Component):

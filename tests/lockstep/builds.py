@@ -114,7 +114,7 @@ BUILDS: dict[str, Config] = {
         fetch_chunk=4,
         outstanding=4,
         stores_in_flight=2,
-        mul_slots=4,
+        mul_slots=5,
         tree_stages=3,
     ),
     "4x2x8": _build(
@@ -168,7 +168,7 @@ BUILDS: dict[str, Config] = {
         max_burst_beats=4,
         loads_in_flight=3,
         stores_in_flight=1,
-        mul_slots=2,
+        mul_slots=3,
         tree_stages=2,
     ),
     "int8, 1x32x4": _build(

@@ -43,8 +43,8 @@ def any_loops(rng: Random, config: Config) -> Gemm | Mac | Alu:
 
 @pytest.mark.parametrize(
     "config",
-    [CONFIG, SECOND, replace(CONFIG, mul_slots=2), replace(SECOND, mul_slots=4)],
-    ids=["tiny", "tiny-int8", "two slots", "four slots"],
+    [CONFIG, SECOND, replace(CONFIG, mul_slots=2), replace(SECOND, mul_slots=5)],
+    ids=["tiny", "tiny-int8", "two slots", "five slots"],
 )
 def test_a_micro_op_a_cycle_back_to_back(config: Config) -> None:
     sequencer = Sequencer(config)
