@@ -28,8 +28,8 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 
 import accel
 from accel.benchmarks.networks import MOBILENET_V2
-from accel.formats.comparison import run_onnx_runtime
 from accel.formats.onnx_export import export_onnx
+from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.network.program import NetworkProgram
 
 Array = npt.NDArray[Any]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from accel.cli.common import busy, figures_table, print_json, show
 from accel.cli.network_run import layers_table
 from accel.compiler.target.machine import machine
-from accel.formats.comparison import run_onnx_runtime
+from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.network.digits import INPUT, MODEL, OUTPUT, WHITE, as_images, digits_network, digits_pictures
 from accel.network.program import NetworkProgram
 from accel.network.result import NetworkResult

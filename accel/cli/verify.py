@@ -49,8 +49,10 @@ def verify(
     compiled, computed in numpy, written as a model in QOperator format whose outputs are all of its
     tensors, and run by ONNX Runtime (extra onnx). Each operator is compared on the operands that ONNX
     Runtime has. What differs by the order of an addition's multiply-adds, which depends on the processor,
-    is counted apart; float32 may differ by rounding, a quantized softmax by 1. Inputs that are not given
-    are random. With --backend the network is also compiled and run. The exit code is 1 if a tensor differs.
+    is counted apart; float32 may differ by rounding, a quantized softmax by 1. Where ONNX Runtime saturates
+    products of uint8 and int8, on x86 without VNNI, it is given int8 weights as uint8. Inputs that are not
+    given are random. With --backend the network is also compiled and run. The exit code is 1 if a tensor
+    differs.
 
     \b
     Example:

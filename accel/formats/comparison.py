@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from accel.base.errors import GraphError, MismatchError
-from accel.base.extras import not_installed
 from accel.formats.onnx_export import export_onnx
+from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.graph.elementwise import Add, Quantize, Softmax
 from accel.graph.evaluate import check_inputs, evaluate_node
 from accel.graph.graph import Graph, Node
@@ -107,64 +107,6 @@ def compare(graph: Graph, inputs: Mapping[str, Array]) -> Comparison:
     values = {**graph.constants, **check_inputs(graph, inputs)}
     values.update(run_onnx_runtime(export_onnx(graph), {name: values[name] for name in graph.inputs}))
     return Comparison(tensors=tuple(_compared(graph, node, values) for node in graph.nodes))
-
-
-def run_onnx_runtime(
-    content: bytes, inputs: Mapping[str, Array], outputs: list[str] | None = None
-) -> dict[str, Array]:
-    """What ONNX Runtime computes on the processor, without graph optimizations.
-
-    Args:
-        content: a ModelProto.
-        inputs: arrays by name.
-        outputs: names; all, if not given.
-
-    Raises:
-        GraphError: it is not installed or refuses the model.
-    """
-    return open_onnx_runtime(content)(inputs, outputs)
-
-
-class Runner(Protocol):
-    """A model that is ready to run."""
-
-    def __call__(self, inputs: Mapping[str, Array], outputs: list[str] | None = None) -> dict[str, Array]:
-        """What it gives, by name; all outputs, if none are named."""
-
-
-def open_onnx_runtime(content: bytes) -> Runner:
-    """A model in ONNX Runtime, on the processor, without graph optimizations.
-
-    Args:
-        content: a ModelProto.
-
-    Raises:
-        GraphError: ONNX Runtime is not installed or refuses the model, now or when it runs.
-    """
-    try:
-        import onnxruntime  # noqa: PLC0415
-    except ImportError:
-        raise GraphError(not_installed("comparing needs onnxruntime", "onnx")) from None
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    try:
-        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise _refusal(error) from None
-
-    def run(inputs: Mapping[str, Array], outputs: list[str] | None = None) -> dict[str, Array]:
-        names = outputs or [one.name for one in session.get_outputs()]
-        try:
-            return dict(zip(names, session.run(names, dict(inputs)), strict=True))
-        except Exception as error:
-            raise _refusal(error) from None
-
-    return run
-
-
-def _refusal(error: Exception) -> GraphError:
-    return GraphError(f"ONNX Runtime refuses the model: {' '.join(str(error).split())}")
 
 
 def random_inputs(graph: Graph, seed: int = 0) -> dict[str, Array]:

@@ -16,10 +16,10 @@ import numpy as np
 
 from accel.base.errors import GraphError, ShapeError, nearest
 from accel.base.extras import not_installed
-from accel.formats.comparison import open_onnx_runtime
 from accel.formats.onnx_export import export_onnx
 from accel.formats.onnx_file import MICROSOFT, File, FileInput, onnx, read_file
 from accel.formats.onnx_import import import_model
+from accel.formats.onnx_runtime import open_onnx_runtime
 from accel.graph.graph import Graph
 from accel.graph.tensor import Array
 

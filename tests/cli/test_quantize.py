@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.formats.comparison import run_onnx_runtime
 from accel.formats.onnx_import import load_onnx
+from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.graph.evaluate import evaluate
 from accel.network.network import Network
 from tests.cli.conftest import Shell

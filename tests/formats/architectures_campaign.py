@@ -17,9 +17,10 @@ from zlib import crc32
 import numpy as np
 
 from accel.base.errors import AccelError
-from accel.formats.comparison import compare, open_onnx_runtime
+from accel.formats.comparison import compare
 from accel.formats.onnx_file import OLDEST_OPSET
 from accel.formats.onnx_import import import_model
+from accel.formats.onnx_runtime import open_onnx_runtime
 from accel.graph.evaluate import evaluate
 from accel.network.network import Network
 from tests.formats.architectures import ARCHITECTURES, build

@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from accel.formats.onnx_runtime import run_onnx_runtime
+
 onnx = pytest.importorskip("onnx", reason="onnx comes with the extra onnx")
-onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime comes with the extra onnx")
+pytest.importorskip("onnxruntime", reason="onnxruntime comes with the extra onnx")
 
 Array = npt.NDArray[Any]
 OPSET = 17
@@ -64,10 +66,4 @@ def model(
 
 def run(content: bytes, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
     """A model's outputs, without optimizations."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    names = list(outputs or [one.name for one in session.get_outputs()])
-    return dict(zip(names, session.run(names, dict(feeds)), strict=True))
+    return run_onnx_runtime(content, feeds, list(outputs) if outputs else None)

@@ -9,8 +9,9 @@ import pytest
 
 from accel.base.errors import GraphError, MismatchError
 from accel.formats import comparison
-from accel.formats.comparison import Comparison, compare, random_inputs, run_onnx_runtime
+from accel.formats.comparison import Comparison, compare, random_inputs
 from accel.formats.onnx_import import import_model
+from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.graph.elementwise import Add
 from accel.graph.graph import Graph
 from accel.graph.tensor import Array

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from accel.formats.comparison import compare, run_onnx_runtime
+from accel.formats.comparison import compare
 from accel.formats.onnx_import import import_model
+from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.graph.evaluate import evaluate
 from tests.formats.quantizer import Setting, quantize
 from tests.formats.runtime import Array, model, node

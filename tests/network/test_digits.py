@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from accel.core.config import Config
-from accel.formats.comparison import compare, run_onnx_runtime
+from accel.formats.comparison import compare
 from accel.formats.onnx_import import load_onnx
+from accel.formats.onnx_runtime import run_onnx_runtime
 from accel.graph.evaluate import evaluate
 from accel.hw.engines.driver import Engine
 from accel.network.digits import (

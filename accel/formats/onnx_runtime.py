@@ -1,0 +1,180 @@
+"""What ONNX Runtime computes of a model, exactly.
+
+On x86 processors without VNNI, ONNX Runtime adds two products of uint8 activations and int8 weights in
+16 bits, and these saturate
+(https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html). Products of uint8 and uint8
+are exact everywhere. So there such weights are given to it as uint8, 128 more, with a zero point 128 higher,
+which is the same model.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from accel.base.errors import GraphError
+from accel.base.extras import not_installed
+from accel.graph.tensor import Array
+
+_FACTORS: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
+    "ConvInteger": ((0, 2), (1, 3)),
+    "MatMulInteger": ((0, 2), (1, 3)),
+    "QLinearConv": ((0, 2), (3, 5)),
+    "QLinearMatMul": ((0, 2), (3, 5)),
+    "QGemm": ((0, 2), (3, 5)),
+}
+"""Operators that multiply integers: which inputs are factors, the left and the right one, and their zero
+points."""
+_OFFSET = 128
+"""From int8 to uint8."""
+
+
+def run_onnx_runtime(
+    content: bytes, inputs: Mapping[str, Array], outputs: list[str] | None = None
+) -> dict[str, Array]:
+    """What ONNX Runtime computes on the processor, without graph optimizations.
+
+    Args:
+        content: a ModelProto.
+        inputs: arrays by name.
+        outputs: names; all, if not given.
+
+    Raises:
+        GraphError: it is not installed or refuses the model.
+    """
+    return open_onnx_runtime(content)(inputs, outputs)
+
+
+class Runner(Protocol):
+    """A model that is ready to run."""
+
+    def __call__(self, inputs: Mapping[str, Array], outputs: list[str] | None = None) -> dict[str, Array]:
+        """What it gives, by name; all outputs, if none are named."""
+
+
+def open_onnx_runtime(content: bytes) -> Runner:
+    """A model in ONNX Runtime, on the processor, without graph optimizations.
+
+    Args:
+        content: a ModelProto.
+
+    Raises:
+        GraphError: ONNX Runtime is not installed or refuses the model, now or when it runs.
+    """
+    try:
+        import onnxruntime  # noqa: F401, PLC0415
+    except ImportError:
+        raise GraphError(not_installed("comparing needs onnxruntime", "onnx")) from None
+    try:
+        session = _session(_unsigned(content) if saturates() else content)
+    except Exception as error:
+        raise _refusal(error) from None
+
+    def run(inputs: Mapping[str, Array], outputs: list[str] | None = None) -> dict[str, Array]:
+        names = outputs or [one.name for one in session.get_outputs()]
+        try:
+            return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+        except Exception as error:
+            raise _refusal(error) from None
+
+    return run
+
+
+def _refusal(error: Exception) -> GraphError:
+    return GraphError(f"ONNX Runtime refuses the model: {' '.join(str(error).split())}")
+
+
+def _session(content: bytes) -> Any:
+    import onnxruntime  # noqa: PLC0415
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+@cache
+def saturates() -> bool:
+    """Whether sums of products of uint8 and int8 saturate on this processor; found by trying."""
+    from onnx import TensorProto, helper  # noqa: PLC0415
+
+    left, right = np.full((4, 64), 255, np.uint8), np.full((64, 16), 127, np.int8)
+    graph = helper.make_graph(
+        [helper.make_node("MatMulInteger", ["left", "right"], ["out"])],
+        "probe",
+        [
+            helper.make_tensor_value_info("left", TensorProto.UINT8, left.shape),
+            helper.make_tensor_value_info("right", TensorProto.INT8, right.shape),
+        ],
+        [helper.make_tensor_value_info("out", TensorProto.INT32, (4, 16))],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    (out,) = _session(model.SerializeToString()).run(None, {"left": left, "right": right})
+    return not np.array_equal(out, left.astype(np.int32) @ right.astype(np.int32))
+
+
+def _unsigned(content: bytes) -> bytes:
+    """The model with uint8 in place of the int8 that uint8 is multiplied by."""
+    import onnx  # noqa: PLC0415
+
+    model = onnx.load_from_string(content)
+    raised = _Raised(onnx.helper, _types(onnx, model))
+    nodes = [made for node in model.graph.node for made in (*raised.before(node), node)]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    result: bytes = model.SerializeToString()
+    return result
+
+
+def _types(onnx: Any, model: Any) -> dict[str, int]:
+    """The element types of a model's tensors, of those that ONNX's own operators tell."""
+    graph = onnx.shape_inference.infer_shapes(model).graph
+    values = (*graph.input, *graph.value_info, *graph.output)
+    return {one.name: one.type.tensor_type.elem_type for one in values} | {
+        one.name: one.data_type for one in graph.initializer
+    }
+
+
+class _Raised:
+    """Turns int8 factors of uint8 into uint8."""
+
+    def __init__(self, helper: Any, types: Mapping[str, int]) -> None:
+        self._helper = helper
+        self._types = types
+        self._made: set[str] = set()
+
+    def before(self, node: Any) -> Iterator[Any]:
+        """What must come before a node, whose inputs change."""
+        if node.op_type not in _FACTORS:
+            return
+        left, right = _FACTORS[node.op_type]
+        if (self._type(node, left), self._type(node, right)) != (np.uint8, np.int8):
+            return
+        for place in right:
+            node.input.extend([""] * (place + 1 - len(node.input)))
+            name = node.input[place]
+            node.input[place] = f"{name} as uint8"
+            if node.input[place] not in self._made:
+                self._made.add(node.input[place])
+                yield from self._raise(name)
+
+    def _type(self, node: Any, places: tuple[int, int]) -> Any:
+        """A factor's, which is that of its zero point."""
+        names = [node.input[at] for at in places if at < len(node.input)]
+        kind = next((self._types[name] for name in names if self._types.get(name)), None)
+        return None if kind is None else self._helper.tensor_dtype_to_np_dtype(kind)
+
+    def _raise(self, name: str) -> Iterator[Any]:
+        """128 more, as uint8; no zero point is one of 0."""
+        make, array = self._helper.make_node, self._helper.make_tensor
+        uint8, int32 = (self._helper.np_dtype_to_tensor_dtype(np.dtype(one)) for one in ("uint8", "int32"))
+        last = f"{name} as uint8"
+        if not name:
+            yield make("Constant", [], [last], value=array("zero", uint8, [], [_OFFSET]))
+            return
+        wide, offset, more = (f"{name} {what}" for what in ("as int32", "offset", "offset to uint8"))
+        yield make("Constant", [], [offset], value=array("offset", int32, [], [_OFFSET]))
+        yield make("Cast", [name], [wide], to=int32)
+        yield make("Add", [wide, offset], [more])
+        yield make("Cast", [more], [last], to=uint8)
