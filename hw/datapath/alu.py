@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import reduce
-from operator import or_
+from operator import add, or_
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
@@ -88,20 +88,21 @@ class Alu(wiring.Component):
         """The low 32 bits of a product, in the last of several slots, of which a bit of ``phase`` each says
         which it is.
 
-        Of the halves' products three matter. In each slot but the last one some of them are multiplied, by as
-        few multipliers as do; in each but the first one they are added up. A slot more than one multiplier
+        Of the halves' products three matter, and of two of these the low half alone, which is added to the
+        upper half of the third. In each slot but the last one some are multiplied, by as few multipliers as
+        do, the third at last; in each but the first one they are added up. A slot more than one multiplier
         needs goes to registers for its factors.
         """
         half = ACC_BITS // 2
-        parts = [(0, 0), (0, half), (half, 0)]
+        parts = [(0, 0), (half, 0), (0, half)]
         registered = self._slots > len(parts) + 1
         late = 2 if registered else 1
         """Slots from a part's factors to its addition."""
-        count = -(-len(parts) // (self._slots - late))
-        total: Value = Signal(ACC_BITS)
-        found = Mux(phase[late], 0, total)
+        last = self._slots - late - 1
+        count = -(-len(parts) // (last + 1))
+        products, others = [], []
         for number in range(count):
-            mine = dict(enumerate(parts[number::count]))
+            mine = {last - n: part for n, part in enumerate(parts[number::count])}
             factors = [
                 _half(phase, {slot: part[n] for slot, part in mine.items()}, side)
                 for n, side in enumerate((left, right))
@@ -110,15 +111,20 @@ class Alu(wiring.Component):
                 held = [Signal(half, name=f"factor_{n}") for n in range(len(factors))]
                 m.d.sync += [one.eq(factor) for one, factor in zip(held, factors, strict=True)]
                 factors = held
-            shifted = Cat(phase[slot + late] for slot, part in mine.items() if any(part)).any()
             product = Signal(2 * half)
             m.d.sync += product.eq(factors[0] * factors[1])
-            addend = Mux(shifted, product << half, product)
-            if len(mine) < self._slots - late:
-                addend = Mux(Cat(phase[slot + late] for slot in mine).any(), addend, 0)
-            found = found + addend
-        m.d.sync += total.eq(found)
-        return found[:ACC_BITS]
+            products.append(product)
+            if len(mine) > 1:
+                others.append(product[:half])
+        lower, upper = (
+            products[0][:half],
+            reduce(add, (one[:half] for one in products[1:]), products[0][half:]),
+        )
+        if others:
+            total = Signal(half)
+            m.d.sync += total.eq(reduce(add, others, Mux(phase[late], 0, total)))
+            upper = upper + total
+        return Cat(lower, upper[:half])
 
 
 def _half(phase: Value, begins: Mapping[int, int], value: Value) -> Value:
