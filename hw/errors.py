@@ -1,4 +1,8 @@
-"""The errors of a cycle, the first by unit and age before the others, and deadlock last of all."""
+"""The errors of a cycle, the first by unit and age before the others, and deadlock last of all.
+
+They count while the core is going, which none of them needs to know: that would be a path from what says so
+through all units back to itself.
+"""
 
 from amaranth.hdl import Cat, Mux, Value
 
@@ -60,7 +64,7 @@ def _deadlock(parts: Parts) -> Value:
     at_work = (
         parts.all("occupied").any()
         | (port.busy | fetch.request_valid | parts.store.writing)
-        | (fetch.push | fetch.more & fetch.waiting)
+        | (fetch.able | fetch.more & fetch.waiting)
         | parts.dispatch.busy
     )
     return ~at_work & parts.waiting.any() & (parts.all("lacking") == parts.waiting)

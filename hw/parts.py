@@ -57,7 +57,7 @@ class Parts:
         }
         for unit, part in self.units.items():
             memory = part.moving if unit is Unit.COMPUTE else part.occupied | part.start
-            classes[unit] = (part.busy, memory, part.lacking)
+            classes[unit] = (part.busy, memory, part.lacking & part.enable)
         return classes
 
 

@@ -146,8 +146,7 @@ class Compute(wiring.Component):
             loops.eq(reduce(or_, (common.opcode == cls.OPCODE for cls in loops_of(config)))),
             single.eq(~is_load & ~loops),
             ready.eq(
-                self.enable
-                & self.head_valid
+                self.head_valid
                 & loader.empty
                 & ~finishing
                 & Mux(loops, sequencer.free, ~flight.valid)
@@ -159,7 +158,7 @@ class Compute(wiring.Component):
             untapped = self._set(m)
             cause = Mux((cause == 0) & untapped, Cause.RESERVED, cause)
         with m.If(ready & self.tokens):
-            m.d.comb += [self.fault.eq(cause), self.start.eq(cause == 0)]
+            m.d.comb += [self.fault.eq(cause), self.start.eq(self.enable & (cause == 0))]
         m.d.sync += finishing.eq(self.start & single & ~self.flush)
         m.d.comb += [
             sequencer.flush.eq(self.flush | ~self.enable),
@@ -369,7 +368,7 @@ class Compute(wiring.Component):
             ),
             self.index_fault_at.eq(checked_index),
         ]
-        with m.If(checked.run & self.enable):
+        with m.If(checked.run):
             m.d.comb += self.index_fault.eq(cause)
         with m.If(~self.enable | (self.index_fault != 0)):
             m.d.comb += [good.run.eq(0), good.last.eq(0)]

@@ -40,7 +40,8 @@ class Fetch(wiring.Component):
     """The fetch unit.
 
     ``flush`` begins a program; requests come while ``enable`` is set. ``waiting`` tells that the next
-    instruction has not arrived, ``more`` that there is one.
+    instruction has not arrived, ``more`` that there is one. ``able`` tells that it would be handed out if
+    ``active`` were set, ``fault`` what is wrong with it, and neither waits to know whether it is.
     """
 
     def __init__(self, config: Config) -> None:
@@ -59,6 +60,7 @@ class Fetch(wiring.Component):
             "beat_valid": In(1),
             "beat_data": In(config.bus_bits),
             "word": Out(_BITS),
+            "able": Out(1),
             "push": Out(1),
             "push_unit": Out(UNIT_BITS),
             "more": Out(1),
@@ -238,11 +240,11 @@ class Fetch(wiring.Component):
         m.d.comb += self.word.eq(head.word)
 
         here = Signal()
-        m.d.comb += here.eq(self.active & self.more & ~self.waiting)
+        m.d.comb += here.eq(self.more & ~self.waiting)
         fault = first_fault(
             m,
             [
-                (self.enable & self.active & (self.length == 0), Cause.NO_FINISH),
+                (self.enable & (self.length == 0), Cause.NO_FINISH),
                 (here & (head.units == 0), Cause.OPCODE),
                 (here & head.finish & ~last, Cause.EARLY_FINISH),
                 (here & ~head.finish & last, Cause.NO_FINISH),
@@ -251,10 +253,11 @@ class Fetch(wiring.Component):
         m.d.comb += [self.fault.eq(fault), self.push_unit.eq(head.unit)]
         for number, worker in enumerate(WORKERS):
             chosen = here & ~(self.serial & blocked) & head.units[number] & (head.finish == last)
-            push = getattr(self, f"push_{worker.label}")
-            m.d.comb += push.eq(chosen & getattr(self, f"room_{worker.label}"))
-            with m.If(push):
-                m.d.comb += self.push.eq(1)
+            able = chosen & getattr(self, f"room_{worker.label}")
+            m.d.comb += getattr(self, f"push_{worker.label}").eq(self.active & able)
+            with m.If(able):
+                m.d.comb += self.able.eq(1)
+        m.d.comb += self.push.eq(self.active & self.able)
         with m.If(self.retired):
             m.d.sync += blocked.eq(0)
         with m.If(self.push):

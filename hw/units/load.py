@@ -65,7 +65,7 @@ class Load(wiring.Component):
             setting, may_start = self._set(m, loader)
         cause = self.head.cause
         ready = Signal()
-        can = self.enable & self.head_valid & ~loader.requesting & loader.room & ~loader.conflict
+        can = self.head_valid & ~loader.requesting & loader.room & ~loader.conflict
         m.d.comb += [
             ready.eq(can & may_start if config.post else can),
             self.lacking.eq(ready & ~self.tokens),
@@ -91,7 +91,7 @@ class Load(wiring.Component):
             self.busy.eq(loader.data_valid | loader.pad_valid),
         ]
         with m.If(ready & self.tokens):
-            m.d.comb += [self.fault.eq(cause), self.start.eq(cause == 0)]
+            m.d.comb += [self.fault.eq(cause), self.start.eq(self.enable & (cause == 0))]
         for number, kind in enumerate(self._kinds):
             name = kind.route.scratchpad.name
             taps = tap_names(config) if kind.route.scratchpad is INP else []

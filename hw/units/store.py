@@ -224,11 +224,10 @@ class Store(wiring.Component):
         ready = Signal()
         slot = Signal(range(config.stores_in_flight))
         index = Signal(INDEX_BITS)
-        can = self.enable & self.head_valid
         begins = self.start if own is None else self.start & own.is_store
         m.d.comb += [
             moves.eq((store.x_size != 0) & (store.y_size != 0)),
-            ready.eq(can & (~bursts.valid & flight.room if own is None else own.can_fail)),
+            ready.eq(self.head_valid & (~bursts.valid & flight.room if own is None else own.can_fail)),
             self.lacking.eq(ready & ~self.tokens),
             flight.start.eq(begins),
             flight.retiring.index.eq(self.head.index),
@@ -257,7 +256,8 @@ class Store(wiring.Component):
         if own is not None:
             good = own.good & ~Cat(there for there, _ in own.faults).any()
             m.d.comb += own.faulty.eq(~good)
-        m.d.comb += self.start.eq((ready if own is None else can & own.can_start) & self.tokens & good)
+        can = ready if own is None else self.head_valid & own.can_start
+        m.d.comb += self.start.eq(self.enable & can & self.tokens & good)
         with m.If(ready & self.tokens):
             m.d.comb += self.fault.eq(cause)
         with m.If(bursts.free):

@@ -68,9 +68,8 @@ def assert_refused(context: Any, unit: Any, instruction: Instruction, index: int
     offer(context, unit.head, instruction, index, config)
     for valid, tokens, enable in ((1, 1, 1), (1, 0, 1), (0, 1, 1), (1, 1, 0)):
         drive(context, unit, head_valid=valid, tokens=tokens, enable=enable)
-        whole = valid and tokens and enable
-        assert context.get(unit.fault) == (fault.cause if whole else Cause.NONE)
-        assert context.get(unit.lacking) == (valid and enable and not tokens)
+        assert context.get(unit.fault) == (fault.cause if valid and tokens else Cause.NONE)
+        assert context.get(unit.lacking) == (valid and not tokens)
         assert not context.get(unit.start)
 
 
