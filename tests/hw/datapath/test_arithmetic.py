@@ -124,7 +124,8 @@ class _Told(wiring.Component):
 
 
 @pytest.mark.parametrize(
-    ("op", "slots"), [*((op, 1) for op in AluOp), *((AluOp.MUL, slots) for slots in range(2, 6)), (AluOp.SHR, 4)]
+    ("op", "slots"),
+    [*((op, 1) for op in AluOp), *((AluOp.MUL, slots) for slots in range(2, 6)), (AluOp.SHR, 4)],
 )
 def test_every_operation_is_the_simulators(op: AluOp, slots: int) -> None:
     """In one cycle; products also in several, back to back."""
