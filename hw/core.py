@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Value
+from amaranth.hdl import Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
@@ -18,6 +18,7 @@ from accel.hw.bus.axi import (
     AxiLite,
     connect_inside,
     manager_ports,
+    moves,
     pins,
     subordinate_ports,
 )
@@ -177,19 +178,15 @@ class Core(wiring.Component):
         readers = {Unit.FETCH: parts.fetch, **parts.units}
         for unit in readers_of(self.config):
             wiring.connect(m, readers[unit].read, port_of(port, unit))
-        moved = [
-            getattr(self, f"{MANAGER}{channel}valid") & getattr(self, f"{MANAGER}{channel}ready")
-            for channel in Axi4(self.config).members
-        ]
+        memory, software = (pins(self, Axi4(self.config), MANAGER), AxiLite().flip())
         m.d.comb += [
             port.stop.eq(~ending.going),
             port.abandon.eq(ending.ended),
             store.abandon.eq(ending.ended),
             parts.watch.limit.eq(control.bus_timeout),
             parts.watch.owes.eq(~parts.drained | parts.stale),
-            parts.watch.moved.eq(Cat(moved).any()),
+            parts.watch.moved.eq(moves(memory)),
         ]
-        memory, software = (pins(self, Axi4(self.config), MANAGER), AxiLite().flip())
         connect_inside(m, pins(port, Axi4Read(self.config)), memory)
         connect_inside(m, pins(store, Axi4Write(self.config)), memory)
         connect_inside(m, pins(control, software, SUBORDINATE), pins(self, software, SUBORDINATE))
