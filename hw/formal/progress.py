@@ -145,7 +145,7 @@ def _parts_in_flight(
 ) -> Value:
     """What has not retired is somewhere; gives whether pads are being written."""
     inside = claims.inside
-    flying = _numbered(claims, depth)
+    flying = _numbered(claims, depth, component.flush)
     active, flushed = inside.signal("beats.active"), claims.before(component.flush)
     written = component.data_valid & inside.signal("written_last") & ~flushed
     slot_bits = (depth - 1).bit_length()
@@ -178,13 +178,13 @@ def _parts_in_flight(
     return pads
 
 
-def _numbered(claims: Claims, depth: int) -> list[Value]:
+def _numbered(claims: Claims, depth: int, flush: Value) -> list[Value]:
     """Of each number of a transfer, whether it is in flight; numbers are places of the queue."""
     flying = [there for there, _ in claims.queue("flight.records", depth)]
     for name, pointer in (("head", "first"), ("slot", "tail")) if depth > 1 else ():
         same = claims.inside.signal(f"flight.{name}") == claims.inside.signal(f"flight.records.{pointer}")
         claims.lemma(f"numbers are places, {name}", same)
-    flushed = claims.before(claims.inside.component.flush)
+    flushed = claims.before(flush)
     for part in ("data", "pads"):
         left = [claims.inside.signal(f"flight.{part}_left_{n}") for n in range(depth)]
         oldest = Array(left)[claims.inside.signal("flight.head")] if depth > 1 else left[0]
@@ -367,7 +367,7 @@ def store_unit(config: Config) -> Claims:
     if config.post:
         is_load, is_set, is_store = inside.signal("known")[:3]
         claims.lemma("the head is of one kind", ~(is_store & (is_load | is_set)))
-    flying = _numbered(claims, depth)
+    flying = _numbered(claims, depth, control.flush)
     claims.lemma("a run begins with nothing", ~flushed | ~(bursts | _any(flying)))
     entries = claims.queue("responses", config.outstanding)
     first, left = inside.signal("responses.first"), inside.signal("abandoned.left")
