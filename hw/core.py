@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Module, Value
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import Out
 
 from accel.core.config import Config
-from accel.core.isa import Instruction, Unit
-from accel.core.isa import Store as StoreInstruction
+from accel.core.isa import Unit
 from accel.core.token_rules import WORKERS, queue_depth
 from accel.hw.bus.axi import (
     MANAGER,
@@ -19,22 +18,21 @@ from accel.hw.bus.axi import (
     AxiLite,
     connect_inside,
     manager_ports,
+    moves,
     pins,
     subordinate_ports,
 )
 from accel.hw.bus.control import Control
 from accel.hw.bus.port import ReadPort, readers_of
 from accel.hw.bus.watch import Watch
-from accel.hw.datapath.gemm import tap_names
-from accel.hw.datapath.layouts import EntryLayout, view
+from accel.hw.datapath.layouts import EntryLayout
 from accel.hw.datapath.names import STATES, Names
+from accel.hw.datapath.ports import port_of
 from accel.hw.datapath.queue import HeadQueue
-from accel.hw.datapath.scratchpads import out_ports
-from accel.hw.datapath.transfer import kinds_of
 from accel.hw.errors import errors_of, events_of, places_of
 from accel.hw.observation import observation_ports, observe
-from accel.hw.parts import Parts, token_counters
-from accel.hw.units.compute import ELSEWHERE, Compute
+from accel.hw.parts import Parts
+from accel.hw.units.compute import Compute
 from accel.hw.units.counters import CLASSES, MOVED, Counters
 from accel.hw.units.dispatch import Dispatch
 from accel.hw.units.ending import Ending
@@ -71,39 +69,11 @@ class Core(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         parts = self._parts(m)
-        control, fetch, port, store = parts.control, parts.fetch, parts.port, parts.store
-        events, errors, places = events_of(parts), errors_of(parts, self.config), places_of(parts)
-        m.submodules.ending = ending = Ending(len(events), len(errors), len(places))
-        for event, (there, cause) in zip(ending.events, events, strict=True):
-            m.d.comb += [event.there.eq(there), event.cause.eq(cause)]
-        for error, (there, cause, index) in zip(ending.errors, errors, strict=True):
-            m.d.comb += [error.there.eq(there), error.cause.eq(cause), error.index.eq(index)]
-        for place, (valid, index) in zip(ending.places, places, strict=True):
-            m.d.comb += [place.valid.eq(valid), place.index.eq(index)]
-        to_do = fetch.more | parts.dispatch.busy | parts.waiting.any() | parts.all("occupied").any()
-        m.d.comb += [
-            ending.start.eq(control.start),
-            ending.clear.eq(control.clear),
-            ending.flush.eq(control.flush[0]),
-            ending.max_cycles.eq(control.max_cycles),
-            ending.complete.eq(~to_do & (control.program_length != 0)),
-            ending.drained.eq(~(port.busy | store.writing | store.sending)),
-            ending.late.eq(parts.watch.late),
-            port.abandon.eq(ending.ended),
-            store.abandon.eq(ending.ended),
-            control.running.eq(ending.running),
-            control.draining.eq(ending.draining),
-            control.unanswered.eq(port.stale | store.stale),
-            control.ended.eq(ending.ended),
-            control.cause.eq(ending.held_cause),
-            control.fault_index.eq(ending.held_index),
-            control.cycles.eq(ending.cycle),
-            parts.tokens.clear.eq(control.clear),
-        ]
-        # Of a run that was given up; by the time when a command could come, it has been found out.
-        m.d.sync += control.offering.eq(~ending.going & (port.arvalid | store.sending))
-        self._connect_units(m, parts, flush=control.flush, active=ending.going)
-        self._connect_bus(m, parts, running=ending.running, going=ending.going)
+        ending = self._ending(m, parts)
+        self._connect_control(m, parts, ending)
+        self._connect_fetch(m, parts, ending)
+        self._connect_units(m, parts, ending)
+        self._connect_bus(m, parts, ending)
         self._count(m, parts, ending)
         if self._observed:
             observe(m, self, parts, ending)
@@ -129,109 +99,94 @@ class Core(wiring.Component):
             m.submodules[f"{unit.label}_queue"] = queues[unit]
         return Parts(control, fetch, load, compute, store, port, tokens, watch, dispatch, queues)
 
-    def _connect_units(
-        self,
-        m: Module,
-        parts: Parts,
-        *,
-        flush: Value,
-        active: Value,
-    ) -> None:
-        """Fetch to queues to units, tokens and scratchpads between units. A bit of ``flush`` is for fetch,
-        and one for each unit behind a queue."""
-        control, fetch, tokens = parts.control, parts.fetch, parts.tokens
-        compute, store, dispatch = parts.compute, parts.store, parts.dispatch
-        holders = {pad: parts.units[pad.filled_by] for pad in ELSEWHERE}
-        m.d.comb += [getattr(compute, pad.name).eq(getattr(unit, pad.name)) for pad, unit in holders.items()]
-        for index, unit in ((f"{pad}_index", unit) for pad, unit in holders.items()):
-            m.d.comb += getattr(unit, index).eq(getattr(compute, index))
-        for name in tap_names(self.config):
-            index = f"{name}_index"
-            m.d.comb += [
-                getattr(compute, name).eq(getattr(parts.load, name)),
-                getattr(parts.load, index).eq(getattr(compute, index)),
-            ]
-        stores = kinds_of(StoreInstruction, Unit.STORE, self.config)
-        for name, member in out_ports(stores, self.config).items():
-            ours, theirs = getattr(compute, name), getattr(store, name)
-            m.d.comb += ours.eq(theirs) if member.flow is In else theirs.eq(ours)
+    def _ending(self, m: Module, parts: Parts) -> Ending:
+        """What may end a run."""
+        events, errors, places = events_of(parts), errors_of(parts, self.config), places_of(parts)
+        m.submodules.ending = ending = Ending(len(events), len(errors), len(places))
+        for event, (there, cause) in zip(ending.events, events, strict=True):
+            m.d.comb += [event.there.eq(there), event.cause.eq(cause)]
+        for error, (there, cause, index) in zip(ending.errors, errors, strict=True):
+            m.d.comb += [error.there.eq(there), error.cause.eq(cause), error.index.eq(index)]
+        for place, (valid, index) in zip(ending.places, places, strict=True):
+            m.d.comb += [place.valid.eq(valid), place.index.eq(index)]
         m.d.comb += [
-            fetch.flush.eq(flush[0]),
-            fetch.active.eq(active),
+            ending.complete.eq(parts.complete),
+            ending.drained.eq(parts.drained),
+            ending.offers.eq(parts.offers),
+            ending.late.eq(parts.watch.late),
+        ]
+        return ending
+
+    def _connect_control(self, m: Module, parts: Parts, ending: Ending) -> None:
+        """Registers to a run's state and back."""
+        control = parts.control
+        m.d.comb += [
+            ending.start.eq(control.start),
+            ending.clear.eq(control.clear),
+            ending.flush.eq(control.flush[0]),
+            ending.max_cycles.eq(control.max_cycles),
+            control.running.eq(ending.running),
+            control.draining.eq(ending.draining),
+            control.offering.eq(ending.offering),
+            control.unanswered.eq(parts.stale),
+            control.ended.eq(ending.ended),
+            control.cause.eq(ending.held_cause),
+            control.fault_index.eq(ending.held_index),
+            control.cycles.eq(ending.cycle),
+            parts.tokens.clear.eq(control.clear),
+            self.irq.eq(control.irq),
+        ]
+
+    def _connect_fetch(self, m: Module, parts: Parts, ending: Ending) -> None:
+        """Registers to fetch, and from there to the queues. A bit of ``flush`` is for fetch, and one for each
+        unit behind a queue."""
+        control, fetch, dispatch = parts.control, parts.fetch, parts.dispatch
+        m.d.comb += [
+            fetch.flush.eq(control.flush[0]),
+            fetch.enable.eq(ending.fetching),
+            fetch.active.eq(ending.going),
             fetch.serial.eq(control.serial),
             fetch.address.eq(control.program_address),
             fetch.length.eq(control.program_length),
-            fetch.retired.eq(parts.all("retire").any()),
-            dispatch.flush.eq(flush[0]),
+            fetch.retired.eq(parts.retiring.any()),
+            dispatch.flush.eq(control.flush[0]),
             dispatch.mem_size.eq(control.mem_size),
-            dispatch.push.eq(fetch.push),
-            dispatch.unit.eq(fetch.push_unit),
-            dispatch.word.eq(fetch.word),
-            dispatch.index.eq(fetch.next),
         ]
-        for number, (unit, part) in enumerate(parts.units.items(), 1):
-            queue = parts.queues[unit]
-            flags = view(Instruction, self.config, queue.head.word)
-            foresees = unit is Unit.LOAD or (unit is Unit.STORE and self.config.post)
-            pops, pushes = token_counters(unit)
-            lacks = [
-                flag & ~tokens.available[counter]
-                for flag, counter in zip((flags.pop_prev, flags.pop_next), pops, strict=True)
-                if counter is not None
-            ]
-            m.d.comb += [
-                queue.flush.eq(flush[number]),
-                queue.announces.eq(getattr(fetch, f"push_{unit.label}")),
-                queue.data.eq(dispatch.entry),
-                queue.push.eq(getattr(dispatch, f"push_{unit.label}")),
-                queue.pop.eq(part.start),
-                getattr(fetch, f"room_{unit.label}").eq(queue.room),
-                part.flush.eq(flush[number]),
-                part.enable.eq(active),
-                part.mem_base.eq(control.mem_base),
-                part.head.eq(queue.head),
-                part.head_valid.eq(queue.valid),
-                *([part.taking.eq(queue.taking), part.following.eq(queue.following)] if foresees else []),
-                part.tokens.eq(~Cat(*lacks).any()),
-            ]
-            for flag, counter in zip((flags.pop_prev, flags.pop_next), pops, strict=True):
-                if counter is not None:
-                    m.d.comb += tokens.pop[counter].eq(part.start & flag)
-            retired = (part.retired.push_prev, part.retired.push_next)
-            for flag, counter in zip(retired, pushes, strict=True):
-                if counter is not None:
-                    m.d.comb += tokens.push[counter].eq(part.retire & flag)
+        wiring.connect(m, fetch.fetched, dispatch.fetched)
+        for number, (unit, queue) in enumerate(parts.queues.items(), 1):
+            m.d.comb += queue.flush.eq(control.flush[number])
+            wiring.connect(m, port_of(fetch, unit), queue.reservation)
+            wiring.connect(m, port_of(dispatch, unit), queue.enqueue)
 
-    def _connect_bus(self, m: Module, parts: Parts, *, running: Value, going: Value) -> None:
-        """Units to the read port, both halves of the bus to the pins."""
-        control, fetch, port, store = parts.control, parts.fetch, parts.port, parts.store
-        fetching = Signal()
-        """From cycle 1 of a run on."""
-        m.d.sync += fetching.eq(running)
-        m.d.comb += [port.stop.eq(~going), fetch.enable.eq(fetching & running)]
-        readers = {Unit.FETCH: fetch, **parts.units}
-        for unit in readers_of(self.config):
-            part = readers[unit]
+    def _connect_units(self, m: Module, parts: Parts, ending: Ending) -> None:
+        """Queues to units, tokens and scratchpads between units."""
+        control = parts.control
+        for number, (unit, part) in enumerate(parts.units.items(), 1):
             m.d.comb += [
-                getattr(port, f"request_{unit.label}_valid").eq(part.request_valid),
-                getattr(port, f"request_{unit.label}").eq(part.request),
-                (part.request_granted if unit is Unit.STORE else part.granted).eq(
-                    getattr(port, f"grant_{unit.label}")
-                ),
-                part.beat_valid.eq(getattr(port, f"beat_{unit.label}")),
-                part.beat_data.eq(self.m_axi_rdata),
+                part.control.flush.eq(control.flush[number]),
+                part.control.enable.eq(ending.going),
+                part.control.mem_base.eq(control.mem_base),
             ]
-        moved = [
-            getattr(self, f"{MANAGER}{channel}valid") & getattr(self, f"{MANAGER}{channel}ready")
-            for channel in Axi4(self.config).members
-        ]
-        m.d.comb += [
-            self.irq.eq(control.irq),
-            parts.watch.limit.eq(control.bus_timeout),
-            parts.watch.owes.eq(port.busy | port.stale | store.sending | store.writing | store.stale),
-            parts.watch.moved.eq(Cat(moved).any()),
-        ]
+            wiring.connect(m, parts.queues[unit].issue, part.issue)
+            wiring.connect(m, part.tokens, port_of(parts.tokens, unit))
+        wiring.connect(m, parts.compute.operands, parts.load.operands)
+        wiring.connect(m, parts.store.out, parts.compute.out)
+
+    def _connect_bus(self, m: Module, parts: Parts, ending: Ending) -> None:
+        """Units to the read port, both halves of the bus to the pins."""
+        control, port, store = parts.control, parts.port, parts.store
+        readers = {Unit.FETCH: parts.fetch, **parts.units}
+        for unit in readers_of(self.config):
+            wiring.connect(m, readers[unit].read, port_of(port, unit))
         memory, software = (pins(self, Axi4(self.config), MANAGER), AxiLite().flip())
+        m.d.comb += [
+            port.stop.eq(~ending.going),
+            port.abandon.eq(ending.ended),
+            store.abandon.eq(ending.ended),
+            parts.watch.limit.eq(control.bus_timeout),
+            parts.watch.owes.eq(~parts.drained | parts.stale),
+            parts.watch.moved.eq(moves(memory)),
+        ]
         connect_inside(m, pins(port, Axi4Read(self.config)), memory)
         connect_inside(m, pins(store, Axi4Write(self.config)), memory)
         connect_inside(m, pins(control, software, SUBORDINATE), pins(self, software, SUBORDINATE))
@@ -257,9 +212,10 @@ class Core(wiring.Component):
     def _name(self, m: Module, parts: Parts, running: Value) -> None:
         """Put names to instructions and states."""
         m.submodules.names = names = Names(self.config)
-        heads = {unit: (queue.valid, queue.head.word) for unit, queue in parts.queues.items()}
-        heads[Unit.FETCH] = (parts.fetch.push, parts.fetch.word)
-        starts = {unit: part.start for unit, part in parts.units.items()} | {Unit.FETCH: parts.fetch.push}
+        heads = {unit: (queue.issue.valid, queue.issue.entry.word) for unit, queue in parts.queues.items()}
+        fetched = parts.fetch.fetched
+        heads[Unit.FETCH] = (fetched.push, fetched.word)
+        starts = {unit: part.issue.start for unit, part in parts.units.items()} | {Unit.FETCH: fetched.push}
         for unit, flags in parts.cycle_classes().items():
             values = dict(zip(STATES[1:], (flag & running for flag in flags), strict=True))
             values |= {"valid": heads[unit][0], "word": heads[unit][1], "start": starts[unit]}

@@ -9,7 +9,8 @@ from amaranth.hdl import Cat, Mux, Value
 from accel.core.config import Config
 from accel.core.faults import Cause
 from accel.core.isa import Unit
-from accel.hw.parts import Parts, token_counters
+from accel.hw.parts import Parts
+from accel.hw.units.tokens import token_counters
 
 Error = tuple[Value, Value | Cause, Value]
 """Whether it is there, its cause, and its instruction."""
@@ -37,7 +38,7 @@ def errors_of(parts: Parts, config: Config) -> list[Error]:
     for unit, part in parts.units.items():
         _, pushes = token_counters(unit)
         overflow = Cat(parts.tokens.overflow[c] for c in pushes if c is not None).any()
-        errors.append((overflow, Cause.TOKEN_OVERFLOW, part.retired.index))
+        errors.append((overflow, Cause.TOKEN_OVERFLOW, part.retirement.retired.index))
         read = bad_read & (port.burst.unit == unit)
         if unit is Unit.STORE:
             if config.post:  # of two answers, that to the earlier instruction
@@ -48,12 +49,12 @@ def errors_of(parts: Parts, config: Config) -> list[Error]:
             errors.append((read, Cause.BUS, port.burst.index))
         if unit is Unit.COMPUTE:
             errors.append((compute.index_fault != 0, compute.index_fault, compute.index_fault_at))
-        errors.append((part.fault != 0, part.fault, parts.queues[unit].head.index))
+        errors.append((part.fault != 0, part.fault, part.issue.entry.index))
     deadlock = _deadlock(parts)
-    *first, last = parts.units.items()
-    for unit, part in first:
-        errors.append((deadlock & part.lacking, Cause.DEADLOCK, parts.queues[unit].head.index))
-    errors.append((deadlock, Cause.DEADLOCK, parts.queues[last[0]].head.index))
+    *first, last = parts.units.values()
+    for part in first:
+        errors.append((deadlock & part.lacking, Cause.DEADLOCK, part.issue.entry.index))
+    errors.append((deadlock, Cause.DEADLOCK, last.issue.entry.index))
     return errors
 
 
@@ -62,12 +63,12 @@ def _deadlock(parts: Parts) -> Value:
     nothing and push nothing, so what fetch and the bus do is all that can still help."""
     fetch, port = parts.fetch, parts.port
     at_work = (
-        parts.all("occupied").any()
-        | (port.busy | fetch.request_valid | parts.store.writing)
+        parts.occupied.any()
+        | (port.busy | fetch.read.valid | parts.store.writing)
         | (fetch.able | fetch.more & fetch.waiting)
         | parts.dispatch.busy
     )
-    return ~at_work & parts.waiting.any() & (parts.all("lacking") == parts.waiting)
+    return ~at_work & parts.waiting.any() & (parts.lacking == parts.waiting)
 
 
 def places_of(parts: Parts) -> list[tuple[Value, Value]]:
@@ -76,7 +77,9 @@ def places_of(parts: Parts) -> list[tuple[Value, Value]]:
     places: list[tuple[Value, Value]] = [
         (fetch.more | dispatch.busy, Mux(dispatch.busy, dispatch.oldest, fetch.next))
     ]
-    for unit, part in parts.units.items():
-        queue = parts.queues[unit]
-        places += [(queue.valid, queue.head.index), (part.occupied, part.oldest)]
+    for part in parts.units.values():
+        places += [
+            (part.issue.valid, part.issue.entry.index),
+            (part.retirement.occupied, part.retirement.oldest),
+        ]
     return places

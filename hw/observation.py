@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module
+from amaranth.hdl import Module
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.core.isa import Instruction
 from accel.core.memories import scratchpads_of
 from accel.core.token_rules import WORKERS, Counter
-from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, UNIT_BITS, bits_for_depth, view
+from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, UNIT_BITS, bits_for_depth
 from accel.hw.datapath.scratchpads import as_held, as_read
 from accel.hw.parts import Parts
 from accel.hw.units.ending import MAX_CYCLES_BITS, Ending
@@ -69,9 +68,9 @@ def observe(m: Module, core: Any, parts: Parts, ending: Ending) -> None:
     m.d.comb += [getattr(core, name).eq(getattr(ending, name)) for name in ("running", "cycle", "halted")]
     fetch, port, store = parts.fetch, parts.port, parts.store
     m.d.comb += [
-        core.ev_push.eq(fetch.push),
-        core.ev_push_unit.eq(fetch.push_unit),
-        core.ev_push_index.eq(fetch.next),
+        core.ev_push.eq(fetch.fetched.push),
+        core.ev_push_unit.eq(fetch.fetched.unit),
+        core.ev_push_index.eq(fetch.fetched.index),
         core.ev_read_grant.eq(port.grant),
         core.ev_read_grant_unit.eq(port.granted.unit),
         core.ev_read_grant_index.eq(port.granted.index),
@@ -88,29 +87,25 @@ def observe(m: Module, core: Any, parts: Parts, ending: Ending) -> None:
         core.ev_write_last_beats.eq(store.burst.beats),
     ]
     for unit, part in parts.units.items():
-        head = parts.queues[unit].head
-        flags = view(Instruction, core.config, head.word)
         values = {
-            "start": part.start,
-            "start_index": head.index,
-            "start_pops": Cat(flags.pop_prev, flags.pop_next),
-            "retire": part.retire,
-            "retire_index": part.retired.index,
-            "retire_pushes": Cat(part.retired.push_prev, part.retired.push_next),
+            "start": part.issue.start,
+            "start_index": part.issue.entry.index,
+            "start_pops": part.tokens.pops,
+            "retire": part.retirement.valid,
+            "retire_index": part.retirement.retired.index,
+            "retire_pushes": part.tokens.pushes,
         }
         for name, value in values.items():
             m.d.comb += getattr(core, f"ev_{unit.label}_{name}").eq(value)
     for memory, pad in scratchpads_of(core.config).items():
-        holder = parts.units[pad.filled_by]
+        access = getattr(parts.units[pad.filled_by], f"{memory}_access")
         m.d.comb += [
-            getattr(holder, f"preload_{memory}").eq(getattr(core, f"pre_{memory}_en")),
-            getattr(holder, f"preload_{memory}_index").eq(getattr(core, f"pre_{memory}_addr")),
-            getattr(holder, f"preload_{memory}_word").eq(
-                as_held(getattr(core, f"pre_{memory}_data"), pad, core.config)
-            ),
-            getattr(holder, f"peek_{memory}").eq(getattr(core, f"peek_{memory}_en")),
-            getattr(holder, f"peek_{memory}_index").eq(getattr(core, f"peek_{memory}_addr")),
-            getattr(core, f"peek_{memory}_data").eq(as_read(getattr(holder, memory), pad, core.config)),
+            access.preload.eq(getattr(core, f"pre_{memory}_en")),
+            access.preload_index.eq(getattr(core, f"pre_{memory}_addr")),
+            access.preload_word.eq(as_held(getattr(core, f"pre_{memory}_data"), pad, core.config)),
+            access.peek.eq(getattr(core, f"peek_{memory}_en")),
+            access.peek_index.eq(getattr(core, f"peek_{memory}_addr")),
+            getattr(core, f"peek_{memory}_data").eq(as_read(access.element, pad, core.config)),
         ]
     for counter in Counter:
         count = getattr(parts.tokens, f"count_{counter.value}")

@@ -1,13 +1,11 @@
 """What a core is made of, and which of its parts meet where."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import Cat, Value
 
 from accel.core.isa import Unit
-from accel.core.token_rules import Counter
 from accel.hw.bus.control import Control
 from accel.hw.bus.port import ReadPort
 from accel.hw.bus.watch import Watch
@@ -43,28 +41,51 @@ class Parts:
     @property
     def waiting(self) -> Value:
         """A bit per unit: its queue has a head."""
-        return Cat(queue.valid for queue in self.queues.values())
+        return Cat(queue.issue.valid for queue in self.queues.values())
 
-    def all(self, name: str) -> Value:
-        """One port of each unit."""
-        return Cat(getattr(unit, name) for unit in self.units.values())
+    @property
+    def occupied(self) -> Value:
+        """A bit per unit: something is in flight in it."""
+        return Cat(unit.retirement.occupied for unit in self.units.values())
+
+    @property
+    def retiring(self) -> Value:
+        """A bit per unit: an instruction retires in it."""
+        return Cat(unit.retirement.valid for unit in self.units.values())
+
+    @property
+    def lacking(self) -> Value:
+        """A bit per unit: what heads its queue lacks a token."""
+        return Cat(unit.lacking for unit in self.units.values())
+
+    @property
+    def complete(self) -> Value:
+        """Whether a program has been executed: there was one, and all of it has retired."""
+        to_do = self.fetch.more | self.dispatch.busy | self.waiting.any() | self.occupied.any()
+        return ~to_do & (self.control.program_length != 0)
+
+    @property
+    def drained(self) -> Value:
+        """Whether the bus has taken and answered everything of runs that were not given up."""
+        return ~(self.port.busy | self.store.writing | self.store.sending)
+
+    @property
+    def offers(self) -> Value:
+        """Whether the bus has not taken all that it was offered."""
+        return self.port.arvalid | self.store.sending
+
+    @property
+    def stale(self) -> Value:
+        """Whether the bus owes answers to a run that was given up."""
+        return self.port.stale | self.store.stale
 
     def cycle_classes(self) -> dict[Unit, tuple[Value, Value, Value]]:
         """Of each unit, whether it is busy, else waits for memory, else for a token."""
         fetch = self.fetch
         classes: dict[Unit, tuple[Value, Value, Value]] = {
-            Unit.FETCH: (fetch.push, fetch.more & fetch.waiting, fetch.more)
+            Unit.FETCH: (fetch.fetched.push, fetch.more & fetch.waiting, fetch.more)
         }
         for unit, part in self.units.items():
-            memory = part.moving if unit is Unit.COMPUTE else part.occupied | part.start
-            classes[unit] = (part.busy, memory, part.lacking & part.enable)
+            memory = part.moving if unit is Unit.COMPUTE else part.retirement.occupied | part.issue.start
+            classes[unit] = (part.busy, memory, part.lacking & part.control.enable)
         return classes
-
-
-def token_counters(unit: Unit) -> tuple[Sequence[Counter | None], Sequence[Counter | None]]:
-    """Counters that a unit pops from and pushes to: those of its previous and of its next neighbour."""
-    ends = {(counter.source, counter.target): counter for counter in Counter}
-    neighbours = (unit.previous, unit.next)
-    pops = [None if n is None else ends[n, unit] for n in neighbours]
-    pushes = [None if n is None else ends[unit, n] for n in neighbours]
-    return pops, pushes

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from amaranth.hdl import Module
+from amaranth.hdl import Cat, Module, Value
 from amaranth.hdl._ast import Assign
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Member, Out, Signature
@@ -156,6 +156,12 @@ def connect_inside(m: Module, part: Any, outside: Any) -> None:
     """
     for channel in part.signature.members:
         wiring.connect(m, getattr(part, channel), wiring.flipped(getattr(outside, channel)))
+
+
+def moves(bus: Any) -> Value:
+    """Whether something is taken in any channel of a bus, in this cycle."""
+    channels = [getattr(bus, name) for name in bus.signature.members]
+    return Cat(channel.valid & channel.ready for channel in channels).any()
 
 
 def every_burst(address: Any, config: Config) -> Sequence[Assign]:

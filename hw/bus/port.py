@@ -12,6 +12,7 @@ from accel.hw.bus.abandoned import Abandoned
 from accel.hw.bus.axi import Axi4Read, every_burst, pins
 from accel.hw.bus.axi import ports as axi_ports
 from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, UNIT_BITS
+from accel.hw.datapath.ports import port_of
 from accel.hw.datapath.queue import Queue
 
 
@@ -28,6 +29,27 @@ class RequestLayout(data.StructLayout):
         super().__init__({"address": DRAM_ADDRESS_BITS, "beats": BEATS_BITS, "index": INDEX_BITS})
 
 
+class ReadChannel(wiring.Signature):
+    """How one reader and the read port meet; seen from the reader.
+
+    The reader asks for the burst ``request`` as long as ``valid`` is set; both may change or go until the
+    port sets ``granted``, in the cycle in which it accepts the burst. Its beats come later, in the order of
+    the
+    grants: the reader takes ``beat_data`` in each cycle with ``beat_valid``, which it cannot refuse.
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(
+            {
+                "valid": Out(1),
+                "request": Out(RequestLayout()),
+                "granted": In(1),
+                "beat_valid": In(1),
+                "beat_data": In(config.bus_bits),
+            }
+        )
+
+
 class BurstLayout(data.StructLayout):
     """A granted burst."""
 
@@ -36,12 +58,11 @@ class BurstLayout(data.StructLayout):
 
 
 class ReadPort(wiring.Component):
-    """AXI4 read channels for the units that read.
+    """AXI4 read channels for the units that read, each of which has a :class:`ReadChannel` of its name.
 
-    ``request_*`` may change or go until it is granted; ``grant_*`` says so in the same cycle, in which the
-    address enters the AR register; with ``stop`` nothing is granted. Every beat is taken at once. RLAST ends
-    a burst; ``bad`` tells that a beat comes with an error, or that RLAST is not where its length says:
-    surplus beats are nobody's. ``stray`` tells of a beat without a burst.
+    In the cycle of a grant the address enters the AR register; with ``stop`` nothing is granted. Every beat
+    is taken at once. RLAST ends a burst; ``bad`` tells that a beat comes with an error, or that RLAST is not
+    where its length says: surplus beats are nobody's. ``stray`` tells of a beat without a burst.
 
     ``abandon`` gives up the bursts in flight: their beats are nobody's, ``stale`` tells of such, and ``busy``
     of others.
@@ -62,12 +83,8 @@ class ReadPort(wiring.Component):
             "last": Out(1),
             "bad": Out(1),
             "burst": Out(BurstLayout()),
+            **{unit.label: In(ReadChannel(config)) for unit in self._readers},
         }
-        for unit in self._readers:
-            ports[f"request_{unit.label}_valid"] = In(1)
-            ports[f"request_{unit.label}"] = In(RequestLayout())
-            ports[f"grant_{unit.label}"] = Out(1)
-            ports[f"beat_{unit.label}"] = Out(1)
         super().__init__(ports)
 
     def elaborate(self, platform: Any) -> Module:
@@ -80,11 +97,11 @@ class ReadPort(wiring.Component):
         with m.If(self.arready):
             m.d.sync += self.arvalid.eq(0)
         for position, unit in enumerate(self._readers):
-            request = getattr(self, f"request_{unit.label}")
-            valid = getattr(self, f"request_{unit.label}_valid")
+            channel = port_of(self, unit)
+            request, valid = channel.request, channel.valid
             with m.If(free & valid) if position == 0 else m.Elif(free & valid):
                 m.d.comb += [
-                    getattr(self, f"grant_{unit.label}").eq(1),
+                    channel.granted.eq(1),
                     self.grant.eq(1),
                     self.granted.unit.eq(unit),
                     self.granted.index.eq(request.index),
@@ -123,6 +140,6 @@ class ReadPort(wiring.Component):
         with m.Elif(self.rvalid & flight.valid & ~surplus):
             m.d.sync += [come.eq(come + 1), surplus.eq(due)]
         for unit in self._readers:
-            its = flight.head.unit == unit
-            m.d.comb += getattr(self, f"beat_{unit.label}").eq(own & ~surplus & its)
+            channel, its = port_of(self, unit), flight.head.unit == unit
+            m.d.comb += [channel.beat_valid.eq(own & ~surplus & its), channel.beat_data.eq(self.rdata)]
         return m

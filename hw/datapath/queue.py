@@ -103,13 +103,51 @@ class BypassQueue(wiring.Component):
         return m
 
 
-class HeadQueue(wiring.Component):
-    """A queue whose head is in registers, and whose places are taken before entries come.
+class Reservation(wiring.Signature):
+    """Places of a :class:`HeadQueue`, seen from who reserves them.
 
-    Who will push ``announces`` it, in the same cycle or earlier; ``room`` tells that fewer than ``depth``
-    entries were announced and not popped at the end of the cycle before. What is pushed in cycle t can be
-    popped in t + 1. In a cycle with ``taking``, ``following`` goes where the head is, whether or not it is an
-    entry.
+    ``reserve`` takes one, for an entry that is pushed in the same cycle or later; ``room``, a register of the
+    queue, tells that there is one.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"reserve": Out(1), "room": In(1, init=1)})
+
+
+class Enqueue(wiring.Signature):
+    """An entry for a :class:`HeadQueue`, seen from who pushes it: ``push`` puts ``data`` into the place that
+    was reserved first of those left."""
+
+    def __init__(self, shape: ShapeLike) -> None:
+        super().__init__({"push": Out(1), "data": Out(shape)})
+
+
+class Issue(wiring.Signature):
+    """How a unit takes entries from its :class:`HeadQueue`, seen from the queue.
+
+    With ``valid`` there is an ``entry`` at the head, both from registers. The unit sets ``start`` in the
+    cycle in which it begins with it, and the queue pops it. In a cycle with ``taking``, ``following`` goes
+    where the head is, whether or not it is an entry: there the unit sees a cycle ahead what it is going to be
+    issued.
+    """
+
+    def __init__(self, shape: ShapeLike) -> None:
+        super().__init__(
+            {
+                "valid": Out(1),
+                "entry": Out(shape),
+                "start": In(1),
+                "taking": Out(1),
+                "following": Out(shape),
+            }
+        )
+
+
+class HeadQueue(wiring.Component):
+    """A queue whose head is in registers, and whose places are reserved before entries come.
+
+    ``reservation.room`` tells that fewer than ``depth`` entries were reserved and not popped at the end of
+    the cycle before. What is pushed in cycle t can be popped in t + 1.
     """
 
     def __init__(self, shape: ShapeLike, depth: int) -> None:
@@ -118,15 +156,9 @@ class HeadQueue(wiring.Component):
         super().__init__(
             {
                 "flush": In(1),
-                "announces": In(1),
-                "push": In(1),
-                "data": In(shape),
-                "room": Out(1, init=1),
-                "valid": Out(1),
-                "head": Out(shape),
-                "pop": In(1),
-                "taking": Out(1),
-                "following": Out(shape),
+                "reservation": In(Reservation()),
+                "enqueue": In(Enqueue(shape)),
+                "issue": Out(Issue(shape)),
             }
         )
 
@@ -134,22 +166,23 @@ class HeadQueue(wiring.Component):
         m = Module()
         m.submodules.behind = behind = Queue(self.shape, max(1, self.depth - 1))
         taken = Signal(range(self.depth + 1))
+        reservation, enqueue, issue = self.reservation, self.enqueue, self.issue
         m.d.comb += [
-            self.taking.eq(self.pop | ~self.valid),
-            Value.cast(self.following).eq(
-                Mux(behind.valid, Value.cast(behind.head), Value.cast(self.data)),
+            issue.taking.eq(issue.start | ~issue.valid),
+            Value.cast(issue.following).eq(
+                Mux(behind.valid, Value.cast(behind.head), Value.cast(enqueue.data)),
             ),
             behind.flush.eq(self.flush),
-            behind.data.eq(self.data),
-            behind.push.eq(self.push & (behind.valid | ~self.taking)),
-            behind.pop.eq(behind.valid & self.taking),
+            behind.data.eq(enqueue.data),
+            behind.push.eq(enqueue.push & (behind.valid | ~issue.taking)),
+            behind.pop.eq(behind.valid & issue.taking),
         ]
-        with m.If(self.announces & ~self.pop):
-            m.d.sync += [taken.eq(taken + 1), self.room.eq(taken != self.depth - 1)]
-        with m.If(self.pop & ~self.announces):
-            m.d.sync += [taken.eq(taken - 1), self.room.eq(1)]
-        with m.If(self.taking):
-            m.d.sync += [self.valid.eq(behind.valid | self.push), self.head.eq(self.following)]
+        with m.If(reservation.reserve & ~issue.start):
+            m.d.sync += [taken.eq(taken + 1), reservation.room.eq(taken != self.depth - 1)]
+        with m.If(issue.start & ~reservation.reserve):
+            m.d.sync += [taken.eq(taken - 1), reservation.room.eq(1)]
+        with m.If(issue.taking):
+            m.d.sync += [issue.valid.eq(behind.valid | enqueue.push), issue.entry.eq(issue.following)]
         with m.If(self.flush):
-            m.d.sync += [taken.eq(0), self.valid.eq(0), self.room.eq(1)]
+            m.d.sync += [taken.eq(0), issue.valid.eq(0), reservation.room.eq(1)]
         return m

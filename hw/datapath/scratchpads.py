@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from accel.core import memories
 from accel.core.config import Config
 from accel.core.isa import Unit
-from accel.core.memories import ACC, bits_of
+from accel.core.memories import bits_of
 from accel.hw.datapath.layouts import bits_for_depth, log2, sram_bits
 from accel.hw.datapath.transfer import BeatLayout, Kind, choose
 
@@ -59,6 +59,35 @@ def scratchpad_shape(
         banks=min(banks, depth) if circular else banks,
         grain_bits=min(element_bytes, config.bus_bytes) * element_bits // element_bytes,
     )
+
+
+class ElementRead(wiring.Signature):
+    """How elements of a scratchpad are read, seen from the reader: ``element`` is the one at the ``index`` of
+    the cycle before."""
+
+    def __init__(self, holds: memories.Scratchpad, config: Config) -> None:
+        super().__init__({"index": Out(sram_bits(config)), "element": In(holds.word_bits(config))})
+
+
+class Access(wiring.Signature):
+    """How simulation fills a scratchpad and looks into it, seen from simulation.
+
+    In a cycle with ``preload``, ``preload_word`` is written at ``preload_index``. In the cycle after one with
+    ``peek``, ``element`` is the one at ``peek_index``. Neither comes while the unit works.
+    """
+
+    def __init__(self, holds: memories.Scratchpad, config: Config) -> None:
+        index, bits = sram_bits(config), holds.word_bits(config)
+        super().__init__(
+            {
+                "preload": Out(1),
+                "preload_index": Out(index),
+                "preload_word": Out(bits),
+                "peek": Out(1),
+                "peek_index": Out(index),
+                "element": In(bits),
+            }
+        )
 
 
 class Write:
@@ -137,10 +166,10 @@ class Scratchpad(wiring.Component):
             which there are ``tap_banks`` at least.
 
     Ports: ``beat_valid`` writes what ``beat`` describes from ``data``; ``word_valid`` writes element
-    ``word_index`` whole. ``read_index_n`` gives ``element_n`` in the next cycle, and so does the index of a
-    tap; where two are in one bank, the later tap is not what its index says. Where SET says how values are
-    read, ``unsigned`` does, and ``zero`` is subtracted if there is room for it; both stand still while there
-    are beats.
+    ``word_index`` whole. ``read_n`` reads one of the elements, and the port of a tap's name its; where two
+    are in one bank, the later tap is not what its index says. Where SET says how values are read,
+    ``unsigned`` does, and ``zero`` is subtracted if there is room for it; both stand still while there are
+    beats.
     """
 
     def __init__(
@@ -181,13 +210,8 @@ class Scratchpad(wiring.Component):
             **({"zero": In(signed(holds.lane_bits(config)))} if self.shifted else {}),
             **({"advance": In(1)} if paced else {}),
         }
-        for n in range(copies):
-            ports[f"read_index_{n}"] = In(index)
-            ports[f"element_{n}"] = Out(bits)
-        for name in taps:
-            ports[f"{name}_index"] = In(index)
-            ports[name] = Out(bits)
-        super().__init__(ports)
+        reads = [*(f"read_{n}" for n in range(copies)), *taps]
+        super().__init__(ports | {name: In(ElementRead(holds, config)) for name in reads})
 
     def writes(self, m: Module) -> list[Write]:
         """The banks' write ports; combinational."""
@@ -242,10 +266,9 @@ class Scratchpad(wiring.Component):
         writes = self.writes(m)
         for copy in range(self._copies):
             names = () if copy else self._taps
-            indices = [getattr(self, f"read_index_{copy}"), *(getattr(self, f"{tap}_index") for tap in names)]
-            found = [getattr(self, f"element_{copy}"), *(getattr(self, tap) for tap in names)]
-            elements = self._read(m, writes, indices, copy)
-            m.d.comb += [one.eq(element) for one, element in zip(found, elements, strict=True)]
+            reads = [getattr(self, name) for name in (f"read_{copy}", *names)]
+            elements = self._read(m, writes, [read.index for read in reads], copy)
+            m.d.comb += [read.element.eq(element) for read, element in zip(reads, elements, strict=True)]
         self.mirror(m, writes)
         return m
 
@@ -283,52 +306,24 @@ class Scratchpad(wiring.Component):
         return found
 
 
-class SlotLayout(data.StructLayout):
-    """A part of a beat whose values are requantized together: the ``part``-th of an element's, ``distance``
-    elements behind the beat's first; ``inside`` if the beat has that one."""
-
-    def __init__(self, config: Config) -> None:
-        lanes = max(1, config.bus_bytes // config.out_element_bytes)
-        parts = config.out_element_bytes // config.lanes
-        super().__init__({"part": log2(parts), "distance": signed(log2(lanes) + 1), "inside": 1})
-
-
-def part_of(word: Value, part: Value, bits: int) -> Value:
-    """One of the parts of so many ``bits`` that a word consists of; with fewer parts than ``part`` counts,
-    again from the first on."""
-    parts = [word[n : n + bits] for n in range(0, len(word), bits)]
-    return parts[0] if len(parts) == 1 else Array(parts)[part[: log2(len(parts))]]
-
-
 def access_ports(unit: Unit, config: Config) -> dict[str, Any]:
-    """The ports through which simulation fills and looks into the scratchpads that a unit holds: in the cycle
-    after ``peek_<name>`` the element at ``peek_<name>_index`` is on the port of the scratchpad's name."""
-    ports: dict[str, Any] = {}
-    for pad in memories.SCRATCHPADS.values():
-        if pad.filled_by is unit:
-            ports |= {
-                f"preload_{pad}": In(1),
-                f"preload_{pad}_index": In(sram_bits(config)),
-                f"preload_{pad}_word": In(pad.word_bits(config)),
-                f"peek_{pad}": In(1),
-                f"peek_{pad}_index": In(sram_bits(config)),
-                f"{pad}": Out(pad.word_bits(config)),
-            }
-    return ports
+    """The ports through which simulation has :class:`Access` to the scratchpads that a unit holds."""
+    pads = (pad for pad in memories.SCRATCHPADS.values() if pad.filled_by is unit)
+    return {f"{pad}_access": In(Access(pad, config)) for pad in pads}
 
 
 def connect_access(m: Module, unit: wiring.Component, pad: Scratchpad) -> None:
     """Give simulation access to a scratchpad by the unit's :func:`access_ports`."""
-    name = pad.holds.name
-    with m.If(getattr(unit, f"preload_{name}")):
+    access = getattr(unit, f"{pad.holds}_access")
+    with m.If(access.preload):
         m.d.comb += [
             pad.word_valid.eq(1),
-            pad.word_index.eq(getattr(unit, f"preload_{name}_index")),
-            pad.word.eq(getattr(unit, f"preload_{name}_word")),
+            pad.word_index.eq(access.preload_index),
+            pad.word.eq(access.preload_word),
         ]
-    m.d.comb += getattr(unit, name).eq(pad.element_0)
-    with m.If(getattr(unit, f"peek_{name}")):
-        m.d.comb += pad.read_index_0.eq(getattr(unit, f"peek_{name}_index"))
+    m.d.comb += access.element.eq(pad.read_0.element)
+    with m.If(access.peek):
+        m.d.comb += pad.read_0.index.eq(access.peek_index)
         if pad.paced:
             m.d.comb += pad.advance.eq(1)
 
@@ -340,131 +335,3 @@ def _grains(kind: Kind, chunk: Value, shape: Shape) -> Value:
     together = shape.grains // kind.chunks
     bits = [chunk == n // together for n in range(shape.grains)]
     return Cat(*bits)
-
-
-def mirror_ports(kinds: Sequence[Kind], config: Config) -> dict[str, Any]:
-    """The ports of :class:`OutMirror`."""
-    ports: dict[str, Any] = {
-        "advance": In(1),
-        "beat": In(BeatLayout(kinds, config)),
-        "data": Out(config.bus_bits),
-        "strobe": Out(config.bus_bytes),
-    }
-    if any(kind.finished for kind in kinds):
-        ports |= {"slot": In(SlotLayout(config)), "sums": Out(config.lanes * bits_of(ACC.dtype))}
-    return ports
-
-
-class OutMirror(wiring.Component):
-    """What STOREs write of the accumulators, read a beat at a time: the low bytes, or all where some of the
-    ``kinds`` of STOREs need that.
-
-    Mirrors ``writes``, those of the accumulators' banks. In the cycle after ``advance``, ``data`` and
-    ``strobe`` are what ``beat`` asked for: elements in their lanes of the bus. Without ``advance`` they stay.
-    Of kinds that are finished it is ``sums``: the accumulators that ``slot`` says.
-    """
-
-    def __init__(self, kinds: Sequence[Kind], writes: Sequence[Write], shape: Shape, config: Config) -> None:
-        self._kinds = kinds
-        self._writes = writes
-        self._shape = shape
-        self._config = config
-        super().__init__(mirror_ports(kinds, config))
-
-    def elaborate(self, platform: Any) -> Module:
-        m = Module()
-        shape, beat = self._shape, self.beat
-        banks = shape.banks
-        bytes_ = max(kind.element_bytes for kind in self._kinds)
-        narrow, wide = max(bits_of(kind.route.dtype) for kind in self._kinds), bits_of(ACC.dtype)
-        grain = shape.grain_bits * narrow // wide
-        elements = []
-        for number, write in enumerate(self._writes):
-            memory = Memory(shape=bytes_ * 8, depth=shape.bank_depth, init=[])
-            m.submodules[f"bank_{number}"] = memory
-            port = memory.write_port(granularity=grain)
-            read = memory.read_port()
-            distance = Signal(max(1, log2(banks)), name=f"distance_{number}")
-            m.d.comb += [
-                port.addr.eq(write.address),
-                port.data.eq(Cat(write.data[n : n + narrow] for n in range(0, len(write.data), wide))),
-                port.en.eq(write.enable),
-                distance.eq(bank_of(number - beat.index, banks)),
-                read.addr.eq((beat.index + distance) >> log2(banks)),
-                read.en.eq(self.advance),
-            ]
-            elements.append(read.data)
-        chosen = Signal(BeatLayout(self._kinds, self._config))
-        with m.If(self.advance):
-            m.d.sync += chosen.eq(beat)
-        if any(kind.finished for kind in self._kinds):
-            self._sums(m, elements, chosen)
-        for number, kind in enumerate(self._kinds):
-            if kind.finished:
-                continue
-            bits = bits_of(kind.route.dtype)
-            held = elements
-            if bits < narrow:
-                held = [Cat(one[n : n + bits] for n in range(0, len(one), narrow)) for one in elements]
-            if len(self._kinds) == 1:
-                self._beat(m, kind, held, chosen)
-            else:
-                with m.If(chosen.kind == number):
-                    self._beat(m, kind, held, chosen, f"_of_{kind.route.name.lower()}")
-        return m
-
-    def _sums(self, m: Module, elements: Sequence[Value], chosen: Any) -> None:
-        """The accumulators of a slot, from the elements that the banks have read."""
-        slot = Signal(SlotLayout(self._config))
-        with m.If(self.advance):
-            m.d.sync += slot.eq(self.slot)
-        bank = bank_of(chosen.index + slot.distance, len(elements))
-        element = Array(elements)[bank] if len(elements) > 1 else elements[0]
-        m.d.comb += self.sums.eq(part_of(element, slot.part, len(self.sums)))
-
-    def _beat(self, m: Module, kind: Kind, elements: Sequence[Value], chosen: Any, suffix: str = "") -> None:
-        """A beat of one kind, from the elements that the banks have read."""
-        banks, bytes_ = self._shape.banks, kind.element_bytes
-        if kind.lanes == 1:
-            bus = self._config.bus_bits
-            element = Array(elements)[bank_of(chosen.index, banks)] if banks > 1 else elements[0]
-            parts = [element[n * bus : (n + 1) * bus] for n in range(kind.chunks)]
-            m.d.comb += [self.data.eq(choose(chosen.chunk, parts)), self.strobe.eq(-1)]
-            return
-        for lane in range(kind.lanes):
-            distance = Signal(max(1, log2(banks)), name=f"from_{lane}{suffix}")
-            inside = Signal(name=f"inside_{lane}{suffix}")
-            m.d.comb += [
-                distance.eq(lane - chosen.lane),
-                inside.eq((lane >= chosen.lane) & (lane - chosen.lane < chosen.take)),
-                self.data[lane * bytes_ * 8 : (lane + 1) * bytes_ * 8].eq(
-                    Mux(inside, Array(elements)[bank_of(chosen.index + distance, banks)], 0)
-                ),
-                self.strobe[lane * bytes_ : (lane + 1) * bytes_].eq(inside.replicate(bytes_)),
-            ]
-
-
-def out_ports(kinds: Sequence[Kind], config: Config) -> dict[str, Any]:
-    """The ports of :class:`OutMirror` as whoever passes them on calls them."""
-    return {f"out_{name}": member for name, member in mirror_ports(kinds, config).items()}
-
-
-class Accumulators(Scratchpad):
-    """The accumulators: two elements can be read at once, and beats for the kinds of STOREs in ``out``."""
-
-    def __init__(self, unit_kinds: Sequence[Kind], out: Sequence[Kind], config: Config) -> None:
-        self._out = out
-        self._config = config
-        super().__init__(
-            ACC,
-            unit_kinds,
-            config,
-            copies=2,
-            extra=out_ports(out, config),
-        )
-
-    def mirror(self, m: Module, writes: Sequence[Write]) -> None:
-        m.submodules.mirror = mirror = OutMirror(self._out, writes, self.layout, self._config)
-        for name, member in mirror_ports(self._out, self._config).items():
-            ours, theirs = getattr(self, f"out_{name}"), getattr(mirror, name)
-            m.d.comb += theirs.eq(ours) if member.flow is In else ours.eq(theirs)

@@ -7,6 +7,7 @@ from amaranth.hdl import Cat, Mux
 from accel.core.config import NAMED, Config
 from accel.hw.bus.port import BurstLayout, ReadPort, readers_of
 from accel.hw.datapath.layouts import BEATS_BITS
+from accel.hw.datapath.ports import port_of
 from accel.hw.formal.claims import Claims, Proof
 from accel.hw.formal.protocol import steady
 
@@ -28,14 +29,12 @@ def read_port(config: Config) -> Claims:
         "never more bursts than the machine may have", asked + component.arvalid <= config.outstanding
     )
     claims.lemma("bursts in flight are those asked for", count == asked + component.arvalid)
-    labels = [unit.label for unit in readers_of(config)]
-    grants = Cat(getattr(component, f"grant_{label}") for label in labels)
-    for label in labels:
-        request = getattr(component, f"request_{label}")
-        claims.assume(~getattr(component, f"request_{label}_valid") | (request.beats != 0))
-    requests = Cat(getattr(component, f"request_{label}_valid") for label in labels)
-    beats = Cat(getattr(component, f"beat_{label}") for label in labels)
-    claims.claim("one grant at a time", (grants & (grants - 1))[: len(labels)] == 0)
+    channels = [port_of(component, unit) for unit in readers_of(config)]
+    for channel in channels:
+        claims.assume(~channel.valid | (channel.request.beats != 0))
+    grants, requests = Cat(one.granted for one in channels), Cat(one.valid for one in channels)
+    beats = Cat(one.beat_valid for one in channels)
+    claims.claim("one grant at a time", (grants & (grants - 1))[: len(channels)] == 0)
     claims.claim("who is granted has asked", (grants & ~requests) == 0)
     claims.claim(
         "who asks waits for the bus alone",
@@ -45,7 +44,7 @@ def read_port(config: Config) -> Claims:
         | (component.arvalid & ~component.arready)
         | (count == config.outstanding),
     )
-    claims.claim("one reader takes a beat", (beats & (beats - 1))[: len(labels)] == 0)
+    claims.claim("one reader takes a beat", (beats & (beats - 1))[: len(channels)] == 0)
 
     # Of the oldest burst, the beats that have come.
     come, length = claims.register(range(1 << BEATS_BITS), "beats_come"), component.burst.beats

@@ -16,7 +16,7 @@ def core(config: Config) -> Claims:
     component = Core(config)
     claims = Claims(component)
     inside = claims.inside
-    pop, available = inside.input("tokens.pop"), inside.signal("tokens.available")
+    pop, available = inside.signal("tokens.pop"), inside.signal("tokens.available")
     claims.claim("no token is taken that is not there", (pop & ~available) == 0)
     address = Cat(component.m_axi_araddr, component.m_axi_arlen)
     steady(claims, "AR", component.m_axi_arvalid, component.m_axi_arready, address)

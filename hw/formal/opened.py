@@ -29,9 +29,9 @@ class Opened(Elaboratable):
         return self._fragment
 
     def inputs(self) -> dict[str, Value]:
-        """The component's inputs by name."""
-        members = self.component.signature.members.items()
-        return {name: getattr(self.component, name) for name, member in members if member.flow is Flow.In}
+        """The component's inputs by path, those of its interfaces among them."""
+        ports = self.component.signature.flatten(self.component)
+        return {".".join(map(str, path)): value for path, member, value in ports if member.flow is Flow.In}
 
     def signal(self, path: str) -> Signal:
         """A signal by its path, as ``store.flight.slot``.

@@ -65,25 +65,26 @@ def loads(config: Config, unit: Unit) -> Claims:
     depth = 1 if unit is Unit.COMPUTE else config.loads_in_flight
     component = Loader(kinds_of(Load, unit, config), depth, config, shared=shared)
     claims = Claims(component)
-    requesting, flushed = component.requesting, claims.before(component.flush)
+    read, retirement = component.read, component.retirement
+    requesting, flushed = read.valid, claims.before(component.flush)
     claims.assume(~component.start | (component.room & ~requesting & ~component.flush & ~flushed))
-    claims.assume(~component.granted | (requesting & ~component.flush))
+    claims.assume(~read.granted | (requesting & ~component.flush))
     owed, entries = _as_many_beats(claims, component, depth)
     active = claims.inside.signal("beats.active")
     claims.lemma(
-        "a run begins with nothing", ~flushed | ~(active | requesting | (owed != 0) | ~component.empty)
+        "a run begins with nothing", ~flushed | ~(active | requesting | (owed != 0) | retirement.occupied)
     )
     pads = _parts_in_flight(claims, component, config, depth, entries, shared=shared)
-    claims.claim("every beat has its place", ~component.beat_valid | active)
-    retires = component.retire | (component.hold if shared else Const(0))
+    claims.claim("every beat has its place", ~read.beat_valid | active)
+    retires = retirement.valid | (component.hold if shared else Const(0))
     claims.claim(
         "a LOAD in flight asks, is owed beats, writes or retires",
-        component.empty | requesting | (owed != 0) | component.data_valid | pads | retires,
+        ~retirement.occupied | requesting | (owed != 0) | component.data_valid | pads | retires,
     )
     unwritten = component.unwritten if shared else Const(0)
     claims.claim(
         "who has no LOAD in flight may start any, and is owed nothing",
-        ~component.empty
+        retirement.occupied
         | (component.room & ~requesting & ~component.conflict & ~unwritten & ((owed == 0) | component.flush)),
     )
     return claims
@@ -95,7 +96,8 @@ def _as_many_beats(
     """As many beats are asked for as come; gives how many the bus owes, and the transfers whose beats come
     behind those of others."""
     inside = claims.inside
-    requesting, granted, beat = component.requesting, component.granted, component.beat_valid
+    read = component.read
+    requesting, granted, beat = read.valid, read.granted, read.beat_valid
     active, beats = inside.signal("beats.active"), inside.signal("bursts.beats")
     asked_last, come_last = claims.cut("bursts.last"), claims.cut("beats.last")
     begins = component.start & inside.input("flight.has_data")
@@ -143,7 +145,7 @@ def _parts_in_flight(
 ) -> Value:
     """What has not retired is somewhere; gives whether pads are being written."""
     inside = claims.inside
-    flying = _numbered(claims, depth)
+    flying = _numbered(claims, depth, component.flush)
     active, flushed = inside.signal("beats.active"), claims.before(component.flush)
     written = component.data_valid & inside.signal("written_last") & ~flushed
     slot_bits = (depth - 1).bit_length()
@@ -176,13 +178,13 @@ def _parts_in_flight(
     return pads
 
 
-def _numbered(claims: Claims, depth: int) -> list[Value]:
+def _numbered(claims: Claims, depth: int, flush: Value) -> list[Value]:
     """Of each number of a transfer, whether it is in flight; numbers are places of the queue."""
     flying = [there for there, _ in claims.queue("flight.records", depth)]
     for name, pointer in (("head", "first"), ("slot", "tail")) if depth > 1 else ():
         same = claims.inside.signal(f"flight.{name}") == claims.inside.signal(f"flight.records.{pointer}")
         claims.lemma(f"numbers are places, {name}", same)
-    flushed = claims.before(claims.inside.component.flush)
+    flushed = claims.before(flush)
     for part in ("data", "pads"):
         left = [claims.inside.signal(f"flight.{part}_left_{n}") for n in range(depth)]
         oldest = Array(left)[claims.inside.signal("flight.head")] if depth > 1 else left[0]
@@ -213,15 +215,16 @@ def fetch(config: Config) -> Claims:
     claims = Claims(component)
     inside = claims.inside
     halves = 16 // config.bus_bytes
-    granted, beat, flush = component.granted, component.beat_valid, component.flush
+    read, flush = component.read, component.flush
+    granted, beat = read.granted, read.beat_valid
     begun = claims.register(1, "run_begun")
     claims.follows(begun, begun | flush)
     length = claims.register(len(component.length), "its_length")
     claims.follows(length, Mux(flush, component.length, length))
     claims.assume(~component.active | ~begun | (component.length == length))
-    claims.assume(~granted | (component.request_valid & ~flush & inside.signal("counts.room")))
+    claims.assume(~granted | (read.valid & ~flush & inside.signal("counts.room")))
     owed = claims.register(8, "owed")
-    beats = component.request.beats
+    beats = read.request.beats
     claims.follows(owed, Mux(flush, 0, owed + Mux(granted, beats, 0) - beat))
     claims.assume(~beat | ((owed != 0) & ~flush))
 
@@ -257,13 +260,13 @@ def fetch(config: Config) -> Claims:
     claims.claim("every beat has its burst", ~beat | valid)
     claims.claim(
         "who waits for an instruction asks for it, or is owed beats",
-        ~(component.enable & component.more & component.waiting) | component.request_valid | (owed != 0),
+        ~(component.enable & component.more & component.waiting) | read.valid | (owed != 0),
     )
     claims.claim(
         "who has handed out everything asks for nothing, and is owed nothing",
-        component.more | ~begun | ~(component.request_valid | (owed != 0)),
+        component.more | ~begun | ~(read.valid | (owed != 0)),
     )
-    gone = component.push & ~flush
+    gone = component.fetched.push & ~flush
     claims.claim(
         "what is handed out is counted", ~claims.before(gone) | (following == claims.before(following + 1))
     )
@@ -275,11 +278,11 @@ def load_unit(config: Config) -> Claims:
     component = LoadUnit(config)
     claims = Claims(component)
     inside = claims.inside
-    empty = inside.signal("loader.empty")
+    occupied = inside.signal("loader.retirement__occupied")
     _empty_loader(claims, "loader")
     if config.post:
         claims.queue("loader.flight.records", config.loads_in_flight)
-        claims.lemma("a SET is under way", ~inside.signal("under_way") | ~empty)
+        claims.lemma("a SET is under way", ~inside.signal("under_way") | occupied)
     _empty_unit_starts(claims, component, Const(1))
     return claims
 
@@ -287,16 +290,17 @@ def load_unit(config: Config) -> Claims:
 def _empty_loader(claims: Claims, path: str, *, shared: bool = False) -> None:
     """What the proofs of loaders claim, of one inside a component."""
     inside = claims.inside
-    free = inside.signal(f"{path}.room") & ~inside.signal(f"{path}.requesting")
+    free = inside.signal(f"{path}.room") & ~inside.signal(f"{path}.read__valid")
     free &= ~inside.signal(f"{path}.conflict")
     if shared:
         free &= ~inside.signal(f"{path}.unwritten")
-    claims.rely(~inside.signal(f"{path}.empty") | free)
+    claims.rely(inside.signal(f"{path}.retirement__occupied") | free)
 
 
 def _empty_unit_starts(claims: Claims, component: LoadUnit | Compute | Store, sound: Value) -> None:
-    waits = component.enable & component.head_valid & ~component.occupied
-    starts = component.start | (component.fault != 0) | component.lacking
+    issue = component.issue
+    waits = component.control.enable & issue.valid & ~component.retirement.occupied
+    starts = issue.start | (component.fault != 0) | component.lacking
     claims.claim(
         "with nothing in flight, what heads the queue starts, lacks a token, or is at fault",
         ~waits | ~sound | starts,
@@ -307,11 +311,11 @@ def compute_unit(config: Config) -> Claims:
     """The compute unit, as long as a run goes on in which no index is at fault."""
     component = Compute(config)
     claims = Claims(component)
-    inside = claims.inside
+    inside, control = claims.inside, component.control
     _empty_loader(claims, "loader")
     sound = claims.register(1, "sound")
-    claims.follows(sound, component.flush | (sound & component.enable & (component.index_fault == 0)))
-    claims.assume(~component.enable | (sound & ~component.flush))
+    claims.follows(sound, control.flush | (sound & control.enable & (component.index_fault == 0)))
+    claims.assume(~control.enable | (sound & ~control.flush))
     depth = compute_depth(config) + 1
     claims.queue("flight", depth)
     count = inside.signal("flight.count")
@@ -336,7 +340,7 @@ def compute_unit(config: Config) -> Claims:
     claims.lemma("what is in the pipeline is in flight", count >= in_pipeline + finishing)
     quiet = claims.register(range(len(stages) + 3), "quiet")
     """Cycles in which the sequencer has no slot, and something is in flight."""
-    idle = ~active & (count != 0) & ~component.flush
+    idle = ~active & (count != 0) & ~control.flush
     claims.follows(quiet, Mux(idle, Mux(quiet == len(stages) + 2, quiet, quiet + 1), 0))
     claims.lemma("what takes no pipeline has found it empty", ~sound | ~finishing | (quiet == 0))
     for n, last in enumerate(stages):
@@ -350,20 +354,20 @@ def store_unit(config: Config) -> Claims:
     """The store unit, in runs that begin when the bus owes it nothing that was not given up."""
     component = Store(config)
     claims = Claims(component)
-    inside = claims.inside
+    inside, control = claims.inside, component.control
     depth = config.stores_in_flight
     bursts = inside.signal("bursts.valid")
     given_up = claims.register(1, "run_given_up")
-    claims.follows(given_up, Mux(component.flush, 0, given_up | component.abandon))
-    claims.assume(~component.flush | component.abandon | ~component.writing)
-    claims.assume(~(component.flush | component.abandon | given_up) | ~component.enable)
-    flushed = claims.before(component.flush)
-    claims.assume(~flushed | ~component.head_valid)
+    claims.follows(given_up, Mux(control.flush, 0, given_up | component.abandon))
+    claims.assume(~control.flush | component.abandon | ~component.writing)
+    claims.assume(~(control.flush | component.abandon | given_up) | ~control.enable)
+    flushed = claims.before(control.flush)
+    claims.assume(~flushed | ~component.issue.valid)
     walks(claims, config, "bursts.")
     if config.post:
         is_load, is_set, is_store = inside.signal("known")[:3]
         claims.lemma("the head is of one kind", ~(is_store & (is_load | is_set)))
-    flying = _numbered(claims, depth)
+    flying = _numbered(claims, depth, control.flush)
     claims.lemma("a run begins with nothing", ~flushed | ~(bursts | _any(flying)))
     entries = claims.queue("responses", config.outstanding)
     first, left = inside.signal("responses.first"), inside.signal("abandoned.left")
@@ -381,11 +385,15 @@ def store_unit(config: Config) -> Claims:
     if not config.post:
         claims.claim(
             "a STORE in flight asks, is owed an answer, or retires",
-            given_up | ~component.occupied | bursts | component.writing | component.retire,
+            given_up
+            | ~component.retirement.occupied
+            | bursts
+            | component.writing
+            | component.retirement.valid,
         )
     claims.claim(
         "a burst waits for the bus, or for beats of the one before",
-        ~(bursts & component.enable)
+        ~(bursts & control.enable)
         | component.grant
         | inside.signal("more_left")
         | (component.awvalid & ~component.awready)
@@ -453,7 +461,7 @@ def stalls(config: Config) -> Claims:
     more, waiting, push = (
         inside.signal("fetch.more"),
         inside.signal("fetch.waiting"),
-        inside.input("dispatch.push"),
+        inside.input("dispatch.fetched__push"),
     )
     busy = inside.signal("dispatch.busy")
     there, occupied, starts, lacking = [], [], [], []
@@ -464,17 +472,19 @@ def stalls(config: Config) -> Claims:
     inside_all: list[Value] = []
     for unit in WORKERS:
         name, depth = unit.label, queue_depth(unit, config)
-        valid = inside.signal(f"{name}_queue.valid")
+        valid = inside.signal(f"{name}_queue.issue__valid")
         behind, taken = inside.signal(f"{name}_queue.behind.count"), inside.signal(f"{name}_queue.taken")
         claims.queue(f"{name}_queue.behind", max(1, depth - 1))
         claims.lemma(f"{name}: the head is there", valid | (behind == 0))
         under_way = _sum([one & (its == unit) for one, its in stages])
         claims.lemma(f"{name}: it knows how many", taken == valid + behind + under_way)
-        claims.lemma(f"{name}: room is told", inside.signal(f"{name}_queue.room") == (taken != depth))
+        claims.lemma(
+            f"{name}: room is told", inside.signal(f"{name}_queue.reservation__room") == (taken != depth)
+        )
         claims.lemma(f"{name}: there is room", taken <= depth)
         there.append(valid)
-        occupied.append(inside.signal(f"{name}.occupied"))
-        starts.append(inside.input(f"{name}_queue.pop"))
+        occupied.append(inside.signal(f"{name}.retirement__occupied"))
+        starts.append(inside.signal(f"{name}.issue__start"))
         lacking.append(inside.signal(f"{name}.lacking"))
         fault = inside.signal(f"{name}.fault")
         claims.rely(~going | ~valid | occupied[-1] | starts[-1] | (fault != 0) | lacking[-1])
@@ -503,12 +513,12 @@ def stalls(config: Config) -> Claims:
         "one after the other: the one that is handed out is somewhere",
         ~going | ~serial | (_sum([*inside_all, *flying]) == blocked),
     )
-    at_work = _any([*occupied, inside.signal("read_port.busy"), inside.signal("fetch.request_valid")])
+    at_work = _any([*occupied, inside.signal("read_port.busy"), inside.signal("fetch.read__valid")])
     at_work |= inside.signal("store.writing") | push | (more & waiting) | busy
     ends = inside.input("ending.complete") | inside.signal("ending.stopping")
     claims.claim(
         "where nothing is under way, an instruction starts, or the run ends",
-        ~(going & inside.signal("fetching")) | at_work | _any(starts) | ends,
+        ~(going & inside.signal("ending.begun")) | at_work | _any(starts) | ends,
     )
     cause = inside.signal("ending.stopping")
     deadlock = ~at_work & _any(there) & (Cat(lacking) == Cat(there))

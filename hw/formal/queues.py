@@ -1,6 +1,7 @@
 """Queues: bounds, order, and what every cell holds."""
 
 from functools import partial
+from typing import Any
 
 from amaranth.hdl import Mux, Signal, Value
 
@@ -25,7 +26,7 @@ def queue(depth: int) -> Claims:
     claims.claim("an entry is told", component.valid == (count != 0))
     claims.queue("", depth)
 
-    inside_now, ahead, pushed = _one_push(claims, component, count, depth)
+    inside_now, ahead, pushed = _one_push(claims, component, component.flush, component.pop, count, depth)
     place = Signal(range(depth))
     behind = inside.signal("first") + ahead
     claims.defined(place, Mux(behind < depth, behind, behind - depth))
@@ -36,51 +37,53 @@ def queue(depth: int) -> Claims:
 
 
 def head_queue(depth: int) -> Claims:
-    """A queue whose head is in registers, and whose user announces only with room, pushes only what was
-    announced, and pops only with a head."""
+    """A queue whose head is in registers, and whose users reserve only with room, push only into what was
+    reserved, and pop only with a head."""
     component = HeadQueue(8, depth)
     claims = Claims(component)
     inside = claims.inside
-    valid, behind, taken = component.valid, inside.signal("behind.count"), inside.signal("taken")
+    reservation, enqueue, issue = component.reservation, component.enqueue, component.issue
+    valid, behind, taken = issue.valid, inside.signal("behind.count"), inside.signal("taken")
     entries = valid + behind
     owed = claims.register(range(depth + 2), "owed")
-    """Announced, and not pushed yet."""
-    due = owed + component.announces
-    claims.assume(component.room | ~component.announces)
-    claims.assume((due != 0) | ~component.push)
-    claims.assume(valid | ~component.pop)
-    claims.follows(owed, Mux(component.flush, 0, due - component.push))
+    """Reserved, and not pushed yet."""
+    due = owed + reservation.reserve
+    claims.assume(reservation.room | ~reservation.reserve)
+    claims.assume((due != 0) | ~enqueue.push)
+    claims.assume(valid | ~issue.start)
+    claims.follows(owed, Mux(component.flush, 0, due - enqueue.push))
 
     claims.claim("never more entries than places", entries <= depth)
-    claims.claim("room is told", component.room == (entries + owed < depth))
+    claims.claim("room is told", reservation.room == (entries + owed < depth))
     claims.claim("an entry is told", valid == (entries != 0))
     claims.lemma("it knows how many", (taken == entries + owed) & (taken <= depth))
     places = max(1, depth - 1)
     claims.queue("behind", places)
 
-    inside_now, ahead, pushed = _one_push(claims, component, entries, depth)
+    inside_now, ahead, pushed = _one_push(claims, enqueue, component.flush, issue.start, entries, depth)
     place = Signal(range(places))
     its = inside.signal("behind.first") + ahead - 1
     claims.defined(place, Mux(its < places, its, its - places))
     claims.lemma("it is one of the entries", ~inside_now | (ahead < entries))
     cell = inside.cell("behind.memory", place)
     claims.claim("its cell holds its data", ~inside_now | (ahead == 0) | (cell == pushed))
-    claims.claim("in its turn it is the head", ~inside_now | (ahead != 0) | (component.head == pushed))
+    claims.claim("in its turn it is the head", ~inside_now | (ahead != 0) | (issue.entry == pushed))
     return claims
 
 
 def _one_push(
-    claims: Claims, component: Queue | HeadQueue, entries: Value, depth: int
+    claims: Claims, enqueue: Any, flush: Value, pop: Value, entries: Value, depth: int
 ) -> tuple[Signal, Signal, Signal]:
-    """Of one push, any of them: whether it is still inside, how many entries are ahead, and its data."""
+    """Of one push of ``enqueue.data``, any of them: whether it is still inside, how many entries are ahead,
+    and its data."""
     inside_now = claims.register(1, "inside_now")
     ahead = claims.register(range(depth + 1), "ahead")
     pushed = claims.register(8, "pushed")
-    leaves = component.pop & (ahead == 0)
-    enters = component.push & ~component.flush & ~inside_now & claims.free(1, "chosen")
-    claims.follows(inside_now, Mux(inside_now, ~leaves & ~component.flush, enters))
-    claims.follows(ahead, Mux(inside_now, ahead, entries) - component.pop)
-    claims.follows(pushed, Mux(inside_now, pushed, component.data))
+    leaves = pop & (ahead == 0)
+    enters = enqueue.push & ~flush & ~inside_now & claims.free(1, "chosen")
+    claims.follows(inside_now, Mux(inside_now, ~leaves & ~flush, enters))
+    claims.follows(ahead, Mux(inside_now, ahead, entries) - pop)
+    claims.follows(pushed, Mux(inside_now, pushed, enqueue.data))
     return inside_now, ahead, pushed
 
 
@@ -96,7 +99,7 @@ PROOFS = (
     *(
         Proof(
             name=f"head queue of {depth}",
-            statement="the same of queues with their head in registers, whose places are announced",
+            statement="the same of queues with their head in registers, whose places are reserved",
             build=partial(head_queue, depth),
         )
         for depth in _DEPTHS

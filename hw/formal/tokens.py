@@ -14,20 +14,17 @@ def counters() -> Claims:
     """The counters of a machine whose units take only tokens that are there."""
     component = TokenCounters(_CONFIG)
     claims = Claims(component)
-    claims.assume((component.pop & ~component.available) == 0)
+    pushed, popped, available = (claims.inside.signal(name) for name in ("push", "pop", "available"))
+    claims.assume((popped & ~available) == 0)
     for counter in Counter:
         name = counter.name.lower()
-        count, push, pop = (
-            getattr(component, f"count_{counter.value}"),
-            component.push[counter],
-            component.pop[counter],
-        )
+        count, push, pop = getattr(component, f"count_{counter.value}"), pushed[counter], popped[counter]
         following = count + push - pop
         overflow = component.overflow[counter]
         full = claims.inside.signal(f"{name}_full")
         claims.lemma(f"{name}: the most is known", full == (count == _CONFIG.token_limit))
         claims.claim(f"{name}: too many are told", overflow == (following > _CONFIG.token_limit))
-        claims.claim(f"{name}: a token is told", component.available[counter] == (count != 0))
+        claims.claim(f"{name}: a token is told", available[counter] == (count != 0))
         expected = Mux(component.clear, 0, Mux(overflow, count, following))
         claims.claim(f"{name}: counts", ~claims.begun | (count == claims.before(expected)))
     return claims

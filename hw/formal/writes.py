@@ -18,7 +18,7 @@ def writes(config: Config) -> Claims:
     component = Store(config)
     claims = Claims(component)
     inside = claims.inside
-    claims.assume(~component.flush)
+    claims.assume(~component.control.flush)
     beats = inside.signal("bursts.beats")
     written = component.wvalid & component.wready
     claims.assume(~component.abandon | ~component.grant)

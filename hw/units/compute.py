@@ -12,37 +12,34 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.access import COLUMNS
-from accel.core.config import DRAM_ADDRESS_BITS, Config
+from accel.core.config import Config
 from accel.core.faults import CAUSE_BITS, INDEX_CAUSES, Cause
 from accel.core.isa import Alu, AluOp, Gemm, Instruction, Load, Mac, Opcode, SetAcc, Store, Unit, loops_of
-from accel.core.isa.instructions import STEP_BITS, TAPS_BITS
-from accel.core.memories import INP, SCRATCHPADS, UOP
+from accel.core.memories import UOP
 from accel.core.timing_rules import compute_depth
-from accel.hw.bus.port import RequestLayout
+from accel.hw.bus.port import ReadChannel
+from accel.hw.datapath.accumulators import Accumulators, MirrorRead
 from accel.hw.datapath.alu import Alu as AluLanes
 from accel.hw.datapath.alu import control, group_of
-from accel.hw.datapath.checks import (
-    first_fault,
-    loops_run,
-)
+from accel.hw.datapath.checks import first_fault, loops_run
 from accel.hw.datapath.copies import copies
 from accel.hw.datapath.gemm import ACC_BITS, GemmCore, tap_names
-from accel.hw.datapath.layouts import INDEX_BITS, EntryLayout, sram_bits, uop_view, view
+from accel.hw.datapath.layouts import INDEX_BITS, sram_bits, uop_view, view
 from accel.hw.datapath.operands import depth, used
 from accel.hw.datapath.queue import Queue
-from accel.hw.datapath.scratchpads import Accumulators, Scratchpad, access_ports, connect_access, out_ports
+from accel.hw.datapath.scratchpads import Scratchpad, access_ports, connect_access
 from accel.hw.datapath.sequencer import OperationLayout, Sequencer, at_hand
 from accel.hw.datapath.transfer import kinds_of
 from accel.hw.units.flight import RetireLayout
+from accel.hw.units.interfaces import ELSEWHERE, OperandReads, unit_ports
 from accel.hw.units.loader import Loader
-
-ELSEWHERE = tuple(pad for pad in SCRATCHPADS.values() if pad.filled_by is Unit.LOAD)
-"""The scratchpads that another unit holds, for operands."""
+from accel.hw.units.taps import Taps
+from accel.hw.units.tokens import connect_tokens
 
 
 class Compute(wiring.Component):
@@ -52,45 +49,15 @@ class Compute(wiring.Component):
         self._config = config
         self._kinds = kinds_of(Load, Unit.COMPUTE, config)
         self._out = kinds_of(Store, Unit.STORE, config)
-        index = sram_bits(config)
         super().__init__(
             {
-                "flush": In(1),
-                "enable": In(1),
-                "mem_base": In(DRAM_ADDRESS_BITS),
-                "head_valid": In(1),
-                "head": In(EntryLayout(config)),
-                "tokens": In(1),
-                "start": Out(1),
-                "lacking": Out(1),
-                "fault": Out(CAUSE_BITS),
+                **unit_ports(config),
+                "read": Out(ReadChannel(config)),
                 "index_fault": Out(CAUSE_BITS),
                 "index_fault_at": Out(INDEX_BITS),
-                "request_valid": Out(1),
-                "request": Out(RequestLayout()),
-                "granted": In(1),
-                "beat_valid": In(1),
-                "beat_data": In(config.bus_bits),
-                **{
-                    name: port
-                    for pad in ELSEWHERE
-                    for name, port in (
-                        (f"{pad}_index", Out(index)),
-                        (pad.name, In(pad.word_bits(config))),
-                    )
-                },
-                **{
-                    name: port
-                    for tap in tap_names(config)
-                    for name, port in ((f"{tap}_index", Out(index)), (tap, In(INP.word_bits(config))))
-                },
-                **out_ports(self._out, config),
-                "retire": Out(1),
-                "retired": Out(RetireLayout()),
-                "oldest": Out(INDEX_BITS),
-                "occupied": Out(1),
                 "moving": Out(1),
-                "busy": Out(1),
+                "operands": Out(OperandReads(config)),
+                "out": In(MirrorRead(self._out, config)),
             }
             | access_ports(Unit.COMPUTE, config)
         )
@@ -104,22 +71,14 @@ class Compute(wiring.Component):
         m.submodules.accumulators = accumulators = Accumulators(self._kinds, self._out, config)
         m.submodules.flight = flight = Queue(RetireLayout(), compute_depth(config) + 1)
         self._unsigned = Signal(name="acc_unsigned")
-        self._taps = _Taps(config) if config.depthwise else None
+        self._taps = Taps(config) if config.depthwise else None
         if accumulators.is_set:
             m.d.comb += accumulators.unsigned.eq(self._unsigned)
         finished = self._pipeline(m, sequencer, uops, accumulators)
         self._start(m, sequencer, loader, flight, finished)
-        m.d.comb += [
-            loader.mem_base.eq(self.mem_base),
-            loader.granted.eq(self.granted),
-            loader.beat_valid.eq(self.beat_valid),
-            loader.beat_data.eq(self.beat_data),
-            self.request_valid.eq(loader.requesting),
-            self.request.eq(loader.request),
-        ]
-        for name, member in out_ports(self._out, config).items():
-            ours, theirs = getattr(self, name), getattr(accumulators, name)
-            m.d.comb += theirs.eq(ours) if member.flow is In else ours.eq(theirs)
+        wiring.connect(m, loader.read, wiring.flipped(self.read))
+        connect_tokens(m, self, config)
+        wiring.connect(m, wiring.flipped(self.out), accumulators.out)
         for pad in (uops, accumulators):
             kinds = [number for number, kind in enumerate(self._kinds) if kind.route.scratchpad is pad.holds]
             is_data = Cat(loader.data_beat.kind == kind for kind in kinds).any()
@@ -137,8 +96,9 @@ class Compute(wiring.Component):
     def _start(self, m: Module, sequencer: Sequencer, loader: Loader, flight: Queue, finished: Value) -> None:
         """Start what heads the queue; retire in order. FINISH and SET take neither pipeline nor loader."""
         config = self._config
-        common = view(Instruction, config, self.head.word)
-        alu = view(Alu, config, self.head.word)
+        issue, entry, retirement = self.issue, self.issue.entry, self.retirement
+        common = view(Instruction, config, entry.word)
+        alu = view(Alu, config, entry.word)
         loops, is_load, single = Signal(), Signal(), Signal()
         ready, finishing = Signal(), Signal()
         m.d.comb += [
@@ -146,40 +106,42 @@ class Compute(wiring.Component):
             loops.eq(reduce(or_, (common.opcode == cls.OPCODE for cls in loops_of(config)))),
             single.eq(~is_load & ~loops),
             ready.eq(
-                self.head_valid
-                & loader.empty
+                issue.valid
+                & ~loader.retirement.occupied
                 & ~finishing
                 & Mux(loops, sequencer.free, ~flight.valid)
             ),
-            self.lacking.eq(ready & ~self.tokens),
+            self.lacking.eq(ready & ~self.tokens.there),
         ]
-        cause: Value = self.head.cause
+        cause: Value = entry.cause
         if config.post:
             untapped = self._set(m)
             cause = Mux((cause == 0) & untapped, Cause.RESERVED, cause)
-        with m.If(ready & self.tokens):
-            m.d.comb += [self.fault.eq(cause), self.start.eq(self.enable & (cause == 0))]
-        m.d.sync += finishing.eq(self.start & single & ~self.flush)
+        with m.If(ready & self.tokens.there):
+            m.d.comb += [self.fault.eq(cause), issue.start.eq(self.control.enable & (cause == 0))]
+        m.d.sync += finishing.eq(issue.start & single & ~self.control.flush)
+        loads = loader.retirement
         m.d.comb += [
-            sequencer.flush.eq(self.flush | ~self.enable),
-            sequencer.start.eq(self.start & loops),
-            sequencer.entry.eq(self.head),
-            loader.flush.eq(self.flush),
-            loader.start.eq(self.start & is_load),
-            loader.entry.eq(self.head),
-            flight.flush.eq(self.flush),
-            flight.push.eq(self.start & ~is_load),
-            flight.data.index.eq(self.head.index),
+            sequencer.flush.eq(self.control.flush | ~self.control.enable),
+            sequencer.start.eq(issue.start & loops),
+            sequencer.entry.eq(entry),
+            loader.flush.eq(self.control.flush),
+            loader.mem_base.eq(self.control.mem_base),
+            loader.start.eq(issue.start & is_load),
+            loader.entry.eq(entry),
+            flight.flush.eq(self.control.flush),
+            flight.push.eq(issue.start & ~is_load),
+            flight.data.index.eq(entry.index),
             flight.data.push_prev.eq(common.push_prev),
             flight.data.push_next.eq(common.push_next),
             flight.pop.eq(finished | finishing),
-            self.retire.eq(flight.pop | loader.retire),
-            self.retired.eq(Mux(loader.empty, flight.head, loader.retired)),
-            self.oldest.eq(Mux(loader.empty, flight.head.index, loader.oldest)),
-            self.moving.eq(~loader.empty | finishing | (self.start & ~loops)),
-            self.occupied.eq(~loader.empty | flight.valid),
+            retirement.valid.eq(flight.pop | loads.valid),
+            retirement.retired.eq(Mux(loads.occupied, loads.retired, flight.head)),
+            retirement.oldest.eq(Mux(loads.occupied, loads.oldest, flight.head.index)),
+            retirement.occupied.eq(loads.occupied | flight.valid),
+            self.moving.eq(loads.occupied | finishing | (issue.start & ~loops)),
             self.busy.eq(
-                (self.start & loops & loops_run(alu))
+                (issue.start & loops & loops_run(alu))
                 | sequencer.issuing
                 | loader.data_valid
                 | loader.pad_valid
@@ -188,16 +150,17 @@ class Compute(wiring.Component):
 
     def _set(self, m: Module) -> Value:
         """What SETs of this unit leave behind; gives whether a depthwise MAC has been left no taps."""
-        setting = view(SetAcc, self._config, self.head.word)
+        issue, flush = self.issue, self.control.flush
+        setting = view(SetAcc, self._config, issue.entry.word)
         is_set = setting.opcode == Opcode.SET
-        with m.If(self.start & is_set):
+        with m.If(issue.start & is_set):
             m.d.sync += self._unsigned.eq(setting.unsigned)
-        with m.If(self.flush):
+        with m.If(flush):
             m.d.sync += self._unsigned.eq(0)
         if self._taps is None:
             return Const(0, 1)
-        mac = view(Mac, self._config, self.head.word)
-        self._taps.take(m, setting, start=self.start & is_set, flush=self.flush)
+        mac = view(Mac, self._config, issue.entry.word)
+        self._taps.take(m, setting, start=issue.start & is_set, flush=flush)
         return (mac.opcode == Opcode.MAC) & mac.depthwise & (self._taps.taps == 0)
 
     def _pipeline(
@@ -209,8 +172,8 @@ class Compute(wiring.Component):
 
         # s + 4: products; then the adder tree, which ALU operations pass beside.
         m.submodules.core = core = GemmCore(config)
-        m.d.comb += [core.inp.eq(self.inp), core.wgt.eq(self.wgt)]
-        m.d.comb += [getattr(core, tap).eq(getattr(self, tap)) for tap in tap_names(config)]
+        for name in self.operands.signature.members:
+            m.d.comb += getattr(core, name).eq(getattr(self.operands, name).element)
         if self._taps is not None:
             m.d.comb += Cat(core.whole).eq(Cat(copies(m, ~operation.depthwise, "whole")))
             m.d.sync += [
@@ -224,7 +187,7 @@ class Compute(wiring.Component):
             m.d.sync += [late[0].eq(dst), late[1].eq(src)]
             dst, src = late
 
-        m.d.comb += [accumulators.read_index_0.eq(read[0]), accumulators.read_index_1.eq(read[1])]
+        m.d.comb += [accumulators.read_0.index.eq(read[0]), accumulators.read_1.index.eq(read[1])]
 
         # Operate, with what the three micro-ops before have not written yet or wrote while this one read.
         operating = self._delay(m, operation, "operating")
@@ -306,7 +269,7 @@ class Compute(wiring.Component):
             is_latest = changing.latest & (changing.latest_dst == addresses[number]) & ~passed
             from_result = copies(m, is_latest, f"from_result_{number}")
             held = Signal(len(sums), name=f"operand_{number}", reset_less=True)
-            element = getattr(accumulators, f"element_{number}")
+            element = getattr(accumulators, f"read_{number}").element
             element = Mux(from_earlier, changing.earlier, element)
             element = Mux(from_written, changing.written, element)
             m.d.sync += [
@@ -329,9 +292,9 @@ class Compute(wiring.Component):
     def _indices(self, m: Module, sequencer: Sequencer, uops: Scratchpad) -> tuple[data.View, Value, Value]:
         """Read micro-ops, add the loops' offsets, check; gives what goes on, and its dst and src."""
         config = self._config
-        m.d.comb += uops.read_index_0.eq(sequencer.address)
+        m.d.comb += uops.read_0.index.eq(sequencer.address)
         read = self._delay(m, sequencer.operation, "read")
-        uop = uop_view(config, uops.element_0)
+        uop = uop_view(config, uops.read_0.element)
         indices = {}
         for name in COLUMNS:
             offset = getattr(sequencer, name)
@@ -340,7 +303,7 @@ class Compute(wiring.Component):
             m.d.sync += [held.eq(offset), indices[name].eq(uop[name] + held)]
         highest = dict(indices)
         if self._taps is not None and tap_names(config):
-            highest["src"] = self._taps.indices(m, self, sequencer, uop)
+            highest["src"] = self._taps.indices(m, self.operands, sequencer, uop)
         read_index, checked_index = Signal(INDEX_BITS), Signal(INDEX_BITS)
         m.d.sync += [read_index.eq(sequencer.index), checked_index.eq(read_index)]
 
@@ -362,7 +325,7 @@ class Compute(wiring.Component):
         m.d.comb += [
             good.eq(checked),
             *(
-                getattr(self, f"{operand.memory}_index").eq(indices[operand.name])
+                getattr(self.operands, operand.memory.name).index.eq(indices[operand.name])
                 for operand in Gemm.OPERANDS
                 if operand.memory in ELSEWHERE
             ),
@@ -370,7 +333,7 @@ class Compute(wiring.Component):
         ]
         with m.If(checked.run):
             m.d.comb += self.index_fault.eq(cause)
-        with m.If(~self.enable | (self.index_fault != 0)):
+        with m.If(~self.control.enable | (self.index_fault != 0)):
             m.d.comb += [good.run.eq(0), good.last.eq(0)]
         return good, indices["dst"], indices["src"]
 
@@ -378,7 +341,7 @@ class Compute(wiring.Component):
         """The operation a cycle later."""
         late = Signal(OperationLayout(self._config), name=name)
         m.d.sync += late.eq(operation)
-        with m.If(self.flush):
+        with m.If(self.control.flush):
             m.d.sync += [late.run.eq(0), late.last.eq(0)]
         return late
 
@@ -399,42 +362,3 @@ class _Changing:
     before_dst: Value
     written: Value
     earlier: Value
-
-
-class _Taps:
-    """What SET.ACC leaves behind for depthwise MACs: how many taps there are, and how far each is behind the
-    first."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._names = tap_names(config)
-        self.taps = Signal(TAPS_BITS, name="acc_taps")
-        bits = STEP_BITS + len(self._names).bit_length()
-        self._offsets = {name: Signal(bits, name=f"{name}_offset") for name in self._names}
-        self._reach = Signal(bits, name="taps_reach")
-
-    def take(self, m: Module, setting: Any, *, start: Value, flush: Value) -> None:
-        """Execute a SET.ACC, or forget those of the run before."""
-        offsets: list[Value] = [Const(0, 1)]
-        for tap in range(1, len(self._names) + 1):
-            doubled = Cat(Const(0, 1), offsets[tap // 2])
-            offsets.append(setting.step if tap == 1 else doubled + setting.step if tap % 2 else doubled)
-        last = Array(offsets)[(setting.taps - 1)[: len(self._names).bit_length()]] if self._names else 0
-        with m.If(start):
-            m.d.sync += [self.taps.eq(setting.taps), self._reach.eq(Mux(setting.taps == 0, 0, last))]
-            m.d.sync += [held.eq(one) for held, one in zip(self._offsets.values(), offsets[1:], strict=True)]
-        with m.If(flush):
-            m.d.sync += self.taps.eq(0)
-
-    def indices(self, m: Module, unit: Compute, sequencer: Sequencer, uop: Any) -> Value:
-        """Give the load unit the indices of all taps but the first; returns the last one's index."""
-        highest = Signal(max(len(sequencer.src), len(self._reach)) + 1, name="src_last")
-        held = Signal(len(highest), name="src_last_offset")
-        reach = Mux(sequencer.operation.depthwise, self._reach, 0)
-        m.d.sync += [held.eq(sequencer.src + reach), highest.eq(uop.src + held)]
-        for name, distance in self._offsets.items():
-            port = getattr(unit, f"{name}_index")
-            behind, index = Signal(len(port), name=f"{name}_held"), Signal(len(port), name=f"{name}_at")
-            m.d.sync += [behind.eq(sequencer.src + distance), index.eq(uop.src + behind)]
-            m.d.comb += port.eq(index)
-        return highest

@@ -12,7 +12,6 @@ from accel.core.token_rules import WORKERS
 from accel.hw.datapath.checks import cause_of, is_finished, par_end
 from accel.hw.datapath.layouts import (
     INDEX_BITS,
-    UNIT_BITS,
     EntryLayout,
     add_up,
     measure,
@@ -20,10 +19,14 @@ from accel.hw.datapath.layouts import (
     place,
     view,
 )
+from accel.hw.datapath.ports import port_of
+from accel.hw.datapath.queue import Enqueue
+from accel.hw.units.interfaces import Fetched
 
 
 class Dispatch(wiring.Component):
-    """What fetch pushes in cycle t is pushed into its unit's queue in t + ``dispatch_stages``.
+    """What fetch pushes in cycle t is pushed into its unit's queue in t + ``dispatch_stages``, through the
+    port of the unit's name.
 
     In between lie as many registers: behind the products, behind their sums, and behind what is multiplied.
     ``busy`` tells that there is an instruction in one of them, ``oldest`` which is the first.
@@ -35,12 +38,8 @@ class Dispatch(wiring.Component):
             {
                 "flush": In(1),
                 "mem_size": In(DRAM_ADDRESS_BITS + 1),
-                "push": In(1),
-                "unit": In(UNIT_BITS),
-                "word": In(Load.BITS),
-                "index": In(INDEX_BITS),
-                **{f"push_{unit.label}": Out(1) for unit in WORKERS},
-                "entry": Out(EntryLayout(config)),
+                "fetched": In(Fetched()),
+                **{unit.label: Out(Enqueue(EntryLayout(config))) for unit in WORKERS},
                 "busy": Out(1),
                 "oldest": Out(INDEX_BITS),
             }
@@ -52,11 +51,12 @@ class Dispatch(wiring.Component):
         self._held: list[tuple[Signal, Signal]] = []
         """Of each stage, whether there is an instruction, and its index."""
         stages = config.dispatch_stages
-        load = view(Load, config, self.word)
+        fetched = self.fetched
+        load = view(Load, config, fetched.word)
         padded = load.opcode != Opcode.STORE if config.post else None
         sizes = measure(m, load, padded=padded)
         valid, unit, word, index, held = self._stage(
-            m, stages > 2, self.push, self.unit, self.word, self.index, sizes
+            m, stages > 2, fetched.push, fetched.unit, fetched.word, fetched.index, sizes
         )
         load = view(Load, config, word)
         padded = load.opcode != Opcode.STORE if config.post else None
@@ -68,19 +68,21 @@ class Dispatch(wiring.Component):
         end = self._end(load, box)
         valid, unit, word, index, held, end = self._stage(m, stages > 1, valid, unit, word, index, box, end)
         box = box.shape()(held)
+        entry = Signal(EntryLayout(config))
         m.d.comb += [
-            self.entry.word.eq(word),
-            self.entry.index.eq(index),
-            self.entry.box.eq(place(m, view(Load, config, word), box, config)),
-            self.entry.box.end.eq(end),
+            entry.word.eq(word),
+            entry.index.eq(index),
+            entry.box.eq(place(m, view(Load, config, word), box, config)),
+            entry.box.end.eq(end),
             self.busy.eq(Cat(there for there, _ in self._held).any()),
         ]
         for worker in WORKERS:
             here = unit == worker
             cause = cause_of(m, worker, word, box, self.mem_size, config)
-            m.d.comb += getattr(self, f"push_{worker.label}").eq(valid & here)
+            enqueue = port_of(self, worker)
+            m.d.comb += [enqueue.push.eq(valid & here), enqueue.data.eq(entry)]
             with m.If(here):
-                m.d.comb += self.entry.cause.eq(cause)
+                m.d.comb += entry.cause.eq(cause)
         for there, number in self._held:
             with m.If(there):
                 m.d.comb += self.oldest.eq(number)

@@ -50,6 +50,10 @@ class Ending(wiring.Component):
     Attributes:
         flush: comes with ``start`` and with ``clear``.
         going: units may start instructions and ask for bursts: it is running and not halted.
+        fetching: fetch may ask for bursts: from cycle 1 of a run on.
+        offers: the bus is offered a burst or a beat that it has not taken.
+        offering: of a run that does not go on, a cycle late: by the time when a command could come, it has
+            been found out.
         draining: as above; ``held_cause`` and ``held_index`` are valid.
         counted: the cycle before counts.
         cycle: how many cycles have gone by; in the cycle of an error that halted the core, and from then on,
@@ -67,12 +71,15 @@ class Ending(wiring.Component):
                 "complete": In(1),
                 "drained": In(1),
                 "late": In(1),
+                "offers": In(1),
                 "events": In(data.ArrayLayout(EventLayout(), events)),
                 "errors": In(data.ArrayLayout(ErrorLayout(), errors)),
                 "places": In(data.ArrayLayout(PlaceLayout(), places)),
                 "running": Out(1),
                 "halted": Out(1),
                 "going": Out(1),
+                "fetching": Out(1),
+                "offering": Out(1),
                 "draining": Out(1),
                 "counted": Out(1),
                 "ended": Out(1),
@@ -87,6 +94,7 @@ class Ending(wiring.Component):
         active = Signal()
         stopping = Signal()
         settled = Signal()
+        begun = Signal()
         limit = Signal()
         now, last = Signal(MAX_CYCLES_BITS), Signal(MAX_CYCLES_BITS)
         whole = limit | Cat(event.there for event in self.events).any()
@@ -94,12 +102,17 @@ class Ending(wiring.Component):
         over = self.drained | self.late | self.clear
         m.d.comb += [
             active.eq(self.going & ~self.complete),
+            self.fetching.eq(begun & self.running),
             stopping.eq(active & found),
             self.draining.eq(self.running & self.halted & settled),
             self.ended.eq(self.running & Mux(self.halted, settled & over, self.complete)),
             self.cycle.eq(Mux(self.halted, last, now)),
         ]
-        m.d.sync += self.counted.eq(active & ~stopping)
+        m.d.sync += [
+            begun.eq(self.running),
+            self.offering.eq(~self.going & self.offers),
+            self.counted.eq(active & ~stopping),
+        ]
         with m.If(~self.halted):
             m.d.sync += last.eq(now)
         with m.If(active):

@@ -13,7 +13,7 @@ from accel.core.config import DRAM_ADDRESS_BITS, INSTRUCTION_BYTES, PAGE_BYTES, 
 from accel.core.faults import CAUSE_BITS, Cause
 from accel.core.isa import Instruction, Load, Opcode, Transfer, Unit, classes_of, routes_of, variants_of
 from accel.core.token_rules import WORKERS
-from accel.hw.bus.port import RequestLayout
+from accel.hw.bus.port import ReadChannel
 from accel.hw.datapath.checks import first_fault
 from accel.hw.datapath.layouts import (
     INDEX_BITS,
@@ -22,8 +22,10 @@ from accel.hw.datapath.layouts import (
     minimum,
     view,
 )
-from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.ports import port_of
+from accel.hw.datapath.queue import Queue, Reservation
 from accel.hw.datapath.scratchpads import bank_of
+from accel.hw.units.interfaces import Fetched
 
 _BITS = INSTRUCTION_BYTES * 8
 
@@ -40,8 +42,9 @@ class Fetch(wiring.Component):
     """The fetch unit.
 
     ``flush`` begins a program; requests come while ``enable`` is set. ``waiting`` tells that the next
-    instruction has not arrived, ``more`` that there is one. ``able`` tells that it would be handed out if
-    ``active`` were set, ``fault`` what is wrong with it, and neither waits to know whether it is.
+    instruction has not arrived, ``more`` that there is one. Each unit has a reservation of its name, which is
+    taken with each instruction that is handed out for it. ``able`` tells that the next one would be handed
+    out if ``active`` were set, ``fault`` what is wrong with it, and neither waits to know whether it is.
     """
 
     def __init__(self, config: Config) -> None:
@@ -54,23 +57,15 @@ class Fetch(wiring.Component):
             "retired": In(1),
             "address": In(DRAM_ADDRESS_BITS),
             "length": In(INDEX_BITS),
-            "request_valid": Out(1),
-            "request": Out(RequestLayout()),
-            "granted": In(1),
-            "beat_valid": In(1),
-            "beat_data": In(config.bus_bits),
-            "word": Out(_BITS),
+            "read": Out(ReadChannel(config)),
+            "fetched": Out(Fetched()),
             "able": Out(1),
-            "push": Out(1),
-            "push_unit": Out(UNIT_BITS),
             "more": Out(1),
             "waiting": Out(1, init=1),
             "next": Out(INDEX_BITS),
             "fault": Out(CAUSE_BITS),
+            **{unit.label: Out(Reservation()) for unit in WORKERS},
         }
-        for unit in WORKERS:
-            ports[f"room_{unit.label}"] = In(1)
-            ports[f"push_{unit.label}"] = Out(1)
         super().__init__(ports)
 
     def elaborate(self, platform: Any) -> Module:
@@ -86,7 +81,7 @@ class Fetch(wiring.Component):
 
     def _request(self, m: Module, lanes: int, halves: int, counts: Queue) -> None:
         """Ask for chunk after chunk, each split like a row."""
-        config = self._config
+        config, read = self._config, self.read
         position = Signal(DRAM_ADDRESS_BITS - log2(INSTRUCTION_BYTES))
         chunk = Signal(range(config.fetch_chunk + 1))
         asked = Signal(INDEX_BITS)
@@ -105,18 +100,18 @@ class Fetch(wiring.Component):
         lane = position[: log2(lanes)] if lanes > 1 else Const(0, 1)
         beats = (lane + count + (lanes - 1)) >> log2(lanes) if halves == 1 else count << log2(halves)
         m.d.comb += [
-            self.request_valid.eq(self.enable & (chunk != 0) & (count <= room)),
-            self.request.address.eq(position << log2(INSTRUCTION_BYTES)),
-            self.request.beats.eq(beats),
-            self.request.index.eq(asked),
-            counts.push.eq(self.granted),
+            read.valid.eq(self.enable & (chunk != 0) & (count <= room)),
+            read.request.address.eq(position << log2(INSTRUCTION_BYTES)),
+            read.request.beats.eq(beats),
+            read.request.index.eq(asked),
+            counts.push.eq(read.granted),
             counts.data.eq(count),
         ]
         m.d.sync += room.eq(
             Mux(
-                self.granted,
-                Mux(self.push, room - count + 1, room - count),
-                Mux(self.push, room + 1, room),
+                read.granted,
+                Mux(self.fetched.push, room - count + 1, room - count),
+                Mux(self.fetched.push, room + 1, room),
             )
         )
         rest = (chunk - count)[: len(chunk)]
@@ -127,7 +122,7 @@ class Fetch(wiring.Component):
             next_chunk.eq(Mux(rest == 0, following, rest)),
             next_position.eq(position + count),
         ]
-        with m.If(self.granted):
+        with m.If(read.granted):
             m.d.sync += [
                 position.eq(next_position),
                 asked.eq(asked + count),
@@ -166,15 +161,15 @@ class Fetch(wiring.Component):
             counts.flush.eq(self.flush),
             rest.eq(Mux(fresh, counts.head, burst_left)),
             taken.eq(minimum(lanes - lane if lanes > 1 else Const(1), rest)),
-            complete.eq(self.beat_valid & ((half == halves - 1) if halves > 1 else 1)),
+            complete.eq(self.read.beat_valid & ((half == halves - 1) if halves > 1 else 1)),
             counts.pop.eq(complete & (rest == taken)),
         ]
-        beat: Value = self.beat_data
+        beat: Value = self.read.beat_data
         if halves > 1:
             low = Signal(_BITS // 2)
-            beat = Cat(low, self.beat_data)
-            with m.If(self.beat_valid):
-                m.d.sync += [half.eq(~half), low.eq(self.beat_data)]
+            beat = Cat(low, self.read.beat_data)
+            with m.If(self.read.beat_valid):
+                m.d.sync += [half.eq(~half), low.eq(self.read.beat_data)]
         with m.If(complete):
             m.d.sync += [
                 burst_left.eq(rest - taken),
@@ -232,12 +227,11 @@ class Fetch(wiring.Component):
         last = Signal()
         blocked = Signal()
         """Serial mode: the instruction before has not retired."""
-        m.d.sync += held.eq(held + taken - self.push)
+        m.d.sync += held.eq(held + taken - self.fetched.push)
         with m.If(taken != 0):
             m.d.sync += self.waiting.eq(0)
-        with m.Elif(self.push):
+        with m.Elif(self.fetched.push):
             m.d.sync += self.waiting.eq(held == 1)
-        m.d.comb += self.word.eq(head.word)
 
         here = Signal()
         m.d.comb += here.eq(self.more & ~self.waiting)
@@ -250,17 +244,23 @@ class Fetch(wiring.Component):
                 (here & ~head.finish & last, Cause.NO_FINISH),
             ],
         )
-        m.d.comb += [self.fault.eq(fault), self.push_unit.eq(head.unit)]
+        m.d.comb += [
+            self.fault.eq(fault),
+            self.fetched.unit.eq(head.unit),
+            self.fetched.word.eq(head.word),
+            self.fetched.index.eq(self.next),
+        ]
         for number, worker in enumerate(WORKERS):
             chosen = here & ~(self.serial & blocked) & head.units[number] & (head.finish == last)
-            able = chosen & getattr(self, f"room_{worker.label}")
-            m.d.comb += getattr(self, f"push_{worker.label}").eq(self.active & able)
+            reservation = port_of(self, worker)
+            able = chosen & reservation.room
+            m.d.comb += reservation.reserve.eq(self.active & able)
             with m.If(able):
                 m.d.comb += self.able.eq(1)
-        m.d.comb += self.push.eq(self.active & self.able)
+        m.d.comb += self.fetched.push.eq(self.active & self.able)
         with m.If(self.retired):
             m.d.sync += blocked.eq(0)
-        with m.If(self.push):
+        with m.If(self.fetched.push):
             m.d.sync += [
                 self.next.eq(self.next + 1),
                 self.more.eq(~last),

@@ -25,6 +25,24 @@ class RetireLayout(data.StructLayout):
         super().__init__({"index": INDEX_BITS, "push_prev": 1, "push_next": 1})
 
 
+class Retirement(wiring.Signature):
+    """What has started and not yet retired, and what retires, in order; seen from who executes it.
+
+    In a cycle with ``valid``, the oldest instruction retires and leaves ``retired`` behind. ``occupied``
+    tells that there is one, ``oldest`` is its index.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "valid": Out(1),
+                "retired": Out(RetireLayout()),
+                "occupied": Out(1),
+                "oldest": Out(INDEX_BITS),
+            }
+        )
+
+
 class Flight(wiring.Component):
     """Up to ``depth`` transfers. Each has two parts, its data and its pads, which complete in any order;
     the oldest one retires in the cycle in which its last part does, one a cycle.
@@ -54,15 +72,12 @@ class Flight(wiring.Component):
                 "has_pads": In(1),
                 "slot": Out(slots),
                 "room": Out(1),
-                "empty": Out(1),
                 "conflict": Out(1),
                 "data_done": In(1),
                 "data_slot": In(slots),
                 "pads_done": In(1),
                 "pads_slot": In(slots),
-                "oldest": Out(INDEX_BITS),
-                "retire": Out(1),
-                "retired": Out(RetireLayout()),
+                "retirement": Out(Retirement()),
                 **({"hold": In(1), "unwritten": Out(1)} if shared else {}),
             }
         )
@@ -71,6 +86,7 @@ class Flight(wiring.Component):
         m = Module()
         depth = self.depth
         m.submodules.records = records = Queue(RetireLayout(), depth)
+        retirement = self.retirement
         head = Signal(range(depth))
         data_left = [Signal(name=f"data_left_{n}") for n in range(depth)]
         pads_left = [Signal(name=f"pads_left_{n}") for n in range(depth)]
@@ -88,14 +104,14 @@ class Flight(wiring.Component):
             records.flush.eq(self.flush),
             records.push.eq(self.start),
             records.data.eq(self.retiring),
-            records.pop.eq(self.retire),
+            records.pop.eq(retirement.valid),
             self.room.eq(records.room),
-            self.empty.eq(~records.valid),
-            self.retired.eq(records.head),
-            self.oldest.eq(records.head.index),
-            self.retire.eq(complete & ~self.hold if self._shared else complete),
+            retirement.occupied.eq(records.valid),
+            retirement.retired.eq(records.head),
+            retirement.oldest.eq(records.head.index),
+            retirement.valid.eq(complete & ~self.hold if self._shared else complete),
         ]
-        with m.If(self.retire):
+        with m.If(retirement.valid):
             m.d.sync += head.eq(following(head))
         with m.If(self.start):
             m.d.sync += self.slot.eq(following(self.slot))
@@ -112,14 +128,14 @@ class Flight(wiring.Component):
             one, other = (
                 stays[0] if depth == 1 else Array(stays)[which] for which in (head, following(head))
             )
-            m.d.sync += due.eq(Mux(self.retire, other, one))
+            m.d.sync += due.eq(Mux(retirement.valid, other, one))
         if self._hazards:
             overlaps = []
             for n in range(depth):
                 filled = Signal(RangeLayout(self._config), name=f"filled_{n}")
                 meets = Signal(name=f"meets_{n}")
                 is_next = self.room & (self.slot == n)
-                with m.If(self.retire & (head == n)):
+                with m.If(retirement.valid & (head == n)):
                     m.d.sync += filled.any.eq(0)
                 with m.If(is_next):
                     m.d.sync += [

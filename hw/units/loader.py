@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.isa import Load
-from accel.hw.bus.port import RequestLayout
+from accel.hw.bus.port import ReadChannel
 from accel.hw.datapath.layouts import GAP_BITS, INDEX_BITS, KIND_BITS, EntryLayout, sram_bits, view
 from accel.hw.datapath.pads import PadsLayout, PadWalker
 from accel.hw.datapath.queue import BypassQueue, Queue
@@ -22,14 +22,14 @@ from accel.hw.datapath.transfer import (
     dram_lane,
     kind_number,
 )
-from accel.hw.units.flight import Flight, RangeLayout, RetireLayout
+from accel.hw.units.flight import Flight, RangeLayout, Retirement
 
 
 class Loader(wiring.Component):
     """LOADs of some ``kinds`` of memory, up to ``depth`` in flight.
 
     ``start`` begins the LOAD in ``entry``, which must be without fault, or a SET (``is_set``), which moves
-    nothing; ``requesting`` says that bursts of the one before are still to be granted. In a cycle with
+    nothing; ``read.valid`` says that bursts of the one before are still to be granted. In a cycle with
     ``taking``, the next entry is ``following``; only ranges are looked for in it. A beat that comes from the
     bus in one cycle is written in the next (``data_valid``), pad words in cycles without one.
 
@@ -67,21 +67,14 @@ class Loader(wiring.Component):
                 "start": In(1),
                 "room": Out(1),
                 "conflict": Out(1),
-                "empty": Out(1),
-                "requesting": Out(1),
-                "request": Out(RequestLayout()),
-                "granted": In(1),
-                "beat_valid": In(1),
-                "beat_data": In(config.bus_bits),
+                "read": Out(ReadChannel(config)),
                 "data_valid": Out(1),
                 "data_beat": Out(BeatLayout(kinds, config)),
                 "data": Out(config.bus_bits),
                 "pad_valid": Out(1),
                 "pad_kind": Out(KIND_BITS),
                 "pad_index": Out(sram_bits(config)),
-                "oldest": Out(INDEX_BITS),
-                "retire": Out(1),
-                "retired": Out(RetireLayout()),
+                "retirement": Out(Retirement()),
                 **more,
             }
         )
@@ -122,15 +115,12 @@ class Loader(wiring.Component):
             flight.has_pads.eq(has_pads),
             self.room.eq(flight.room),
             self.conflict.eq(flight.conflict),
-            self.empty.eq(flight.empty),
-            self.oldest.eq(flight.oldest),
-            self.retire.eq(flight.retire),
-            self.retired.eq(flight.retired),
         ]
+        wiring.connect(m, flight.retirement, wiring.flipped(self.retirement))
 
         # Requests.
         index = Signal(INDEX_BITS)
-        rows = bursts.rows
+        rows, read = bursts.rows, self.read
         m.d.comb += [
             bursts.mem_base.eq(self.mem_base),
             bursts.start.eq(self.start & has_data),
@@ -139,11 +129,11 @@ class Loader(wiring.Component):
             rows.x_size.eq(load.x_size),
             rows.y_size.eq(load.y_size),
             rows.x_stride.eq(load.x_stride),
-            bursts.accept.eq(self.granted),
-            self.requesting.eq(bursts.valid),
-            self.request.address.eq(bursts.address),
-            self.request.beats.eq(bursts.beats),
-            self.request.index.eq(index),
+            bursts.accept.eq(read.granted),
+            read.valid.eq(bursts.valid),
+            read.request.address.eq(bursts.address),
+            read.request.beats.eq(bursts.beats),
+            read.request.index.eq(index),
         ]
         with m.If(bursts.free):
             m.d.sync += index.eq(self.entry.index)
@@ -164,15 +154,15 @@ class Loader(wiring.Component):
             places.y_size.eq(load.y_size),
             data_queue.data.slot.eq(flight.slot),
             data_queue.push.eq(self.start & has_data),
-            beats.step.eq(self.beat_valid),
+            beats.step.eq(read.beat_valid),
             beats.places.eq(data_queue.head.places),
             beats.start.eq(data_queue.valid & beats.free),
             data_queue.pop.eq(beats.start),
         ]
         m.d.sync += [
-            self.data_valid.eq(self.beat_valid),
+            self.data_valid.eq(read.beat_valid),
             self.data_beat.eq(beats.beat),
-            self.data.eq(self.beat_data),
+            self.data.eq(read.beat_data),
             written_slot.eq(slot),
             written_last.eq(beats.last),
         ]

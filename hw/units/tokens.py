@@ -1,17 +1,61 @@
-"""The four token counters through which load, compute and store meet."""
+"""The four token counters through which load, compute and store meet, and how units use them."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
-from accel.core.token_rules import Counter
+from accel.core.isa import Instruction, Unit
+from accel.core.token_rules import WORKERS, Counter
+from accel.hw.datapath.layouts import view
+from accel.hw.datapath.ports import port_of
+
+
+class TokenAccess(wiring.Signature):
+    """How a unit takes and gives tokens, seen from the unit. Of two bits, the first concerns its previous
+    neighbour, the second its next.
+
+    ``pops`` says which tokens the instruction at the head of its queue takes; ``there`` answers in the same
+    cycle that none of them lacks, and with ``take`` they are gone in the next one. In a cycle with ``give``,
+    an instruction leaves the tokens ``pushes``, which are there from the next one on.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"pops": Out(2), "there": In(1), "take": Out(1), "pushes": Out(2), "give": Out(1)})
+
+
+def connect_tokens(m: Module, unit: Any, config: Config) -> None:
+    """Let a unit take tokens with what it starts, and give them with what retires.
+
+    Args:
+        m: of the unit.
+        unit: has :func:`~accel.hw.units.interfaces.unit_ports`.
+        config: says where an instruction's flags are.
+    """
+    flags = view(Instruction, config, unit.issue.entry.word)
+    retired = unit.retirement.retired
+    m.d.comb += [
+        unit.tokens.pops.eq(Cat(flags.pop_prev, flags.pop_next)),
+        unit.tokens.take.eq(unit.issue.start),
+        unit.tokens.pushes.eq(Cat(retired.push_prev, retired.push_next)),
+        unit.tokens.give.eq(unit.retirement.valid),
+    ]
+
+
+def token_counters(unit: Unit) -> tuple[Sequence[Counter | None], Sequence[Counter | None]]:
+    """Counters that a unit pops from and pushes to: those of its previous and of its next neighbour."""
+    ends = {(counter.source, counter.target): counter for counter in Counter}
+    neighbours = (unit.previous, unit.next)
+    pops = [None if n is None else ends[n, unit] for n in neighbours]
+    pushes = [None if n is None else ends[unit, n] for n in neighbours]
+    return pops, pushes
 
 
 class TokenCounters(wiring.Component):
-    """``push`` and ``pop`` have a bit per counter; a token pushed in cycle t is ``available`` in t + 1.
+    """The counters, with a :class:`TokenAccess` for each unit, of its name.
 
     ``overflow`` shows, in the cycle of the push, that a counter cannot hold it; ``count_n`` is what counter n
     holds.
@@ -19,23 +63,21 @@ class TokenCounters(wiring.Component):
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        counters = len(Counter)
         super().__init__(
             {
-                "push": In(counters),
-                "pop": In(counters),
                 "clear": In(1),
-                "available": Out(counters),
-                "overflow": Out(counters),
-                **{f"count_{counter}": Out(config.token_bits) for counter in range(counters)},
+                "overflow": Out(len(Counter)),
+                **{f"count_{counter.value}": Out(config.token_bits) for counter in Counter},
+                **{unit.label: In(TokenAccess()) for unit in WORKERS},
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
+        available, pushed, popped = (Signal(len(Counter), name=name) for name in ("available", "push", "pop"))
         for counter in Counter:
             tokens = Signal(self._config.token_bits, name=counter.name.lower())
-            push, pop = self.push[counter], self.pop[counter]
+            push, pop = pushed[counter], popped[counter]
             full = Signal(name=f"{counter.name.lower()}_full")
             most = self._config.token_limit
             m.d.comb += [
@@ -43,15 +85,26 @@ class TokenCounters(wiring.Component):
                 self.overflow[counter].eq(push & ~pop & full),
             ]
             with m.If(push & ~pop):
-                m.d.sync += [self.available[counter].eq(1), full.eq(full | (tokens == most - 1))]
+                m.d.sync += [available[counter].eq(1), full.eq(full | (tokens == most - 1))]
                 with m.If(~full):
                     m.d.sync += tokens.eq(tokens + 1)
             with m.If(pop & ~push):
-                m.d.sync += [
-                    tokens.eq(tokens - 1),
-                    self.available[counter].eq(tokens != 1),
-                    full.eq(0),
-                ]
+                m.d.sync += [tokens.eq(tokens - 1), available[counter].eq(tokens != 1), full.eq(0)]
             with m.If(self.clear):
-                m.d.sync += [tokens.eq(0), self.available[counter].eq(0), full.eq(0)]
+                m.d.sync += [tokens.eq(0), available[counter].eq(0), full.eq(0)]
+        for unit in WORKERS:
+            self._meet(m, unit, available, pushed, popped)
         return m
+
+    def _meet(self, m: Module, unit: Unit, available: Signal, pushed: Signal, popped: Signal) -> None:
+        """Connect a unit with the counters of its neighbours; tokens of a neighbour that it does not have are
+        always there."""
+        access = port_of(self, unit)
+        pops, pushes = token_counters(unit)
+        taken = [(access.pops[n], counter) for n, counter in enumerate(pops) if counter is not None]
+        given = [(access.pushes[n], counter) for n, counter in enumerate(pushes) if counter is not None]
+        m.d.comb += [
+            access.there.eq(~Cat(flag & ~available[counter] for flag, counter in taken).any()),
+            *(popped[counter].eq(access.take & flag) for flag, counter in taken),
+            *(pushed[counter].eq(access.give & flag) for flag, counter in given),
+        ]

@@ -65,12 +65,14 @@ def assert_refused(context: Any, unit: Any, instruction: Instruction, index: int
     """Of an instruction at fault, a unit tells the cause when it could start, and never starts it."""
     fault = instruction_fault(instruction, config)
     assert fault is not None
-    offer(context, unit.head, instruction, index, config)
+    offer(context, unit.issue.entry, instruction, index, config)
     for valid, tokens, enable in ((1, 1, 1), (1, 0, 1), (0, 1, 1), (1, 1, 0)):
-        drive(context, unit, head_valid=valid, tokens=tokens, enable=enable)
+        context.set(unit.issue.valid, valid)
+        context.set(unit.tokens.there, tokens)
+        context.set(unit.control.enable, enable)
         assert context.get(unit.fault) == (fault.cause if valid and tokens else Cause.NONE)
         assert context.get(unit.lacking) == (valid and not tokens)
-        assert not context.get(unit.start)
+        assert not context.get(unit.issue.start)
 
 
 def box_of(transfer: Transfer) -> dict[str, int]:

@@ -38,8 +38,7 @@ from accel.hw import core
 from accel.hw.bus import port
 from accel.hw.datapath.finishing import ParLayout, SettingLayout
 from accel.hw.engines.pysim import PysimEngine
-from accel.hw.units import store
-from accel.hw.units.flight import RetireLayout
+from accel.hw.units import finished, own, store
 from accel.run.lockstep import Difference, lockstep
 from accel.run.program import Program
 from accel.run.replay import load_test
@@ -70,6 +69,12 @@ class Fault:
     what: frozenset[str]
 
 
+def ports(unit: Any) -> dict[str, tuple[Flow, Value]]:
+    """A unit's ports by name, those of its interfaces as ``interface.member``."""
+    found = unit.signature.flatten(unit)
+    return {".".join(path): (member.flow, Value.cast(value)) for path, member, value in found}
+
+
 class Box(wiring.Component):
     """A unit with faults, of which ``chosen`` says by its number which is there."""
 
@@ -78,15 +83,16 @@ class Box(wiring.Component):
         self._faults = faults
         self._chosen = chosen
         super().__init__(dict(unit.signature.members))
-        unknown = {name for changes in faults.values() for name in changes} - unit.signature.members.keys()
+        unknown = {name for changes in faults.values() for name in changes} - ports(unit).keys()
         assert not unknown, f"{type(unit).__name__} has no {unknown}"
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.unit = self._unit
-        for name, member in self.signature.members.items():
-            inner, outer = (Value.cast(getattr(owner, name)) for owner in (self._unit, self))
-            source, target = (outer, inner) if member.flow is Flow.In else (inner, outer)
+        outside = ports(self)
+        for name, (flow, inner) in ports(self._unit).items():
+            _, outer = outside[name]
+            source, target = (outer, inner) if flow is Flow.In else (inner, outer)
             passed: Value = source
             for number, changes in self._faults.items():
                 if name in changes:
@@ -117,7 +123,7 @@ class FaultyEngine(PysimEngine):
     @contextmanager
     def _boxed(self, unit: str, faults: dict[int, dict[str, Change]]) -> Iterator[list[Box]]:
         """Have a unit be built with a box around it."""
-        owner = core if hasattr(core, unit) else store
+        owner = next(module for module in (core, store, own, finished) if hasattr(module, unit))
         original = getattr(owner, unit)
         boxes: list[Box] = []
 
@@ -198,20 +204,19 @@ def as_load(m: Module, value: Value) -> Value:
     return Cat(Mux(value[:3] == int(SetInp.OPCODE), int(Load.OPCODE), value[:3]), value[3:])
 
 
-_INDEX = next(iter(RetireLayout()))[1].width
-PUSH_PREV, PUSH_NEXT = _INDEX, _INDEX + 1
+PUSH_PREV, PUSH_NEXT = range(2)
 FAULTS: dict[tuple[str, str], dict[str, Change]] = {
-    ("Fetch", "latency"): {"beat_valid": late, "beat_data": late},
-    ("Fetch", "token"): {"word": without(field_bit(Instruction, "push_next"))},
-    ("Fetch", "data"): {"word": only_stores(field_bit(Store, "sram_base"))},
-    ("Load", "latency"): {"beat_valid": late, "beat_data": late},
-    ("Load", "token"): {"retired": without(PUSH_NEXT)},
-    ("Load", "data"): {"beat_data": flipped(3)},
-    ("Compute", "latency"): {"beat_valid": late, "beat_data": late},
-    ("Compute", "token"): {"retired": without(PUSH_PREV)},
-    ("Compute", "data"): {"out_data": flipped(0)},
+    ("Fetch", "latency"): {"read.beat_valid": late, "read.beat_data": late},
+    ("Fetch", "token"): {"fetched.word": without(field_bit(Instruction, "push_next"))},
+    ("Fetch", "data"): {"fetched.word": only_stores(field_bit(Store, "sram_base"))},
+    ("Load", "latency"): {"read.beat_valid": late, "read.beat_data": late},
+    ("Load", "token"): {"tokens.pushes": without(PUSH_NEXT)},
+    ("Load", "data"): {"read.beat_data": flipped(3)},
+    ("Compute", "latency"): {"read.beat_valid": late, "read.beat_data": late},
+    ("Compute", "token"): {"tokens.pushes": without(PUSH_PREV)},
+    ("Compute", "data"): {"out.data": flipped(0)},
     ("Store", "latency"): {"bvalid": late},
-    ("Store", "token"): {"retired": without(PUSH_PREV)},
+    ("Store", "token"): {"tokens.pushes": without(PUSH_PREV)},
     ("Store", "data"): {"wdata": flipped(63)},
 }
 WHERE = {"latency": {"events"}, "token": {"events"}, "data": {"memory", "events"}}
@@ -241,96 +246,116 @@ SECOND_FAULTS: dict[str, tuple[str, str, dict[str, Change], str]] = {
     "a MAC that never overwrites": (
         "mac_in_order",
         "Compute",
-        {"head": only(Mac, MAC["overwrite"])},
+        {"issue.entry": only(Mac, MAC["overwrite"])},
         "scratchpads",
     ),
     "a zero point that is off by one": (
         "set_inp_zero",
         "Load",
-        {"head": only(SetInp, SET_INP["zero"])},
+        {"issue.entry": only(SetInp, SET_INP["zero"])},
         "scratchpads",
     ),
     "a zero point without its sign": (
         "set_inp_zero",
         "Dispatch",
-        {"word": only(SetInp, SET_INP["zero"] + 8)},
+        {"fetched.word": only(SetInp, SET_INP["zero"] + 8)},
         "events",
     ),
     "bytes of inp that are always int8": (
         "set_products",
         "Load",
-        {"head": only(SetInp, SET_INP["unsigned"])},
+        {"issue.entry": only(SetInp, SET_INP["unsigned"])},
         "scratchpads",
     ),
     "bytes of acc that are always int8": (
         "set_acc_unsigned",
         "Compute",
-        {"head": only(SetAcc, SET_ACC["unsigned"])},
+        {"issue.entry": only(SetAcc, SET_ACC["unsigned"])},
         "scratchpads",
     ),
-    "a ninth bit of inp that is lost": ("set_products", "Compute", {"inp": without(8)}, "scratchpads"),
+    "a ninth bit of inp that is lost": (
+        "set_products",
+        "Compute",
+        {"operands.inp.element": without(8)},
+        "scratchpads",
+    ),
     "a zero point that is not looked at": (
         "fault_zero_point_int8",
         "Dispatch",
-        {"word": only(SetInp, SET_INP["zero"] + 7)},
+        {"fetched.word": only(SetInp, SET_INP["zero"] + 7)},
         "events",
     ),
-    "a SET that does not wait": ("set_waits", "Load", {"head": as_load}, "events"),
+    "a SET that does not wait": ("set_waits", "Load", {"issue.entry": as_load}, "events"),
     "whole accumulators as low bytes": (
         "store_acc_and_out",
         "Store",
-        {"out_beat": without(0)},
+        {"out.beat": without(0)},
         "memory",
     ),
     "a STORE that has its accumulators a cycle late": (
         "store_acc_and_out",
         "Store",
-        {"out_data": late, "out_strobe": late},
+        {"out.data": late, "out.strobe": late},
         "memory",
     ),
     "a depthwise MAC that is none": (
         "mac_depthwise",
         "Compute",
-        {"head": only(Mac, MAC["depthwise"])},
+        {"issue.entry": only(Mac, MAC["depthwise"])},
         "scratchpads",
     ),
-    "a tap from another bank": ("mac_depthwise", "Compute", {"tap_1_index": flipped(0)}, "scratchpads"),
+    "a tap from another bank": (
+        "mac_depthwise",
+        "Compute",
+        {"operands.tap_1.index": flipped(0)},
+        "scratchpads",
+    ),
     "a tap from another place in its bank": (
         "mac_depthwise_steps",
         "Load",
-        {"tap_2_index": flipped(2)},
+        {"operands.tap_2.index": flipped(2)},
         "scratchpads",
     ),
-    "taps in each other's place": ("mac_depthwise", "Compute", {"tap_1": late}, "scratchpads"),
-    "a tap too few": ("mac_depthwise", "Compute", {"head": only(SetAcc, SET_ACC["taps"])}, "scratchpads"),
+    "taps in each other's place": (
+        "mac_depthwise",
+        "Compute",
+        {"operands.tap_1.element": late},
+        "scratchpads",
+    ),
+    "a tap too few": (
+        "mac_depthwise",
+        "Compute",
+        {"issue.entry": only(SetAcc, SET_ACC["taps"])},
+        "scratchpads",
+    ),
     "a step that is not looked at": (
         "mac_depthwise_steps",
         "Dispatch",
-        {"word": only(SetAcc, SET_ACC["step"] + 1)},
+        {"fetched.word": only(SetAcc, SET_ACC["step"] + 1)},
         "events",
     ),
     "a LOAD of par a cycle late": (
         "load_par_waits",
         "Store",
-        {"beat_valid": late, "beat_data": late},
+        {"read.beat_valid": late, "read.beat_data": late},
         "events",
     ),
     "a SET.OUT without its zero point": (
         "store_requantize_unsigned",
         "Store",
-        {"head": only(SetOut, SET_OUT["zero"] + 7)},
+        {"issue.entry": only(SetOut, SET_OUT["zero"] + 7)},
         "memory",
     ),
     "a STORE.REQ with another element of par": (
         "store_requantize_par",
         "Store",
-        {"head": only(Store, STORE_REQ["par"])},
+        {"issue.entry": only(Store, STORE_REQ["par"])},
         "memory",
     ),
     "both flags of par that are not looked at": (
         "fault_reserved_par_flags",
         "Dispatch",
-        {"word": only(Store, STORE_REQ["par_x"])},
+        {"fetched.word": only(Store, STORE_REQ["par_x"])},
         "events",
     ),
     "sums that come a slot late": ("store_requantize", "Lanes", {"sums": late}, "memory"),

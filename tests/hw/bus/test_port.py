@@ -8,6 +8,7 @@ import pytest
 
 from accel.core.config import NAMED
 from accel.hw.bus.port import ReadPort, readers_of
+from accel.hw.datapath.ports import port_of
 from tests.hw.bench import run
 
 
@@ -31,8 +32,8 @@ def test_grants_follow_the_recurrence(machine: str, outstanding: int) -> None:
             for unit in readers:
                 if unit not in wanted and rng.random() < 0.2:
                     wanted[unit] = rng.randint(1, 6)
-                context.set(getattr(port, f"request_{unit.label}_valid"), unit in wanted)
-                request = getattr(port, f"request_{unit.label}")
+                context.set(port_of(port, unit).valid, unit in wanted)
+                request = port_of(port, unit).request
                 context.set(request.beats, wanted.get(unit, 1))
                 context.set(request.address, 4096 * now + 64)
             on_bus = next((b for b in bursts if b[1] <= now <= b[2]), None)
@@ -40,14 +41,14 @@ def test_grants_follow_the_recurrence(machine: str, outstanding: int) -> None:
             context.set(port.rlast, on_bus is not None and on_bus[2] == now)
             for unit in readers:
                 mine = on_bus is not None and on_bus[0] is unit
-                assert context.get(getattr(port, f"beat_{unit.label}")) == mine
+                assert context.get(port_of(port, unit).beat_valid) == mine
             assert context.get(port.last) == (on_bus is not None and on_bus[2] == now)
 
             room = len(bursts) < outstanding or bursts[-outstanding][2] < now
             chosen = next((unit for unit in readers if unit in wanted), None) if room else None
             assert context.get(port.grant) == (chosen is not None)
             for unit in readers:
-                assert context.get(getattr(port, f"grant_{unit.label}")) == (unit is chosen)
+                assert context.get(port_of(port, unit).granted) == (unit is chosen)
             if chosen is not None:
                 beats = wanted.pop(chosen)
                 first = max(now + latency, bursts[-1][2] + 1 if bursts else 0)
@@ -67,11 +68,11 @@ def test_an_address_stays_until_it_is_taken() -> None:
     port = ReadPort(NAMED["tiny"])
 
     async def bench(context: Any) -> None:
-        context.set(port.request_load_valid, 1)
-        context.set(port.request_load.address, 64)
-        context.set(port.request_load.beats, 3)
+        context.set(port.load.valid, 1)
+        context.set(port.load.request.address, 64)
+        context.set(port.load.request.beats, 3)
         await context.tick()
-        context.set(port.request_load.address, 128)
+        context.set(port.load.request.address, 128)
         for _ in range(4):
             assert not context.get(port.grant)
             assert (context.get(port.arvalid), context.get(port.araddr)) == (1, 64)

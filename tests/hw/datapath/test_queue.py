@@ -70,7 +70,7 @@ def test_a_bypass_queue_gives_what_is_pushed_in_the_same_cycle(depth: int) -> No
 
 @pytest.mark.parametrize("delay", [0, 2])
 @pytest.mark.parametrize("depth", [1, 2, 3, 8])
-def test_a_queue_with_its_head_in_registers_keeps_announced_places(depth: int, delay: int) -> None:
+def test_a_queue_with_its_head_in_registers_keeps_reserved_places(depth: int, delay: int) -> None:
     queue = HeadQueue(16, depth)
 
     async def bench(context: Any) -> None:
@@ -79,19 +79,19 @@ def test_a_queue_with_its_head_in_registers_keeps_announced_places(depth: int, d
         coming: deque[int | None] = deque([None] * delay)
         for _ in range(600):
             taken = len(held) + sum(one is not None for one in coming)
-            assert context.get(queue.room) == (taken < depth)
-            assert context.get(queue.valid) == bool(held)
+            assert context.get(queue.reservation.room) == (taken < depth)
+            assert context.get(queue.issue.valid) == bool(held)
             if held:
-                assert context.get(queue.head) == held[0]
-            announced = taken < depth and rng.random() < 0.6
+                assert context.get(queue.issue.entry) == held[0]
+            reserved = taken < depth and rng.random() < 0.6
             pop = bool(held) and rng.random() < 0.5
             flush = rng.random() < 0.02
-            coming.append(rng.randrange(1 << 16) if announced else None)
+            coming.append(rng.randrange(1 << 16) if reserved else None)
             pushed = coming.popleft()
-            context.set(queue.announces, announced)
-            context.set(queue.push, pushed is not None)
-            context.set(queue.data, pushed or 0)
-            context.set(queue.pop, pop)
+            context.set(queue.reservation.reserve, reserved)
+            context.set(queue.enqueue.push, pushed is not None)
+            context.set(queue.enqueue.data, pushed or 0)
+            context.set(queue.issue.start, pop)
             context.set(queue.flush, flush)
             await context.tick()
             if pop:

@@ -13,8 +13,9 @@ from amaranth.lib.wiring import In
 from accel.core.config import NAMED, Config
 from accel.core.isa import Load, Memory, SetAcc, Store, Unit, encode
 from accel.core.memories import UOP
+from accel.hw.datapath.accumulators import Accumulators
 from accel.hw.datapath.layouts import EntryLayout, add_up, multiply_out, place, sram_bits, view
-from accel.hw.datapath.scratchpads import Accumulators, Scratchpad
+from accel.hw.datapath.scratchpads import Scratchpad
 from accel.hw.datapath.transfer import BeatWalker, kinds_of
 from accel.hw.units.loader import Loader
 from accel.image.dram import Dram
@@ -118,27 +119,27 @@ def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int, post: i
                 load = any_load(rng, config)
                 context.set(path.following, int.from_bytes(encode([load], config), "little"))
                 fresh = True
-            free = not fresh and context.get(loader.room) and not context.get(loader.requesting)
+            free = not fresh and context.get(loader.room) and not context.get(loader.read.valid)
             start = load is not None and free and not context.get(loader.conflict) and rng.random() < 0.7
             if load is not None and load.memory != before:  # hazards are found among one kind's only
-                start = start and context.get(loader.empty)
+                start = start and not context.get(loader.retirement.occupied)
             context.set(path.start, start)
             if start:
                 assert load is not None
                 execute_load(load, config, dram, pads, state)
                 before = Memory(load.memory)
                 started, load = started + 1, None
-            granted = context.get(loader.requesting) and rng.random() < 0.6
-            context.set(loader.granted, granted)
+            granted = context.get(loader.read.valid) and rng.random() < 0.6
+            context.set(loader.read.granted, granted)
             if granted:
-                request = context.get(loader.request)
+                request = context.get(loader.read.request)
                 first = request.address // config.bus_bytes * config.bus_bytes
                 pending += [first + n * config.bus_bytes for n in range(request.beats)]
             beat = bool(pending) and not granted and rng.random() < 0.7
-            context.set(loader.beat_valid, beat)
+            context.set(loader.read.beat_valid, beat)
             if beat:
-                context.set(loader.beat_data, as_integer(dram.read(pending.pop(0), config.bus_bytes)))
-            retired += context.get(loader.retire)
+                context.set(loader.read.beat_data, as_integer(dram.read(pending.pop(0), config.bus_bytes)))
+            retired += context.get(loader.retirement.valid)
             await context.tick()
             context.set(path.word, context.get(path.following))
             fresh = False
@@ -146,15 +147,15 @@ def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int, post: i
                 break
         assert started == retired == 60
         for n in range(config.uop_depth):
-            context.set(path.uops.read_index_0, n)
+            context.set(path.uops.read_0.index, n)
             await context.tick()
-            assert context.get(path.uops.element_0) == pads.uop[n]
+            assert context.get(path.uops.read_0.element) == pads.uop[n]
         for n in range(config.acc_depth):
             for copy in (0, 1):
-                context.set(getattr(path.accumulators, f"read_index_{copy}"), n)
+                context.set(getattr(path.accumulators, f"read_{copy}").index, n)
             await context.tick()
             for copy in (0, 1):
-                element = context.get(getattr(path.accumulators, f"element_{copy}"))
+                element = context.get(getattr(path.accumulators, f"read_{copy}").element)
                 np.testing.assert_array_equal(as_array(element, "<i4", pads.acc[n].shape), pads.acc[n])
 
     run(path, bench)
@@ -175,8 +176,8 @@ class StorePath(wiring.Component):
         m.submodules.accumulators = self.accumulators
         m.submodules.walker = self.walker
         m.d.comb += [
-            self.accumulators.out_beat.eq(self.walker.beat),
-            self.accumulators.out_advance.eq(self.walker.step),
+            self.accumulators.out.beat.eq(self.walker.beat),
+            self.accumulators.out.advance.eq(self.walker.step),
         ]
         return m
 
@@ -223,8 +224,8 @@ def test_beats_hold_the_low_bytes_of_the_accumulators(bus: int, block_out: int, 
                 context.set(path.walker.step, 1)
                 await context.tick()
                 context.set(path.walker.step, 0)
-                data = as_array(context.get(path.accumulators.out_data), "u1", (config.bus_bytes,))
-                strobe = context.get(path.accumulators.out_strobe)
+                data = as_array(context.get(path.accumulators.out.data), "u1", (config.bus_bytes,))
+                strobe = context.get(path.accumulators.out.strobe)
                 found += [int(byte) for n, byte in enumerate(data) if strobe >> n & 1]
             assert found == expected
 
@@ -261,14 +262,14 @@ def test_slots_hold_the_accumulators_of_a_beat(bus: int, block_out: int, post_la
             await context.tick()
             context.set(path.walker.start, 0)
             distance, part = rng.randrange(min(lanes - lane, x_size)), rng.randrange(parts)
-            drive(context, pads.out_slot, distance=distance, part=part)
+            drive(context, pads.out.slot, distance=distance, part=part)
             context.set(path.walker.step, 1)
             await context.tick()
             context.set(path.walker.step, 0)
-            drive(context, pads.out_slot, distance=0, part=rng.randrange(parts))
+            drive(context, pads.out.slot, distance=0, part=rng.randrange(parts))
             values = acc[sram + distance].reshape(-1)[part * post_lanes : (part + 1) * post_lanes]
             for _ in range(2):
-                sums = as_array(context.get(pads.out_sums), "<i4", (post_lanes,))
+                sums = as_array(context.get(pads.out.sums), "<i4", (post_lanes,))
                 np.testing.assert_array_equal(sums, values)
                 await context.tick()
 

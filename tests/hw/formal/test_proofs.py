@@ -30,6 +30,7 @@ from accel.hw.formal.solver import prove
 from accel.hw.units.compute import Compute
 from accel.hw.units.ending import Ending
 from accel.hw.units.fetch import Fetch
+from accel.hw.units.finished import FinishedBeats
 from accel.hw.units.flight import Flight
 from accel.hw.units.load import Load as LoadUnit
 from accel.hw.units.loader import Loader
@@ -92,32 +93,32 @@ FAULTS = [
         "room is told",
         HeadQueue,
         "elaborate",
-        "self.room.eq(taken != self.depth - 1)",
-        "self.room.eq(taken != self.depth)",
+        "reservation.room.eq(taken != self.depth - 1)",
+        "reservation.room.eq(taken != self.depth)",
     ),
     Fault(
         "head queue of 3",
         "in its turn it is the head",
         HeadQueue,
         "elaborate",
-        "Mux(behind.valid, Value.cast(behind.head), Value.cast(self.data))",
-        "Value.cast(self.data)",
+        "Mux(behind.valid, Value.cast(behind.head), Value.cast(enqueue.data))",
+        "Value.cast(enqueue.data)",
     ),
     Fault(
         "head queue of 3",
         "an entry is told",
         HeadQueue,
         "elaborate",
-        "self.valid.eq(behind.valid | self.push)",
-        "self.valid.eq(behind.valid)",
+        "issue.valid.eq(behind.valid | enqueue.push)",
+        "issue.valid.eq(behind.valid)",
     ),
     Fault(
         "head queue of 3",
         "never more entries than places",
         HeadQueue,
         "elaborate",
-        "self.push & (behind.valid | ~self.taking)",
-        "self.push & behind.valid",
+        "enqueue.push & (behind.valid | ~issue.taking)",
+        "enqueue.push & behind.valid",
     ),
     Fault(
         "token counters",
@@ -315,17 +316,17 @@ FAULTS = [
     Fault(
         "writes of tiny-int8",
         "WLAST is where AWLEN says",
-        Store,
-        "_finish",
-        'self.wlast.eq(beat["last"])',
-        'self.wlast.eq(held["last"])',
+        FinishedBeats,
+        "_write",
+        'unit.wlast.eq(beat["last"])',
+        'unit.wlast.eq(held["last"])',
     ),
     Fault(
         "writes of tiny-int8",
         "WLAST is where AWLEN says",
         Store,
         "elaborate",
-        "Mux(finished, bursts.beats << more, bursts.beats)",
+        "Mux(finished.next, bursts.beats << more, bursts.beats)",
         "bursts.beats",
     ),
     Fault(
@@ -404,10 +405,10 @@ FAULTS = [
     Fault(
         "core tiny",
         "no token is taken that is not there",
-        Core,
-        "_connect_units",
-        "~Cat(*lacks).any()",
-        "~Cat(*lacks[:1]).any()",
+        TokenCounters,
+        "_meet",
+        "for flag, counter in taken).any()",
+        "for flag, counter in taken[:1]).any()",
     ),
     Fault("core tiny", "AW waits unchanged", Store, "elaborate", "& (~self.awvalid | self.awready)", ""),
     Fault(
@@ -430,9 +431,9 @@ FAULTS = [
         "core tiny",
         "a run starts or is given up when the bus has taken all that it was offered",
         Core,
-        "elaborate",
-        "~ending.going & (port.arvalid | store.sending)",
-        "~ending.going & port.arvalid",
+        "_ending",
+        "ending.offers.eq(parts.offers)",
+        "ending.offers.eq(parts.port.arvalid)",
     ),
     Fault(
         "read port of tiny",
@@ -495,8 +496,8 @@ FAULTS = [
         "who has no LOAD in flight may start any, and is owed nothing",
         Flight,
         "elaborate",
-        "with m.If(self.retire & (head == n)):",
-        "with m.If(self.retire & (head == n + 1)):",
+        "with m.If(retirement.valid & (head == n)):",
+        "with m.If(retirement.valid & (head == n + 1)):",
     ),
     Fault(
         "progress of fetch",
@@ -519,8 +520,8 @@ FAULTS = [
         "with nothing in flight, what heads the queue starts, lacks a token, or is at fault",
         LoadUnit,
         "_set",
-        "under_way.eq(self.start",
-        "under_way.eq(under_way | self.start",
+        "under_way.eq(start",
+        "under_way.eq(under_way | start",
     ),
     Fault(
         "progress of store, tiny",
@@ -543,15 +544,15 @@ FAULTS = [
         "where all that is left lacks tokens, the run stops",
         errors,
         "_deadlock",
-        'parts.all("lacking") == parts.waiting',
-        'parts.all("lacking").all()',
+        "parts.lacking == parts.waiting",
+        "parts.lacking.all()",
     ),
     Fault(
         "progress of a core",
         "where nothing is under way, an instruction starts, or the run ends",
         HeadQueue,
         "elaborate",
-        "m.d.sync += [taken.eq(taken - 1), self.room.eq(1)]",
+        "m.d.sync += [taken.eq(taken - 1), reservation.room.eq(1)]",
         "m.d.sync += [taken.eq(taken - 1)]",
     ),
 ]

@@ -12,7 +12,8 @@ from accel.core.faults import Cause, instruction_fault
 from accel.core.isa import Alu, AluOp, Finish, Gemm, Instruction, Load, Loops, Memory, Unit, encode_uops
 from accel.core.memories import SCRATCHPADS
 from accel.core.timing_rules import busy_slots, compute_depth
-from accel.hw.units.compute import ELSEWHERE, Compute
+from accel.hw.units.compute import Compute
+from accel.hw.units.interfaces import ELSEWHERE
 from accel.image.dram import Dram
 from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
@@ -39,29 +40,31 @@ class Operands:
         for pad, index in self._asked.items():
             array = self._pads.of(pad)
             word = as_integer(array[index]) if index < len(array) else 0
-            context.set(getattr(self._unit, pad.name), word)
+            context.set(getattr(self._unit.operands, pad.name).element, word)
 
     def sample(self, context: Any) -> None:
-        self._asked = {pad: context.get(getattr(self._unit, f"{pad}_index")) for pad in ELSEWHERE}
+        operands = self._unit.operands
+        self._asked = {pad: context.get(getattr(operands, pad.name).index) for pad in ELSEWHERE}
 
 
 async def preset(context: Any, unit: Compute, pads: Scratchpads) -> None:
     for pad in OWN:
+        access = getattr(unit, f"{pad}_access")
         for element, word in enumerate(pads.of(pad)):
-            names = {f"preload_{pad}": 1, f"preload_{pad}_index": element}
-            drive(context, unit, **names, **{f"preload_{pad}_word": as_integer(word)})
+            drive(context, access, preload=1, preload_index=element, preload_word=as_integer(word))
             await context.tick()
-        context.set(getattr(unit, f"preload_{pad}"), 0)
+        context.set(access.preload, 0)
 
 
 async def assert_holds(context: Any, unit: Compute, pads: Scratchpads) -> None:
     for pad in OWN:
-        context.set(getattr(unit, f"peek_{pad}"), 1)
+        access = getattr(unit, f"{pad}_access")
+        context.set(access.peek, 1)
         for element, word in enumerate(pads.of(pad)):
-            context.set(getattr(unit, f"peek_{pad}_index"), element)
+            context.set(access.peek_index, element)
             await context.tick()
-            assert context.get(getattr(unit, pad.name)) == as_integer(word), (pad.name, element)
-        context.set(getattr(unit, f"peek_{pad}"), 0)
+            assert context.get(access.element) == as_integer(word), (pad.name, element)
+        context.set(access.peek, 0)
 
 
 def good_loops(rng: Random, config: Config, executor: Executor) -> Loops:
@@ -79,7 +82,8 @@ def any_uop(rng: Random) -> tuple[int, int, int]:
 
 
 def begin(context: Any, unit: Compute, config: Config) -> None:
-    drive(context, unit, enable=1, tokens=1, mem_base=config.mem_base)
+    drive(context, unit.control, enable=1, mem_base=config.mem_base)
+    context.set(unit.tokens.there, 1)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +103,7 @@ def test_a_program_leaves_what_the_simulator_leaves(values: dict[str, int]) -> N
     async def bench(context: Any) -> None:
         await preset(context, unit, pads)
         executor, operands = Executor(config, dram, pads), Operands(unit, pads)
-        answers = Answers(unit, dram, config, rng)
+        answers = Answers(unit.read, dram, config, rng)
         program: list[Instruction] = []
         ends: dict[int, int] = {}
         retired = 0
@@ -108,7 +112,7 @@ def test_a_program_leaves_what_the_simulator_leaves(values: dict[str, int]) -> N
         following: Instruction | None = None
         for cycle in range(8000):
             operands.step(context)
-            answers.step(context, unit.request_valid)
+            answers.step(context)
             if following is None and len(program) < 120:
                 if len(program) == 119:
                     following = Finish()
@@ -118,21 +122,22 @@ def test_a_program_leaves_what_the_simulator_leaves(values: dict[str, int]) -> N
                     following = good_transfer(rng, config, Unit.COMPUTE)
                     assert isinstance(following, Load)
             head, tokens = following is not None and rng.random() < 0.9, rng.random() < 0.9
-            drive(context, unit, head_valid=head, tokens=tokens)
+            context.set(unit.issue.valid, head)
+            context.set(unit.tokens.there, tokens)
             if following is not None:
-                offer(context, unit.head, following, len(program), config)
+                offer(context, unit.issue.entry, following, len(program), config)
             assert context.get(unit.fault) == Cause.NONE
             assert context.get(unit.index_fault) == Cause.NONE
-            assert context.get(unit.occupied) == (retired < len(program))
-            if context.get(unit.retire):
-                found = context.get(unit.retired)
+            assert context.get(unit.retirement.occupied) == (retired < len(program))
+            if context.get(unit.retirement.valid):
+                found = context.get(unit.retirement.retired)
                 one = program[retired]
-                assert (found.index, context.get(unit.oldest)) == (retired, retired)
+                assert (found.index, context.get(unit.retirement.oldest)) == (retired, retired)
                 assert (found.push_prev, found.push_next) == (one.push_prev, one.push_next)
                 assert ends.get(retired, cycle) == cycle
                 done = isinstance(one, Finish)
                 retired += 1
-            if context.get(unit.start):
+            if context.get(unit.issue.start):
                 assert head
                 assert tokens
                 assert following is not None
@@ -174,15 +179,15 @@ def test_a_result_is_seen_by_whatever_follows_it(op: AluOp, slots: int) -> None:
         begin(context, unit, config)
         for number, distance in enumerate(distances):
             twice = Alu(alu_op=op, uop_end=distance, iter_in=3)
-            offer(context, unit.head, twice, number, config)
-            context.set(unit.head_valid, 1)
-            while not context.get(unit.start):
+            offer(context, unit.issue.entry, twice, number, config)
+            context.set(unit.issue.valid, 1)
+            while not context.get(unit.issue.start):
                 operands.sample(context)
                 await context.tick()
                 operands.step(context)
             assert executor.execute(twice) is None
             await context.tick()
-        context.set(unit.head_valid, 0)
+        context.set(unit.issue.valid, 0)
         for _ in range(120):
             await context.tick()
         await assert_holds(context, unit, pads)
@@ -215,9 +220,9 @@ def test_an_index_out_of_range_stops_at_its_micro_op(name: str) -> None:
         await preset(context, unit, pads)
         operands = Operands(unit, pads)
         begin(context, unit, TINY)
-        offer(context, unit.head, instruction, 41, TINY)
-        context.set(unit.head_valid, 1)
-        assert context.get(unit.start)
+        offer(context, unit.issue.entry, instruction, 41, TINY)
+        context.set(unit.issue.valid, 1)
+        assert context.get(unit.issue.start)
         expected = Executor(TINY, Dram.of(TINY), pads).execute(instruction)
         assert expected is not None
         executed, fault = expected
@@ -229,7 +234,8 @@ def test_an_index_out_of_range_stops_at_its_micro_op(name: str) -> None:
                 found.append((cycle, cause, context.get(unit.index_fault_at)))
             operands.sample(context)
             await context.tick()
-            drive(context, unit, head_valid=0, enable=not found)
+            context.set(unit.issue.valid, 0)
+            context.set(unit.control.enable, not found)
         assert found == [(executed + 3, fault.cause, 41)]
         await assert_holds(context, unit, pads)
 
@@ -251,13 +257,13 @@ def test_indices_that_are_not_used_are_not_checked() -> None:
         executor = Executor(TINY, Dram.of(TINY), pads)
         begin(context, unit, TINY)
         for number, instruction in enumerate(program):
-            offer(context, unit.head, instruction, number, TINY)
-            context.set(unit.head_valid, 1)
-            assert context.get(unit.start)
+            offer(context, unit.issue.entry, instruction, number, TINY)
+            context.set(unit.issue.valid, 1)
+            assert context.get(unit.issue.start)
             assert executor.execute(instruction) is None
             for _ in range(20):
                 await context.tick()
-                context.set(unit.head_valid, 0)
+                context.set(unit.issue.valid, 0)
                 assert context.get(unit.index_fault) == Cause.NONE
         await assert_holds(context, unit, pads)
 
@@ -277,11 +283,11 @@ def test_faults_are_found_before_anything_moves() -> None:
     unit = Compute(TINY)
 
     async def bench(context: Any) -> None:
-        drive(context, unit, mem_base=TINY.mem_base)
+        context.set(unit.control.mem_base, TINY.mem_base)
         for number, instruction in enumerate(FAULTY):
             assert_refused(context, unit, instruction, number, TINY)
             await context.tick()
-            assert not context.get(unit.occupied)
+            assert not context.get(unit.retirement.occupied)
 
     run(unit, bench)
 
@@ -294,14 +300,14 @@ def test_stores_read_the_low_bytes() -> None:
     async def bench(context: Any) -> None:
         await preset(context, unit, pads)
         for element in range(TINY.acc_depth):
-            drive(context, unit.out_beat, index=element, take=1)
-            context.set(unit.out_advance, 1)
+            drive(context, unit.out.beat, index=element, take=1)
+            context.set(unit.out.advance, 1)
             await context.tick()
-            drive(context, unit.out_beat, index=0, take=1)
-            context.set(unit.out_advance, 0)
+            drive(context, unit.out.beat, index=0, take=1)
+            context.set(unit.out.advance, 0)
             for _ in range(2):
-                assert context.get(unit.out_data) == as_integer(pads.acc[element].astype("i1"))
-                assert context.get(unit.out_strobe) == 0xFF
+                assert context.get(unit.out.data) == as_integer(pads.acc[element].astype("i1"))
+                assert context.get(unit.out.strobe) == 0xFF
                 await context.tick()
 
     run(unit, bench)

@@ -11,6 +11,7 @@ from accel.core.config import NAMED
 from accel.core.faults import Cause, instruction_fault
 from accel.core.isa import Instruction, Transfer, Unit, Unknown, encode
 from accel.core.token_rules import WORKERS
+from accel.hw.datapath.ports import port_of
 from accel.hw.units.dispatch import Dispatch
 from tests.hw.bench import box_of, drive, run
 from tests.strategies import any_instruction
@@ -30,7 +31,14 @@ def test_what_fetch_pushes_is_checked_and_pushed_so_many_cycles_later(name: str,
             one = any_instruction(rng, config)
             there = rng.random() < 0.7 and not isinstance(one, Unknown)
             word = int.from_bytes(encode([one], config), "little")
-            drive(context, dispatch, push=there, unit=int(one.unit) if there else 0, word=word, index=index)
+            drive(
+                context,
+                dispatch.fetched,
+                push=there,
+                unit=int(one.unit) if there else 0,
+                word=word,
+                index=index,
+            )
             assert context.get(dispatch.busy) == any(held)
             before = [index - stages + n for n, other in enumerate(held) if other is not None]
             if before:
@@ -38,11 +46,11 @@ def test_what_fetch_pushes_is_checked_and_pushed_so_many_cycles_later(name: str,
             held.append(one if there else None)
             found = held.popleft()
             for unit in WORKERS:
-                pushed = context.get(getattr(dispatch, f"push_{unit.label}"))
+                pushed = context.get(port_of(dispatch, unit).push)
                 assert pushed == (found is not None and found.unit is unit)
             if found is not None:
                 fault = instruction_fault(found, config)
-                entry = context.get(dispatch.entry)
+                entry = context.get(port_of(dispatch, found.unit).data)
                 assert Cause(entry.cause) == (Cause.NONE if fault is None else fault.cause), found
                 assert entry.index == index - stages
                 if isinstance(found, Transfer) and fault is None and found.unit is not Unit.STORE:
@@ -57,15 +65,16 @@ def test_a_flush_forgets_what_is_on_its_way() -> None:
     dispatch = Dispatch(replace(NAMED["tiny"], dispatch_stages=3))
 
     async def bench(context: Any) -> None:
-        drive(context, dispatch, push=1, unit=Unit.LOAD)
+        drive(context, dispatch.fetched, push=1, unit=Unit.LOAD)
         await context.tick()
-        drive(context, dispatch, push=0, flush=1)
+        context.set(dispatch.fetched.push, 0)
+        context.set(dispatch.flush, 1)
         assert context.get(dispatch.busy)
         await context.tick()
         drive(context, dispatch, flush=0)
         for _ in range(3):
             assert not context.get(dispatch.busy)
-            assert not context.get(dispatch.push_load)
+            assert not context.get(dispatch.load.push)
             await context.tick()
 
     run(dispatch, bench)

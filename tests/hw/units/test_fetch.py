@@ -11,6 +11,7 @@ from accel.core.config import NAMED
 from accel.core.faults import Cause
 from accel.core.isa import Finish, Unit, encode
 from accel.core.timing_rules import Burst, fetch_bursts
+from accel.hw.datapath.ports import port_of
 from accel.hw.units.fetch import Fetch
 from tests.hw.bench import run
 from tests.strategies import any_instruction
@@ -45,28 +46,30 @@ def test_instructions_come_in_order_in_the_definitions_bursts(bus: int, buffer: 
         handed = []
         for _ in range(4000):
             for unit in (Unit.LOAD, Unit.COMPUTE, Unit.STORE):
-                context.set(getattr(fetch, f"room_{unit.label}"), rng.random() < 0.6)
+                context.set(port_of(fetch, unit).room, rng.random() < 0.6)
             may = under_way < config.outstanding and rng.random() < 0.4
-            granted = context.get(fetch.request_valid) and may
-            context.set(fetch.granted, granted)
+            granted = context.get(fetch.read.valid) and may
+            context.set(fetch.read.granted, granted)
             if granted:
-                request = context.get(fetch.request)
+                request = context.get(fetch.read.request)
                 asked.append(Burst(request.address, request.beats))
                 first = request.address // config.bus_bytes
                 beats.extend((first + n, n == request.beats - 1) for n in range(request.beats))
                 under_way += 1
             beat = bool(beats) and not granted and rng.random() < 0.5
-            context.set(fetch.beat_valid, beat)
+            context.set(fetch.read.beat_valid, beat)
             if beat:
                 number, last = beats.popleft()
                 under_way -= last
                 begin = number * config.bus_bytes - address
                 data = bytes(max(0, -begin)) + code[max(0, begin) : begin + config.bus_bytes]
-                context.set(fetch.beat_data, int.from_bytes(data.ljust(config.bus_bytes, b"\xa5"), "little"))
-            if context.get(fetch.push):
-                assert context.get(fetch.next) == len(handed)
-                assert context.get(fetch.push_unit) == program[len(handed)].unit
-                handed.append(context.get(fetch.word))
+                context.set(
+                    fetch.read.beat_data, int.from_bytes(data.ljust(config.bus_bytes, b"\xa5"), "little")
+                )
+            if context.get(fetch.fetched.push):
+                assert context.get(fetch.fetched.index) == len(handed)
+                assert context.get(fetch.fetched.unit) == program[len(handed)].unit
+                handed.append(context.get(fetch.fetched.word))
             assert context.get(fetch.fault) == Cause.NONE
             await context.tick()
             if len(handed) == len(program):

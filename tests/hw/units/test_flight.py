@@ -73,7 +73,7 @@ def test_parts_complete_in_any_order_and_transfers_retire_in_theirs(depth: int, 
                 push_next=candidate.index >> 1 & 1,
             )
             assert context.get(flight.room) == (len(held) < depth)
-            assert context.get(flight.empty) == (not held)
+            assert context.get(flight.retirement.occupied) == bool(held)
             assert context.get(flight.slot) == entered % depth
             if hazards:
                 assert context.get(flight.conflict) == any(candidate.meets(one) for one in held)
@@ -97,11 +97,11 @@ def test_parts_complete_in_any_order_and_transfers_retire_in_theirs(depth: int, 
                 if one is not None:
                     setattr(one, part, False)
             ready = bool(held) and not held[0].data and not held[0].pads
-            assert context.get(flight.retire) == ready
+            assert context.get(flight.retirement.valid) == ready
             if held:
-                assert context.get(flight.oldest) == held[0].index
+                assert context.get(flight.retirement.oldest) == held[0].index
             if ready:
-                found = context.get(flight.retired)
+                found = context.get(flight.retirement.retired)
                 assert (found.index, found.push_prev, found.push_next) == (
                     retired,
                     retired & 1,
@@ -131,8 +131,8 @@ def test_a_flush_forgets_all_of_them() -> None:
         drive(context, flight, start=0, taking=0, flush=1)
         await context.tick()
         drive(context, flight, flush=0)
-        assert (context.get(flight.empty), context.get(flight.conflict)) == (1, 0)
+        assert (context.get(flight.retirement.occupied), context.get(flight.conflict)) == (0, 0)
         assert context.get(flight.slot) == 0
-        assert not context.get(flight.retire)
+        assert not context.get(flight.retirement.valid)
 
     run(flight, bench)

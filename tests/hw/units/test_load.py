@@ -23,7 +23,9 @@ TINY = NAMED["tiny"].override({"inp_bytes": 128, "wgt_bytes": 1024, "mem_base": 
 
 
 def begin(context: Any, unit: LoadUnit, config: Config) -> None:
-    drive(context, unit, enable=1, taking=1, tokens=1, mem_base=config.mem_base)
+    drive(context, unit.control, enable=1, mem_base=config.mem_base)
+    context.set(unit.issue.taking, 1)
+    context.set(unit.tokens.there, 1)
 
 
 def as_word(element: np.ndarray, pad: Scratchpad, config: Config) -> int:
@@ -36,15 +38,16 @@ def as_word(element: np.ndarray, pad: Scratchpad, config: Config) -> int:
 async def assert_holds(context: Any, unit: LoadUnit, pads: Scratchpads, config: Config = TINY) -> None:
     """What compute reads, and what simulation sees, is what ``pads`` hold."""
     for pad in PADS:
+        read, access = getattr(unit.operands, pad.name), getattr(unit, f"{pad}_access")
         for element, wanted in enumerate(pads.of(pad)):
             for way in ("read", "peek"):
                 other = len(pads.of(pad)) - 1 - element
-                drive(context, unit, **{f"{pad}_index": element if way == "read" else other})
-                drive(context, unit, **{f"peek_{pad}": way == "peek", f"peek_{pad}_index": element})
+                context.set(read.index, element if way == "read" else other)
+                drive(context, access, peek=way == "peek", peek_index=element)
                 await context.tick()
-                found = context.get(getattr(unit, pad.name))
+                found = context.get((read if way == "read" else access).element)
                 assert found == as_word(wanted, pad, config), (pad.name, element, way)
-            context.set(getattr(unit, f"peek_{pad}"), 0)
+            context.set(access.peek, 0)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +70,7 @@ def test_loads_overlap_and_leave_what_the_simulator_leaves(values: dict[str, int
 
     async def bench(context: Any) -> None:
         rng = Random(9)
-        answers = Answers(unit, dram, config, rng)
+        answers = Answers(unit.read, dram, config, rng)
         loads: list[Any] = [good_transfer(rng, config, Unit.LOAD) for _ in range(70)]
         if config.post:
             zeros = range(-128, 128)
@@ -79,28 +82,29 @@ def test_loads_overlap_and_leave_what_the_simulator_leaves(values: dict[str, int
         """The one at hand has not been the next one yet."""
         begin(context, unit, config)
         for _ in range(6000):
-            answers.step(context, unit.request_valid)
+            answers.step(context)
             waiting = started < len(loads)
             tokens, head = rng.random() < 0.8, waiting and not fresh and rng.random() < 0.9
-            drive(context, unit, head_valid=head, tokens=tokens)
+            context.set(unit.issue.valid, head)
+            context.set(unit.tokens.there, tokens)
             if waiting:
-                offer(context, unit.head, loads[started], started, config)
-                offer(context, unit.following, loads[started], started, config)
+                offer(context, unit.issue.entry, loads[started], started, config)
+                offer(context, unit.issue.following, loads[started], started, config)
             fresh = False
             assert not context.get(unit.fault)
             flying = loads[retired:started]
-            assert context.get(unit.occupied) == bool(flying)
+            assert context.get(unit.retirement.occupied) == bool(flying)
             if flying:
-                assert context.get(unit.oldest) == retired
-            if context.get(unit.retire):
-                found = context.get(unit.retired)
+                assert context.get(unit.retirement.oldest) == retired
+            if context.get(unit.retirement.valid):
+                found = context.get(unit.retirement.retired)
                 one = loads[retired]
                 assert (found.index, found.push_prev, found.push_next) == (retired, 0, one.push_next)
                 retired += 1
             if context.get(unit.lacking):
                 assert head
                 assert not tokens
-            if context.get(unit.start):
+            if context.get(unit.issue.start):
                 assert head
                 assert tokens
                 new = loads[started]
@@ -157,8 +161,8 @@ def test_faults_are_found_before_anything_moves() -> None:
         for number, instruction in enumerate(FAULTY):
             assert_refused(context, unit, instruction, number, TINY)
             await context.tick()
-            assert not context.get(unit.request_valid)
-            assert not context.get(unit.occupied)
+            assert not context.get(unit.read.valid)
+            assert not context.get(unit.retirement.occupied)
 
     run(unit, bench)
 
@@ -172,20 +176,20 @@ def test_a_faulty_load_waits_for_no_other() -> None:
 
     async def bench(context: Any) -> None:
         begin(context, unit, TINY)
-        offer(context, unit.head, zeros, 0, TINY)
-        context.set(unit.head_valid, 1)
-        assert context.get(unit.start)
-        await offer_next(context, unit.head, unit.following, meeting, 1, TINY)
-        assert (context.get(unit.occupied), context.get(unit.start)) == (1, 0)
-        offer(context, unit.head, beyond, 1, TINY)
+        offer(context, unit.issue.entry, zeros, 0, TINY)
+        context.set(unit.issue.valid, 1)
+        assert context.get(unit.issue.start)
+        await offer_next(context, unit.issue.entry, unit.issue.following, meeting, 1, TINY)
+        assert (context.get(unit.retirement.occupied), context.get(unit.issue.start)) == (1, 0)
+        offer(context, unit.issue.entry, beyond, 1, TINY)
         assert context.get(unit.fault) == Cause.SRAM_RANGE
-        offer(context, unit.head, meeting, 1, TINY)
+        offer(context, unit.issue.entry, meeting, 1, TINY)
         for _ in range(12):
-            assert context.get(unit.start) == (not context.get(unit.occupied))
+            assert context.get(unit.issue.start) == (not context.get(unit.retirement.occupied))
             await context.tick()
-            if not context.get(unit.occupied):
+            if not context.get(unit.retirement.occupied):
                 break
-        assert context.get(unit.start)
+        assert context.get(unit.issue.start)
 
     run(unit, bench)
 
@@ -196,11 +200,11 @@ def test_what_simulation_presets_is_there() -> None:
 
     async def bench(context: Any) -> None:
         for pad in PADS:
+            access = getattr(unit, f"{pad}_access")
             for element, word in enumerate(pads.of(pad)):
-                names = {f"preload_{pad}": 1, f"preload_{pad}_index": element}
-                drive(context, unit, **names, **{f"preload_{pad}_word": as_integer(word)})
+                drive(context, access, preload=1, preload_index=element, preload_word=as_integer(word))
                 await context.tick()
-            context.set(getattr(unit, f"preload_{pad}"), 0)
+            context.set(access.preload, 0)
         await assert_holds(context, unit, pads)
 
     run(unit, bench)
@@ -212,21 +216,26 @@ def test_a_flush_ends_what_was_going_on() -> None:
 
     async def bench(context: Any) -> None:
         begin(context, unit, TINY)
-        offer(context, unit.head, load, 0, TINY)
-        context.set(unit.head_valid, 1)
-        assert context.get(unit.start)
+        offer(context, unit.issue.entry, load, 0, TINY)
+        context.set(unit.issue.valid, 1)
+        assert context.get(unit.issue.start)
         await context.tick()
-        assert (context.get(unit.request_valid), context.get(unit.occupied)) == (1, 1)
-        drive(context, unit, head_valid=0, flush=1)
+        assert (context.get(unit.read.valid), context.get(unit.retirement.occupied)) == (1, 1)
+        context.set(unit.issue.valid, 0)
+        context.set(unit.control.flush, 1)
         await context.tick()
-        context.set(unit.flush, 0)
-        assert (context.get(unit.request_valid), context.get(unit.occupied), context.get(unit.busy)) == (
+        context.set(unit.control.flush, 0)
+        assert (
+            context.get(unit.read.valid),
+            context.get(unit.retirement.occupied),
+            context.get(unit.busy),
+        ) == (
             0,
             0,
             0,
         )
-        offer(context, unit.head, replace(load, memory=Memory.WGT), 0, TINY)
-        context.set(unit.head_valid, 1)
-        assert context.get(unit.start)
+        offer(context, unit.issue.entry, replace(load, memory=Memory.WGT), 0, TINY)
+        context.set(unit.issue.valid, 1)
+        assert context.get(unit.issue.start)
 
     run(unit, bench)

@@ -41,7 +41,7 @@ def test_loads_are_placed_and_retire_with_their_last_word(depth: int) -> None:
 
     async def bench(context: Any) -> None:
         rng = Random(depth)
-        answers = Answers(loader, dram, CONFIG, rng)
+        answers = Answers(loader.read, dram, CONFIG, rng)
         loads = [good_transfer(rng, CONFIG, Unit.COMPUTE) for _ in range(60)]
         left: dict[int, tuple[set[int], set[int]]] = {}
         parts: dict[int, int] = {}
@@ -52,12 +52,12 @@ def test_loads_are_placed_and_retire_with_their_last_word(depth: int) -> None:
         if depth > 1:
             context.set(loader.taking, 1)
         for _ in range(8000):
-            answers.step(context, loader.requesting)
+            answers.step(context)
             if started < len(loads):
                 load = loads[started]
                 assert isinstance(load, Load)
                 offer(context, loader.entry, load, started, CONFIG)
-                free = context.get(loader.room) and not context.get(loader.requesting)
+                free = context.get(loader.room) and not context.get(loader.read.valid)
                 # ranges are compared within a kind; a unit with several of one scratchpad has depth one
                 start = free and not left if depth == 1 else free and not context.get(loader.conflict)
                 if depth > 1:
@@ -94,11 +94,11 @@ def test_loads_are_placed_and_retire_with_their_last_word(depth: int) -> None:
                 assert NUMBERS[loads[owner].memory] == number
                 left[owner][1].remove(element)
             done = bool(left) and not any(left[min(left)])
-            assert context.get(loader.retire) == done
-            assert context.get(loader.empty) == (not left)
+            assert context.get(loader.retirement.valid) == done
+            assert context.get(loader.retirement.occupied) == bool(left)
             if done:
-                found = context.get(loader.retired)
-                assert (found.index, context.get(loader.oldest)) == (retired, retired)
+                found = context.get(loader.retirement.retired)
+                assert (found.index, context.get(loader.retirement.oldest)) == (retired, retired)
                 one = loads[retired]
                 assert (found.push_prev, found.push_next) == (one.push_prev, one.push_next)
                 del left[retired]

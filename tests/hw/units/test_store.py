@@ -34,13 +34,13 @@ class Mirror:
 
     def step(self, context: Any) -> None:
         data, strobe = self._next
-        drive(context, self._unit, out_data=data, out_strobe=strobe)
+        drive(context, self._unit.out, data=data, strobe=strobe)
 
     def sample(self, context: Any) -> None:
         """After everything else is driven."""
-        if not context.get(self._unit.out_advance):
+        if not context.get(self._unit.out.advance):
             return
-        beat = context.get(self._unit.out_beat)
+        beat = context.get(self._unit.out.beat)
         kind = self._kinds[beat.kind]
         size = kind.element_bytes
         bus = self._config.bus_bytes
@@ -131,31 +131,32 @@ def test_stores_leave_what_the_simulator_leaves(machine: str, values: dict[str, 
         started = retired = 0
         granted: list[tuple[int, int]] = []
         sent: list[tuple[int, int]] = []
-        drive(context, unit, enable=1, mem_base=config.mem_base)
+        drive(context, unit.control, enable=1, mem_base=config.mem_base)
         if config.post:
-            context.set(unit.taking, 1)
-            await offer_next(context, unit.head, unit.following, stores[0], 0, config)
+            context.set(unit.issue.taking, 1)
+            await offer_next(context, unit.issue.entry, unit.issue.following, stores[0], 0, config)
         for _ in range(8000):
             mirror.step(context)
             answering = bus.responses
             bus.step(context)
             tokens, head = rng.random() < 0.8, started < len(stores) and rng.random() < 0.9
-            drive(context, unit, head_valid=head, tokens=tokens)
+            context.set(unit.issue.valid, head)
+            context.set(unit.tokens.there, tokens)
             if started < len(stores):
-                offer(context, unit.head, stores[started], started, config)
+                offer(context, unit.issue.entry, stores[started], started, config)
             assert context.get(unit.fault) == Cause.NONE
             if bus.responses > answering:
                 assert context.get(unit.response) == owner(counts, answering)
             if context.get(unit.lacking):
                 assert head
                 assert not tokens
-            if context.get(unit.retire):
-                found = context.get(unit.retired)
-                assert (found.index, context.get(unit.oldest)) == (retired, retired)
+            if context.get(unit.retirement.valid):
+                found = context.get(unit.retirement.retired)
+                assert (found.index, context.get(unit.retirement.oldest)) == (retired, retired)
                 assert (found.push_prev, found.push_next) == (stores[retired].push_prev, 0)
                 retired += 1
                 assert bus.responses >= sum(counts[:retired])
-            if context.get(unit.start):
+            if context.get(unit.issue.start):
                 assert head
                 assert tokens
                 store = stores[started]
@@ -170,14 +171,14 @@ def test_stores_leave_what_the_simulator_leaves(machine: str, values: dict[str, 
                 found = context.get(unit.burst)
                 sent.append((found.index, found.beats))
             if config.post and started < len(stores):
-                offer(context, unit.following, stores[started], started, config)
+                offer(context, unit.issue.following, stores[started], started, config)
             mirror.sample(context)
             bus.sample(context)
             await context.tick()
             if retired == len(stores):
                 break
         assert retired == len(stores)
-        assert not context.get(unit.occupied)
+        assert not context.get(unit.retirement.occupied)
         assert not context.get(unit.writing)
         bursts = [(n, burst) for n, store in enumerate(stores) for burst in bursts_of(store, config)]
         first = [(burst.address // config.bus_bytes * config.bus_bytes, burst.beats) for _, burst in bursts]
@@ -204,19 +205,21 @@ def test_a_beat_is_on_the_bus_two_cycles_after_it_was_asked_for(stages: int | No
 
     async def bench(context: Any) -> None:
         mirror = Mirror(unit, pads, config)
-        drive(context, unit, enable=1, tokens=1, awready=1, mem_base=TINY.mem_base)
+        drive(context, unit.control, enable=1, mem_base=TINY.mem_base)
+        context.set(unit.tokens.there, 1)
+        context.set(unit.awready, 1)
         if config.post:
-            context.set(unit.taking, 1)
-            await offer_next(context, unit.head, unit.following, store, 0, config)
-        offer(context, unit.head, store, 0, config)
-        context.set(unit.head_valid, 1)
+            context.set(unit.issue.taking, 1)
+            await offer_next(context, unit.issue.entry, unit.issue.following, store, 0, config)
+        offer(context, unit.issue.entry, store, 0, config)
+        context.set(unit.issue.valid, 1)
         ready = [1] * more + [1, 1, 1, 0, 0, 1, 1, 1, 1]
         valid, data = [], []
         for cycle, wready in enumerate(ready):
             mirror.step(context)
             context.set(unit.wready, wready)
             if cycle == 0:
-                assert context.get(unit.start)
+                assert context.get(unit.issue.start)
             assert context.get(unit.grant) == (cycle == 1)
             valid.append(context.get(unit.wvalid))
             if valid[-1] and wready:
@@ -224,7 +227,7 @@ def test_a_beat_is_on_the_bus_two_cycles_after_it_was_asked_for(stages: int | No
             assert context.get(unit.busy) == (valid[-1] and wready)
             mirror.sample(context)
             await context.tick()
-            context.set(unit.head_valid, 0)
+            context.set(unit.issue.valid, 0)
         assert valid == [0] * more + [0, 0, 0, 1, 1, 1, 1, 1, 0]
         low = [as_integer(pads.acc[3 + n].astype(np.int8)) for n in range(3)]
         assert data == [(low[0], 0), (low[1], 0), (low[2], 1)]
@@ -246,15 +249,17 @@ def test_faults_are_found_before_anything_moves() -> None:
     unit = StoreUnit(TINY)
 
     async def bench(context: Any) -> None:
-        drive(context, unit, mem_base=TINY.mem_base)
+        context.set(unit.control.mem_base, TINY.mem_base)
         for number, instruction in enumerate(FAULTY):
             assert_refused(context, unit, instruction, number, TINY)
             await context.tick()
-            assert not context.get(unit.occupied)
+            assert not context.get(unit.retirement.occupied)
             assert not context.get(unit.awvalid)
         for instruction in (Store(memory=0, x_size=0, sram_base=9999), Store(pop_prev=True, push_prev=True)):
-            drive(context, unit, head_valid=1, tokens=1, enable=1)
-            offer(context, unit.head, instruction, 7, TINY)
-            assert context.get(unit.start)
+            context.set(unit.issue.valid, 1)
+            context.set(unit.tokens.there, 1)
+            context.set(unit.control.enable, 1)
+            offer(context, unit.issue.entry, instruction, 7, TINY)
+            assert context.get(unit.issue.start)
 
     run(unit, bench)

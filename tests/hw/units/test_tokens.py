@@ -7,8 +7,16 @@ from typing import Any
 import pytest
 
 from accel.core.config import NAMED
+from accel.core.isa import Unit
+from accel.core.token_rules import WORKERS, Counter
+from accel.hw.datapath.ports import port_of
 from accel.hw.units.tokens import TokenCounters
-from tests.hw.bench import run
+from tests.hw.bench import drive, run
+
+
+def side(unit: Unit, neighbour: Unit) -> int:
+    """A unit's bit for tokens from or to one of its neighbours."""
+    return 1 if neighbour is unit.previous else 2
 
 
 @pytest.mark.parametrize("bits", [1, 3])
@@ -23,11 +31,18 @@ def test_tokens_are_counted_and_overflow_is_seen(bits: int) -> None:
         for _ in range(800):
             push = [rng.random() < 0.6 for _ in held]
             pop = [count > 0 and rng.random() < 0.5 for count in held]
-            context.set(counters.push, sum(bit << n for n, bit in enumerate(push)))
-            context.set(counters.pop, sum(bit << n for n, bit in enumerate(pop)))
+            for counter in Counter:
+                access = port_of(counters, counter.target)
+                drive(context, access, pops=side(counter.target, counter.source), take=0)
+                assert context.get(access.there) == (held[counter] > 0)
+            for unit in WORKERS:
+                given = [side(unit, c.target) for c in Counter if c.source is unit and push[c]]
+                taken = [side(unit, c.source) for c in Counter if c.target is unit and pop[c]]
+                access = port_of(counters, unit)
+                drive(context, access, pops=sum(taken), pushes=sum(given), take=1, give=1)
+                assert context.get(access.there)
             full = [p and not q and count == limit for count, p, q in zip(held, push, pop, strict=True)]
             overflows += sum(full)
-            assert context.get(counters.available) == sum((c > 0) << n for n, c in enumerate(held))
             assert context.get(counters.overflow) == sum(bit << n for n, bit in enumerate(full))
             clear = rng.random() < 0.02
             context.set(counters.clear, clear)

@@ -34,10 +34,10 @@ def bursts_of(transfer: Instruction, config: Config) -> list[Burst]:
 
 
 class Answers:
-    """Grants a unit's requests at random, answers in order, and keeps what was asked for."""
+    """The other end of a read channel: grants at random, answers in order, keeps what was asked for."""
 
-    def __init__(self, unit: Any, dram: Dram, config: Config, rng: Random) -> None:
-        self._unit, self._dram, self._config, self._rng = unit, dram, config, rng
+    def __init__(self, read: Any, dram: Dram, config: Config, rng: Random) -> None:
+        self._read, self._dram, self._config, self._rng = read, dram, config, rng
         self._beats: deque[int] = deque()
         self.asked: list[tuple[int, Burst]] = []
         """Index of the instruction and burst of every grant."""
@@ -47,19 +47,19 @@ class Answers:
         """Whether everything is answered."""
         return not self._beats
 
-    def step(self, context: Any, valid: Any) -> None:
-        """Drive the unit's read ports for one cycle; ``valid`` is its port that asks."""
-        unit, bus = self._unit, self._config.bus_bytes
-        granted = bool(context.get(valid)) and self._rng.random() < 0.6
-        context.set(unit.granted, granted)
+    def step(self, context: Any) -> None:
+        """Drive the channel for one cycle."""
+        read, bus = self._read, self._config.bus_bytes
+        granted = bool(context.get(read.valid)) and self._rng.random() < 0.6
+        context.set(read.granted, granted)
         beat = bool(self._beats) and self._rng.random() < 0.7
-        context.set(unit.beat_valid, beat)
+        context.set(read.beat_valid, beat)
         if beat:
-            context.set(unit.beat_data, as_integer(self._dram.read(self._beats.popleft(), bus)))
+            context.set(read.beat_data, as_integer(self._dram.read(self._beats.popleft(), bus)))
         else:
-            context.set(unit.beat_data, self._rng.getrandbits(8 * bus))
+            context.set(read.beat_data, self._rng.getrandbits(8 * bus))
         if granted:
-            request = context.get(unit.request)
+            request = context.get(read.request)
             self.asked.append((request.index, Burst(request.address, request.beats)))
             first = request.address // bus * bus
             self._beats.extend(range(first, first + request.beats * bus, bus))

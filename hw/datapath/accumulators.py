@@ -1,0 +1,152 @@
+"""The accumulators: a scratchpad, and the mirror that STOREs read."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from accel.core.config import Config
+from accel.core.memories import ACC, bits_of
+from accel.hw.datapath.layouts import log2
+from accel.hw.datapath.scratchpads import Scratchpad, Shape, Write, bank_of
+from accel.hw.datapath.transfer import BeatLayout, Kind, choose
+
+
+class SlotLayout(data.StructLayout):
+    """A part of a beat whose values are requantized together: the ``part``-th of an element's, ``distance``
+    elements behind the beat's first; ``inside`` if the beat has that one."""
+
+    def __init__(self, config: Config) -> None:
+        lanes = max(1, config.bus_bytes // config.out_element_bytes)
+        parts = config.out_element_bytes // config.lanes
+        super().__init__({"part": log2(parts), "distance": signed(log2(lanes) + 1), "inside": 1})
+
+
+def part_of(word: Value, part: Value, bits: int) -> Value:
+    """One of the parts of so many ``bits`` that a word consists of; with fewer parts than ``part`` counts,
+    again from the first on."""
+    parts = [word[n : n + bits] for n in range(0, len(word), bits)]
+    return parts[0] if len(parts) == 1 else Array(parts)[part[: log2(len(parts))]]
+
+
+class MirrorRead(wiring.Signature):
+    """How STOREs read the accumulators a beat at a time, seen from who executes them.
+
+    In the cycle after one with ``advance``, ``data`` and ``strobe`` are what ``beat`` asked for: elements in
+    their lanes of the bus. Without ``advance`` they stay. Of kinds of STOREs that are finished, where there
+    are some, it is ``sums``: the accumulators that ``slot`` said.
+    """
+
+    def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
+        members: dict[str, Any] = {
+            "advance": Out(1),
+            "beat": Out(BeatLayout(kinds, config)),
+            "data": In(config.bus_bits),
+            "strobe": In(config.bus_bytes),
+        }
+        if any(kind.finished for kind in kinds):
+            members |= {"slot": Out(SlotLayout(config)), "sums": In(config.lanes * bits_of(ACC.dtype))}
+        super().__init__(members)
+
+
+class OutMirror(wiring.Component):
+    """What STOREs write of the accumulators, read a beat at a time: the low bytes, or all where some of the
+    ``kinds`` of STOREs need that.
+
+    Mirrors ``writes``, those of the accumulators' banks, for ``out``.
+    """
+
+    def __init__(self, kinds: Sequence[Kind], writes: Sequence[Write], shape: Shape, config: Config) -> None:
+        self._kinds = kinds
+        self._writes = writes
+        self._shape = shape
+        self._config = config
+        super().__init__({"out": In(MirrorRead(kinds, config))})
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        shape, out = self._shape, self.out
+        banks = shape.banks
+        bytes_ = max(kind.element_bytes for kind in self._kinds)
+        narrow, wide = max(bits_of(kind.route.dtype) for kind in self._kinds), bits_of(ACC.dtype)
+        grain = shape.grain_bits * narrow // wide
+        elements = []
+        for number, write in enumerate(self._writes):
+            memory = Memory(shape=bytes_ * 8, depth=shape.bank_depth, init=[])
+            m.submodules[f"bank_{number}"] = memory
+            port = memory.write_port(granularity=grain)
+            read = memory.read_port()
+            distance = Signal(max(1, log2(banks)), name=f"distance_{number}")
+            m.d.comb += [
+                port.addr.eq(write.address),
+                port.data.eq(Cat(write.data[n : n + narrow] for n in range(0, len(write.data), wide))),
+                port.en.eq(write.enable),
+                distance.eq(bank_of(number - out.beat.index, banks)),
+                read.addr.eq((out.beat.index + distance) >> log2(banks)),
+                read.en.eq(out.advance),
+            ]
+            elements.append(read.data)
+        chosen = Signal(BeatLayout(self._kinds, self._config))
+        with m.If(out.advance):
+            m.d.sync += chosen.eq(out.beat)
+        if any(kind.finished for kind in self._kinds):
+            self._sums(m, elements, chosen)
+        for number, kind in enumerate(self._kinds):
+            if kind.finished:
+                continue
+            bits = bits_of(kind.route.dtype)
+            held = elements
+            if bits < narrow:
+                held = [Cat(one[n : n + bits] for n in range(0, len(one), narrow)) for one in elements]
+            if len(self._kinds) == 1:
+                self._beat(m, kind, held, chosen)
+            else:
+                with m.If(chosen.kind == number):
+                    self._beat(m, kind, held, chosen, f"_of_{kind.route.name.lower()}")
+        return m
+
+    def _sums(self, m: Module, elements: Sequence[Value], chosen: Any) -> None:
+        """The accumulators of a slot, from the elements that the banks have read."""
+        slot = Signal(SlotLayout(self._config))
+        with m.If(self.out.advance):
+            m.d.sync += slot.eq(self.out.slot)
+        bank = bank_of(chosen.index + slot.distance, len(elements))
+        element = Array(elements)[bank] if len(elements) > 1 else elements[0]
+        m.d.comb += self.out.sums.eq(part_of(element, slot.part, len(self.out.sums)))
+
+    def _beat(self, m: Module, kind: Kind, elements: Sequence[Value], chosen: Any, suffix: str = "") -> None:
+        """A beat of one kind, from the elements that the banks have read."""
+        banks, bytes_ = self._shape.banks, kind.element_bytes
+        if kind.lanes == 1:
+            bus = self._config.bus_bits
+            element = Array(elements)[bank_of(chosen.index, banks)] if banks > 1 else elements[0]
+            parts = [element[n * bus : (n + 1) * bus] for n in range(kind.chunks)]
+            m.d.comb += [self.out.data.eq(choose(chosen.chunk, parts)), self.out.strobe.eq(-1)]
+            return
+        for lane in range(kind.lanes):
+            distance = Signal(max(1, log2(banks)), name=f"from_{lane}{suffix}")
+            inside = Signal(name=f"inside_{lane}{suffix}")
+            m.d.comb += [
+                distance.eq(lane - chosen.lane),
+                inside.eq((lane >= chosen.lane) & (lane - chosen.lane < chosen.take)),
+                self.out.data[lane * bytes_ * 8 : (lane + 1) * bytes_ * 8].eq(
+                    Mux(inside, Array(elements)[bank_of(chosen.index + distance, banks)], 0)
+                ),
+                self.out.strobe[lane * bytes_ : (lane + 1) * bytes_].eq(inside.replicate(bytes_)),
+            ]
+
+
+class Accumulators(Scratchpad):
+    """The accumulators: two elements can be read at once, and beats for the kinds of STOREs in ``out``."""
+
+    def __init__(self, unit_kinds: Sequence[Kind], out: Sequence[Kind], config: Config) -> None:
+        self._out = out
+        self._config = config
+        super().__init__(ACC, unit_kinds, config, copies=2, extra={"out": In(MirrorRead(out, config))})
+
+    def mirror(self, m: Module, writes: Sequence[Write]) -> None:
+        m.submodules.mirror = mirror = OutMirror(self._out, writes, self.layout, self._config)
+        wiring.connect(m, wiring.flipped(self.out), mirror.out)

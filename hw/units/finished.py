@@ -1,0 +1,130 @@
+"""The beats of STOREs whose values are finished on their way: requantized, and added to residuals."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Module, Signal, Value
+
+from accel.core.isa import StoreReq
+from accel.core.memories import PAR, RES
+from accel.hw.datapath.finishing import Lanes, ParLayout, SlotWalker
+from accel.hw.datapath.layouts import view
+from accel.hw.datapath.queue import BypassQueue
+from accel.hw.datapath.scratchpads import Scratchpad, connect_access
+from accel.hw.datapath.transfer import BeatWalker
+from accel.hw.units.own import Own
+
+
+class FinishedBeats:
+    """The beats on the bus, of values that are finished and of others, with par and res.
+
+    Args:
+        m: of the unit.
+        unit: the store unit, with ``post=1``, whose ``wdata``, ``wstrb`` and ``wlast`` this drives.
+        own: its LOADs and SETs.
+        beats: which accumulators each beat holds.
+        begins: a STORE starts that has beats.
+        asking: a beat, or one of its slots, is asked of the accumulators.
+        last: with it, its burst ends.
+
+    Attributes:
+        next: whether the beat is finished that is asked for next.
+        full: whether there is a beat for the bus.
+    """
+
+    def __init__(
+        self,
+        m: Module,
+        unit: Any,
+        own: Own,
+        beats: BeatWalker,
+        *,
+        begins: Value,
+        asking: Signal,
+        last: Signal,
+    ) -> None:
+        config = unit.config
+        par_view = view(StoreReq, config, unit.issue.entry.word)
+        m.submodules.walker = walker = SlotWalker(unit.kinds, config)
+        m.submodules.pars = pars = BypassQueue(ParLayout(), 2)
+        m.submodules.lanes = lanes = Lanes(config.post_stages, config)
+        m.submodules.par = par = Scratchpad(PAR, own.kinds, config, paced=True)
+        m.submodules.res = res = Scratchpad(RES, own.kinds, config, paced=True, circular=True)
+        m.d.comb += [
+            walker.flush.eq(unit.control.flush),
+            pars.flush.eq(unit.control.flush),
+            pars.push.eq(begins),
+            pars.pop.eq(beats.free),
+            *(getattr(pars.data, name).eq(getattr(par_view, name)) for name, _ in ParLayout()),
+            walker.start.eq(beats.free),
+            walker.par.eq(pars.head),
+            walker.beat.eq(beats.beat),
+            walker.row_last.eq(beats.row_last),
+            walker.step.eq(asking),
+            beats.step.eq(asking & walker.last),
+            unit.out.slot.eq(walker.slot),
+            lanes.advance.eq(unit.out.advance),
+            lanes.slot.eq(walker.slot),
+            lanes.sums.eq(unit.out.sums),
+            lanes.par.eq(par.read_0.element),
+            lanes.res.eq(res.read_0.element),
+            lanes.setting.eq(own.setting),
+        ]
+        for number, (pad, index) in enumerate(((par, walker.par_index), (res, walker.res_index))):
+            _fill(m, own, number, pad)
+            m.d.comb += [pad.advance.eq(unit.out.advance), pad.read_0.index.eq(index)]
+            connect_access(m, unit, pad)
+        self.next: Signal = walker.finished
+        self.full = self._write(m, unit, walker, lanes, asking, last)
+
+    def _write(
+        self, m: Module, unit: Any, walker: SlotWalker, lanes: Lanes, asking: Signal, last: Signal
+    ) -> Value:
+        """A beat after it has been read and its values are finished; gives whether there is one."""
+        config = unit.config
+        read = {
+            "valid": asking,
+            "last": last,
+            "complete": walker.last,
+            "finished": walker.finished,
+            "adds": walker.adds,
+            "number": walker.number,
+            "inside": walker.slot.inside,
+        }
+        held = {name: Signal(len(value), name=f"read_{name}") for name, value in read.items()}
+        with m.If(unit.out.advance):
+            m.d.sync += [held[name].eq(value) for name, value in read.items()]
+            values = (*held.values(), unit.out.data, unit.out.strobe)
+            *staged, bytes_, strobe = _staged(m, config.post_stages, values)
+            beat = dict(zip(held, staged, strict=True))
+            m.d.sync += unit.wlast.eq(beat["last"])
+            with m.If(beat["finished"]):
+                inside = beat["inside"].replicate(config.lanes)
+                m.d.sync += [
+                    unit.wdata.word_select(beat["number"], len(lanes.result)).eq(lanes.result),
+                    unit.wstrb.word_select(beat["number"], config.lanes).eq(inside),
+                ]
+            with m.Else():
+                m.d.sync += [unit.wdata.eq(bytes_), unit.wstrb.eq(strobe)]
+        m.d.comb += lanes.adds.eq(beat["adds"])
+        return beat["valid"] & beat["complete"]
+
+
+def _fill(m: Module, own: Own, number: int, pad: Scratchpad) -> None:
+    """Have the LOADs of one kind fill a scratchpad."""
+    loader = own.loader
+    assert own.kinds[number].route.scratchpad is pad.holds
+    m.d.comb += [
+        pad.beat_valid.eq(loader.data_valid & (loader.data_beat.kind == number)),
+        pad.beat.eq(loader.data_beat),
+        pad.data.eq(loader.data),
+    ]
+
+
+def _staged(m: Module, stages: int, beat: Sequence[Signal]) -> Sequence[Signal]:
+    """What a beat consists of, behind the stages in which outputs are finished; they load together."""
+    for number in range(stages):
+        behind = [Signal(len(part), name=f"stage_{number}_{n}") for n, part in enumerate(beat)]
+        m.d.sync += [held.eq(part) for held, part in zip(behind, beat, strict=True)]
+        beat = behind
+    return beat

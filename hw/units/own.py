@@ -1,0 +1,191 @@
+"""What the store unit of a machine with ``post=1`` executes besides STOREs: LOADs of par and res, and
+SETs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+
+from accel.core.faults import Cause
+from accel.core.isa import Finishing, Load, Opcode, OwnMemory, SetOut, SetSum, StoreReq, Unit
+from accel.hw.datapath.checks import is_finished
+from accel.hw.datapath.finishing import SettingLayout
+from accel.hw.datapath.layouts import view
+from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.residuals import Residuals
+from accel.hw.datapath.transfer import kinds_of
+from accel.hw.units.flight import Flight, RangeLayout
+from accel.hw.units.loader import Loader
+
+
+class KnownLayout(data.StructLayout):
+    """Of an instruction of the store unit: what it is, whether it reads or writes elements of PAR, and
+    whether it is good by itself."""
+
+    def __init__(self) -> None:
+        names = ("is_load", "is_set", "is_store", "of_res", "finished", "adds", "touches_par", "good")
+        super().__init__(dict.fromkeys(names, 1))
+
+
+class Own:
+    """LOADs of par and res and SETs of the store unit, its order among them and STOREs, and what is wrong
+    with the head.
+
+    Args:
+        m: of the unit.
+        unit: the store unit, whose read channel and retirement this drives.
+        flight: the STOREs in flight.
+        can_store: whether a STORE could start, but for tokens and the LOADs.
+
+    Attributes:
+        faults: what is wrong with the head.
+        faulty: to be told whether anything is.
+        good: nothing is wrong with the head by itself.
+        is_store: the head is a STORE.
+        can_start: but for tokens, if it is not faulty.
+        can_fail: but for tokens; if it is faulty, nothing else is waited for.
+        loader: of par and res.
+        kinds: as it counts them.
+        setting: what SETs have set.
+    """
+
+    def __init__(self, m: Module, unit: Any, flight: Flight, can_store: Value) -> None:
+        self._unit = unit
+        config = unit.config
+        self.kinds = kinds_of(Load, Unit.STORE, config)
+        self.loader = Loader(self.kinds, config.loads_in_flight, config, shared=True)
+        m.submodules.loader = self.loader
+        m.submodules.residuals = residuals = Residuals(config)
+        known = Signal(KnownLayout())
+        """Of the head, found out while it goes there."""
+        with m.If(unit.issue.taking):
+            m.d.sync += known.eq(self._known(m))
+        faulty = Signal()
+        self.faulty = faulty
+        self.good: Value = known.good
+        self.is_store: Value = known.is_store
+        self.faults: Sequence[tuple[Value, Cause]] = [
+            (residuals.full, Cause.RESIDUAL_FULL),
+            (residuals.empty, Cause.RESIDUAL_EMPTY),
+        ]
+        self._ranges(m, flight, residuals, known)
+        waits = (known.is_load & (self.loader.conflict | flight.conflict)) | (
+            known.finished & self.loader.unwritten
+        )
+        waits = waits | ~(residuals.room & residuals.there)
+        free = self._in_order(m, flight, known, can_store)
+        self.can_start = free & (known.is_set | ~waits)
+        self.can_fail = free & (known.is_set | faulty | ~waits)
+        self.setting = self._set(m, known.is_set)
+
+    def _known(self, m: Module) -> data.View:
+        """What the unit wants to know early, of the next entry."""
+        following = self._unit.issue.following
+        load, store = (view(cls, self._unit.config, following.word) for cls in (Load, StoreReq))
+        moves = (store.x_size != 0) & (store.y_size != 0)
+        known = Signal(KnownLayout(), name="following_known")
+        of_par = known.is_load & (load.memory == OwnMemory.PAR)
+        m.d.comb += [
+            known.is_load.eq(load.opcode == Opcode.LOAD),
+            known.is_set.eq(load.opcode == Opcode.SET),
+            known.is_store.eq(~known.is_load & ~known.is_set),
+            known.of_res.eq(known.is_load & (load.memory == OwnMemory.RES)),
+            known.finished.eq(known.is_store & is_finished(store.memory)),
+            known.adds.eq(known.is_store & (store.memory == Finishing.ADD)),
+            known.touches_par.eq((of_par | known.finished) & moves),
+            known.good.eq(following.cause == 0),
+        ]
+        return known
+
+    def _ranges(self, m: Module, flight: Flight, residuals: Residuals, known: Any) -> None:
+        """Ranges of par and elements of res that the head touches."""
+        unit, loader = self._unit, self.loader
+        issue, config = unit.issue, unit.config
+        load, store = view(Load, config, issue.entry.word), view(StoreReq, config, issue.entry.word)
+        box = issue.entry.box
+        touched, following = Signal(RangeLayout(config)), Signal(RangeLayout(config))
+        next_load = view(Load, config, issue.following.word)
+        next_store = view(StoreReq, config, issue.following.word)
+        next_begin = Mux(next_load.opcode == Opcode.LOAD, next_load.sram_base, next_store.par)
+        res_kind = next(number for number, kind in enumerate(self.kinds) if kind.memory == OwnMemory.RES)
+        m.d.comb += [
+            following.begin.eq(next_begin),
+            following.end.eq(issue.following.box.end),
+            touched.any.eq(known.touches_par),
+            touched.begin.eq(Mux(known.is_load, load.sram_base, store.par)),
+            touched.end.eq(box.end),
+            flight.range.eq(touched),
+            flight.taking.eq(issue.taking),
+            flight.following.eq(following),
+            loader.range.eq(touched),
+            loader.taking.eq(issue.taking),
+            loader.following_range.eq(following),
+            loader.sram.eq(Mux(known.of_res, residuals.begin, load.sram_base)),
+            residuals.flush.eq(unit.control.flush),
+            residuals.elements.eq(box.elements),
+            residuals.is_load.eq(known.of_res),
+            residuals.is_add.eq(known.adds),
+            residuals.load.eq(issue.start & known.of_res),
+            residuals.store.eq(flight.start),
+            residuals.written.eq(loader.written & (loader.data_beat.kind == res_kind)),
+            residuals.retire.eq(flight.retirement.valid),
+        ]
+
+    def _in_order(self, m: Module, flight: Flight, known: Any, can_store: Value) -> Value:
+        """What is under way, retired in program order; gives whether the head may be, but for what it would
+        meet. SETs take the loader's way, as LOADs that move nothing."""
+        unit, loader, config = self._unit, self.loader, self._unit.config
+        issue, control = unit.issue, unit.control
+        in_flight = config.loads_in_flight + config.stores_in_flight
+        m.submodules.order = order = Queue(1, in_flight)
+        """Of each instruction that has not retired, whether it is a STORE."""
+        under_way = Signal()
+        loads, stores, both = loader.retirement, flight.retirement, unit.retirement
+        m.d.comb += [
+            loader.flush.eq(control.flush),
+            loader.mem_base.eq(control.mem_base),
+            loader.entry.eq(issue.entry),
+            loader.is_set.eq(known.is_set),
+            loader.start.eq(issue.start & ~known.is_store),
+            order.flush.eq(control.flush),
+            order.push.eq(issue.start),
+            order.data.eq(known.is_store),
+            order.pop.eq(both.valid),
+            loader.hold.eq(order.head),
+            flight.hold.eq(~order.head),
+            both.valid.eq(loads.valid | stores.valid),
+            both.retired.eq(Mux(order.head, stores.retired, loads.retired)),
+            both.oldest.eq(Mux(order.head, stores.oldest, loads.oldest)),
+            both.occupied.eq(order.valid),
+        ]
+        wiring.connect(m, loader.read, wiring.flipped(unit.read))
+        m.d.sync += under_way.eq(issue.start & known.is_set & ~control.flush)
+        can_load = ~loader.read.valid & loader.room
+        return ~under_way & Mux(known.is_set, ~order.valid, Mux(known.is_load, can_load, can_store))
+
+    def _set(self, m: Module, is_set: Value) -> data.View:
+        """What SETs leave behind."""
+        issue = self._unit.issue
+        out, total = (view(cls, self._unit.config, issue.entry.word) for cls in (SetOut, SetSum))
+        setting = Signal(SettingLayout())
+        addition = setting.addition
+        taken = issue.start & is_set
+        with m.If(taken & (out.part == SetOut.PART)):
+            m.d.sync += [
+                *(getattr(setting.range, name).eq(getattr(out, name)) for name in ("zero", "low", "high")),
+                *(
+                    getattr(addition, name).eq(getattr(out, name))
+                    for name in ("left_zero", "right_zero", "offset", "shift")
+                ),
+                setting.unsigned.eq(out.unsigned),
+            ]
+        with m.If(taken & (out.part == SetSum.PART)):
+            m.d.sync += [
+                *(getattr(addition.range, name).eq(getattr(total, name)) for name in ("zero", "low", "high")),
+                addition.left_multiplier.eq(total.left_multiplier),
+                addition.right_multiplier.eq(total.right_multiplier),
+            ]
+        with m.If(self._unit.control.flush):
+            m.d.sync += Value.cast(setting).eq(0)
+        return setting
