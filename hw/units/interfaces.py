@@ -57,8 +57,8 @@ def unit_ports(config: Config) -> dict[str, Member]:
     """The ports of each unit behind a queue.
 
     Of the instruction at the head: ``lacking`` tells that nothing but a token keeps it from starting;
-    ``fault`` is why it never will, in the cycle in which it would have started, else none. ``busy`` tells
-    that the unit does work in this cycle.
+    ``fault`` is why it never will, in the cycle in which it would have started, else none. Neither asks
+    whether the unit is enabled. ``busy`` tells that the unit does work in this cycle.
     """
     return {
         "control": In(UnitControl()),
