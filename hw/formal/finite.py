@@ -208,6 +208,7 @@ def loops() -> Claims:
     claims.lemma("inner turns are counted down", ~issuing | (inner <= inner_count))
     claims.lemma("the last slot is known", ~issuing | (steps == (~is_mul | (phase == _MUL_SLOTS - 1))))
     claims.lemma("only MUL takes slots", ~issuing | is_mul | (phase == 0))
+    claims.lemma("a slot is one of its micro-op's", ~issuing | (phase < _MUL_SLOTS))
     ends = steps & inside.signal("last_uop") & inside.signal("last_inner") & inside.signal("last_outer")
     claims.lemma("in the last slot it is free", ~issuing | ~ends)
     left = Cat(Mux(is_mul, ~phase, 0), (end - address)[: len(end)], inner, outer)
