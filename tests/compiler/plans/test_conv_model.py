@@ -60,8 +60,15 @@ def cycles(image: Image) -> int:
 
 
 @pytest.mark.parametrize("first", [0, also(30)])
-@pytest.mark.parametrize("name", ["vta", "vta-int8"])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        case if n % 2 == place else also(*case)
+        for n, options in enumerate(OPTIONS)
+        for place, case in enumerate(((options, "vta"), (options, "vta-int8")))
+    ],
+    ids=str,
+)
 def test_micro_ops_are_known_exactly(options: dict[str, Any], name: str, first: int) -> None:
     """One pass more or less over the output would be seen."""
     machine = accel.machine(name)
@@ -76,7 +83,9 @@ def test_micro_ops_are_known_exactly(options: dict[str, Any], name: str, first: 
             assert candidate.prediction.compute == shape.slots == executed
 
 
-@pytest.mark.parametrize("options", [{"shift": 6}, {"shift": 6, "bias": True, "residual": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [also({"shift": 6}), {"shift": 6, "bias": True, "residual": True}], ids=str
+)
 def test_bytes_are_known_closely(options: dict[str, Any]) -> None:
     """Of operands what LOADs move, to a beat for each burst that is not aligned; of results exactly."""
     machine = accel.machine("vta")

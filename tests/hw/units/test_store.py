@@ -108,13 +108,13 @@ class WriteBus:
 @pytest.mark.parametrize(
     ("machine", "values"),
     [
-        ("tiny", {}),
+        also("tiny", {}),
         ("tiny", {"bus_bits": 256}),
         also("tiny", {"block_out": 16, "acc_bytes": 8192}),
         also("tiny", {"stores_in_flight": 1, "outstanding": 1}),
         also("tiny-int8", {}),
         ("tiny-int8", {"bus_bits": 256, "post_stages": 5}),
-        ("tiny-int8", {"stores_in_flight": 2, "post_stages": 0}),
+        also("tiny-int8", {"stores_in_flight": 2, "post_stages": 0}),
     ],
 )
 def test_stores_leave_what_the_simulator_leaves(machine: str, values: dict[str, int]) -> None:
