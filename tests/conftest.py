@@ -1,6 +1,6 @@
 """Options and Hypothesis profiles of the whole suite.
 
-The default profile draws the same examples every time, a third of what tests ask for: what one third of them
+The default profile draws the same examples every time, a fifth of what tests ask for: what one fifth of them
 does not find, the others have never found. ``--hypothesis-profile=whole`` draws all of them, and
 ``--hypothesis-profile=fuzz`` fresh ones, fifty times as many. Tests that show for one more machine, fault or
 form what others show already are marked ``thorough``, and run with ``--thorough``.
@@ -45,7 +45,7 @@ settings.register_profile(
     phases=_PHASES,
     suppress_health_check=_QUIET,
 )
-settings.register_profile("ci", settings.get_profile("whole"), max_examples=33)
+settings.register_profile("ci", settings.get_profile("whole"), max_examples=20)
 settings.register_profile("fuzz", settings.get_profile("whole"), derandomize=False, max_examples=5000)
 settings.load_profile("ci")
 

@@ -77,8 +77,8 @@ _EXPERIMENT = re.compile(r"^accel sweep docs/experiments/\w+\.toml\n", re.M)
 """What tests/sweeps/test_experiments.py measures, too: of those in a document, the first is run."""
 
 
-_AGAIN = ("hardware.md", "looking.md")
-"""Pages whose commands do what the README's do: with another file of waves, and views of more programs."""
+_AGAIN = ("digits.md", "hardware.md", "looking.md", "schedules.md", "waves.md")
+"""Pages whose commands do what the README's do: with another file of waves, and with more programs."""
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from accel.core.isa import Gemm, Load, Loops, Memory
 from accel.image.image import Image
 from accel.sim.timing.model import simulate_timing
 from tests.strategies import examples
-from tests.thorough import also
+from tests.thorough import also, diagonal
 
 
 class Case(NamedTuple):
@@ -224,8 +224,11 @@ def test_micro_ops_are_known_exactly(name: str, options: dict[str, Any]) -> None
         assert candidate.prediction.compute == executed
 
 
-@pytest.mark.parametrize("name", ["vta", "gemm8x8"])
-@pytest.mark.parametrize("options", [{}, {"shift": 6}, {"shift": 6, "residual": True}], ids=str)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    diagonal(["vta", "gemm8x8"], [{}, {"shift": 6}, {"shift": 6, "residual": True}]),
+    ids=str,
+)
 def test_the_rough_bound_is_close_where_the_plan_is_good(name: str, options: dict[str, Any]) -> None:
     """To less than half a pass over the result."""
     workload, config = accel.gemm(512, 256, 64, **options), accel.machine(name).config
@@ -241,11 +244,7 @@ def test_the_rough_bound_is_close_where_the_plan_is_good(name: str, options: dic
 @pytest.mark.parametrize("first", [0, also(25)])
 @pytest.mark.parametrize(
     ("name", "options"),
-    [
-        (name, options) if n % len(SECOND) == place else also(name, options)
-        for n, options in enumerate(EPILOGUES)
-        for place, name in enumerate(SECOND)
-    ],
+    diagonal(SECOND, EPILOGUES),
     ids=str,
 )
 def test_micro_ops_are_products_where_the_store_unit_finishes(
