@@ -32,7 +32,7 @@ def first_of_each(values: Iterable[T], kind: Callable[[T], Hashable]) -> list[An
 
 
 def diagonal(*axes: Sequence[Any]) -> list[Any]:
-    """All combinations of several parameters; without ``--thorough`` few, with each value of each parameter."""
+    """All combinations of several parameters; without ``--thorough`` few, with each value of each."""
     places = [range(len(axis)) for axis in axes]
     few = {tuple(n % len(axis) for axis in axes) for n in range(max(map(len, axes)))}
     combined = zip(product(*places), product(*axes), strict=True)

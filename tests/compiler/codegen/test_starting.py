@@ -1,6 +1,5 @@
 """Sums that start with a step which overwrites: no reset pass, whatever taps there are."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np

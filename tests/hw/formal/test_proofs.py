@@ -560,10 +560,11 @@ FAULTS = [
 
 def without_machine(proof: Proof) -> str:
     """The name that proofs share which differ by their machine alone, or by which unit's LOADs a walker goes
-    over: those of the store unit, par and res, come first."""
+    over, or by their depth: LOADs of the store unit, par and res, and queues of 8 come first."""
     machines = "|".join(sorted(NAMED, key=len, reverse=True))
     name = re.sub(rf"\b({machines})$", "", proof.name)
-    return re.sub(r"^(bursts|places|ends) of \w+ LOADs", r"\1 of LOADs", name)
+    name = re.sub(r"^(bursts|places|ends) of \w+ LOADs", r"\1 of LOADs", name)
+    return re.sub(r"^(queue|head queue) of [248]$", r"\1 of several", name)
 
 
 def kind(proof: str) -> str:
