@@ -1,6 +1,6 @@
 """Options and Hypothesis profiles of the whole suite.
 
-The default profile draws the same examples every time, a third of what tests ask for: what one third of them
+The default profile draws the same examples every time, a fifth of what tests ask for: what one fifth of them
 does not find, the others have never found. ``--hypothesis-profile=whole`` draws all of them, and
 ``--hypothesis-profile=fuzz`` fresh ones, fifty times as many. Tests that show for one more machine, fault or
 form what others show already are marked ``thorough``, and run with ``--thorough``.
@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from accel.hw.engines.choose import OPTIMIZE
 from tests import tools
+from tests.thorough import also
 
 _FIRST = (
     "lockstep/test_random.py",
@@ -44,13 +45,16 @@ settings.register_profile(
     phases=_PHASES,
     suppress_health_check=_QUIET,
 )
-settings.register_profile("ci", settings.get_profile("whole"), max_examples=33)
+settings.register_profile("ci", settings.get_profile("whole"), max_examples=20)
 settings.register_profile("fuzz", settings.get_profile("whole"), derandomize=False, max_examples=5000)
 settings.load_profile("ci")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Refuse to require a tool that no test asks for; programs that tests start hear Ctrl-C."""
+    config.addinivalue_line(
+        "markers", "by_default(*patterns): of given vectors or networks, those that run without --thorough"
+    )
     tools.required()
     os.environ.setdefault(OPTIMIZE, "0")  # compiling a model takes longer than the short programs here run
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # half of the time that a command takes
@@ -129,7 +133,11 @@ def _parametrize(metafunc: pytest.Metafunc, fixture: str, what: str, file: str) 
     found = sorted(path.parent for path in root.glob(f"**/{file}"))
     if not found:
         raise pytest.UsageError(f"{option} is {folder!r}; no folder below it holds {file}")
-    metafunc.parametrize(fixture, found, ids=[str(path.relative_to(root)) for path in found])
+    marker = metafunc.definition.get_closest_marker("by_default")
+    patterns = marker.args if marker else ()
+    first = {path for path in found if any(path.match(pattern) for pattern in patterns)} or {*found}
+    values = [path if path in first else also(path) for path in found]
+    metafunc.parametrize(fixture, values, ids=[str(path.relative_to(root)) for path in found])
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from tests.programs import gemm_program
 from tests.tools import needs
 
 ON_HARDWARE = ("sim", "rtl")
-COUNT = 900
+COUNT = 500
 """Races are one in sixty; what is drawn depends on what else the process has loaded."""
 
 
@@ -34,7 +34,9 @@ def test_damaged_programs_end_cleanly() -> None:
     assert {"proven", "refuted", "race"} <= found["token_check"].keys()
 
 
-@pytest.mark.parametrize("build", [TINY, SECOND], ids=["first", "second"])
+@pytest.mark.parametrize(
+    "build", [pytest.param(TINY, id="first", marks=pytest.mark.thorough), pytest.param(SECOND, id="second")]
+)
 def test_damaged_programs_end_cleanly_on_hardware(build: Config) -> None:
     """And as on the simulator: of one small machine of each generation, so that little is to be built."""
     needs("verilator")

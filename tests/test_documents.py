@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,9 +24,9 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def blocks(language: str, *, joined: bool = False) -> list[object]:
+def blocks(language: str, *, joined: bool = False) -> list[Any]:
     """The fenced blocks of a language in all documents; joined, those of a document are one."""
-    found: list[object] = []
+    found: list[Any] = []
     for path in DOCUMENTS:
         code = re.findall(rf"^```{language}\n(.*?)^```$", path.read_text(encoding="utf-8"), re.M | re.S)
         code = ["".join(code)] if joined and code else code
@@ -76,7 +77,17 @@ _EXPERIMENT = re.compile(r"^accel sweep docs/experiments/\w+\.toml\n", re.M)
 """What tests/sweeps/test_experiments.py measures, too: of those in a document, the first is run."""
 
 
-@pytest.mark.parametrize("code", blocks("sh", joined=True))
+_AGAIN = ("digits.md", "hardware.md", "looking.md", "schedules.md", "waves.md")
+"""Pages whose commands do what the README's do: with another file of waves, and with more programs."""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(*one.values, id=one.id, marks=pytest.mark.thorough if one.id.startswith(_AGAIN) else ())
+        for one in blocks("sh", joined=True)
+    ],
+)
 def test_commands(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for again in _EXPERIMENT.findall(code)[1:]:
         code = code.replace(again, "", 1)

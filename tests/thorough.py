@@ -1,6 +1,7 @@
 """Parameters of tests: those that the suite runs only with ``--thorough``, and those of one process."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import product
 from typing import Any, TypeVar
 
 import pytest
@@ -28,3 +29,11 @@ def first_of_each(values: Iterable[T], kind: Callable[[T], Hashable]) -> list[An
         found.append(also(value) if kind(value) in seen else value)
         seen.add(kind(value))
     return found
+
+
+def diagonal(*axes: Sequence[Any]) -> list[Any]:
+    """All combinations of several parameters; without ``--thorough`` few, with each value of each."""
+    places = [range(len(axis)) for axis in axes]
+    few = {tuple(n % len(axis) for axis in axes) for n in range(max(map(len, axes)))}
+    combined = zip(product(*places), product(*axes), strict=True)
+    return [values if place in few else also(*values) for place, values in combined]

@@ -18,9 +18,19 @@ def _build(base: Config = TINY, /, **values: int) -> Config:
     return replace(base, **values)  # type: ignore[arg-type]
 
 
-_THOROUGH = {"1x1x1", "1x16x2", "4x2x8", "int8, short queues", "int8, 1x32x4"}
-"""Builds for ``--thorough`` alone: others have most of what they have."""
-_LARGE = 128
+_THOROUGH = {
+    "1x1x1",
+    "1x16x2",
+    "one at a time",
+    "two elements",
+    "more inp than acc",
+    "4x2x8",
+    "int8, short queues",
+    "int8, 1x32x4",
+}
+"""Builds for ``--thorough`` alone: each takes a compiler as long as all its programs, and others have most of
+what they have."""
+_LARGE = 256
 """A model with more multipliers is optimized."""
 BUILDS: dict[str, Config] = {
     "tiny": TINY,

@@ -12,6 +12,7 @@ from accel.hw.engines.driver import Engine
 from accel.run.lockstep import lockstep
 from accel.run.replay import load_test
 from tests.programs import TINY, gemm_program
+from tests.thorough import also
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 
@@ -29,7 +30,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
         yield found
 
 
-@pytest.mark.parametrize("hostile", [False, True])
+@pytest.mark.parametrize("hostile", [False, also(True)])
 def test_programs(engine: Engine, hostile: bool) -> None:
     engine.reset()
     found = lockstep(gemm_program(), engine, hostile=hostile)
@@ -37,7 +38,14 @@ def test_programs(engine: Engine, hostile: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["gemm_loops", "load_pads_inp", "tokens_on_every_kind", "fault_deadlock", "fault_dst_index"]
+    "name",
+    [
+        "gemm_loops",
+        also("load_pads_inp"),
+        also("tokens_on_every_kind"),
+        also("fault_deadlock"),
+        "fault_dst_index",
+    ],
 )
 def test_directed(engine: Engine, name: str) -> None:
     engine.reset()

@@ -19,6 +19,7 @@ from accel.run.lockstep import lockstep
 from accel.run.replay import load_test
 from tests.lockstep.builds import BUILDS
 from tests.programs import gemm_program
+from tests.thorough import also
 from tests.tools import needs
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
@@ -69,7 +70,7 @@ def test_a_layer_takes_the_same_cycles(other_export: NativeEngine) -> None:
     assert (found.cause, found.difference) == (Cause.NONE, None)
 
 
-@pytest.mark.parametrize("name", ["one at a time", "1x1x1", "int8, 1x32x4"])
+@pytest.mark.parametrize("name", ["one at a time", also("1x1x1"), also("int8, 1x32x4")])
 def test_no_choice_is_made_by_no_bits(name: str) -> None:
     """What Yosys' Verilog leaves out where processes stay."""
     text = rtlil_text(SimTop(BUILDS[name]), TOP)

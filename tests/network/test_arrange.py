@@ -13,6 +13,7 @@ from accel.network.network import Network
 from accel.network.program import NetworkProgram
 from accel.network.text import choices_text, network_text
 from tests.network.networks import Small
+from tests.thorough import also
 
 MACHINE = "gemm8x8-int8"
 SIZES = {"uop_bytes": 4096, "inp_bytes": 8192, "wgt_bytes": 8192, "acc_bytes": 16384}
@@ -49,7 +50,7 @@ def program_of_blocks(dtype: str) -> NetworkProgram:
     return built(blocks_of_layers(dtype), "m")
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("dtype", ["int8", also("uint8")])
 def test_neighbours_agree_on_strips(dtype: str) -> None:
     program = program_of_blocks(dtype)
     (chain,) = program.chains
@@ -73,7 +74,7 @@ def test_every_tensor_is_right() -> None:
     assert {"a", "b", "d", "e", "s", "g", "h", "i"} <= result.tensors.keys()
 
 
-@pytest.mark.parametrize("kernel", [(5, 2), (3, 1), (1, 0)])
+@pytest.mark.parametrize("kernel", [(5, 2), also((3, 1)), (1, 0)])
 def test_lines_of_several_neighbours(kernel: tuple[int, int]) -> None:
     """Strips of one line, whose windows see strips beyond their neighbours; other blocks, and a base."""
     size, pad = kernel
@@ -87,7 +88,7 @@ def test_lines_of_several_neighbours(kernel: tuple[int, int]) -> None:
     assert program.run(seed=5).mismatches == {}
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("dtype", ["int8", also("uint8")])
 def test_maxima(dtype: str) -> None:
     """Beyond the picture is nothing, for a convolution as for maxima, but not the same."""
     small = Small((1, 8, 16, 21), dtype=dtype)
@@ -109,7 +110,7 @@ def test_two_pictures_and_half_as_many_strips() -> None:
     assert program.run(seed=6).mismatches == {}
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("dtype", ["int8", also("uint8")])
 def test_means_of_several_pictures(dtype: str) -> None:
     small = Small((2, 16, 12, 7), dtype=dtype)
     small.conv("x", "a", 20, pad=1)

@@ -1,9 +1,13 @@
-"""Real networks on a machine, equal to ONNX Runtime in every quantized output; see ``--models``."""
+"""Real networks on a machine, equal to ONNX Runtime in every quantized output; see ``--models``.
+
+The same network in another format is one graph, as tests/formats/test_networks.py shows.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import accel
 from accel.graph.graph import Graph
@@ -15,6 +19,7 @@ from tests.package.driver import Driver, Model, library
 from tests.tools import needs
 
 
+@pytest.mark.by_default("*_qop", "*_u8")
 def test_outputs_are_those_of_onnx_runtime(model: Path, tmp_path: Path) -> None:
     """On the simulators, and as a package that is driven by its C."""
     needs("g++")
@@ -33,8 +38,9 @@ def test_outputs_are_those_of_onnx_runtime(model: Path, tmp_path: Path) -> None:
         _assert_equal(program.graph, outputs, expected[run])
 
 
+@pytest.mark.by_default("*_dscnn_*_qop", "*_resnet8w8_*")
 def test_outputs_with_strips_are_those_of_onnx_runtime(model: Path) -> None:
-    """Where elements have several rows."""
+    """Where elements have several rows: depthwise layers and residuals, in small networks."""
     program = accel.load_onnx(model / "model.onnx").build("gemm8x8-int8", strict=True)
     (run, inputs), *_ = runs(model, "inputs.npz").items()
     result = program.run(inputs, backend="functional")

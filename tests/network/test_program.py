@@ -16,6 +16,7 @@ from accel.network.file import load_network, save_network
 from accel.network.network import Network
 from accel.network.program import NetworkProgram
 from tests.network.networks import MACHINE, Small, residual_network
+from tests.thorough import diagonal
 
 
 def built(graph: Graph, machine: str = MACHINE, *, keep: bool = True) -> NetworkProgram:
@@ -26,8 +27,7 @@ def where(program: NetworkProgram) -> list[tuple[str, str]]:
     return [(part.stage.operators(), part.where) for part in program.parts]
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8"])
-@pytest.mark.parametrize("machine", ["vta-int8", "gemm8x8-int8"])
+@pytest.mark.parametrize(("dtype", "machine"), diagonal(["int8", "uint8"], ["vta-int8", "gemm8x8-int8"]))
 def test_a_residual_network(dtype: str, machine: str) -> None:
     program = built(residual_network(dtype), machine)
     assert where(program) == [
@@ -86,8 +86,7 @@ def test_padding_before_a_convolution() -> None:
     program.run().raise_if_wrong()
 
 
-@pytest.mark.parametrize("groups", [1, 4, 8])
-@pytest.mark.parametrize("zero", [0, 90, 128, 255])
+@pytest.mark.parametrize(("groups", "zero"), diagonal([1, 4, 8], [0, 90, 128, 255]))
 def test_weights_with_zero_points(zero: int, groups: int) -> None:
     """Weights that no int8 holds are sums of several, exactly."""
     small = Small((2, 8, 6, 6))

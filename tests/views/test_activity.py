@@ -21,6 +21,7 @@ from accel.views.states import NOBODY, Activity, Reason, State
 from tests.expect import refused
 from tests.programs import gemm_program
 from tests.strategies import examples, programs, timings
+from tests.thorough import also
 from tests.views.runs import FINISHED, from_text
 
 TINY = NAMED["tiny"]
@@ -86,7 +87,7 @@ def test_states_add_up_to_what_the_simulator_counts() -> None:
     assert {None, Cause.DEADLOCK, Cause.LIMIT} <= set(ended)
 
 
-@pytest.mark.parametrize("timing", [{}, {"serial": 1}, {"read_latency": 9}])
+@pytest.mark.parametrize("timing", [also({}), also({"serial": 1}), {"read_latency": 9}])
 def test_the_hardware_is_seen_to_do_the_same(timing: dict[str, int]) -> None:
     program = gemm_program(3, 9, 5)
     hardware = program.run(backend="rtl", engine="pysim", record=True, **timing)

@@ -26,6 +26,7 @@ from accel.views.text import MOST_ROWS, timeline_text
 from accel.views.timeline import timeline_svg, title
 from tests.expect import refused
 from tests.programs import gemm_program
+from tests.thorough import also
 from tests.views.runs import look, many, result
 
 NAME = "{http://www.w3.org/2000/svg}"
@@ -176,7 +177,7 @@ def test_a_small_run_is_drawn_in_full(
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("suffix", [".svg", ".html"])
+@pytest.mark.parametrize("suffix", [also(".svg"), ".html"])
 def test_a_long_run_can_be_zoomed_into(suffix: str, tmp_path: Path, opened: Callable[..., Any]) -> None:
     path = tmp_path / f"t{suffix}"
     Timeline(many()).save(path)
@@ -242,8 +243,17 @@ def test_arrows_from_beyond_are_cut_off_at_the_lanes(tmp_path: Path, opened: Cal
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [360, 500, 1366])
-@pytest.mark.parametrize("suffix", [".svg", ".html"])
+@pytest.mark.parametrize(
+    ("suffix", "width"),
+    [
+        (".svg", 360),
+        also(".svg", 500),
+        also(".svg", 1366),
+        also(".html", 360),
+        also(".html", 500),
+        (".html", 1366),
+    ],
+)
 def test_words_are_never_cut(suffix: str, width: int, tmp_path: Path, opened: Callable[..., Any]) -> None:
     """What is chosen, how to read it and why a run stopped, in as many lines as they take."""
     with pytest.raises(LimitExceeded) as stopped:

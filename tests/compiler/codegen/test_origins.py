@@ -10,6 +10,7 @@ from accel.image.provenance import Provenance, Statement
 from accel.run.stages import stage_text
 from tests.compiler import gemms
 from tests.compiler.running import as_it_is
+from tests.thorough import diagonal
 
 KINDS = {
     "load": Load,
@@ -44,8 +45,7 @@ def statements(program: accel.Program) -> dict[tuple[str, str], Statement]:
     return found
 
 
-@pytest.mark.parametrize("name", WORKLOADS)
-@pytest.mark.parametrize("config", ["tiny", "gemm8x8"])
+@pytest.mark.parametrize(("name", "config"), diagonal(WORKLOADS, ["tiny", "gemm8x8"]))
 def test_every_instruction_knows_what_it_comes_from(name: str, config: str) -> None:
     program = as_it_is(WORKLOADS[name], config)
     stages = {stage.name for stage in program.schedule().stages}

@@ -1,6 +1,5 @@
 """Sums that start with a step which overwrites: no reset pass, whatever taps there are."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from tests.compiler.convs import any_inputs, convolutions, expected, transposed
 from tests.compiler.running import as_it_is
 from tests.compiler.verdicts import program_is_right
 from tests.strategies import examples
+from tests.thorough import diagonal
 
 SECOND = ("vta-int8", "gemm8x8-int8", "tiny-int8")
 """Machines of the second generation."""
@@ -66,10 +66,9 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", SECOND)
-@pytest.mark.parametrize("sizes", CASES.values(), ids=CASES)
-def test_each_sum_is_overwritten_once(name: str, sizes: Mapping[str, Any]) -> None:
-    workload = accel.conv2d(1, 19, 9, 11, 21, **sizes, bias=True, shift=3)
+@pytest.mark.parametrize(("name", "case"), diagonal(SECOND, list(CASES)))
+def test_each_sum_is_overwritten_once(name: str, case: str) -> None:
+    workload = accel.conv2d(1, 19, 9, 11, 21, **CASES[case], bias=True, shift=3)
     program = as_it_is(workload, machine(name))
     right(program, workload)
     assert resets(program) == 0
@@ -101,8 +100,7 @@ def test_sums_without_any_step_are_set_to_zero(name: str) -> None:
     assert overwritten(program) + resets(program) == blocks(program, apart)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("name", SECOND)
+@pytest.mark.parametrize(("threads", "name"), diagonal([1, 2, 3], SECOND))
 def test_virtual_threads(name: str, threads: int) -> None:
     workload = accel.conv2d(1, 40, 9, 11, 70, 3, padding=1, bias=True, shift=3)
     program = as_it_is(workload, machine(name), vthreads=threads)

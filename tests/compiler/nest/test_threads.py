@@ -21,6 +21,7 @@ from accel.te import Schedule, thread_axis
 from tests.compiler import gemms
 from tests.expect import refused
 from tests.strategies import examples
+from tests.thorough import diagonal
 
 M = machine("gemm8x8")
 VTHREAD = thread_axis("vthread")
@@ -112,9 +113,10 @@ def test_threads_take_turns_from_tile_to_tile() -> None:
     ).lstrip("\n")
 
 
-@pytest.mark.parametrize("along", ["yo", "xo", "ko"])
-@pytest.mark.parametrize("threads", [1, 2, 3, 4, 7])
-@pytest.mark.parametrize("sizes", [(32, 32, 32), (20, 50, 9), (9, 17, 8), (7, 40, 25)])
+@pytest.mark.parametrize(
+    ("along", "threads", "sizes"),
+    diagonal(["yo", "xo", "ko"], [1, 2, 3, 4, 7], [(32, 32, 32), (20, 50, 9), (9, 17, 8), (7, 40, 25)]),
+)
 def test_the_meaning_stays(sizes: tuple[int, int, int], threads: int, along: str) -> None:
     s = threaded(sizes, threads, along=along)
     lowered = same(s, gemms.operands(gemms.gemm(*sizes)))

@@ -21,6 +21,7 @@ from tests.compiler.running import as_it_is
 from tests.compiler.verdicts import program_is_right, stages_are_right
 from tests.expect import refused
 from tests.strategies import examples
+from tests.thorough import diagonal
 
 CONFIGS = ("vta", "gemm8x8", "tiny")
 
@@ -73,8 +74,7 @@ def test_any_dense_layer(data: st.DataObject) -> None:
     right(as_it_is(workload, machine), workload)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 4])
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(("threads", "name"), diagonal([1, 2, 3, 4], CONFIGS))
 def test_threads(name: str, threads: int) -> None:
     workload = conv2d(1, 20, 10, 7, 40, 3, padding=1, stride=(1, 2), bias=True, relu=True, shift=6)
     program = as_it_is(workload, name, vthreads=threads)
@@ -195,8 +195,9 @@ def test_a_convolution_of_nothing_but_padding() -> None:
 # --- the workload --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("blocks", [(1, 1), (1, 2), (2, 1)], ids=str)
-@pytest.mark.parametrize("channels", [(1, 1), (2, 1), (3, 2)], ids=str)
+@pytest.mark.parametrize(
+    ("blocks", "channels"), diagonal([(1, 1), (1, 2), (2, 1)], [(1, 1), (2, 1), (3, 2)]), ids=str
+)
 def test_groups_where_a_block_has_one_channel(blocks: tuple[int, int], channels: tuple[int, int]) -> None:
     """Loops within a block that run once stand in an index together with others: ``data[o+c]``."""
     machine = accel.machine("tiny", block_in=blocks[0], block_out=blocks[1])

@@ -15,6 +15,7 @@ from tests.compiler.convs import any_inputs, expected, transposed
 from tests.compiler.verdicts import program_is_right, stages_are_right
 from tests.expect import refused
 from tests.strategies import examples
+from tests.thorough import diagonal
 
 CONFIGS = ("vta", "gemm8x8", "tiny")
 
@@ -55,8 +56,7 @@ def test_any_transposed_convolution_on_a_machine_with_little_memory(data: st.Dat
         accel.build(workload, accel.machine(config))
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(("threads", "name"), diagonal([1, 2, 3], CONFIGS))
 def test_threads(name: str, threads: int) -> None:
     workload = accel.conv2d_transpose(1, 20, 5, 7, 40, 4, padding=1, stride=2, bias=True, relu=True, shift=6)
     right(workload, accel.machine(name), 0, threads)

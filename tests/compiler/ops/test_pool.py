@@ -24,6 +24,7 @@ from tests.compiler.pools import maxima, pools, some_data, sums_and_counts
 from tests.compiler.verdicts import program_is_right, stages_are_right
 from tests.expect import refused
 from tests.strategies import examples
+from tests.thorough import diagonal
 
 CONFIGS = ("vta", "gemm8x8", "tiny")
 SMALL = Config(
@@ -70,8 +71,7 @@ def test_any_pooling_on_a_machine_with_little_memory(data: st.DataObject) -> Non
     right(workload, accel.machine(SMALL), seed)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(("threads", "name"), diagonal([1, 2, 3], CONFIGS))
 def test_threads(name: str, threads: int) -> None:
     shape = 1, 40, 9, 8, 3
     for workload in (

@@ -21,7 +21,7 @@ from accel.core.isa import Gemm, Load, Loops, Memory, Store, decode
 from accel.image.image import Image
 from accel.sim.timing.model import simulate_timing
 from tests.strategies import examples
-from tests.thorough import also
+from tests.thorough import also, diagonal
 
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -60,8 +60,11 @@ def cycles(image: Image) -> int:
 
 
 @pytest.mark.parametrize("first", [0, also(30)])
-@pytest.mark.parametrize("name", ["vta", "vta-int8"])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(
+    ("options", "name"),
+    diagonal(OPTIONS, ["vta", "vta-int8"]),
+    ids=str,
+)
 def test_micro_ops_are_known_exactly(options: dict[str, Any], name: str, first: int) -> None:
     """One pass more or less over the output would be seen."""
     machine = accel.machine(name)
@@ -76,7 +79,9 @@ def test_micro_ops_are_known_exactly(options: dict[str, Any], name: str, first: 
             assert candidate.prediction.compute == shape.slots == executed
 
 
-@pytest.mark.parametrize("options", [{"shift": 6}, {"shift": 6, "bias": True, "residual": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [also({"shift": 6}), {"shift": 6, "bias": True, "residual": True}], ids=str
+)
 def test_bytes_are_known_closely(options: dict[str, Any]) -> None:
     """Of operands what LOADs move, to a beat for each burst that is not aligned; of results exactly."""
     machine = accel.machine("vta")
@@ -96,8 +101,11 @@ def test_bytes_are_known_closely(options: dict[str, Any]) -> None:
 # --- time --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["vta", "vta-int8"])
-@pytest.mark.parametrize("options", [one for one in OPTIONS if one != {"bias": True}], ids=str)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    diagonal(["vta", "vta-int8"], [one for one in OPTIONS if one != {"bias": True}]),
+    ids=str,
+)
 def test_chosen_plans_take_about_as_long_as_predicted(options: dict[str, Any], name: str) -> None:
     """All but those that have a bias to load and no pass to hide it behind. Residuals that the store unit
     loads share the port with operands; how they meet there is not modelled."""

@@ -20,6 +20,7 @@ from tests.compiler.convs import convolutions
 from tests.compiler.running import as_it_is
 from tests.expect import refused
 from tests.strategies import examples
+from tests.thorough import diagonal
 
 LAYER = accel.conv2d(1, 128, 28, 28, 256, 3, stride=2, padding=1, bias=True, relu=True, shift=8)
 
@@ -57,8 +58,9 @@ def test_tables_keep_plans() -> None:
     assert conv_plans(shape, config, conv_table(plans)) == plans
 
 
-@pytest.mark.parametrize("name", ["vta", "gemm8x8"])
-@pytest.mark.parametrize("options", [{}, {"shift": 6}, {"shift": 6, "bias": True}], ids=str)
+@pytest.mark.parametrize(
+    ("name", "options"), diagonal(["vta", "gemm8x8"], [{}, {"shift": 6}, {"shift": 6, "bias": True}]), ids=str
+)
 def test_the_rough_bound_is_close_where_the_plan_is_good(name: str, options: dict[str, Any]) -> None:
     """To less than one pass over the output."""
     workload, config = accel.conv2d(1, 64, 28, 28, 64, 1, **options), accel.machine(name).config

@@ -24,7 +24,7 @@ from accel.core.isa import Gemm, Load, Loops, Memory
 from accel.image.image import Image
 from accel.sim.timing.model import simulate_timing
 from tests.strategies import examples
-from tests.thorough import also
+from tests.thorough import also, diagonal
 
 
 class Case(NamedTuple):
@@ -209,7 +209,7 @@ EPILOGUES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("name", ["vta", "gemm8x8"])
+@pytest.mark.parametrize("name", ["vta", also("gemm8x8")])
 @pytest.mark.parametrize("options", EPILOGUES, ids=str)
 def test_micro_ops_are_known_exactly(name: str, options: dict[str, Any]) -> None:
     """One pass more or less over the result would be seen, but for clearing before a folded bias."""
@@ -224,8 +224,11 @@ def test_micro_ops_are_known_exactly(name: str, options: dict[str, Any]) -> None
         assert candidate.prediction.compute == executed
 
 
-@pytest.mark.parametrize("name", ["vta", "gemm8x8"])
-@pytest.mark.parametrize("options", [{}, {"shift": 6}, {"shift": 6, "residual": True}], ids=str)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    diagonal(["vta", "gemm8x8"], [{}, {"shift": 6}, {"shift": 6, "residual": True}]),
+    ids=str,
+)
 def test_the_rough_bound_is_close_where_the_plan_is_good(name: str, options: dict[str, Any]) -> None:
     """To less than half a pass over the result."""
     workload, config = accel.gemm(512, 256, 64, **options), accel.machine(name).config
@@ -239,8 +242,11 @@ def test_the_rough_bound_is_close_where_the_plan_is_good(name: str, options: dic
 
 
 @pytest.mark.parametrize("first", [0, also(25)])
-@pytest.mark.parametrize("name", SECOND)
-@pytest.mark.parametrize("options", EPILOGUES, ids=str)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    diagonal(SECOND, EPILOGUES),
+    ids=str,
+)
 def test_micro_ops_are_products_where_the_store_unit_finishes(
     name: str, options: dict[str, Any], first: int
 ) -> None:
@@ -256,7 +262,7 @@ def test_micro_ops_are_products_where_the_store_unit_finishes(
 
 
 @pytest.mark.parametrize("name", SECOND)
-@pytest.mark.parametrize("sizes", [(96, 80, 64), (64, 600, 40), (40, 64, 300)], ids=str)
+@pytest.mark.parametrize("sizes", [(96, 80, 64), also((64, 600, 40)), also((40, 64, 300))], ids=str)
 def test_products_with_scales_take_about_as_long_as_predicted(name: str, sizes: tuple[int, int, int]) -> None:
     workload = accel.gemm(*sizes, bias=True, quantized=accel.Quantized(scale=[0.01] * sizes[1]))
     machine = accel.machine(name)

@@ -103,7 +103,7 @@ def test_the_first_fault_is_the_definitions(unit: Unit, name: str) -> None:
 
     async def bench(context: Any) -> None:
         rng = Random(unit)
-        for _ in range(4000):
+        for _ in range(1500):
             config = base.override({"mem_size": rng.choice([256, 256, 1 << 28, (1 << 32) + 5])})
             instruction = suspect(rng, unit, config)
             context.set(checks.word, int.from_bytes(encode([instruction], config), "little"))

@@ -92,7 +92,15 @@ def any_load(rng: Random, config: Config) -> Load:
 
 @pytest.mark.parametrize(
     ("bus", "block_out", "post"),
-    [(64, 4, 0), also(512, 4, 0), (128, 8, 0), also(256, 8, 0), (64, 4, 1), also(128, 4, 1), (256, 4, 1)],
+    [
+        also(64, 4, 0),
+        also(512, 4, 0),
+        (128, 8, 0),
+        also(256, 8, 0),
+        (64, 4, 1),
+        also(128, 4, 1),
+        also(256, 4, 1),
+    ],
 )
 def test_loads_leave_what_the_simulator_leaves(bus: int, block_out: int, post: int) -> None:
     """With ``post`` bytes are read as uint8."""

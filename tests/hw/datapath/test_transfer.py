@@ -14,6 +14,7 @@ from accel.core.timing_rules import Burst, transfer_bursts
 from accel.hw.datapath.layouts import sram_bits
 from accel.hw.datapath.transfer import BeatWalker, BurstWalker, kind_of
 from tests.hw.bench import drive, run
+from tests.thorough import diagonal
 
 ROUTES = [route for route in Load.ROUTES.values() if route.unit is Unit.COMPUTE]
 BUSES = [64, 128, 512]
@@ -39,8 +40,7 @@ def any_load(rng: Random, memory: int) -> Load:
     )
 
 
-@pytest.mark.parametrize("longest", [2, 8, 256])
-@pytest.mark.parametrize("bus", BUSES)
+@pytest.mark.parametrize(("longest", "bus"), diagonal([2, 8, 256], BUSES))
 def test_bursts_are_those_of_the_contract(bus: int, longest: int) -> None:
     config = machine(bus, longest)
     walker = BurstWalker([kind_of(route, config) for route in ROUTES], config)

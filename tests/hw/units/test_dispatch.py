@@ -15,10 +15,10 @@ from accel.hw.datapath.ports import port_of
 from accel.hw.units.dispatch import Dispatch
 from tests.hw.bench import box_of, drive, run
 from tests.strategies import any_instruction
+from tests.thorough import diagonal
 
 
-@pytest.mark.parametrize("name", ["tiny", "tiny-int8"])
-@pytest.mark.parametrize("stages", range(4))
+@pytest.mark.parametrize(("name", "stages"), diagonal(["tiny", "tiny-int8"], range(4)))
 def test_what_fetch_pushes_is_checked_and_pushed_so_many_cycles_later(name: str, stages: int) -> None:
     config = replace(NAMED[name], dispatch_stages=stages, mem_size=1 << 20)
     dispatch = Dispatch(config)

@@ -15,10 +15,19 @@ from accel.hw.datapath.ports import port_of
 from accel.hw.units.fetch import Fetch
 from tests.hw.bench import run
 from tests.strategies import any_instruction
+from tests.thorough import also
 
 
-@pytest.mark.parametrize("bus", [64, 128, 512])
-@pytest.mark.parametrize(("buffer", "chunk"), [(1, 1), (4, 2), (64, 16)])
+@pytest.mark.parametrize(
+    ("bus", "buffer", "chunk"),
+    [
+        (64, 64, 16),
+        (128, 4, 2),
+        (512, 1, 1),
+        *(also(bus, *sizes) for bus, sizes in ((64, (1, 1)), (64, (4, 2)), (128, (1, 1)))),
+        *(also(bus, *sizes) for bus, sizes in ((128, (64, 16)), (512, (4, 2)), (512, (64, 16)))),
+    ],
+)
 def test_instructions_come_in_order_in_the_definitions_bursts(bus: int, buffer: int, chunk: int) -> None:
     config = replace(NAMED["tiny"], bus_bits=bus, fetch_buffer=buffer, fetch_chunk=chunk, max_burst_beats=4)
     fetch = Fetch(config)

@@ -9,6 +9,7 @@ import pytest
 from accel.core.config import NAMED
 from accel.hw.units.flight import Flight
 from tests.hw.bench import drive, run
+from tests.thorough import diagonal
 
 CONFIG = NAMED["tiny"]
 
@@ -45,8 +46,7 @@ def any_record(rng: Random, index: int, slot: int) -> Record:
     )
 
 
-@pytest.mark.parametrize("depth", [1, 2, 3, 8])
-@pytest.mark.parametrize("hazards", [False, True])
+@pytest.mark.parametrize(("depth", "hazards"), diagonal([1, 2, 3, 8], [False, True]))
 def test_parts_complete_in_any_order_and_transfers_retire_in_theirs(depth: int, hazards: bool) -> None:
     flight = Flight(depth, CONFIG, hazards=hazards)
 

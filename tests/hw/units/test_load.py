@@ -17,6 +17,7 @@ from accel.sim.functional.executor import Executor
 from accel.sim.functional.scratchpads import Scratchpads
 from tests.hw.bench import as_integer, assert_refused, drive, offer, offer_next, run
 from tests.hw.units.transfers import Answers, bursts_of, good_transfer
+from tests.thorough import also
 
 PADS = [pad for pad in SCRATCHPADS.values() if pad.filled_by is Unit.LOAD]
 TINY = NAMED["tiny"].override({"inp_bytes": 128, "wgt_bytes": 1024, "mem_base": 4096, "mem_size": 1 << 16})
@@ -53,11 +54,11 @@ async def assert_holds(context: Any, unit: LoadUnit, pads: Scratchpads, config: 
 @pytest.mark.parametrize(
     "values",
     [
-        {},
+        also({}),
         {"bus_bits": 256, "loads_in_flight": 2},
-        {"loads_in_flight": 1},
+        also({"loads_in_flight": 1}),
         {"post": 1},
-        {"post": 1, "bus_bits": 256, "loads_in_flight": 2},
+        also({"post": 1, "bus_bits": 256, "loads_in_flight": 2}),
     ],
 )
 def test_loads_overlap_and_leave_what_the_simulator_leaves(values: dict[str, int]) -> None:

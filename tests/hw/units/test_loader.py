@@ -13,6 +13,7 @@ from accel.hw.units.loader import Loader
 from accel.image.dram import Dram
 from tests.hw.bench import as_integer, offer, offer_next, run
 from tests.hw.units.transfers import Answers, bursts_of, good_transfer
+from tests.thorough import also
 
 CONFIG = NAMED["tiny"].override({"mem_base": 4096, "mem_size": 1 << 16, "max_burst_beats": 4})
 KINDS = kinds_of(Load, Unit.COMPUTE, CONFIG)
@@ -31,7 +32,7 @@ def expected_words(load: Load) -> tuple[set[int], set[int]]:
     return (data, pads) if load.x_size else (set(), set())
 
 
-@pytest.mark.parametrize("depth", [1, 4])
+@pytest.mark.parametrize("depth", [also(1), 4])
 def test_loads_are_placed_and_retire_with_their_last_word(depth: int) -> None:
     """Pad words go in cycles without data; a LOAD retires in the cycle of its last write."""
     loader = Loader(KINDS, depth, CONFIG)

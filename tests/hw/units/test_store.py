@@ -108,13 +108,13 @@ class WriteBus:
 @pytest.mark.parametrize(
     ("machine", "values"),
     [
-        ("tiny", {}),
+        also("tiny", {}),
         ("tiny", {"bus_bits": 256}),
         also("tiny", {"block_out": 16, "acc_bytes": 8192}),
         also("tiny", {"stores_in_flight": 1, "outstanding": 1}),
         also("tiny-int8", {}),
         ("tiny-int8", {"bus_bits": 256, "post_stages": 5}),
-        ("tiny-int8", {"stores_in_flight": 2, "post_stages": 0}),
+        also("tiny-int8", {"stores_in_flight": 2, "post_stages": 0}),
     ],
 )
 def test_stores_leave_what_the_simulator_leaves(machine: str, values: dict[str, int]) -> None:
@@ -194,7 +194,7 @@ def owner(counts: list[int], burst: int) -> int:
     return int(np.searchsorted(np.cumsum(counts), burst, side="right"))
 
 
-@pytest.mark.parametrize("stages", [None, 0, 1, 4])
+@pytest.mark.parametrize("stages", [None, 0, also(1), also(4)])
 def test_a_beat_is_on_the_bus_two_cycles_after_it_was_asked_for(stages: int | None) -> None:
     """One a cycle, and all of them wait while the bus is not ready; with ``post`` the stages come on top."""
     more = stages or 0
