@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal, Value, ValueLike, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, ValueLike, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -218,7 +218,7 @@ class _Burst:
 
 def _row_burst(m: Module, place: Value, length: Value, is_long: Value, config: Config, name: str) -> _Burst:
     """The first burst of a row. What it is like hangs on one sum: where the row ends, seen from the page's
-    begin; unless the row is long anyway, few bits of it matter.
+    begin; unless the row is long anyway, few bits of it matter. What is left behind it is one sum, too.
 
     Args:
         m: where the logic goes.
@@ -231,14 +231,17 @@ def _row_burst(m: Module, place: Value, length: Value, is_long: Value, config: C
     bus, longest = config.bus_bytes, _longest(config)
     page, shift = PAGE_BYTES // bus, log2(bus)
     bits = len(length) + 1 - shift
-    whole, end = Signal(bits, name=f"{name}_whole"), Signal(bits + 1, name=f"{name}_end")
+    whole, left = Signal(bits, name=f"{name}_whole"), Signal(bits, name=f"{name}_left")
     room, short = Signal(range(page + 1), name=f"{name}_room"), Signal(name=f"{name}_short")
     ends = Signal(name=f"{name}_ends")
     low = length[: (longest * bus).bit_length()]
+    behind_page = Cat(place, Const(1, 1)).as_signed()
+    behind_longest = Cat(place[:shift], Const(longest, log2(longest) + 1)).as_signed()
+    """Where the row begins, seen from the page's end and from that of the longest burst; negative."""
     near, part = ((start + low + (bus - 1)) >> shift for start in (place, place[:shift]))
     m.d.comb += [
         whole.eq((place[:shift] + length + (bus - 1)) >> shift),
-        end.eq((place + length + (bus - 1)) >> shift),
+        left.eq((length + Mux(short, behind_page, behind_longest) + (bus - 1)) >> shift),
         room.eq(page - place[shift:]),
         short.eq(place[shift:] > page - longest),
         ends.eq(~is_long & (near <= page) & (part <= longest)),
@@ -246,7 +249,7 @@ def _row_burst(m: Module, place: Value, length: Value, is_long: Value, config: C
     return _Burst(
         beats=Mux(ends, whole, Mux(short, room, longest)),
         ends=ends,
-        left=Mux(short, end - page, whole - longest),
+        left=left,
         to_page=Mux(place[shift:] >= page - longest, page, page - longest - place[shift:]),
     )
 
