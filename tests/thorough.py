@@ -1,6 +1,6 @@
 """Parameters of tests: those that the suite runs only with ``--thorough``, and those of one process."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable
 from itertools import product
 from typing import Any, TypeVar
 
@@ -31,7 +31,7 @@ def first_of_each(values: Iterable[T], kind: Callable[[T], Hashable]) -> list[An
     return found
 
 
-def diagonal(*axes: Sequence[Any]) -> list[Any]:
+def diagonal(*axes: Collection[Any]) -> list[Any]:
     """All combinations of several parameters; without ``--thorough`` few, with each value of each."""
     places = [range(len(axis)) for axis in axes]
     few = {tuple(n % len(axis) for axis in axes) for n in range(max(map(len, axes)))}
