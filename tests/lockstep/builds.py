@@ -57,7 +57,7 @@ BUILDS: dict[str, Config] = {
         fetch_buffer=2,
         fetch_chunk=2,
         outstanding=2,
-        mul_slots=4,
+        mul_slots=5,
         tree_stages=1,
     ),
     "1x1x1": _build(
@@ -124,7 +124,7 @@ BUILDS: dict[str, Config] = {
         fetch_chunk=4,
         outstanding=4,
         stores_in_flight=2,
-        mul_slots=5,
+        mul_slots=4,
         tree_stages=3,
     ),
     "4x2x8": _build(
