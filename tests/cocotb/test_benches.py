@@ -15,8 +15,8 @@ BENCHES = sorted(path.stem for path in (Path(__file__).parent / "benches").glob(
 LONG = {"corners", "faults", "sequences"}
 """Benches that take Icarus ten seconds each, and run with Verilator by default; the others with Icarus."""
 RUNS = [
-    *(grouped("verilator wide", "verilator", "wide", bench, thorough=bench not in LONG) for bench in BENCHES),
-    *(grouped("verilator tiny", "verilator", "tiny", bench, thorough=True) for bench in BENCHES),
+    *(grouped("verilator wide", "verilator", "wide", bench, thorough=True) for bench in BENCHES),
+    *(grouped("verilator tiny", "verilator", "tiny", bench, thorough=bench not in LONG) for bench in BENCHES),
     *(grouped("icarus tiny", "icarus", "tiny", bench, thorough=bench in LONG) for bench in BENCHES),
     *(grouped("icarus wide", "icarus", "wide", bench, thorough=True) for bench in ("corners", "resets")),
 ]

@@ -30,7 +30,7 @@ _THOROUGH = {
 }
 """Builds for ``--thorough`` alone: each takes a compiler as long as all its programs, and others have most of
 what they have."""
-_LARGE = 256
+_LARGE = 128
 """A model with more multipliers is optimized."""
 BUILDS: dict[str, Config] = {
     "tiny": TINY,

@@ -30,7 +30,7 @@ M = machine("tiny")
 def test_any_operators_in_any_order_keep_the_meaning() -> None:
     tally = Counter[str]()
 
-    @examples(500)
+    @examples(250)
     @given(st.integers(0, 1 << 32), choices)
     def check(seed: int, chosen: list[Choice]) -> None:
         output = random_expression(Random(seed))
@@ -43,7 +43,7 @@ def test_any_operators_in_any_order_keep_the_meaning() -> None:
         np.testing.assert_array_equal(te.interpret(nest, inputs)[output.name], want)
 
     check()
-    assert min(tally[name] for name in OPERATORS) >= 5
+    assert min(tally[name] for name in OPERATORS) >= 2
 
 
 # --- what each does ------------------------------------------------------------------------------
