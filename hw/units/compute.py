@@ -7,6 +7,7 @@ core; ``tree_stages`` later the accumulators have been read and enter a register
 write.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -27,7 +28,7 @@ from accel.hw.datapath.accumulators import Accumulators, MirrorRead
 from accel.hw.datapath.alu import Alu as AluLanes
 from accel.hw.datapath.alu import control, group_of
 from accel.hw.datapath.checks import first_fault, loops_run
-from accel.hw.datapath.copies import copies
+from accel.hw.datapath.copies import COPIES, copies
 from accel.hw.datapath.gemm import ACC_BITS, GemmCore, tap_names
 from accel.hw.datapath.layouts import INDEX_BITS, sram_bits, uop_view, view
 from accel.hw.datapath.operands import depth, used
@@ -250,42 +251,43 @@ class Compute(wiring.Component):
         following, operation = operations
         immediate = Signal(signed(ACC_BITS))
         products, overwrite = operation.gemm, Const(0, 1)
-        kept = Const(-1, len(sums))
+        keeps: Sequence[Value] = [Const(1, 1)] * COPIES
         if config.post:
             products, overwrite = operation.gemm | operation.mac, operation.overwrite
             keeps = copies(m, ~following.overwrite, "keeps")
-            kept = Cat(keeps[group_of(n, lanes)].replicate(ACC_BITS) for n in range(lanes))
         m.d.comb += immediate.eq(operation.imm)
         adds = copies(m, products, "adds")
         phase = operation.phase if config.mul_slots > 1 else None
         op = Mux(products, AluOp.ADD, operation.op)
         told = control(m, op, config, reset=operation.reset, phase=phase)
         m.d.comb += Value.cast(alu.control).eq(Cat(copies(m, Value.cast(told), "told")))
-        repeated = immediate.as_unsigned().replicate(lanes)
+        uses_imm = copies(m, following.use_imm, "uses_imm")
         passes = overwrite, operation.use_imm | products
         operands = []
         for number, passed in enumerate(passes):
-            from_written, from_earlier = Signal(), Signal()
             is_latest = changing.latest & (changing.latest_dst == addresses[number]) & ~passed
-            from_result = copies(m, is_latest, f"from_result_{number}")
+            was_latest = changing.latest & (changing.latest_dst == read[number])
+            was_before = changing.before & (changing.before_dst == read[number])
+            from_result, from_written, from_earlier = (
+                copies(m, value, f"from_{name}_{number}")
+                for name, value in (("result", is_latest), ("written", was_latest), ("earlier", was_before))
+            )
             held = Signal(len(sums), name=f"operand_{number}", reset_less=True)
-            element = getattr(accumulators, f"read_{number}").element
-            element = Mux(from_earlier, changing.earlier, element)
-            element = Mux(from_written, changing.written, element)
-            m.d.sync += [
-                from_written.eq(changing.latest & (changing.latest_dst == read[number])),
-                from_earlier.eq(changing.before & (changing.before_dst == read[number])),
-                held.eq(Mux(operation.use_imm, repeated, element) if number else element & kept),
-            ]
+            words = (getattr(accumulators, f"read_{number}").element, changing.earlier, changing.written)
             parts = []
             for n in range(lanes):
-                written, total, own = (
-                    word.word_select(n, ACC_BITS) for word in (changing.written, sums, held)
-                )
                 group = group_of(n, lanes)
+                element, before, latest, total, own = (
+                    word.word_select(n, ACC_BITS) for word in (*words, sums, held)
+                )
+                element = Mux(from_written[group], latest, Mux(from_earlier[group], before, element))
                 if number:
+                    element = Mux(uses_imm[group], immediate, element)
+                    m.d.sync += own.eq(element)
                     own = Mux(adds[group], total, own)
-                parts.append(Mux(from_result[group], written, own))
+                else:
+                    m.d.sync += own.eq(element & keeps[group].replicate(ACC_BITS))
+                parts.append(Mux(from_result[group], latest, own))
             operands.append(Cat(parts))
         m.d.comb += [alu.left.eq(operands[0]), alu.right.eq(operands[1])]
 
