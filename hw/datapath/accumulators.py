@@ -10,9 +10,10 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.memories import ACC, bits_of
+from accel.hw.datapath.beats import BeatLayout
+from accel.hw.datapath.kinds import Kind, choose
 from accel.hw.datapath.layouts import log2
 from accel.hw.datapath.scratchpads import Scratchpad, Shape, Write, bank_of
-from accel.hw.datapath.transfer import BeatLayout, Kind, choose
 
 
 class SlotLayout(data.StructLayout):

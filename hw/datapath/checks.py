@@ -29,8 +29,8 @@ from accel.core.isa import (
 from accel.core.isa.instructions import TAPS_BITS
 from accel.core.memories import PAR
 from accel.core.requantize import MAX_ADD_SHIFT
+from accel.hw.datapath.kinds import Kind, choose, kind_number, kinds_of
 from accel.hw.datapath.layouts import log2, view
-from accel.hw.datapath.transfer import Kind, choose, kind_number, kinds_of
 
 
 def first_fault(m: Module, faults: Sequence[tuple[Value, Value | Cause]]) -> Signal:

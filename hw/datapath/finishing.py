@@ -16,9 +16,10 @@ from accel.core.isa import Finishing
 from accel.core.memories import ACC, PAR, PAR_INDEX_BITS, RES, bits_of
 from accel.core.requantize import EXPONENT_BITS, MULTIPLIER_BITS
 from accel.hw.datapath.accumulators import SlotLayout, part_of
+from accel.hw.datapath.beats import BeatLayout
+from accel.hw.datapath.kinds import Kind
 from accel.hw.datapath.layouts import log2
 from accel.hw.datapath.requantize import AddLayout, RangeLayout, RequantizeLane
-from accel.hw.datapath.transfer import BeatLayout, Kind
 
 _SUM_BITS = bits_of(ACC.dtype)
 _BYTE_BITS = 8

@@ -35,7 +35,7 @@ class PadsLayout(data.StructLayout):
 
 
 class PadWalker(wiring.Component):
-    """Pad words of one LOAD after the other; loaded like :class:`~accel.hw.datapath.transfer.BeatWalker`:
+    """Pad words of one LOAD after the other; loaded like :class:`~accel.hw.datapath.beats.BeatWalker`:
     when it is ``free``, by ``start``.
     """
 

@@ -19,8 +19,9 @@ from accel.core import memories
 from accel.core.config import Config
 from accel.core.isa import Unit
 from accel.core.memories import bits_of
+from accel.hw.datapath.beats import BeatLayout
+from accel.hw.datapath.kinds import Kind, choose
 from accel.hw.datapath.layouts import bits_for_depth, log2, sram_bits
-from accel.hw.datapath.transfer import BeatLayout, Kind, choose
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,13 @@ from amaranth.lib.wiring import In
 from accel.core.config import DRAM_ADDRESS_BITS, NAMED, PAGE_BYTES, Config
 from accel.core.isa import Gemm, Transfer, Unit
 from accel.core.memories import UOP
+from accel.hw.datapath.beats import BeatWalker, PlacesLayout
+from accel.hw.datapath.bursts import BurstWalker, RowsLayout
 from accel.hw.datapath.checks import loops_run
+from accel.hw.datapath.kinds import Kind, dram_lane, kinds_of
 from accel.hw.datapath.layouts import BEATS_BITS, log2, view
 from accel.hw.datapath.pads import PadWalker
 from accel.hw.datapath.sequencer import Sequencer
-from accel.hw.datapath.transfer import (
-    BeatWalker,
-    BurstWalker,
-    Kind,
-    PlacesLayout,
-    RowsLayout,
-    dram_lane,
-    kinds_of,
-)
 from accel.hw.formal.claims import Claims, Proof
 from accel.hw.formal.transfers import each_transfer, walks
 

@@ -6,7 +6,8 @@ from amaranth.hdl import Mux, Signal
 
 from accel.core.config import NAMED, Config
 from accel.core.isa import Load, Unit
-from accel.hw.datapath.transfer import BeatWalker, kinds_of
+from accel.hw.datapath.beats import BeatWalker
+from accel.hw.datapath.kinds import kinds_of
 from accel.hw.formal.claims import Claims, Proof
 
 _SIZE_BITS = 7

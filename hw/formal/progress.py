@@ -16,9 +16,9 @@ from accel.core.timing_rules import compute_depth
 from accel.core.token_rules import WORKERS, queue_depth
 from accel.hw.core import Core
 from accel.hw.datapath.copies import COPIES
+from accel.hw.datapath.kinds import kinds_of
 from accel.hw.datapath.layouts import UNIT_BITS
 from accel.hw.datapath.sequencer import OperationLayout
-from accel.hw.datapath.transfer import kinds_of
 from accel.hw.formal.claims import Claims, Proof
 from accel.hw.formal.transfers import walks
 from accel.hw.units.compute import Compute

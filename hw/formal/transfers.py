@@ -7,13 +7,14 @@ from amaranth.hdl import Mux, Signal
 
 from accel.core.config import DRAM_ADDRESS_BITS, NAMED, PAGE_BYTES, Config
 from accel.core.isa import Load, Store, Transfer, Unit
+from accel.hw.datapath.bursts import BurstWalker
+from accel.hw.datapath.kinds import kinds_of
 from accel.hw.datapath.layouts import log2
-from accel.hw.datapath.transfer import BurstWalker, kinds_of
 from accel.hw.formal.claims import Claims, Proof
 
 
 def walks(claims: Claims, config: Config, path: str = "") -> None:
-    """Let the proof know how a :class:`~accel.hw.datapath.transfer.BurstWalker` walks.
+    """Let the proof know how a :class:`~accel.hw.datapath.bursts.BurstWalker` walks.
 
     Args:
         claims: of the walker, or of a component that has one.

@@ -30,12 +30,12 @@ from accel.hw.datapath.alu import control, group_of
 from accel.hw.datapath.checks import first_fault, loops_run
 from accel.hw.datapath.copies import COPIES, copies
 from accel.hw.datapath.gemm import ACC_BITS, GemmCore, tap_names
+from accel.hw.datapath.kinds import kinds_of
 from accel.hw.datapath.layouts import INDEX_BITS, sram_bits, uop_view, view
 from accel.hw.datapath.operands import depth, used
 from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.scratchpads import Scratchpad, access_ports, connect_access
 from accel.hw.datapath.sequencer import OperationLayout, Sequencer, at_hand
-from accel.hw.datapath.transfer import kinds_of
 from accel.hw.units.flight import RetireLayout
 from accel.hw.units.interfaces import ELSEWHERE, OperandReads, unit_ports
 from accel.hw.units.loader import Loader

@@ -7,11 +7,11 @@ from amaranth.hdl import Module, Signal, Value
 
 from accel.core.isa import StoreReq
 from accel.core.memories import PAR, RES
+from accel.hw.datapath.beats import BeatWalker
 from accel.hw.datapath.finishing import Lanes, ParLayout, SlotWalker
 from accel.hw.datapath.layouts import view
 from accel.hw.datapath.queue import BypassQueue
 from accel.hw.datapath.scratchpads import Scratchpad, connect_access
-from accel.hw.datapath.transfer import BeatWalker
 from accel.hw.units.own import Own
 
 

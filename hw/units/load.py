@@ -13,9 +13,9 @@ from accel.core.isa import Opcode, SetInp, Unit
 from accel.core.memories import INP
 from accel.hw.bus.port import ReadChannel
 from accel.hw.datapath.gemm import tap_names
+from accel.hw.datapath.kinds import kinds_of
 from accel.hw.datapath.layouts import view
 from accel.hw.datapath.scratchpads import Scratchpad, access_ports, connect_access
-from accel.hw.datapath.transfer import kinds_of
 from accel.hw.units.interfaces import OperandReads, unit_ports
 from accel.hw.units.loader import Loader
 from accel.hw.units.tokens import connect_tokens

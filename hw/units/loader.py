@@ -10,18 +10,12 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.isa import Load
 from accel.hw.bus.port import ReadChannel
+from accel.hw.datapath.beats import BeatLayout, BeatWalker, PlacesLayout
+from accel.hw.datapath.bursts import BurstWalker
+from accel.hw.datapath.kinds import Kind, dram_lane, kind_number
 from accel.hw.datapath.layouts import GAP_BITS, INDEX_BITS, KIND_BITS, EntryLayout, sram_bits, view
 from accel.hw.datapath.pads import PadsLayout, PadWalker
 from accel.hw.datapath.queue import BypassQueue, Queue
-from accel.hw.datapath.transfer import (
-    BeatLayout,
-    BeatWalker,
-    BurstWalker,
-    Kind,
-    PlacesLayout,
-    dram_lane,
-    kind_number,
-)
 from accel.hw.units.flight import Flight, RangeLayout, Retirement
 
 

@@ -11,10 +11,10 @@ from accel.core.faults import Cause
 from accel.core.isa import Finishing, Load, Opcode, OwnMemory, SetOut, SetSum, StoreReq, Unit
 from accel.hw.datapath.checks import is_finished
 from accel.hw.datapath.finishing import SettingLayout
+from accel.hw.datapath.kinds import kinds_of
 from accel.hw.datapath.layouts import view
 from accel.hw.datapath.queue import Queue
 from accel.hw.datapath.residuals import Residuals
-from accel.hw.datapath.transfer import kinds_of
 from accel.hw.units.flight import Flight, RangeLayout
 from accel.hw.units.loader import Loader
 

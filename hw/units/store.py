@@ -19,19 +19,14 @@ from accel.hw.bus.axi import Axi4Write, every_burst, pins
 from accel.hw.bus.axi import ports as axi_ports
 from accel.hw.bus.port import BurstLayout, ReadChannel
 from accel.hw.datapath.accumulators import MirrorRead
+from accel.hw.datapath.beats import BeatWalker, PlacesLayout
+from accel.hw.datapath.bursts import BurstWalker
 from accel.hw.datapath.checks import first_fault
 from accel.hw.datapath.finishing import slots_per_beat
+from accel.hw.datapath.kinds import dram_lane, kind_number, kinds_of
 from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, log2, view
 from accel.hw.datapath.queue import BypassQueue, Queue
 from accel.hw.datapath.scratchpads import access_ports
-from accel.hw.datapath.transfer import (
-    BeatWalker,
-    BurstWalker,
-    PlacesLayout,
-    dram_lane,
-    kind_number,
-    kinds_of,
-)
 from accel.hw.units.finished import FinishedBeats
 from accel.hw.units.flight import Flight
 from accel.hw.units.interfaces import unit_ports

@@ -14,9 +14,10 @@ from accel.core.config import NAMED, Config
 from accel.core.isa import Load, Memory, SetAcc, Store, Unit, encode
 from accel.core.memories import UOP
 from accel.hw.datapath.accumulators import Accumulators
+from accel.hw.datapath.beats import BeatWalker
+from accel.hw.datapath.kinds import kinds_of
 from accel.hw.datapath.layouts import EntryLayout, add_up, multiply_out, place, sram_bits, view
 from accel.hw.datapath.scratchpads import Scratchpad
-from accel.hw.datapath.transfer import BeatWalker, kinds_of
 from accel.hw.units.loader import Loader
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads

@@ -18,12 +18,13 @@ from accel.hw.bus.port import ReadPort
 from accel.hw.bus.watch import Watch
 from accel.hw.core import Core
 from accel.hw.datapath import requantize, transfer
+from accel.hw.datapath.beats import BeatWalker
+from accel.hw.datapath.bursts import BurstWalker
 from accel.hw.datapath.finishing import SlotWalker
 from accel.hw.datapath.pads import PadWalker
 from accel.hw.datapath.queue import HeadQueue, Queue
 from accel.hw.datapath.residuals import Residuals
 from accel.hw.datapath.sequencer import Sequencer
-from accel.hw.datapath.transfer import BeatWalker, BurstWalker
 from accel.hw.formal.claims import Proof
 from accel.hw.formal.proofs import PROOFS
 from accel.hw.formal.solver import prove

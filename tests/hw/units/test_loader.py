@@ -8,7 +8,7 @@ import pytest
 from accel.core.access import dram_rows
 from accel.core.config import NAMED
 from accel.core.isa import Load, Memory, Unit
-from accel.hw.datapath.transfer import kinds_of
+from accel.hw.datapath.kinds import kinds_of
 from accel.hw.units.loader import Loader
 from accel.image.dram import Dram
 from tests.hw.bench import as_integer, offer, offer_next, run

@@ -11,7 +11,7 @@ import pytest
 from accel.core.config import NAMED, Config
 from accel.core.faults import Cause
 from accel.core.isa import Instruction, Memory, Store, Unit
-from accel.hw.datapath.transfer import Kind, kinds_of
+from accel.hw.datapath.kinds import Kind, kinds_of
 from accel.hw.units.store import Store as StoreUnit
 from accel.image.dram import Dram
 from accel.sim.functional.scratchpads import Scratchpads

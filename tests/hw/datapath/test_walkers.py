@@ -11,8 +11,10 @@ from accel.core.access import DramRows, dram_rows
 from accel.core.config import NAMED, Config
 from accel.core.isa import Load, Unit
 from accel.core.timing_rules import Burst, transfer_bursts
+from accel.hw.datapath.beats import BeatWalker
+from accel.hw.datapath.bursts import BurstWalker
+from accel.hw.datapath.kinds import kind_of
 from accel.hw.datapath.layouts import sram_bits
-from accel.hw.datapath.transfer import BeatWalker, BurstWalker, kind_of
 from tests.hw.bench import drive, run
 from tests.thorough import diagonal
 

@@ -1,0 +1,202 @@
+"""Which bursts LOADs and STOREs ask for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from accel.core.config import DRAM_ADDRESS_BITS, PAGE_BYTES, Config
+from accel.core.isa import SIZE_BITS
+from accel.core.isa.instructions import DRAM_BASE_BITS
+from accel.hw.datapath.kinds import Kind, choose
+from accel.hw.datapath.layouts import BEATS_BITS, KIND_BITS, log2, minimum
+
+
+class RowsLayout(data.StructLayout):
+    """The rows of a transfer in DRAM, as BurstWalker takes them."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "kind": KIND_BITS,
+                "dram_base": DRAM_BASE_BITS,
+                "x_size": SIZE_BITS,
+                "y_size": SIZE_BITS,
+                "x_stride": SIZE_BITS,
+            }
+        )
+
+
+class BurstWalker(wiring.Component):
+    """The bursts of one transfer after the other: each row split at pages and at the longest burst.
+
+    ``start``, in a cycle in which none is ``valid``, begins a transfer that has at least one row; its first
+    burst is ``valid`` in the next cycle, each further one in the cycle after ``accept``. ``last`` marks a
+    transfer's last burst. What a burst is like is found out in the cycle before; as long as there is none,
+    that of ``rows`` is, since who starts one knows so late. ``free`` is the opposite of ``valid``, in a
+    register of its own, for all that loads meanwhile. ``mem_base`` begins a page.
+    """
+
+    def __init__(self, kinds: Sequence[Kind], config: Config) -> None:
+        self._kinds = kinds
+        self._config = config
+        super().__init__(
+            {
+                "flush": In(1),
+                "start": In(1),
+                "rows": In(RowsLayout()),
+                "mem_base": In(DRAM_ADDRESS_BITS),
+                "valid": Out(1),
+                "free": Out(1, init=1),
+                "address": Out(DRAM_ADDRESS_BITS),
+                "beats": Out(BEATS_BITS),
+                "last": Out(1),
+                "accept": In(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        bus = self._config.bus_bytes
+        shift = log2(bus)
+        row_bits = SIZE_BITS + max(log2(kind.element_bytes) for kind in self._kinds) + 1
+        beats_bits = row_bits + 1
+
+        page = PAGE_BYTES // bus
+        longest = _longest(self._config)
+        address = Signal(DRAM_ADDRESS_BITS)
+        next_row = Signal(DRAM_ADDRESS_BITS)
+        row_bytes = Signal(row_bits)
+        is_long = Signal()
+        """Whether no burst has a whole row."""
+        stride = Signal(row_bits)
+        ends = Signal()
+        """Whether the burst ends its row; if not, it is as long as page and bus allow."""
+        left = Signal(beats_bits)
+        """Beats of the row behind a burst that does not end it."""
+        to_page = Signal(range(page + 1))
+        most = Signal(BEATS_BITS)
+        """Beats of the page behind such a burst, and of the longest burst there."""
+        rows = Signal(SIZE_BITS)
+        last_row = Signal()
+
+        new = self.rows
+        kind_sizes = [log2(kind.element_bytes) for kind in self._kinds]
+        first_address = Signal(DRAM_ADDRESS_BITS)
+        first_stride = Signal(row_bits)
+        first_place = Signal(log2(PAGE_BYTES))
+        """In its page, at whose begin ``mem_base`` is."""
+        first_bytes = Signal(row_bits)
+        m.d.comb += [
+            first_address.eq(self.mem_base + choose(new.kind, [new.dram_base << s for s in kind_sizes])),
+            first_bytes.eq(choose(new.kind, [new.x_size << s for s in kind_sizes])),
+            first_stride.eq(choose(new.kind, [new.x_stride << s for s in kind_sizes])),
+            first_place.eq(choose(new.kind, [(new.dram_base << s)[: log2(PAGE_BYTES)] for s in kind_sizes])),
+        ]
+
+        first_long = first_bytes > longest * bus
+        first = _row_burst(m, first_place, first_bytes, first_long, self._config, "first")
+        after = _row_burst(m, next_row[: log2(PAGE_BYTES)], row_bytes, is_long, self._config, "row")
+        goes_on = _Burst(
+            beats=Mux(left <= most, left, most),
+            ends=left <= most,
+            left=left - most,
+            to_page=Mux(to_page == most, page, to_page - most),
+        )
+        m.d.comb += [self.address.eq(address), self.last.eq(last_row & ends)]
+
+        def take(burst: _Burst) -> list[Any]:
+            return [
+                self.beats.eq(burst.beats),
+                ends.eq(burst.ends),
+                left.eq(burst.left),
+                to_page.eq(burst.to_page),
+                most.eq(minimum(burst.to_page, Const(longest, BEATS_BITS))),
+            ]
+
+        with m.If(self.accept):
+            with m.If(ends):
+                m.d.sync += [
+                    *take(after),
+                    rows.eq(rows - 1),
+                    last_row.eq(rows == 1),
+                    next_row.eq(next_row + stride),
+                    address.eq(next_row),
+                ]
+            with m.Else():
+                m.d.sync += [*take(goes_on), address.eq((address[shift:] + self.beats) << shift)]
+            with m.If(self.last):
+                m.d.sync += [self.valid.eq(0), self.free.eq(1)]
+        with m.If(self.free):
+            m.d.sync += [
+                *take(first),
+                self.valid.eq(self.start),
+                self.free.eq(~self.start),
+                address.eq(first_address),
+                next_row.eq(first_address + first_stride),
+                row_bytes.eq(first_bytes),
+                is_long.eq(first_long),
+                stride.eq(first_stride),
+                rows.eq(new.y_size - 1),
+                last_row.eq(new.y_size == 1),
+            ]
+        with m.If(self.flush):
+            m.d.sync += [self.valid.eq(0), self.free.eq(1)]
+        return m
+
+
+def _longest(config: Config) -> int:
+    """Beats of the longest burst; none is longer than a page."""
+    return min(config.max_burst_beats, PAGE_BYTES // config.bus_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Burst:
+    """A burst: its beats, whether it ends its row; if it does not, beats of the row and of the page behind
+    it."""
+
+    beats: Value
+    ends: Value
+    left: Value
+    to_page: Value
+
+
+def _row_burst(m: Module, place: Value, length: Value, is_long: Value, config: Config, name: str) -> _Burst:
+    """The first burst of a row. What it is like hangs on one sum: where the row ends, seen from the page's
+    begin; unless the row is long anyway, few bits of it matter. What is left behind it is one sum, too.
+
+    Args:
+        m: where the logic goes.
+        place: of the row in its page, in bytes.
+        length: of the row in bytes.
+        is_long: whether that is more than a burst has.
+        config: the machine.
+        name: of its signals.
+    """
+    bus, longest = config.bus_bytes, _longest(config)
+    page, shift = PAGE_BYTES // bus, log2(bus)
+    bits = len(length) + 1 - shift
+    whole, left = Signal(bits, name=f"{name}_whole"), Signal(bits, name=f"{name}_left")
+    room, short = Signal(range(page + 1), name=f"{name}_room"), Signal(name=f"{name}_short")
+    ends = Signal(name=f"{name}_ends")
+    low = length[: (longest * bus).bit_length()]
+    behind_page = Cat(place, Const(1, 1)).as_signed()
+    behind_longest = Cat(place[:shift], Const(longest, log2(longest) + 1)).as_signed()
+    """Where the row begins, seen from the page's end and from that of the longest burst; negative."""
+    near, part = ((start + low + (bus - 1)) >> shift for start in (place, place[:shift]))
+    m.d.comb += [
+        whole.eq((place[:shift] + length + (bus - 1)) >> shift),
+        left.eq((length + Mux(short, behind_page, behind_longest) + (bus - 1)) >> shift),
+        room.eq(page - place[shift:]),
+        short.eq(place[shift:] > page - longest),
+        ends.eq(~is_long & (near <= page) & (part <= longest)),
+    ]
+    return _Burst(
+        beats=Mux(ends, whole, Mux(short, room, longest)),
+        ends=ends,
+        left=left,
+        to_page=Mux(place[shift:] >= page - longest, page, page - longest - place[shift:]),
+    )
