@@ -1,7 +1,9 @@
 """What is claimed of a component, in which surroundings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from amaranth.hdl import (
     Assert,
@@ -146,3 +148,13 @@ class Proof:
     statement: str
     build: Callable[[], Claims]
     depth: int = 1
+
+
+def any_of(values: Sequence[Value]) -> Value:
+    """Whether any of some bits is set."""
+    return reduce(or_, values, Const(0, 1))
+
+
+def sum_of(values: Sequence[Value]) -> Value:
+    """The sum of values."""
+    return sum(values, Const(0, 1))
