@@ -149,8 +149,9 @@ def cut_by(one: Emitted, ranges: Sequence[Range], *, twice: bool = False) -> lis
 def _cut_twice(
     one: Emitted, loops: Loops, ranges: Sequence[Range], sizes: Sequence[int]
 ) -> list[tuple[int, Emitted]]:
-    """As :func:`cut_by`, iteration by iteration of the shortest dimension that has several; micro-ops of the
-    same accumulator stay together. What reads accumulators that it may have written is not taken apart."""
+    """As :func:`cut_by`, iteration by iteration of a dimension first, that which leads to the fewest parts;
+    micro-ops of the same accumulator stay together. What reads accumulators that it may have written is not
+    taken apart."""
     if isinstance(loops, Alu) and not loops.use_imm:
         written, read = span_of(one, "dst"), span_of(one, "src")
         if written[0] < read[1] and read[0] < written[1]:
@@ -158,31 +159,24 @@ def _cut_twice(
     dst = one.uops[:, COLUMNS["dst"]]
     alike = [np.flatnonzero(dst == first) for first in dict.fromkeys(dst.tolist())]
     each = [alike, *([np.array([n]) for n in range(size)] for size in sizes[1:])]
-    several = [along for along in range(3) if 1 < len(each[along]) <= len(ranges)]
-    for along in sorted(several, key=lambda n: len(each[n])):
-        found = []
-        for where in each[along]:
-            cut = cut_by(_part(one, loops, along, where), ranges, twice=True)
-            if not cut:
-                break
-            found += cut
-        else:
-            return found
-    return []
+    choices = []
+    for along in range(3):
+        if 1 < len(each[along]) <= len(ranges):
+            cuts = [cut_by(_part(one, loops, along, where), ranges, twice=True) for where in each[along]]
+            if all(cuts):
+                choices.append([part for cut in cuts for part in cut])
+    return min(choices, key=len, default=[])
 
 
 def span_of(one: Emitted, operand: str) -> Range:
-    """Between which accumulators an operand's of the ALU lie: the first one, and the one behind the last."""
+    """Between which accumulators an operand's of a computation lie: the first one, and the one behind the
+    last."""
     loops = one.instruction
-    assert isinstance(loops, Alu)
-    factors = {
-        "dst": (loops.dst_factor_out, loops.dst_factor_in),
-        "src": (loops.src_factor_out, loops.src_factor_in),
-    }
+    assert isinstance(loops, Loops)
     column = one.uops[:, COLUMNS[operand]]
     ends = [
-        (count - 1) * step
-        for count, step in zip((loops.iter_out, loops.iter_in), factors[operand], strict=True)
+        (count - 1) * getattr(loops, f"{operand}_factor_{name}")
+        for count, name in ((loops.iter_out, "out"), (loops.iter_in, "in"))
     ]
     return int(column.min()), int(column.max()) + sum(ends) + 1
 

@@ -162,14 +162,17 @@ def _first(one: Emitted) -> int:
 
 
 def _in_order(instructions: Sequence[Emitted], ranges: Sequence[Range]) -> list[Emitted] | None:
-    """Instructions by the part that their accumulators are in; None if one cannot be cut that way."""
+    """Instructions by the part that their accumulators are in, first those whose accumulators lie behind all
+    that is stored; None if one cannot be cut that way."""
     every = min(begin for begin, _ in ranges), max(end for _, end in ranges)
+    end = max((span_of(one, "dst")[1] for one in instructions), default=0)
+    parts = [(every[1], end), *ranges] if end > every[1] else ranges
     numbered: list[tuple[int, Emitted]] = []
     for one in instructions:
-        cut = cut_by(one, ranges, twice=True)
-        if not cut or len(cut) > 2 * len(ranges):
+        cut = cut_by(one, parts, twice=True)
+        if not cut or len(cut) > 2 * len(parts):
             return None
-        if isinstance(one.instruction, Alu) and not all(_stays(piece, ranges[n], every) for n, piece in cut):
+        if isinstance(one.instruction, Alu) and not all(_stays(piece, parts[n], every) for n, piece in cut):
             return None
         numbered += cut
     return [one for _, one in sorted(numbered, key=lambda pair: pair[0])]
@@ -181,7 +184,7 @@ def _pieces(one: Emitted, stores: Sequence[Emitted], unit: int) -> list[Emitted]
     assert isinstance(store, Store)
     elements = sum(s.instruction.sram_elements for s in stores if isinstance(s.instruction, Store))
     mine = max(1, int(parts_of(elements)) // len(stores))
-    height, across = max(1, -(-store.y_size // mine)), max(1, mine // max(1, store.y_size))
+    height, across = max(1, -(-store.y_size // mine)), -(-mine // max(1, store.y_size))
     width = -(-store.x_size // across)
     if unit % store.x_size == 0:
         height = -(-height * store.x_size // unit) * unit // store.x_size

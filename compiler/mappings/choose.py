@@ -28,8 +28,10 @@ _MAPPED: dict[
 _Planned = tuple[Mapping, list[Candidate[Any]]]
 """A mapping, and plans of its operator, best first."""
 
-WORTH = 0.1
+_WORTH = 0.1
 """By this share a mapping must take fewer cycles than the plain one to be chosen: the host packs for it."""
+_WORTH_IF_SMALLER = 0.05
+"""The same of a mapping whose input has fewer bytes than the plain one's: the host packs less for it."""
 _ALIKE = 0.02
 """Mappings whose cycles differ by less are as good as one another; the bytes of the input decide."""
 
@@ -143,10 +145,17 @@ def _mappings(workload: Workload, config: Config) -> Iterator[Mapping]:
         yield from (one for one in every(workload, config) if not one.is_plain)
 
 
+def _enough(mapping: Mapping, found: list[_Planned]) -> float:
+    """The cycles that a mapping may take at most to be chosen, by the plain one, which is the first."""
+    usual, plans = found[0]
+    worth = _WORTH_IF_SMALLER if mapping.data_bytes < usual.data_bytes else _WORTH
+    return plans[0].prediction.cycles * (1 - worth)
+
+
 def _may_win(mapping: Mapping, found: list[_Planned], config: Config) -> bool:
     """Whether a mapping can be better than those that plans are known of, by what it takes at least."""
-    least, plain_cycles = _least(mapping, config), found[0][1][0].prediction.cycles
-    if least > plain_cycles * (1 - WORTH):
+    least = _least(mapping, config)
+    if least > _enough(mapping, found):
         return False
     better = [one.data_bytes for one, plans in found[1:] if least > plans[0].prediction.cycles * (1 - _ALIKE)]
     return not better or mapping.data_bytes < min(better)
@@ -154,10 +163,11 @@ def _may_win(mapping: Mapping, found: list[_Planned], config: Config) -> bool:
 
 def _best(found: list[_Planned]) -> _Planned:
     """The plain mapping unless another one is worth it; of the best ones that with the fewest bytes."""
-    cycles = [plans[0].prediction.cycles for _, plans in found]
-    if min(cycles) > cycles[0] * (1 - WORTH):
+    worth = [one for one in found[1:] if one[1][0].prediction.cycles <= _enough(one[0], found)]
+    if not worth:
         return found[0]
-    good = [one for one, taken in zip(found, cycles, strict=True) if taken <= min(cycles) * (1 + _ALIKE)]
+    cycles = [plans[0].prediction.cycles for _, plans in worth]
+    good = [one for one, taken in zip(worth, cycles, strict=True) if taken <= min(cycles) * (1 + _ALIKE)]
     return min(good, key=lambda one: one[0].data_bytes)
 
 

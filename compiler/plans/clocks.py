@@ -287,7 +287,8 @@ class _Loads:
 
     Attributes:
         some: whether there are any.
-        beats, bursts: of them.
+        data: cycles from the first beat to the last.
+        bursts: of them.
         costs: how long they take up a place among the bursts, and among the LOADs, in flight; (turns, 2,
             plans).
         pads: words of padding that they write, if any does.
@@ -303,14 +304,15 @@ class _Loads:
         buffers: IntArray,
         nowhere: IntArray,
     ) -> None:
-        self.beats, self.bursts, loads, _ = moved
+        beats, self.bursts, loads, _, waits = moved
+        self.data = beats + waits
         self.pads = pads
         self.some = loads > 0
         self.buffers = buffers
         self.filled = np.where(self.some, buffers, nowhere)
-        bursts = (self.bursts * config.read_latency + self.beats) / config.outstanding
-        waits = (loads * (config.read_latency + 3) + self.beats) / config.loads_in_flight
-        self.costs = np.stack([bursts, waits], axis=1)
+        bursts = (self.bursts * config.read_latency + beats) / config.outstanding
+        instructions = (loads * (config.read_latency + 3) + beats) / config.loads_in_flight
+        self.costs = np.stack([bursts, instructions], axis=1)
 
     def rows(self, begin: int, end: int, count: int) -> Iterator[_LoadRow]:
         """Those of some turns, of the first plans."""
@@ -318,7 +320,7 @@ class _Loads:
         pads = repeat(None) if self.pads is None else self.pads[begin:end, :count]
         others = (
             array[begin:end, ..., :count]
-            for array in (self.some, self.buffers, self.filled, self.beats, self.bursts, self.costs)
+            for array in (self.some, self.buffers, self.filled, self.data, self.bursts, self.costs)
         )
         return zip(_any(some), *others, pads)  # noqa: B905 (endless where there are none)
 
@@ -329,8 +331,8 @@ def _any(turns: BoolArray) -> list[bool]:
 
 
 _LoadRow = tuple[bool, BoolArray, IntArray, IntArray, FloatArray, FloatArray, FloatArray, FloatArray | None]
-"""LOADs of a turn: whether there are any, and where; buffers, and those that are filled; beats, bursts,
-costs, and words of padding."""
+"""LOADs of a turn: whether there are any, and where; buffers, and those that are filled; cycles of the data,
+bursts, costs, and words of padding."""
 
 
 class _Stretch:
@@ -359,7 +361,7 @@ class _Stretch:
 
     def loads(self, row: _LoadRow, *, added: bool = False) -> None:
         """LOADs of operands, or of what is ``added``, into buffers, as soon as those are free."""
-        there, some, buffers, filled, beats, bursts, costs, pads = row
+        there, some, buffers, filled, data, bursts, costs, pads = row
         if not there:
             return
         used, ready = self.adders if added else self.buffers
@@ -378,7 +380,7 @@ class _Stretch:
         np.maximum(end, self.port, out=end)
         if pads is not None:
             self._pad(pads, asked, end, some, filled)
-        end += beats
+        end += data
         np.maximum(self.bursts_due, self.loads_due, out=due)
         np.maximum(end, due, out=end)
         np.copyto(self.port, end, where=some)
@@ -526,7 +528,7 @@ class _Walk:
         clocks, totals, count = self.clocks, _Totals(self), len(self.plans)
         loads, added = self._loads(self.script.loads), self._loads(self.script.added, added=True)
         if loads is not None:
-            stretch, rounds = _Stretch(clocks, count), len(loads[0].beats)
+            stretch, rounds = _Stretch(clocks, count), len(loads[0].data)
             more = repeat(None) if added is None else added[0].rows(0, rounds, count)
             for row, other in zip(loads[0].rows(0, rounds, count), more):  # noqa: B905 (endless if none)
                 stretch.loads(row)

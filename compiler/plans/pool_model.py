@@ -402,14 +402,16 @@ class PoolModel:
         none = np.zeros(valid.shape)
         if self.products:
             copies, maxima = self._of_products(down, across)
+            resets = blocks * copies * (self.copy_slots - 1.0)
+            ahead = resets / self._copied_phases
             return Turns(
                 valid=valid,
                 first=valid,
                 last=valid,
                 set=slot,
                 loads=load,
-                clear=blocks * copies * (self.copy_slots - 1.0),
-                slots=blocks * copies * 1.0,
+                clear=ahead,
+                slots=blocks * copies + resets - ahead,
                 tail=blocks * maxima * 1.0,
                 stored=store.beats,
                 stored_bursts=store.bursts,
@@ -448,10 +450,16 @@ class PoolModel:
         return rows * columns, maxima * first + across.outputs * second
 
     @property
+    def _copied_phases(self) -> int:
+        """Phases, down times across; each is reset right before it is copied."""
+        down, across = self.phases
+        return len(down.read) * len(across.read)
+
+    @property
     def _instructions(self) -> int:
         """Of the compute unit for a tile, where products copy: for phases, and for steps of the ALU."""
         down, across = self.phases
-        copies = len(down.read) * len(across.read) * self.copy_slots
+        copies = self._copied_phases * self.copy_slots
         first, second = (len(taps.others) for taps in reversed(self.taps))
         first, second = first + _COPY * (not across.in_place), second + _COPY * (not down.in_place)
         return copies + len(down.read) * first + second

@@ -17,12 +17,15 @@ class Moved(NamedTuple):
         beats: on the bus.
         bursts, instructions: how many.
         bytes: of the tensor.
+        waits: cycles without a beat, as only so many bursts of a LOAD may be in flight; as many are asked for
+            beside what comes before it.
     """
 
     beats: FloatArray
     bursts: FloatArray
     instructions: FloatArray
     bytes: FloatArray
+    waits: FloatArray
 
     def where(self, there: BoolArray) -> Moved:
         """Nothing where it is not."""
@@ -72,9 +75,13 @@ def moved(
     across = np.where((runs > 1) | (size % longest != 0), (size - element) % longest / PAGE_BYTES, 0.0)
     bursts = -(-size // longest) + across
     there = runs * length > 0
+    turns = np.maximum(runs * bursts / np.maximum(instructions, 1) / config.outstanding - 1, 0.0)
+    each = beats / np.maximum(bursts, 1.0)
+    unused = np.maximum(config.read_latency - each * (config.outstanding - 1), 0.0)
     return Moved(
         beats=np.where(there, runs * beats, 0.0),
         bursts=np.where(there, runs * bursts, 0.0),
         instructions=np.where(there, instructions, 0.0),
         bytes=np.where(there, runs * size, 0) * 1.0,
+        waits=np.where(there, instructions * turns * unused, 0.0),
     )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import accel
-from accel.compiler.codegen.ending import stored_early
+from accel.compiler.codegen.ending import cut_by, stored_early
 from accel.compiler.target.machine import machine
 from accel.compiler.target.registry import Emitted
 from accel.core.isa import Gemm, Load, Loops, Mac, Memory, Store, StoreReq, Unit
@@ -146,3 +146,14 @@ def test_a_program_ends_sooner(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert program.run(seed=1).cycles < before.run(seed=1).cycles
     kinds = [i.unit for i in program.instructions]
     assert kinds.count(Unit.STORE) > [i.unit for i in before.instructions].count(Unit.STORE)
+
+
+def test_cut_along_two_dimensions_into_the_fewest_parts() -> None:
+    """Two channels of fourteen rows of two; ranges end within both channels, between rows."""
+    tile = product([(0, 0, 0), (1, 0, 0)], iter_out=2, iter_in=14, dst_factor_out=28, dst_factor_in=2)
+    ranges = [(0, 20), (20, 40), (40, 56)]
+    found = cut_by(tile, ranges, twice=True)
+    assert [number for number, _ in found] == [0, 1, 1, 2]
+    for number, one in found:
+        assert all(ranges[number][0] <= dst < ranges[number][1] for dst, _, _ in steps([one]))
+    assert sorted(steps([one for _, one in found])) == sorted(steps([tile]))

@@ -72,6 +72,27 @@ def test_others_stay_whole() -> None:
     assert names(found)[8:] == ["ALU", "STORE"] * PARTS
 
 
+def test_a_larger_tile_begins_where_nothing_is_stored() -> None:
+    larger = [over(Gemm, 0, 2 * ELEMENTS, reset=True), load(), over(Gemm, 0, 2 * ELEMENTS)]
+    found = handed_over([*tile(0), *larger])
+    resets = [s[0] for one in found[4 + 2 * PARTS :] for s in steps([one])][::2]
+    assert names(found)[4 : 4 + 2 * PARTS] == ["ALU", "STORE"] * PARTS
+    assert names(found)[4 + 2 * PARTS :] == ["GEMM", "GEMM"] * (PARTS + 1)
+    assert set(resets[: ELEMENTS // 2]) <= set(range(ELEMENTS, 2 * ELEMENTS))
+    assert written(found) == written([*tile(0), *larger])
+
+
+def test_two_rows_are_stored_in_as_many_parts_at_least() -> None:
+    """Where three parts are wanted of two rows, these are four halves."""
+    elements = 56
+    assert int(parts_of(elements)) == 3
+    begin = [over(Gemm, 0, elements, reset=True), load(), over(Gemm, 0, elements)]
+    end = [over(Alu, 0, elements, alu_op=AluOp.SHR, use_imm=True, imm=3), store(0, 2, elements // 2)]
+    found = handed_over([*begin, *end, *begin])
+    stores = [one.instruction for one in found if isinstance(one.instruction, Store)]
+    assert [(one.sram_base, one.x_size) for one in stores] == [(14 * n, 14) for n in range(4)]
+
+
 def test_products_of_many_micro_ops_stay_whole() -> None:
     many = over(Gemm, 0)
     uops = np.repeat(many.uops, 40, axis=0)

@@ -12,6 +12,7 @@ from accel.base.errors import ScheduleError
 from accel.compiler.expr.data import expression_from_data, expression_to_data
 from accel.compiler.expr.inputs import random_inputs
 from accel.compiler.expr.reference import evaluate
+from accel.compiler.mappings.choose import choose
 from accel.compiler.mappings.mapping import PLAIN, tensors_of
 from accel.compiler.mappings.windows import named_mapping, window_mappings
 from accel.image.view import View
@@ -135,6 +136,17 @@ def test_auto_takes_what_is_worth_it() -> None:
     batch = accel.conv2d(1, 64, 14, 14, 64, 1, shift=8)
     assert accel.build(batch, "gemm8x8").mapping == "pixels"
     assert "out" not in [t.name for t in accel.build(batch, "gemm8x8", keep_results=True).tensors if t.view]
+
+
+def test_auto_takes_a_smaller_input_for_less() -> None:
+    """A stride over which a 1x1 convolution leaves values out: the host packs a quarter of them."""
+    config = accel.machine("vta", block_in=32, block_out=32, bus_bits=128).config
+    found = choose(accel.conv2d(1, 256, 14, 14, 512, 1, stride=2, shift=8), config)
+    assert [one.name for one in found.compared] == ["windows", PLAIN]
+    taken, usual = (one.predicted_cycles for one in found.compared)
+    assert taken is not None
+    assert usual is not None
+    assert 0.9 < taken / usual < 0.95
 
 
 @pytest.mark.parametrize(
