@@ -36,6 +36,7 @@ from accel.compiler.expr.linear import (
     evaluate,
     margins_of,
     value_of,
+    values_of,
     variables,
     without,
 )
@@ -147,8 +148,7 @@ class Emission:
     """The instructions of a nest, in program order, and the map of its memories."""
 
     def __init__(self, nest: Nest, config: Config) -> None:
-        self.nest = nest
-        self.config = config
+        self.nest, self.config = nest, config
         self.addresses = Addresses(nest)
         self.dram = DramMap(config)
         copies = [node for node in walk_nodes(nest.body) if isinstance(node, Copy)]
@@ -173,6 +173,8 @@ class Emission:
         """By the id of a loop, how often it runs."""
         self._boxes: dict[int, _Box | None] = {}
         self._parts: dict[tuple[object, ...], list[_Group]] = {}
+        self._deciding: dict[tuple[int, tuple[IterVar, ...]], list[Known[int]]] = {}
+        """By the id of a call and the loops of boxes that it runs over, what decides what is emitted."""
         self._copies: dict[int, tuple[_CopyPlan, Known[_Moved]]] = {}
         """By the id of a copy."""
         self._joined: dict[tuple[int, ...], Sequence[Emitted]] = {}
@@ -192,10 +194,17 @@ class Emission:
         self._keep: list[object] = []
         """What the caches above know by its id."""
         self._run(nest.body, {})
+        self._forget()
         self.emitted = self._reordered()
         for node in copies:  # what no iteration has loaded is an input nevertheless
             if node.source.buffer.scope is None:
                 self._placed(node.source.buffer, node.target.buffer, store=False)
+
+    def _forget(self) -> None:
+        """Let go of what is known of copies and calls: it takes room, and refers to this object, which would
+        wait for the garbage collector."""
+        for known in (self._copies, self._parts, self._split, self._known, self._joined):
+            known.clear()
 
     def _reordered(self) -> list[Emitted]:
         """What is emitted, in the order in which units wait least for one another."""
@@ -311,7 +320,7 @@ class Emission:
                 return ()
             return ranges, tuple(_with_known(form, ranges, env) for form in margins)
 
-        return _Box(loops, margins, leaf, single, Derived(of, rest))
+        return _Box(loops, margins, leaf, single, Derived(values_of(of), rest))
 
     def _single(self, loops: Sequence[For], margins: Sequence[Linear], leaf: Node) -> int:
         """How many outer loops cannot be a box: inner extents depend on them, or an address does not grow
@@ -447,15 +456,23 @@ class Emission:
 
     def _group(self, leaf: Node, loops: tuple[int, ...], parts: list[Ranges]) -> _Group:
         """Boxes that a call runs over, which are equally long along ``loops``."""
-        places = [self.addresses.place(one, self.addresses.elements[one.buffer]) for one in _regions(leaf)]
-        inner = {var for part in parts for var in part}
-        exprs = [expr for place in places for expr in place.follows_from]
-        if isinstance(leaf, Call):
-            for place, region, dims in zip(places, _regions(leaf), leaf.dims, strict=True):
-                if _has_taps(region, dims) and dims[0] is not None:
-                    exprs.append(place.dimensions[dims[0]].extent)
-        of = without(inner, exprs)
+        of = self._decided(leaf, {var: None for part in parts for var in part})
         return _Group(parts, Derived(of, lambda env: self._executed(leaf, loops, parts, env)))
+
+    def _decided(self, leaf: Node, inner: Mapping[IterVar, None]) -> list[Known[int]]:
+        """The values that decide what a call over boxes of some loops is emitted as."""
+        key = (id(leaf), tuple(inner))
+        if key not in self._deciding:
+            self._keep.append(leaf)
+            regions = _regions(leaf)
+            places = [self.addresses.place(one, self.addresses.elements[one.buffer]) for one in regions]
+            exprs = [expr for place in places for expr in place.follows_from]
+            if isinstance(leaf, Call):
+                for place, region, dims in zip(places, regions, leaf.dims, strict=True):
+                    if _has_taps(region, dims) and dims[0] is not None:
+                        exprs.append(place.dimensions[dims[0]].extent)
+            self._deciding[key] = values_of(without(inner.keys(), exprs))
+        return self._deciding[key]
 
     def _emit(self, node: Node, env: _Env) -> None:
         if isinstance(node, Store):

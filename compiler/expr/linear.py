@@ -297,12 +297,12 @@ class Derived(Generic[ValueT]):
     variables have the same ones.
 
     Args:
-        of: the expressions; those without variables do not count.
+        of: the expressions' values, as :func:`values_of` has them.
         find: the value, from those of the variables.
     """
 
-    def __init__(self, of: Iterable[Expr], find: Callable[[Mapping[IterVar, int]], ValueT]) -> None:
-        self._of = [value_of(expr) for expr in dict.fromkeys(of) if variables(expr)]
+    def __init__(self, of: Sequence[Known[int]], find: Callable[[Mapping[IterVar, int]], ValueT]) -> None:
+        self._of = of
         self._find = find
         self._found: dict[tuple[int, ...], ValueT] = {}
 
@@ -315,6 +315,11 @@ class Derived(Generic[ValueT]):
                 self._found.clear()
             found = self._found[key] = self._find(values)
         return found
+
+
+def values_of(exprs: Iterable[Expr]) -> list[Known[int]]:
+    """The values of expressions, each once; of those that have variables."""
+    return [value_of(expr) for expr in dict.fromkeys(exprs) if variables(expr)]
 
 
 def without(inner: Collection[IterVar], exprs: Iterable[Expr]) -> Iterator[Expr]:

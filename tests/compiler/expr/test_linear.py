@@ -17,6 +17,7 @@ from accel.compiler.expr.linear import (
     evaluate,
     linear,
     simplify,
+    values_of,
     variables,
     without,
 )
@@ -135,7 +136,7 @@ def test_what_follows_from_an_expression_is_found_once_for_each_value() -> None:
         found.append(env[X])
         return env[X] // 2
 
-    derived = Derived([half, Const(7), half], halved)
+    derived = Derived(values_of([half, Const(7), half]), halved)
     assert [derived.at({X: x}) for x in (*range(5), *range(5))] == [0, 0, 1, 1, 2] * 2
     assert found == [0, 2, 4]
 
