@@ -12,6 +12,7 @@ from enum import IntEnum
 from itertools import pairwise
 from math import gcd
 
+from accel.base.distinct import Distinct
 from accel.base.errors import (
     BusTimeout,
     DeadlockError,
@@ -21,7 +22,6 @@ from accel.base.errors import (
     RunStopped,
 )
 from accel.core.config import Config
-from accel.core.distinct import Distinct
 from accel.core.isa import (
     SETTINGS,
     Alu,
@@ -182,7 +182,7 @@ def fetch_fault(instruction: Instruction, index: int, count: int, config: Config
     return None
 
 
-def fetch_faults(program: Distinct, config: Config) -> dict[int, Fault]:
+def fetch_faults(program: Distinct[Instruction], config: Config) -> dict[int, Fault]:
     """What fetch finds wrong with a program's instructions, by their places, in order: :func:`fetch_fault` of
     each. Of an empty program nothing; see :data:`EMPTY_PROGRAM`."""
     count = len(program)

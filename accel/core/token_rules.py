@@ -12,8 +12,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.distinct import Distinct
 from accel.core.config import Config
-from accel.core.distinct import Distinct
 from accel.core.isa import Instruction, Loops, Transfer, Unit
 
 WORKERS = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
@@ -97,7 +97,7 @@ class TokenFlow:
         left_over: the counters at the end of such a run.
     """
 
-    def __init__(self, program: Distinct, tokens: Sequence[int]) -> None:
+    def __init__(self, program: Distinct[Instruction], tokens: Sequence[int]) -> None:
         self._before = tuple(tokens)
         self.pops = _by_counter(program, [pops(one) for one in program.every])
         self.pushes = _by_counter(program, [pushes(one) for one in program.every])
@@ -126,7 +126,9 @@ class TokenFlow:
         return int(held.max(initial=0))
 
 
-def _by_counter(program: Distinct, found: Sequence[tuple[Counter, ...]]) -> list[npt.NDArray[np.intp]]:
+def _by_counter(
+    program: Distinct[Instruction], found: Sequence[tuple[Counter, ...]]
+) -> list[npt.NDArray[np.intp]]:
     """The places in a program of the instructions that have each counter among those ``found`` of them."""
     has = np.zeros((len(Counter), len(found)), dtype=bool)
     for number, counters in enumerate(found):

@@ -17,6 +17,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.distinct import Distinct
 from accel.base.errors import ProgramError
 from accel.core.config import INSTRUCTION_BYTES, PAGE_BYTES, Config
 from accel.core.faults import dram_element_bytes, dram_span
@@ -48,27 +49,34 @@ class Addresses:
         config: the machine.
     """
 
-    def __init__(self, instructions: Sequence[Instruction], of: Sequence[int], config: Config) -> None:
-        found: dict[type[Transfer], tuple[list[int], list[int]]] = {}
-        known: dict[tuple[type[Transfer], int], int] = {}
-        for index, instruction in enumerate(instructions):
-            if of[index] != NO_PART and isinstance(instruction, Transfer):
-                rows, sizes = found.setdefault(type(instruction), ([], []))
-                rows.append(index)
-                kind = (type(instruction), instruction.memory)
-                if kind not in known:
-                    known[kind] = dram_element_bytes(instruction, config)
-                sizes.append(known[kind])
+    def __init__(
+        self,
+        instructions: Sequence[Instruction] | Distinct[Instruction],
+        of: npt.ArrayLike,
+        config: Config,
+    ) -> None:
+        program = Distinct.of(instructions)
         numbers = np.asarray(of, dtype=np.intp)
-        self._fields = [
-            _Fields(
-                next(slot for slot in class_slots(cls, config) if slot.name == "dram_base"),
-                np.array(rows, dtype=np.intp),
-                numbers[rows],
-                np.array(sizes, dtype=np.int64),
-            )
-            for cls, (rows, sizes) in found.items()
-        ]
+        means = np.zeros(len(program.every), dtype=bool)
+        means[program.places[numbers != NO_PART]] = True
+        kinds = np.full(len(program.every), -1, dtype=np.int64)
+        sizes = np.zeros(len(program.every), dtype=np.int64)
+        classes: dict[type[Transfer], int] = {}
+        known: dict[tuple[type[Transfer], int], int] = {}
+        for number in np.flatnonzero(means).tolist():
+            instruction = program.every[number]
+            if isinstance(instruction, Transfer):
+                cls = type(instruction)
+                kinds[number] = classes.setdefault(cls, len(classes))
+                if (cls, instruction.memory) not in known:
+                    known[cls, instruction.memory] = dram_element_bytes(instruction, config)
+                sizes[number] = known[cls, instruction.memory]
+        kind_of = np.where(numbers != NO_PART, kinds[program.places], -1)
+        self._fields = []
+        for cls, kind in classes.items():
+            slot = next(slot for slot in class_slots(cls, config) if slot.name == "dram_base")
+            rows = np.flatnonzero(kind_of == kind)
+            self._fields.append(_Fields(slot, rows, numbers[rows], sizes[program.places[rows]]))
 
     def moved(self, code: bytes, distances: Sequence[int]) -> bytes:
         """The encoded program with every part moved by so many bytes.
@@ -112,7 +120,7 @@ class Linker(Generic[ImageT]):
         for start, stop in image.spans():
             if start < stop:
                 self._holding(start, stop - start, "its content")
-        self._addresses = Addresses(image.instructions, references.of.tolist(), image.config)
+        self._addresses = Addresses(image.instructions, references.of, image.config)
 
     def linked(self, places: Mapping[Part, int], *, within_pages: bool = False) -> ImageT:
         """The program with its parts elsewhere.

@@ -312,8 +312,8 @@ class _Chaining:
                 of.append(NO_PART if place is None else numbers[_floor(starts, place)])
                 layers.append(at)
         ordered, compared = self._fastest(instructions, layers, code.offset)
-        sources = ordered.sources
-        words = encode([*ordered.instructions, Finish()], self._config)
+        sources = ordered.sources.tolist()
+        words = encode(ordered.program.followed_by(Finish()), self._config)
         of = [*(NO_PART if n == CARRIER else of[n] for n in sources), NO_PART]
         ends = _ends([None if n == CARRIER else layers[n] for n in sources], len(linked))
         places = [replace(one, nbytes=len(words)) if one is code else one for one in self._room.places]
@@ -483,21 +483,21 @@ class _Chaining:
         once = self._gathered(instructions, layers)
         needed = self._dependences(instructions)
         if not once:
-            return with_tokens(instructions, needed), {}
+            return with_tokens(needed), {}
         found: dict[str, tuple[int, Ordered]] = {}
         cycles: list[list[int]] = []
         of = np.array(layers, dtype=np.int64)
 
         def attempt(name: str, after: Mapping[int, int]) -> None:
-            ordered = with_tokens(instructions, needed, after)
-            program = [*ordered.instructions, Finish()]
+            ordered = with_tokens(needed, after)
+            program = [*ordered.program, Finish()]
             run = simulate_timing(
                 program,
                 self._config,
                 address=self._config.mem_base + offset,
                 checked=[None] * len(program),  # the one that is taken is checked in the end
             )
-            sources = np.array(ordered.sources, dtype=np.int64)
+            sources = ordered.sources
             own, last = sources != CARRIER, np.zeros(len(self._layers), dtype=np.int64)
             np.maximum.at(last, of[sources[own]], run.columns.retire[:-1][own])
             cycles.append(np.diff(np.maximum.accumulate(last), prepend=0).tolist())

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from accel.base.distinct import Distinct
 from accel.base.errors import DeadlockError, MachineError, ProgramFault, RaceError
 from accel.core.access import AccessSets, Elements
 from accel.core.config import Config
-from accel.core.distinct import Distinct
 from accel.core.faults import (
     EMPTY_PROGRAM,
     Cause,
@@ -212,7 +212,7 @@ def one_by_one(
 
 
 def _static_faults(
-    instructions: Sequence[Instruction], program: Distinct, config: Config
+    instructions: Sequence[Instruction], program: Distinct[Instruction], config: Config
 ) -> list[tuple[int, Fault]]:
     """The first faults that show in instructions by themselves, one for each instruction."""
     if not instructions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from accel.base.errors import TensorizeError
@@ -14,7 +14,7 @@ from accel.compiler.nest.packing import Element, buffer_elements, widths
 from accel.compiler.nest.text import format_region
 from accel.compiler.target.registry import AccessPtr
 
-Env = dict[IterVar, int]
+Env = Mapping[IterVar, int]
 """The values of loop variables."""
 
 
@@ -45,6 +45,14 @@ class Place(NamedTuple):
     copy: Linear
     apart: int
     """Elements from one thread's copy of the buffer to the next."""
+
+    follows_from: frozenset[Expr]
+    """All that decides where the blocks lie."""
+
+    @property
+    def variables(self) -> set[IterVar]:
+        """Those that decide where the blocks lie, and how many there are."""
+        return {var for expr in self.follows_from for var in variables(expr)} | {*self.extents.variables}
 
 
 class _Start(NamedTuple):
@@ -184,15 +192,19 @@ class Addresses:
             self._keep.append(region)
             sizes = widths(element, len(region.ranges))
             held = _blocks(region.held, sizes)
+            dimensions = [
+                Dimension(linear(r.start), r.extent, w) for r, w in zip(region.ranges, sizes, strict=True)
+            ]
+            copy = linear(region.copy)
+            starts = (copy, *(dimension.start for dimension in dimensions))
             found = self._places[key] = Place(
-                dimensions=[
-                    Dimension(linear(r.start), r.extent, w) for r, w in zip(region.ranges, sizes, strict=True)
-                ],
+                dimensions=dimensions,
                 extents=_blocks([r.extent for r in region.ranges], sizes),
                 held=held,
                 strides=None if held.variables else row_major(held.at({})),
-                copy=linear(region.copy),
+                copy=copy,
                 apart=block_count(region.buffer, element),
+                follows_from=frozenset([*region.held, *(atom for form in starts for atom, _ in form.terms)]),
             )
         return found
 

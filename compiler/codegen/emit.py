@@ -7,7 +7,7 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from accel.base.errors import TensorizeError
-from accel.compiler.codegen.addresses import Addresses, Dimension, Env, Place
+from accel.compiler.codegen.addresses import Addresses, Dimension, Place
 from accel.compiler.codegen.ahead import loads_ahead
 from accel.compiler.codegen.ending import stored_early
 from accel.compiler.codegen.handover import handed_over
@@ -29,7 +29,17 @@ from accel.compiler.codegen.residuals import residuals_ahead
 from accel.compiler.codegen.starting import Elements, Unstarted, boxes_of, first_step
 from accel.compiler.codegen.startup import parameters_last, settings_first
 from accel.compiler.expr.guards import Ranges, alike, boxes, first_steps
-from accel.compiler.expr.linear import Known, Linear, evaluate, margins_of, value_of, variables
+from accel.compiler.expr.linear import (
+    Derived,
+    Known,
+    Linear,
+    evaluate,
+    margins_of,
+    value_of,
+    values_of,
+    variables,
+    without,
+)
 from accel.compiler.expr.post import StoreAdd, StoreRequantize
 from accel.compiler.expr.scalar import IterVar
 from accel.compiler.nest.finishing import carried_out
@@ -63,6 +73,10 @@ _SHARE, _SHORT_LIST = 64, 16
 of them fit."""
 
 
+_Env = dict[IterVar, int]
+"""The values of loop variables, as loops set them."""
+
+
 class _Box(NamedTuple):
     """A perfect nest around one call, and what must not be negative for the call to take place.
 
@@ -73,10 +87,12 @@ class _Box(NamedTuple):
     margins: list[Linear]
     leaf: Node
     single: int
+    rest: Derived[tuple[Ranges, tuple[Linear, ...]] | tuple[()]]
+    """Of all but these, the ranges, and the margins within them; nothing if one of them does not run."""
 
 
-_Padding = tuple[tuple[int, int], ...]
-"""Zeros before and behind, along each dimension."""
+_MOST_TRANSFERS = 1 << 16
+"""Ways to carry out a copy that are kept: what one iteration moves, another one often moves again."""
 
 
 class _CopyPlan(NamedTuple):
@@ -92,21 +108,47 @@ class _CopyPlan(NamedTuple):
     tensor: DramTensor
     strides: tuple[int, ...]
     """In DRAM, from block to block that is copied."""
-    padding: Known[_Padding]
-    copy: Known[int]
+
+
+class _Moved(NamedTuple):
+    """What a copy moves while some loops stand where they do."""
+
+    emitted: Sequence[Emitted] = ()
+    local: AccessPtr = AccessPtr("", 0, ())
+    extents: tuple[int, ...] = ()
+    """What is not padding."""
+    copy: int = 0
     """Which thread's copy of the buffer is meant."""
+    content: tuple[object, ...] = ()
+    """What the buffer holds afterwards."""
 
 
-_Group = tuple[tuple[int, ...], list[Ranges]]
-"""Boxes, and the loops along which they are equally long, if that is known."""
+class _Executed(NamedTuple):
+    """What a call over some boxes is emitted as while the loops around stand where they do."""
+
+    emitted: Sequence[Emitted]
+    parts: Sequence[tuple[Sequence[tuple[int, int]], Sequence[AccessPtr], tuple[int, ...]]]
+    """For each box, the taps that are to be set and their steps, what is read of accumulators that were
+    settled before, and how far."""
+
+
+class _Group(NamedTuple):
+    """Boxes that a call runs over.
+
+    Attributes:
+        parts: these boxes.
+        executed: what the call is emitted as.
+    """
+
+    parts: list[Ranges]
+    executed: Derived[_Executed]
 
 
 class Emission:
     """The instructions of a nest, in program order, and the map of its memories."""
 
     def __init__(self, nest: Nest, config: Config) -> None:
-        self.nest = nest
-        self.config = config
+        self.nest, self.config = nest, config
         self.addresses = Addresses(nest)
         self.dram = DramMap(config)
         copies = [node for node in walk_nodes(nest.body) if isinstance(node, Copy)]
@@ -131,7 +173,9 @@ class Emission:
         """By the id of a loop, how often it runs."""
         self._boxes: dict[int, _Box | None] = {}
         self._parts: dict[tuple[object, ...], list[_Group]] = {}
-        self._copies: dict[int, _CopyPlan] = {}
+        self._deciding: dict[tuple[int, tuple[IterVar, ...]], list[Known[int]]] = {}
+        """By the id of a call and the loops of boxes that it runs over, what decides what is emitted."""
+        self._copies: dict[int, tuple[_CopyPlan, Known[_Moved]]] = {}
         """By the id of a copy."""
         self._joined: dict[tuple[int, ...], Sequence[Emitted]] = {}
         self._known: dict[tuple[object, ...], Sequence[Emitted]] = {}
@@ -141,7 +185,7 @@ class Emission:
         self._unstarted = Unstarted(config) if overwrites(config) else None
         self._firsts: dict[int, Call] = {}
         """By the id of a call that adds to sums, the one that starts them."""
-        self._split: dict[tuple[object, ...], tuple[list[Ranges], list[_Group]]] = {}
+        self._split: dict[tuple[object, ...], tuple[list[_Group], list[_Group]]] = {}
         """Boxes in which sums start, and those in which they go on."""
         self._settings: dict[type[Set], Set] = {}
         """What has been set last."""
@@ -150,10 +194,17 @@ class Emission:
         self._keep: list[object] = []
         """What the caches above know by its id."""
         self._run(nest.body, {})
+        self._forget()
         self.emitted = self._reordered()
         for node in copies:  # what no iteration has loaded is an input nevertheless
             if node.source.buffer.scope is None:
                 self._placed(node.source.buffer, node.target.buffer, store=False)
+
+    def _forget(self) -> None:
+        """Let go of what is known of copies and calls: it takes room, and refers to this object, which would
+        wait for the garbage collector."""
+        for known in (self._copies, self._parts, self._split, self._known, self._joined):
+            known.clear()
 
     def _reordered(self) -> list[Emitted]:
         """What is emitted, in the order in which units wait least for one another."""
@@ -192,10 +243,12 @@ class Emission:
 
     # --- loops -----------------------------------------------------------------------------------
 
-    def _run(self, nodes: Sequence[Node], env: Env) -> None:
+    def _run(self, nodes: Sequence[Node], env: _Env) -> None:
         for node in nodes:
             if isinstance(node, For):
                 self._run_loop(node, env)
+            elif isinstance(node, Copy):
+                self._emit_copy(node, env)
             elif isinstance(node, Post):
                 self._run(self._carried_out(node), env)
             elif isinstance(node, Clear):
@@ -208,7 +261,7 @@ class Emission:
             else:
                 self._emit(node, env)
 
-    def _run_loop(self, node: For, env: Env) -> None:
+    def _run_loop(self, node: For, env: _Env) -> None:
         box = self._box(node)
         if box is not None:
             self._run_singly(box, 0, env)
@@ -217,7 +270,7 @@ class Emission:
             env[node.var] = value
             self._run(node.body, env)
 
-    def _extent(self, loop: For, env: Env) -> int:
+    def _extent(self, loop: For, env: _Env) -> int:
         """How often a loop runs now."""
         found = self._extents.get(id(loop))
         if found is None:
@@ -252,10 +305,22 @@ class Emission:
                 if isinstance(inner, Post) and len(self._carried_out(inner)) == 1:
                     (inner,) = self._carried_out(inner)
             known = isinstance(inner, Call | Alu)
-            self._boxes[key] = (
-                _Box(loops, margins, inner, self._single(loops, margins, inner)) if known else None
-            )
+            self._boxes[key] = self._boxed(loops, margins, inner) if known else None
         return self._boxes[key]
+
+    def _boxed(self, loops: list[For], margins: list[Linear], leaf: Node) -> _Box:
+        single = self._single(loops, margins, leaf)
+        inner = {loop.var for loop in loops[single:]}
+        atoms = [atom for form in margins for atom, _ in form.terms]
+        of = without(inner, [*(loop.extent for loop in loops[single:]), *atoms])
+
+        def rest(env: Mapping[IterVar, int]) -> tuple[Ranges, tuple[Linear, ...]] | tuple[()]:
+            ranges = {loop.var: (0, evaluate(loop.extent, env)) for loop in loops[single:]}
+            if any(behind <= 0 for _, behind in ranges.values()):
+                return ()
+            return ranges, tuple(_with_known(form, ranges, env) for form in margins)
+
+        return _Box(loops, margins, leaf, single, Derived(values_of(of), rest))
 
     def _single(self, loops: Sequence[For], margins: Sequence[Linear], leaf: Node) -> int:
         """How many outer loops cannot be a box: inner extents depend on them, or an address does not grow
@@ -274,20 +339,18 @@ class Emission:
         deciding = uneven | {var for loop in loops for var in variables(loop.extent)}
         return max((n + 1 for n, loop in enumerate(loops) if loop.var in deciding), default=0)
 
-    def _run_singly(self, box: _Box, done: int, env: Env) -> None:
+    def _run_singly(self, box: _Box, done: int, env: _Env) -> None:
         if done < box.single:
             loop = box.loops[done]
             for value in range(self._extent(loop, env)):
                 env[loop.var] = value
                 self._run_singly(box, done + 1, env)
             return
-        ranges = {loop.var: (0, self._extent(loop, env)) for loop in box.loops[done:]}
-        if any(behind <= 0 for _, behind in ranges.values()):
-            return
-        margins = tuple(_with_known(form, ranges, env) for form in box.margins)
-        self._emit_box(box.leaf, ranges, margins, env)
+        rest = box.rest.at(env)
+        if rest:
+            self._emit_box(box.leaf, *rest, env)
 
-    def _emit_box(self, leaf: Node, ranges: Ranges, margins: tuple[Linear, ...], env: Env) -> None:
+    def _emit_box(self, leaf: Node, ranges: Ranges, margins: tuple[Linear, ...], env: _Env) -> None:
         """A call wherever no margin is negative."""
         if self._unstarted is not None and isinstance(leaf, Call) and leaf.form != "compute":
             self._emit_sums(self._unstarted, leaf, ranges, margins, env)
@@ -299,26 +362,27 @@ class Emission:
         key = (id(leaf), tuple(ranges.values()), margins)
         if key not in self._parts:
             self._keep.append(leaf)
-            self._parts[key] = self._together(boxes(ranges, margins)) if margins else [((), [ranges])]
+            parts = boxes(ranges, margins) if margins else [ranges]
+            self._parts[key] = self._together(leaf, parts)
         return self._parts[key]
 
-    def _together(self, parts: list[Ranges]) -> list[_Group]:
+    def _together(self, leaf: Node, parts: list[Ranges]) -> list[_Group]:
         """Boxes over the same loops, in few groups."""
         ranges = parts[0] if parts else {}
         depth = self.config.uop_depth
         most = min(depth, max(_SHORT_LIST, depth // _SHARE))
         together = alike(parts, most) if len(parts) > 1 and len(ranges) > 1 else []
-        return together or [((), [part]) for part in parts]
+        return [self._group(leaf, *one) for one in together or [((), [part]) for part in parts]]
 
     # --- how sums start --------------------------------------------------------------------------
 
     def _emit_sums(
-        self, unstarted: Unstarted, leaf: Call, ranges: Ranges, margins: tuple[Linear, ...], env: Env
+        self, unstarted: Unstarted, leaf: Call, ranges: Ranges, margins: tuple[Linear, ...], env: _Env
     ) -> None:
         """Calls that reset sums, or add to them; the first to add to one starts it."""
         if leaf.form == "reset":
-            for _, group in self._groups(leaf, ranges, margins):
-                for part in group:
+            for group in self._groups(leaf, ranges, margins):
+                for part in group.parts:
                     unstarted.reset(self._sums(leaf, part, env)[1], self._numbers[id(leaf)])
             return
         if not unstarted.any:
@@ -329,15 +393,20 @@ class Emission:
         key = (id(leaf), tuple(ranges.values()), margins, tuple(loops), mask.tobytes())
         if key not in self._split:
             self._keep.append(leaf)
-            firsts, rest = first_steps(ranges, margins, boxes_of(mask, loops, ranges))
-            self._split[key] = firsts, self._together(rest)
+            starting, rest = first_steps(ranges, margins, boxes_of(mask, loops, ranges))
+            step = self._first_step(leaf)
+            self._split[key] = (
+                [self._group(step, (), [part]) for part in starting],
+                self._together(leaf, rest),
+            )
         firsts, groups = self._split[key]
-        for part in firsts:
-            self._emit_group(self._first_step(leaf), (), [part], env)
-            unstarted.start(self._sums(leaf, part, env)[1])
+        for first in firsts:
+            self._emit_group(self._first_step(leaf), first, env)
+            for part in first.parts:
+                unstarted.start(self._sums(leaf, part, env)[1])
         self._emit_groups(leaf, groups, env)
 
-    def _sums(self, leaf: Call, ranges: Ranges, env: Env) -> tuple[list[IterVar], Elements]:
+    def _sums(self, leaf: Call, ranges: Ranges, env: _Env) -> tuple[list[IterVar], Elements]:
         """The loops that run over different sums, and for each of their iterations the accumulator."""
         env.update({var: first for var, (first, _) in ranges.items()})
         pointer = self.addresses.pointer(leaf.output, list(ranges), env)
@@ -367,64 +436,94 @@ class Emission:
 
     # --- one call --------------------------------------------------------------------------------
 
-    def _emit_groups(self, leaf: Node, groups: list[_Group], env: Env) -> None:
-        for loops, group in groups:
-            self._emit_group(leaf, loops, group, env)
+    def _emit_groups(self, leaf: Node, groups: list[_Group], env: _Env) -> None:
+        for group in groups:
+            self._emit_group(leaf, group, env)
 
-    def _emit_group(self, leaf: Node, loops: tuple[int, ...], group: list[Ranges], env: Env) -> None:
-        """Boxes that are equally long along ``loops``."""
-        found = [self._emitted(leaf, part, env, loops) for part in group]
-        key = tuple(map(id, found))
-        if key not in self._joined:
-            self._joined[key] = _joined(found)
-        self.emitted.extend(self._joined[key])
+    def _emit_group(self, leaf: Node, group: _Group, env: _Env) -> None:
+        executed = group.executed.at(env)
+        if executed.parts:
+            written = _regions(leaf)[0].buffer
+            if written in self._loaded:
+                for copy in range(written.copies):
+                    self._content.pop((written, copy), None)
+        for settings, read, extents in executed.parts:
+            for taps, step in settings:
+                self._set(leaf, replace(self._acc_setting, taps=taps, step=step))
+            for pointer in read:
+                self._settle(pointer, extents)
+        self.emitted.extend(executed.emitted)
 
-    def _emit(self, node: Node, env: Env) -> None:
-        if isinstance(node, Copy):
-            self._emit_copy(node, env)
-        elif isinstance(node, Store):
+    def _group(self, leaf: Node, loops: tuple[int, ...], parts: list[Ranges]) -> _Group:
+        """Boxes that a call runs over, which are equally long along ``loops``."""
+        of = self._decided(leaf, {var: None for part in parts for var in part})
+        return _Group(parts, Derived(of, lambda env: self._executed(leaf, loops, parts, env)))
+
+    def _decided(self, leaf: Node, inner: Mapping[IterVar, None]) -> list[Known[int]]:
+        """The values that decide what a call over boxes of some loops is emitted as."""
+        key = (id(leaf), tuple(inner))
+        if key not in self._deciding:
+            self._keep.append(leaf)
+            regions = _regions(leaf)
+            places = [self.addresses.place(one, self.addresses.elements[one.buffer]) for one in regions]
+            exprs = [expr for place in places for expr in place.follows_from]
+            if isinstance(leaf, Call):
+                for place, region, dims in zip(places, regions, leaf.dims, strict=True):
+                    if _has_taps(region, dims) and dims[0] is not None:
+                        exprs.append(place.dimensions[dims[0]].extent)
+            self._deciding[key] = values_of(without(inner.keys(), exprs))
+        return self._deciding[key]
+
+    def _emit(self, node: Node, env: _Env) -> None:
+        if isinstance(node, Store):
             self._emit_store(node, env)
         else:
             self._emit_box(node, {}, (), env)
 
-    def _emitted(self, node: Node, ranges: Ranges, env: Env, loops: tuple[int, ...]) -> Sequence[Emitted]:
-        """The instructions of a call over a box."""
-        extents = tuple(behind - first for first, behind in ranges.values())
-        if min(extents, default=1) <= 0:
-            return ()
-        box = list(ranges)
-        for var, (first, _) in ranges.items():
-            env[var] = first
-        regions = _regions(node)
-        if regions[0].buffer in self._loaded:
-            for copy in range(regions[0].buffer.copies):
-                self._content.pop((regions[0].buffer, copy), None)
-        pointers = tuple(self.addresses.pointer(region, box, env) for region in regions)
-        if isinstance(node, Call):
-            pointers = self._tapped(node, pointers, env)
-        for pointer in pointers[isinstance(node, Call) :]:
-            self._settle(pointer, extents)
-        key = (id(node), extents, pointers, loops)
-        known = self._known.get(key)
-        if known is None:
-            self._keep.append(node)
-            target = Target(config=self.config, extents=extents, loops=loops)
-            known = self._known[key] = self._from(node, self._call(node, target, pointers))
-        return known
-
-    def _tapped(self, node: Call, pointers: tuple[AccessPtr, ...], env: Env) -> tuple[AccessPtr, ...]:
-        """Pointers of a call, some to several blocks at once, which the compute unit is set to."""
+    def _executed(
+        self, node: Node, loops: tuple[int, ...], parts: list[Ranges], around: Mapping[IterVar, int]
+    ) -> _Executed:
+        """A call over boxes."""
         found = []
+        settled = []
+        for ranges in parts:
+            extents = tuple(behind - first for first, behind in ranges.values())
+            if min(extents, default=1) <= 0:
+                continue
+            env = {**around, **{var: first for var, (first, _) in ranges.items()}}
+            box = list(ranges)
+            pointers = tuple(self.addresses.pointer(region, box, env) for region in _regions(node))
+            settings: list[tuple[int, int]] = []
+            if isinstance(node, Call):
+                pointers, settings = self._tapped(node, pointers, env)
+            settled.append((settings, pointers[isinstance(node, Call) :], extents))
+            key = (id(node), extents, pointers, loops)
+            known = self._known.get(key)
+            if known is None:
+                self._keep.append(node)
+                target = Target(config=self.config, extents=extents, loops=loops)
+                known = self._known[key] = self._from(node, self._call(node, target, pointers))
+            found.append(known)
+        joined = tuple(map(id, found))
+        if joined not in self._joined:
+            self._joined[joined] = _joined(found)
+        return _Executed(self._joined[joined], settled)
+
+    def _tapped(
+        self, node: Call, pointers: tuple[AccessPtr, ...], env: _Env
+    ) -> tuple[tuple[AccessPtr, ...], list[tuple[int, int]]]:
+        """Pointers of a call, some to several blocks at once, and the taps and steps that the compute unit is
+        set to for these."""
+        found = []
+        settings = []
         for pointer, region, dims in zip(pointers, _regions(node), node.dims, strict=True):
-            scope = region.buffer.scope
-            assert scope is not None
-            if len(dims) > len(scope.element):
+            if _has_taps(region, dims):
                 taps, step = self.addresses.taps(region, dims[0], env)
                 found.append(pointer._replace(taps=taps, step=step))
-                self._set(node, replace(self._acc_setting, taps=taps, step=step))
+                settings.append((taps, step))
             else:
                 found.append(pointer)
-        return tuple(found)
+        return tuple(found), settings
 
     @property
     def _acc_setting(self) -> SetAcc:
@@ -455,45 +554,59 @@ class Emission:
         target = Target(config=self.config, extents=(elements,))
         self.emitted.extend(self._from(node, fill_zero(target, pointer)))
 
-    def _emit_copy(self, node: Copy, env: Env) -> None:
-        plan = self._copies.get(id(node)) or self._planned(node)
+    def _emit_copy(self, node: Copy, env: _Env) -> None:
+        plan, known = self._copies.get(id(node)) or self._planned(node)
+        moved = known.at(env)
+        if not moved.emitted:
+            return
+        if plan.store:
+            if self.rereads:
+                self._content = {p: c for p, c in self._content.items() if c[0] is not plan.dram.buffer}
+            self._settle(moved.local, moved.extents)
+            self.emitted.extend(moved.emitted)
+            return
+        where = (plan.local.buffer, moved.copy)
+        if self._content.get(where) != moved.content:
+            self._content[where] = moved.content
+            self._set_for(node)
+            self.first_loads.setdefault(plan.local.buffer, moved.emitted[0].instruction)
+            self.emitted.extend(moved.emitted)
+
+    def _moved(self, node: Copy, plan: _CopyPlan, env: Mapping[IterVar, int]) -> _Moved:
+        """What a copy moves."""
         extents = plan.place.extents.at(env)
         if min(extents) <= 0:
-            return
-        local_ptr = self.addresses.pointer_to(plan.local, plan.place, env)
-        padding = plan.padding.at(env)
+            return _Moved()
+        local = self.addresses.pointer_to(plan.local, plan.place, env)
+        padding = tuple((evaluate(a, env), evaluate(b, env)) for a, b in node.padding)
         if padding:
             extents = tuple([n - a - b for n, (a, b) in zip(extents, padding, strict=True)])
         if padding or node.steps:
             zeros, steps = padding or ((0, 0),) * len(plan.strides), node.steps or (1,) * len(plan.strides)
             _check_whole_elements(node, plan.outside.dimensions, zeros, steps)
         start = self.addresses.outside(plan.dram, plan.outside, plan.tensor.strides, env)
-        dram_ptr = AccessPtr("dram", start, plan.strides)
-        if plan.store:
-            if self.rereads:
-                self._content = {p: c for p, c in self._content.items() if c[0] is not plan.dram.buffer}
-            self._settle(local_ptr, extents)
-            self.emitted.extend(self._transfers(node, plan, dram_ptr, local_ptr, extents, padding))
-            return
-        where = (plan.local.buffer, plan.copy.at(env))
-        content = (plan.dram.buffer, extents, padding, dram_ptr, local_ptr)
-        if self._content.get(where) != content:
-            self._content[where] = content
-            self._set_for(node)
-            loads = self._transfers(node, plan, local_ptr, dram_ptr, extents, padding)
-            self.first_loads.setdefault(plan.local.buffer, loads[0].instruction)
-            self.emitted.extend(loads)
+        dram = AccessPtr("dram", start, plan.strides)
+        target = Target(config=self.config, extents=extents, memory=plan.memory, padding=padding)
+        emitted = dma_copy2d(target, *((dram, local) if plan.store else (local, dram)))
+        return _Moved(
+            emitted=[
+                replace(one, part=plan.tensor.part) if dram_rows(one.instruction, self.config) else one
+                for one in self._from(node, emitted)
+            ],
+            local=local,
+            extents=extents,
+            copy=evaluate(plan.local.copy, env),
+            content=(plan.dram.buffer, extents, padding, dram, local),
+        )
 
-    def _planned(self, node: Copy) -> _CopyPlan:
-        """What is the same whenever a copy is carried out."""
+    def _planned(self, node: Copy) -> tuple[_CopyPlan, Known[_Moved]]:
+        """What is the same whenever a copy is carried out, and what is not."""
         store = node.target.buffer.scope is None
         dram, local = (node.target, node.source) if store else (node.source, node.target)
         element = self.addresses.elements[local.buffer]
         memory, tensor = self._placed(dram.buffer, local.buffer, store=store)
-        of = list(dict.fromkeys(var for pair in node.padding for end in pair for var in variables(end)))
         steps = node.steps or (1,) * len(tensor.strides)
-        self._keep.append(node)
-        found = self._copies[id(node)] = _CopyPlan(
+        plan = _CopyPlan(
             store=store,
             dram=dram,
             local=local,
@@ -502,16 +615,17 @@ class Emission:
             memory=memory,
             tensor=tensor,
             strides=tuple(step * n for step, n in zip(steps, tensor.strides, strict=True)),
-            padding=Known(
-                of, lambda env: tuple((evaluate(a, env), evaluate(b, env)) for a, b in node.padding)
-            ),
-            copy=value_of(local.copy),
         )
+        of = plan.place.variables | plan.outside.variables
+        of |= {var for pair in node.padding for end in pair for var in variables(end)}
+        self._keep.append(node)
+        moved = Known(list(of), lambda env: self._moved(node, plan, env), _MOST_TRANSFERS)
+        found = self._copies[id(node)] = plan, moved
         return found
 
     # --- the store unit --------------------------------------------------------------------------
 
-    def _emit_store(self, node: Store, env: Env) -> None:
+    def _emit_store(self, node: Store, env: _Env) -> None:
         place = self.addresses.place(node.source, self.addresses.elements[node.source.buffer])
         extents = place.extents.at(env)
         if min(extents) <= 0:
@@ -547,7 +661,7 @@ class Emission:
             known = self._known[key] = [one for pair in pairs for one in pair] if loads else stores
         self.emitted.extend(known)
 
-    def _finished(self, region: Region, node: Store, env: Env) -> tuple[DramTensor, AccessPtr]:
+    def _finished(self, region: Region, node: Store, env: _Env) -> tuple[DramTensor, AccessPtr]:
         """A tensor whose elements are as the accumulators', and the pointer to a part of it."""
         element = self.addresses.elements[node.source.buffer]
         tensor = self.dram.place(region.buffer, element, Memory.OUT)
@@ -578,25 +692,6 @@ class Emission:
         """The memory id of a transfer, and the tensor that it is from or to."""
         memory = transfer_memory(dram, local, store=store)
         return memory, self.dram.place(dram, self.addresses.elements[local], memory)
-
-    def _transfers(
-        self,
-        node: Copy,
-        plan: _CopyPlan,
-        to: AccessPtr,
-        source: AccessPtr,
-        extents: tuple[int, ...],
-        padding: _Padding,
-    ) -> Sequence[Emitted]:
-        key = (id(node), to, source, extents, padding)
-        known = self._known.get(key)
-        if known is None:
-            target = Target(config=self.config, extents=extents, memory=plan.memory, padding=padding)
-            known = self._known[key] = [
-                replace(one, part=plan.tensor.part) if dram_rows(one.instruction, self.config) else one
-                for one in self._from(node, dma_copy2d(target, to, source))
-            ]
-        return known
 
 
 def _joined(found: Sequence[Sequence[Emitted]]) -> Sequence[Emitted]:
@@ -637,6 +732,12 @@ def settings_of(node: Store) -> tuple[SetOut] | tuple[SetOut, SetSum]:
     return out, total
 
 
+def _has_taps(region: Region, dims: Sequence[int | None]) -> bool:
+    """Whether a call reads several blocks of a region at once, along the first of its dimensions."""
+    assert region.buffer.scope is not None
+    return len(dims) > len(region.buffer.scope.element)
+
+
 def _regions(node: Node) -> tuple[Region, ...]:
     if isinstance(node, Call):
         return (node.output, *node.inputs)
@@ -644,7 +745,7 @@ def _regions(node: Node) -> tuple[Region, ...]:
     return (node.target,) if isinstance(node.operand, int) else (node.target, node.operand)
 
 
-def _with_known(form: Linear, ranges: Ranges, env: Env) -> Linear:
+def _with_known(form: Linear, ranges: Ranges, env: Mapping[IterVar, int]) -> Linear:
     """A form with all but the variables of ``ranges`` put in."""
     known = [(atom, factor) for atom, factor in form.terms if atom not in ranges]
     constant = form.constant + sum(factor * evaluate(atom, env) for atom, factor in known)

@@ -17,6 +17,9 @@ one, which says how inputs are read, comes before the LOADs of weights, whose by
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from accel.base.distinct import Distinct
 from accel.compiler.nest.nest import Buffer
 from accel.compiler.target.registry import Emitted
 from accel.core.isa import Instruction, Load, Memory, Set, Store, Unit
@@ -46,27 +49,32 @@ def _loads_for_stores(instruction: Instruction) -> bool:
 
 
 def held_back(
-    instructions: Sequence[Instruction],
+    program: Distinct[Instruction],
     first_loads: Mapping[Buffer, Instruction],
     starts: Sequence[tuple[Buffer, Buffer]],
 ) -> dict[int, int]:
     """For instructions of the load unit that are held back: the one of the compute unit that must come first.
 
     Args:
-        instructions: in program order.
+        program: its instructions.
         first_loads: the first LOAD into each buffer.
         starts: pairs of a buffer of the load unit and the one of the compute unit whose first LOAD is to be
             asked for before.
     """
-    places: dict[int, int] = {}
-    for n, instruction in enumerate(instructions):
-        places.setdefault(id(instruction), n)
+    numbers: dict[int, int] = {}
+    for number, instruction in enumerate(program.every):
+        numbers.setdefault(id(instruction), number)
+
+    def place(buffer: Buffer) -> int:
+        return int(np.argmax(program.places == numbers[id(first_loads[buffer])]))
+
     found = {}
     for held, ahead in starts:
         if held not in first_loads or ahead not in first_loads:
             continue
-        late, early = places[id(first_loads[held])], places[id(first_loads[ahead])]
-        before = [n for n in range(early) if instructions[n].unit is Unit.COMPUTE]
-        if before and before[-1] < late:
-            found[late] = before[-1]
+        late, early = place(held), place(ahead)
+        before = program.where(lambda one: one.unit is Unit.COMPUTE)
+        before = before[before < early]
+        if len(before) and before[-1] < late:
+            found[late] = int(before[-1])
     return found

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accel.compiler.codegen.dependence import CARRIER, insert_tokens
+from accel.base.distinct import Distinct
+from accel.compiler.codegen.dependence import insert_tokens
 from accel.compiler.codegen.emit import Emission
 from accel.compiler.codegen.memory import DramMap
 from accel.compiler.codegen.origins import Origins
 from accel.compiler.codegen.startup import held_back
-from accel.compiler.codegen.uops import MICRO_OPS, place_uops
+from accel.compiler.codegen.uops import PlacedUops, place_uops
 from accel.compiler.nest.nest import Buffer
 from accel.core.config import INSTRUCTION_BYTES
+from accel.core.conflicts import Ints, Numbers
 from accel.core.isa import Finish, Instruction, decode, encode
 from accel.image.link import Addresses
 from accel.image.provenance import Kind, Provenance, Statement
@@ -60,19 +62,19 @@ def linked_stream(emission: Emission, starts: Sequence[tuple[Buffer, Buffer]], o
     config, dram = emission.config, emission.dram
     placed = place_uops(emission.emitted, config)
     uop_part = dram.add("micro_ops", placed.words.nbytes)
-    meant = [uop_part if n == MICRO_OPS else emission.emitted[n].part for n in placed.sources]
+    meant = _by_source(placed.items.column(lambda one: one.part), placed.sources, uop_part)
     shared = None
     if emission.rereads:
-        shared = SharedDram(decode(_linked(placed.instructions, meant, dram), config), config)
+        shared = SharedDram(decode(_linked(placed.program, meant, dram), config), config)
     ordered = insert_tokens(
-        placed.instructions,
+        placed.program,
         config,
         placed.words,
         shared,
-        held_back(placed.instructions, emission.first_loads, starts),
+        held_back(placed.program, emission.first_loads, starts),
     )
-    program = [*ordered.instructions, Finish()]
-    of = [*(NO_PART if n == CARRIER else meant[n] for n in ordered.sources), NO_PART]
+    program = ordered.program.followed_by(Finish())
+    of = np.append(_by_source(meant, ordered.sources, NO_PART), NO_PART)
     code = _linked(program, of, dram)
     code_part = dram.add("code", len(code), alignment=INSTRUCTION_BYTES)
     return Stream(
@@ -80,48 +82,47 @@ def linked_stream(emission: Emission, starts: Sequence[tuple[Buffer, Buffer]], o
         code_offset=dram.parts[code_part].offset,
         uops=array_bytes(placed.words).tobytes(),
         uop_offset=dram.parts[uop_part].offset,
-        references=References(parts=tuple(dram.parts), of=np.array(of, dtype=np.int32)),
-        provenance=_provenance(emission, placed.sources, ordered.sources, origins),
+        references=References(parts=tuple(dram.parts), of=of.astype(np.int32)),
+        provenance=_provenance(emission, placed, ordered.sources, origins),
     )
 
 
-def _linked(instructions: Sequence[Instruction], of: Sequence[int], dram: DramMap) -> bytes:
+def _by_source(values: Ints, sources: Numbers, instead: int) -> Ints:
+    """What belongs to the source of each instruction; ``instead`` where it has none."""
+    known = sources >= 0
+    found = np.full(len(sources), instead, dtype=np.int64)
+    found[known] = values[sources[known]]
+    return found
+
+
+def _linked(program: Distinct[Instruction], of: Ints, dram: DramMap) -> bytes:
     """The encoded instructions with the addresses that follow from the parts' places."""
     places = [part.offset for part in dram.parts]
-    return Addresses(instructions, of, dram.config).moved(encode(instructions, dram.config), places)
+    return Addresses(program, of, dram.config).moved(encode(program, dram.config), places)
 
 
 _SPECIAL: tuple[Kind, ...] = ("micro-ops", "tokens", "finish")
 
 
-def _provenance(
-    emission: Emission, placed: Sequence[int], ordered: Sequence[int], origins: Origins
-) -> Provenance:
+def _provenance(emission: Emission, placed: PlacedUops, ordered: Numbers, origins: Origins) -> Provenance:
     """Where the instructions come from, FINISH behind them included.
 
     Args:
         emission: of the nest.
-        placed: for each instruction before tokens its number in what was emitted.
-        ordered: for each instruction but FINISH its number among those.
+        placed: its micro-ops.
+        ordered: for each instruction but FINISH its number among those of ``placed``.
         origins: of the statements.
     """
     micro_ops, tokens, finish = (len(emission.statements) + n for n in range(len(_SPECIAL)))
-
-    def number(instruction: int) -> int:
-        if instruction == CARRIER:
-            return tokens
-        source = placed[instruction]
-        return micro_ops if source == MICRO_OPS else emission.emitted[source].statement
-
-    numbers = [*map(number, ordered), finish]
-    used = list(dict.fromkeys(numbers))
-    ranks = {found: rank for rank, found in enumerate(used)}
+    statements = _by_source(placed.items.column(lambda one: one.statement), placed.sources, micro_ops)
+    numbers = np.append(_by_source(statements, ordered, tokens), finish)
+    used = Distinct.chosen(range(finish + 1), numbers)
     return Provenance(
         statements=tuple(
             Statement(kind=_SPECIAL[n - micro_ops])
             if n >= micro_ops
             else origins.statement(*emission.statements[n])
-            for n in used
+            for n in used.every
         ),
-        of=np.array([ranks[n] for n in numbers], dtype=np.int32),
+        of=used.places.astype(np.int32),
     )

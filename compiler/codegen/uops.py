@@ -6,10 +6,12 @@ all that is needed from there on. Each filling is one LOAD.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.distinct import Distinct
 from accel.base.errors import ScheduleError
 from accel.compiler.target.registry import Emitted
 from accel.core.config import Config
@@ -24,13 +26,15 @@ class PlacedUops:
     """A program with its micro-ops placed.
 
     Attributes:
-        instructions: LOADs of micro-ops included, their ``dram_base`` counted from ``words``' start.
+        items: what was emitted.
+        program: LOADs of micro-ops included, their ``dram_base`` counted from ``words``' start.
         sources: for each instruction its number in what was emitted; ``MICRO_OPS`` for those LOADs.
         words: the encoded micro-ops of all fillings.
     """
 
-    instructions: list[Instruction]
-    sources: list[int]
+    items: Distinct[Emitted]
+    program: Distinct[Instruction]
+    sources: npt.NDArray[np.int32]
     words: npt.NDArray[np.uint32]
 
 
@@ -40,62 +44,59 @@ def place_uops(emitted: Sequence[Emitted], config: Config) -> PlacedUops:
     Raises:
         ScheduleError: one instruction alone needs more micro-ops than the memory holds.
     """
-    instructions: list[Instruction] = []
-    sources: list[int] = []
+    items = Distinct(emitted)
+    instructions = [item.instruction for item in items.every]
+    chosen = items.places.copy()
     fillings: list[list[npt.NDArray[np.uint32]]] = []
     loads: list[int] = []
+    """The items before which they come."""
     offsets: dict[bytes, int] = {}
     used = config.uop_depth + 1
-    placed: dict[tuple[int, int], Instruction] = {}
+    placed: dict[tuple[int, int], int] = {}
     keys: dict[int, tuple[bytes, npt.NDArray[np.uint32]]] = {}
-    for number, item in enumerate(emitted):
-        instruction = item.instruction
-        if not isinstance(instruction, Loops):
-            instructions.append(instruction)
-            sources.append(number)
-            continue
-        if id(item) not in keys:
-            words = encode_uops(item.uops, config)
-            keys[id(item)] = (words.tobytes(), words)
-        key, words = keys[id(item)]
+    looped = items.where(lambda item: isinstance(item.instruction, Loops))
+    for at, number in zip(looped.tolist(), chosen[looped].tolist(), strict=True):
+        if number not in keys:
+            words = encode_uops(items.every[number].uops, config)
+            keys[number] = (words.tobytes(), words)
+        key, words = keys[number]
         if len(words) > config.uop_depth:
             raise ScheduleError(
-                f"{instruction.mnemonic} needs {len(words)} micro-ops; the memory holds {config.uop_depth}"
+                f"{instructions[number].mnemonic} needs {len(words)} micro-ops; "
+                f"the memory holds {config.uop_depth}"
             )
         if key not in offsets and used + len(words) > config.uop_depth:
             offsets, used = {}, 0
             fillings.append([])
-            loads.append(len(instructions))
-            instructions.append(Load(memory=Memory.UOP))
-            sources.append(MICRO_OPS)
+            loads.append(at)
         if key not in offsets:
             offsets[key] = used
             used += len(words)
             fillings[-1].append(words)
         begin = offsets[key]
-        where = (id(item), begin)
-        if where not in placed:
-            placed[where] = replace(instruction, uop_begin=begin, uop_end=begin + len(words))
-        instructions.append(placed[where])
-        sources.append(number)
+        if (number, begin) not in placed:
+            placed[number, begin] = len(instructions)
+            instructions.append(
+                replace(items.every[number].instruction, uop_begin=begin, uop_end=begin + len(words))
+            )
+        chosen[at] = placed[number, begin]
+    added = np.arange(len(loads)) + len(instructions)
     return PlacedUops(
-        instructions=_fill_in(instructions, loads, fillings),
-        sources=sources,
+        items=items,
+        program=Distinct.chosen([*instructions, *_loads(fillings)], np.insert(chosen, loads, added)),
+        sources=np.insert(np.arange(len(emitted), dtype=np.int32), loads, MICRO_OPS),
         words=_concatenated(fillings),
     )
 
 
-def _fill_in(
-    instructions: list[Instruction], loads: list[int], fillings: list[list[npt.NDArray[np.uint32]]]
-) -> list[Instruction]:
-    base = 0
-    for position, filling in zip(loads, fillings, strict=True):
-        count = sum(len(words) for words in filling)
-        instructions[position] = Load(
-            memory=Memory.UOP, dram_base=base, y_size=1, x_size=count, x_stride=count
-        )
-        base += count
-    return instructions
+def _loads(fillings: list[list[npt.NDArray[np.uint32]]]) -> list[Load]:
+    """One for each filling."""
+    counts = [sum(len(words) for words in filling) for filling in fillings]
+    ends = accumulate(counts)
+    return [
+        Load(memory=Memory.UOP, dram_base=end - count, y_size=1, x_size=count, x_stride=count)
+        for count, end in zip(counts, ends, strict=True)
+    ]
 
 
 def _concatenated(fillings: list[list[npt.NDArray[np.uint32]]]) -> npt.NDArray[np.uint32]:

@@ -1,6 +1,6 @@
 """Index expressions as sums of integer multiples of variables, their ranges, and their normal form."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import Generic, NamedTuple, TypeVar
 
@@ -262,10 +262,17 @@ class Known(Generic[ValueT]):
     Args:
         of: the variables.
         find: the value; it may be given the values of others, too.
+        most: values that are kept.
     """
 
-    def __init__(self, of: Sequence[IterVar], find: Callable[[Mapping[IterVar, int]], ValueT]) -> None:
+    def __init__(
+        self,
+        of: Sequence[IterVar],
+        find: Callable[[Mapping[IterVar, int]], ValueT],
+        most: int = _MOST_KNOWN,
+    ) -> None:
         self.variables = tuple(of)
+        self._most = most
         self._find = find
         self._one = self.variables[0] if len(self.variables) == 1 else None
         self._found: dict[object, ValueT] = {}
@@ -279,10 +286,48 @@ class Known(Generic[ValueT]):
             key = tuple([values[var] for var in self.variables])
         found = self._found.get(key)
         if found is None:
+            if len(self._found) >= self._most:
+                self._found.clear()
+            found = self._found[key] = self._find(values)
+        return found
+
+
+class Derived(Generic[ValueT]):
+    """What follows from some expressions' values, found once for each of these: many values of their
+    variables have the same ones.
+
+    Args:
+        of: the expressions' values, as :func:`values_of` has them.
+        find: the value, from those of the variables.
+    """
+
+    def __init__(self, of: Sequence[Known[int]], find: Callable[[Mapping[IterVar, int]], ValueT]) -> None:
+        self._of = of
+        self._find = find
+        self._found: dict[tuple[int, ...], ValueT] = {}
+
+    def at(self, values: Mapping[IterVar, int]) -> ValueT:
+        """The value for those of the variables."""
+        key = tuple([one.at(values) for one in self._of])
+        found = self._found.get(key)
+        if found is None:
             if len(self._found) >= _MOST_KNOWN:
                 self._found.clear()
             found = self._found[key] = self._find(values)
         return found
+
+
+def values_of(exprs: Iterable[Expr]) -> list[Known[int]]:
+    """The values of expressions, each once; of those that have variables."""
+    return [value_of(expr) for expr in dict.fromkeys(exprs) if variables(expr)]
+
+
+def without(inner: Collection[IterVar], exprs: Iterable[Expr]) -> Iterator[Expr]:
+    """What expressions follow from besides some variables: themselves where they have none of these, else
+    their other variables."""
+    for expr in exprs:
+        of = variables(expr)
+        yield from [var for var in of if var not in inner] if any(var in inner for var in of) else [expr]
 
 
 def value_of(expr: Expr) -> Known[int]:

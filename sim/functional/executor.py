@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from accel.base.distinct import Distinct
 from accel.base.errors import AccelError
 from accel.core.access import COLUMNS, Elements, LoopShape, as_elements, index_fault, loop_shape, reached
 from accel.core.config import Config
-from accel.core.distinct import Distinct
 from accel.core.faults import (
     EMPTY_PROGRAM,
     Cause,
@@ -293,7 +293,7 @@ def run_functional(
 
 def _run_in_order(
     instructions: Sequence[Instruction],
-    program: Distinct,
+    program: Distinct[Instruction],
     executor: "Executor",
     run: FunctionalRun,
     max_uops: int,
@@ -371,7 +371,7 @@ def _four(tokens: Sequence[int]) -> tuple[int, int, int, int]:
     return tokens[0], tokens[1], tokens[2], tokens[3]
 
 
-def _runnable(program: Distinct, run: FunctionalRun, config: Config) -> int:
+def _runnable(program: Distinct[Instruction], run: FunctionalRun, config: Config) -> int:
     """How many instructions fetch hands out before it stops; what stops it goes into the run's faults."""
     if not len(program):
         run.faults[0] = (0, EMPTY_PROGRAM)

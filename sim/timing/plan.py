@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.distinct import Distinct
 from accel.core.access import dram_rows
 from accel.core.config import Config
-from accel.core.distinct import Distinct
 from accel.core.faults import Cause, Fault, fetch_faults, residual_change, sram_ranges
 from accel.core.isa import Instruction, Load, LoadPar, LoadRes, Loops, Set, StoreReq, Transfer, Unit
 from accel.core.memories import PAR

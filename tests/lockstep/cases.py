@@ -165,7 +165,7 @@ def ordered(draw: DrawFn, config: Config, words: npt.NDArray[np.uint32]) -> list
             body.append(_moved(plain, config))
         else:
             body.append(plain)
-    return [*insert_tokens(body, config, words, SharedDram(body, config)).instructions, Finish()]
+    return [*insert_tokens(body, config, words, SharedDram(body, config)).program, Finish()]
 
 
 def _moved(one: Any, config: Config) -> Any:

@@ -55,7 +55,7 @@ def carried_out(one: Exchange, source: np.ndarray, target: np.ndarray) -> tuple[
         memory[offsets[name] : offsets[name] + len(data)] = np.frombuffer(data, dtype=np.uint8)
     shared = SharedDram(body, one.config)
     program: list[Instruction] = [
-        *insert_tokens(body, one.config, memory.view("<u4"), shared).instructions,
+        *insert_tokens(body, one.config, memory.view("<u4"), shared).program,
         Finish(),
     ]
     dram = Dram.of(one.config)

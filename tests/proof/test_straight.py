@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 import accel
-from accel.core.distinct import Distinct
+from accel.base.distinct import Distinct
 from accel.core.faults import fetch_faults, instruction_faults
 from accel.core.isa import Mac, encode
 from accel.core.token_rules import TokenFlow

@@ -1,7 +1,7 @@
 """Instructions and micro-ops to bits and back, for whole programs at a time.
 
-Both directions walk the declared layout once per field, on arrays; their cost is linear in the
-number of instructions.
+Both directions walk the declared layout once per field, on arrays, of what is one object or equal words once;
+their cost is linear in the number of instructions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from accel.base.distinct import Distinct
 from accel.base.errors import ProgramError
 from accel.core.config import INSTRUCTION_BYTES, Config
 from accel.core.isa.fields import WORD_BITS, Slot, class_slots
@@ -36,43 +37,56 @@ UopArray = npt.NDArray[np.int64]
 """Micro-ops as rows (dst, src, wgt)."""
 
 
-def encode(instructions: Sequence[Instruction], config: Config) -> bytes:
+def encode(instructions: Sequence[Instruction] | Distinct[Instruction], config: Config) -> bytes:
     """128-bit little-endian words in order; unused bits are zero.
 
     Raises:
         ProgramError: a field holds a value that its bits cannot, or the machine lacks an instruction.
     """
-    words = np.zeros((len(instructions), INSTRUCTION_BYTES * 8 // WORD_BITS), dtype=np.uint64)
+    program = Distinct.of(instructions)
+    words = np.zeros((len(program.every), INSTRUCTION_BYTES * 8 // WORD_BITS), dtype="<u8")
     groups: dict[type[Instruction], list[int]] = {}
-    for index, instruction in enumerate(instructions):
-        groups.setdefault(type(instruction), []).append(index)
+    for number, instruction in enumerate(program.every):
+        groups.setdefault(type(instruction), []).append(number)
     variants = variants_of(config)
     for cls, members in groups.items():
+        one = [program.every[m] for m in members]
         if not exists(cls, config):
             raise ProgramError(
-                f"instruction {members[0]} is {instructions[members[0]].mnemonic}; configuration "
+                f"instruction {_place(program, members[0])} is {one[0].mnemonic}; configuration "
                 f"{config.name!r} has post=0, and only machines with post=1 have it"
             )
         rows = np.array(members, dtype=np.intp)
         for slot in class_slots(cls, config):
-            values = _column(
-                [getattr(instructions[m], slot.name) for m in members], slot, cls, config, members
-            )
-            words[rows, slot.offset // WORD_BITS] |= values << np.uint64(slot.offset % WORD_BITS)
+            values = [getattr(instruction, slot.name) for instruction in one]
+            bad = _first_bad(values, slot)
+            if bad is not None:
+                where = f" (instruction {_place(program, members[bad])})"
+                raise _refused(values[bad], slot, cls, config, where)
+            bits = _column(values, slot) << np.uint64(slot.offset % WORD_BITS)
+            words[rows, slot.offset // WORD_BITS] |= bits
         if any(issubclass(cls, CLASSES[opcode]) for opcode, _, _ in variants):
-            _check_class(cls, [(m, instructions[m]) for m in members], config)
-    return words.astype("<u8").tobytes()
+            _check_class(cls, members, program, config)
+    return words[program.places].tobytes()
 
 
-def _check_class(cls: type[Instruction], members: list[tuple[int, Instruction]], config: Config) -> None:
+def _place(program: Distinct[Instruction], number: int) -> int:
+    """Where one of the distinct instructions first stands."""
+    return int(np.flatnonzero(program.places == number)[0])
+
+
+def _check_class(
+    cls: type[Instruction], members: Sequence[int], program: Distinct[Instruction], config: Config
+) -> None:
     """Refuse an instruction whose word would mean another class: its memory id is that of a variant."""
-    for index, instruction in members:
+    for number in members:
+        instruction = program.every[number]
         memory, part = getattr(instruction, "memory", 0), getattr(instruction, "part", 0)
         meant = class_of(cls.OPCODE, memory, config, part=part)
         if meant is not cls and meant is not None:
             raise ProgramError(
-                f"instruction {index} is a {cls.__name__} with the memory id of {instruction.mnemonic}; "
-                f"that is a {meant.__name__} in configuration {config.name!r}"
+                f"instruction {_place(program, number)} is a {cls.__name__} with the memory id of "
+                f"{instruction.mnemonic}; that is a {meant.__name__} in configuration {config.name!r}"
             )
 
 
@@ -128,18 +142,24 @@ def _extract(words: Words, slot: Slot) -> npt.NDArray[np.int64]:
     return values
 
 
-def _column(
-    values: list[int], slot: Slot, cls: type[Any], config: Config, members: Sequence[int] | None = None
-) -> Words:
-    if values and not (slot.low <= min(values) and max(values) <= slot.high):
-        position, value = next((n, v) for n, v in enumerate(values) if not slot.low <= v <= slot.high)
-        where = "" if members is None else f" (instruction {members[position]})"
-        raise ProgramError(
-            f"{cls.__name__}.{slot.name} is {value}{where}; it has {slot.width} bits "
-            f"({slot.low}..{slot.high}) in configuration {config.name!r}"
-        )
+def _column(values: Sequence[int], slot: Slot) -> Words:
+    """Values that fit their field as its bits."""
     column = np.array(values, dtype=np.int64).astype(np.uint64)
     return column & np.uint64((1 << slot.width) - 1)
+
+
+def _first_bad(values: Sequence[int], slot: Slot) -> int | None:
+    """The place of the first value that does not fit its field."""
+    if not values or (slot.low <= min(values) and max(values) <= slot.high):
+        return None
+    return next(n for n, value in enumerate(values) if not slot.low <= value <= slot.high)
+
+
+def _refused(value: int, slot: Slot, cls: type[Any], config: Config, where: str = "") -> ProgramError:
+    return ProgramError(
+        f"{cls.__name__}.{slot.name} is {value}{where}; it has {slot.width} bits "
+        f"({slot.low}..{slot.high}) in configuration {config.name!r}"
+    )
 
 
 def add_to_field(code: bytes, slot: Slot, rows: npt.NDArray[np.intp], values: npt.NDArray[np.int64]) -> bytes:
@@ -177,7 +197,7 @@ def encode_uops(uops: npt.ArrayLike, config: Config) -> npt.NDArray[np.uint32]:
     for slot, column in zip(class_slots(MicroOp, config), rows.T, strict=True):
         bad = np.flatnonzero((column < slot.low) | (column > slot.high))
         if len(bad):
-            _column([int(column[bad[0]])], slot, MicroOp, config)
+            raise _refused(int(column[bad[0]]), slot, MicroOp, config)
         result |= column.astype(np.uint32) << np.uint32(slot.offset)
     return result
 

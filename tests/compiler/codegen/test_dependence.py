@@ -37,7 +37,7 @@ UOPS = encode_uops([(0, 0, 0), (1, 0, 0)], TINY)
 def tokens(*instructions: Instruction) -> list[str]:
     """The flags of each instruction."""
     load = Load(memory=Memory.UOP, y_size=1, x_size=2, x_stride=2)
-    found = insert_tokens([load, *instructions], TINY, UOPS).instructions[1:]
+    _, *found = insert_tokens([load, *instructions], TINY, UOPS).program
     names = ("pop_prev", "pop_next", "push_prev", "push_next")
     return [" ".join(name for name in names if getattr(i, name)) for i in found]
 
@@ -93,7 +93,7 @@ def test_tokens_follow_from_what_is_touched(program: Sequence[Instruction], expe
 
 def shared_tokens(*instructions: Instruction) -> list[str]:
     """The mnemonic and the flags of each instruction, those of carriers in between included."""
-    found = insert_tokens(instructions, TINY, UOPS[:0], SharedDram(instructions, TINY)).instructions
+    found = insert_tokens(instructions, TINY, UOPS[:0], SharedDram(instructions, TINY)).program
     names = ("pop_prev", "pop_next", "push_prev", "push_next")
     return [" ".join([i.mnemonic, *(name for name in names if getattr(i, name))]) for i in found]
 

@@ -28,7 +28,7 @@ LOAD = Emitted(Load(memory=Memory.INP, y_size=1, x_size=1, x_stride=1))
 
 def test_equal_lists_are_held_once_and_loaded_once() -> None:
     placed = place_uops([gemm(1, 2), LOAD, gemm(3), gemm(1, 2), gemm(1, 2, 3)], TINY)
-    assert [i.mnemonic for i in placed.instructions] == [
+    assert [i.mnemonic for i in placed.program] == [
         "LOAD.UOP",
         "GEMM",
         "LOAD.INP",
@@ -36,16 +36,16 @@ def test_equal_lists_are_held_once_and_loaded_once() -> None:
         "GEMM",
         "GEMM",
     ]
-    assert placed.sources == [MICRO_OPS, 0, 1, 2, 3, 4]
-    assert placed.instructions[0] == Load(memory=Memory.UOP, y_size=1, x_size=6, x_stride=6)
-    loops = [i for i in placed.instructions if isinstance(i, Loops)]
+    assert placed.sources.tolist() == [MICRO_OPS, 0, 1, 2, 3, 4]
+    assert next(iter(placed.program)) == Load(memory=Memory.UOP, y_size=1, x_size=6, x_stride=6)
+    loops = [i for i in placed.program if isinstance(i, Loops)]
     assert [(i.uop_begin, i.uop_end) for i in loops] == [(0, 2), (2, 3), (0, 2), (3, 6)]
     assert decode_uops(placed.words, TINY)[:, 0].tolist() == [1, 2, 3, 1, 2, 3]
 
 
 def test_nothing_to_load() -> None:
     placed = place_uops([LOAD], TINY)
-    assert placed.instructions == [LOAD.instruction]
+    assert [*placed.program] == [LOAD.instruction]
     assert len(placed.words) == 0
 
 
@@ -53,7 +53,7 @@ def test_a_filling_starts_over_when_the_memory_is_full() -> None:
     """Lists that are needed again come again; each filling is one LOAD, of just what it needs."""
     wide = list(range(DEPTH - 2))
     placed = place_uops([gemm(*wide), gemm(1, 2), gemm(*wide), gemm(3), gemm(1, 2)], SMALL)
-    assert [i.mnemonic for i in placed.instructions] == [
+    assert [i.mnemonic for i in placed.program] == [
         "LOAD.UOP",
         "GEMM",
         "GEMM",
@@ -62,12 +62,12 @@ def test_a_filling_starts_over_when_the_memory_is_full() -> None:
         "GEMM",
         "GEMM",
     ]
-    loads = [i for i in placed.instructions if isinstance(i, Load)]
+    loads = [i for i in placed.program if isinstance(i, Load)]
     assert [(i.sram_base, i.dram_base, i.x_size) for i in loads] == [(0, 0, DEPTH), (0, DEPTH, 3)]
 
 
 def test_one_list_may_fill_the_memory_and_no_more() -> None:
-    assert len(place_uops([gemm(*range(DEPTH))], SMALL).instructions) == 2
+    assert len(place_uops([gemm(*range(DEPTH))], SMALL).program) == 2
     with refused(ScheduleError, "GEMM needs 17 micro-ops; the memory holds 16"):
         place_uops([gemm(*range(DEPTH + 1))], SMALL)
 
@@ -83,7 +83,7 @@ def test_every_instruction_finds_its_own_micro_ops(seed: int) -> None:
     placed = place_uops(emitted, SMALL)
     memory = np.full(DEPTH, 99)
     rest = iter(emitted)
-    for instruction in placed.instructions:
+    for instruction in placed.program:
         if isinstance(instruction, Load) and instruction.memory == Memory.UOP:
             assert instruction.sram_base == 0
             assert 0 < instruction.x_size <= DEPTH
@@ -99,7 +99,7 @@ def test_every_instruction_finds_its_own_micro_ops(seed: int) -> None:
         else:
             assert instruction == item.instruction
     assert next(rest, None) is None
-    assert sum(i.mnemonic == "LOAD.UOP" for i in placed.instructions) == fillings(emitted)
+    assert sum(i.mnemonic == "LOAD.UOP" for i in placed.program) == fillings(emitted)
 
 
 def fillings(emitted: list[Emitted]) -> int:

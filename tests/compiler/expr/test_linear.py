@@ -1,5 +1,6 @@
 """Index expressions: normal forms mean the same, ranges hold all values."""
 
+from collections.abc import Mapping
 from itertools import product
 
 import pytest
@@ -8,7 +9,18 @@ from hypothesis import strategies as st
 
 from accel import te
 from accel.base.errors import ShapeError
-from accel.compiler.expr.linear import at_zero, bounds, ceil_div, evaluate, linear, simplify, variables
+from accel.compiler.expr.linear import (
+    Derived,
+    at_zero,
+    bounds,
+    ceil_div,
+    evaluate,
+    linear,
+    simplify,
+    values_of,
+    variables,
+    without,
+)
 from accel.compiler.expr.scalar import Binary, Const, Expr, IterVar, format_expr
 from tests.expect import refused
 from tests.strategies import examples
@@ -114,3 +126,21 @@ def test_what_has_no_bounds(expr: Expr, term: str) -> None:
         f"the index has the term {term}; it may use + - * min max // %, the last two by positive constants",
     ):
         bounds(expr)
+
+
+def test_what_follows_from_an_expression_is_found_once_for_each_value() -> None:
+    found: list[int] = []
+    half = Binary("//", X, Const(2))
+
+    def halved(env: Mapping[IterVar, int]) -> int:
+        found.append(env[X])
+        return env[X] // 2
+
+    derived = Derived(values_of([half, Const(7), half]), halved)
+    assert [derived.at({X: x}) for x in (*range(5), *range(5))] == [0, 0, 1, 1, 2] * 2
+    assert found == [0, 2, 4]
+
+
+def test_what_expressions_follow_from_besides_some_variables() -> None:
+    mixed, other = Binary("+", X, Binary("*", W, V)), Binary("+", V, W)
+    assert list(without({X}, [mixed, other, X])) == [W, V, other]

@@ -1,9 +1,10 @@
 """Programs by their distinct instructions, and what follows for the whole program."""
 
+import numpy as np
 from hypothesis import given
 
+from accel.base.distinct import Distinct
 from accel.core.config import NAMED
-from accel.core.distinct import Distinct
 from accel.core.faults import fetch_fault, fetch_faults
 from accel.core.isa import Finish, Gemm, Instruction, Load, Memory, Store, Unknown
 from accel.core.token_rules import Counter, Stepper, TokenFlow
@@ -19,6 +20,15 @@ def test_each_object_once_in_order_of_appearance() -> None:
     assert program.column(lambda one: int(one.unit)).tolist() == [1, 2, 1, 1]
     assert program.where(lambda one: isinstance(one, Load)).tolist() == [0, 2, 3]
     assert (Distinct([]).every, len(Distinct([]))) == ([], 0)
+
+
+def test_chosen_items_are_in_order_of_appearance() -> None:
+    found = Distinct.chosen("abcd", np.array([3, 1, 3, 0]))
+    assert (found.every, found.places.tolist(), [*found]) == (["d", "b", "a"], [0, 1, 0, 2], [*"dbda"])
+    longer = found.followed_by("e")
+    assert ([*longer], longer.every) == ([*"dbdae"], [*"dbae"])
+    assert Distinct.of(longer) is longer
+    assert [*Distinct.chosen("", np.zeros(0, dtype=np.intp))] == []
 
 
 def test_faults_of_fetch_are_those_of_each_instruction() -> None:
