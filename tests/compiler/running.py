@@ -31,7 +31,7 @@ def run(emitted: Sequence[Emitted], config: Config, pads: Scratchpads, dram: Dra
     placed = place_uops(emitted, config)
     dram.write(config.mem_base + UOP_OFFSET, placed.words.astype("<u4").tobytes())
     executor = Executor(config, dram, pads)
-    for instruction in placed.instructions:
+    for instruction in placed.program:
         fault = executor.execute(_placed(instruction))
         assert fault is None, fault
 
