@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -135,6 +136,7 @@ class Design:
         self.key = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:12]
         """What is placed, and by what: equal where placements are."""
         self._folder = folder / f"{name}-{self.key}"
+        self._synthesizing = threading.Lock()
 
     def placed(self) -> list[Placement]:
         """What has been placed so far, by seed."""
@@ -178,25 +180,30 @@ class Design:
             raise
 
     def synthesize(self, note: Note = lambda _: None) -> Path:
-        """The netlist, made if it is not there yet; a minute for a large core.
+        """The netlist, made if it is not there yet; a minute for a large core. Of seeds that are placed beside
+        one another the first makes it.
 
         Raises:
             EngineError: Yosys is not installed, or fails.
         """
         netlist = self._folder / "netlist.json"
-        if not netlist.exists():
-            yosys = tool(_YOSYS, "synthesis", nextpnr.EXTRA)
-            work = self._folder / f"synthesis.{os.getpid()}"
-            work.mkdir(parents=True, exist_ok=True)
-            note("synthesis")
-            try:
-                (work / f"{_TOP}.il").write_text(self._text, encoding="utf-8")
-                run_tool(yosys, ["-q", "-p", "; ".join(_SCRIPT.splitlines())], work)
-                for name in ("stat.json", "netlist.json"):  # the netlist last: where it is, the other is
-                    (work / name).replace(self._folder / name)
-            finally:
-                shutil.rmtree(work, ignore_errors=True)
+        with self._synthesizing:
+            if not netlist.exists():
+                self._make(netlist, note)
         return netlist
+
+    def _make(self, netlist: Path, note: Note) -> None:
+        yosys = tool(_YOSYS, "synthesis", nextpnr.EXTRA)
+        work = self._folder / f"synthesis.{os.getpid()}"
+        work.mkdir(parents=True, exist_ok=True)
+        note("synthesis")
+        try:
+            (work / f"{_TOP}.il").write_text(self._text, encoding="utf-8")
+            run_tool(yosys, ["-q", "-p", "; ".join(_SCRIPT.splitlines())], work)
+            for name in ("stat.json", "netlist.json"):  # the netlist last: where it is, the other is
+                (work / name).replace(self._folder / name)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
 
     def _read(self, path: Path) -> Placement:
         return Placement.from_dict(json.loads(path.read_text(encoding="utf-8")))

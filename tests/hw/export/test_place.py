@@ -1,8 +1,11 @@
 """Placement: what is read from the tools, what is kept, and one circuit from end to end."""
 
 import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import pytest
@@ -172,6 +175,25 @@ def test_a_target_out_of_reach_is_an_error(tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(EngineError, match=message):
             design.place(1)
         assert [path.name for path in folder.iterdir()] == ["netlist.json"]
+
+
+def test_seeds_placed_at_a_time_have_one_synthesis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[Path] = []
+
+    def synthesize(yosys: Path, arguments: Sequence[str], folder: Path) -> None:
+        runs.append(folder)
+        sleep(0.05)
+        for name in ("stat.json", "netlist.json"):
+            (folder / name).touch()
+
+    monkeypatch.setattr(place, "tool", lambda *_: Path("yosys"))
+    monkeypatch.setattr(place, "run_tool", synthesize)
+    design = Design(Queue(8, 4), tmp_path, "queue")
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: design.synthesize(), range(2))
+    assert first == second
+    assert first.exists()
+    assert len(runs) == 1
 
 
 def test_inputs_are_shifted_in_and_outputs_gathered() -> None:
