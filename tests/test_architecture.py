@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "compiler.mappings": "base core image compiler.expr compiler.target compiler.ops compiler.schedule "
     "compiler.codegen compiler.plans compiler.operators",
     "sim.functional": "base core image",
-    "sim.timing": "core",
+    "sim.timing": "base core",
     "sim": "base core image sim.functional sim.timing",
     "hw.datapath": "core",
     "hw.bus": "core hw.datapath",

@@ -18,7 +18,7 @@ PAGE = f"# Title\n\n{resources.BEGIN}\n{resources.END}\n\nThe end.\n"
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with two placements of ``tiny``, which has the key ``key``."""
 
-    def initialize(self: Design, component: object, folder: Path, name: str, *, speed: int) -> None:
+    def initialize(self: Design, component: object, folder: Path, name: str, **_: object) -> None:
         self._folder = folder / name
 
     monkeypatch.setattr(Design, "__init__", initialize)

@@ -17,7 +17,7 @@ from accel.hw.bus.control import Control
 from accel.hw.bus.port import ReadPort
 from accel.hw.bus.watch import Watch
 from accel.hw.core import Core
-from accel.hw.datapath import requantize, transfer
+from accel.hw.datapath import bursts, requantize
 from accel.hw.datapath.beats import BeatWalker
 from accel.hw.datapath.bursts import BurstWalker
 from accel.hw.datapath.finishing import SlotWalker
@@ -301,7 +301,7 @@ FAULTS = [
     Fault(
         "bursts of load LOADs, tiny",
         "a row's bursts end with the row",
-        transfer,
+        bursts,
         "_row_burst",
         "place[:shift] + length",
         "length",
