@@ -144,6 +144,14 @@ def stage(log: Path) -> str:
     return max(begun)[1] if max(begun)[0] >= 0 else "packing"
 
 
+def rounds(log: Path) -> int:
+    """How often the router has gone over what is not routed as it should be, by its log."""
+    try:
+        return log.read_text(encoding="utf-8", errors="replace").count(" iter=")
+    except OSError:
+        return 0
+
+
 def used(report: Any) -> dict[str, int]:
     """How many of each of :data:`RESOURCES` there are in what was placed, by ``--report``."""
     return {name: report["utilization"][kind]["used"] for name, kind in RESOURCES.items()}

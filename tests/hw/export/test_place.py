@@ -1,7 +1,7 @@
 """Placement: what is read from the tools, what is kept, and one circuit from end to end."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -158,23 +158,28 @@ def test_a_native_nextpnr_goes_before_that_of_the_extra(
         nextpnr.native()
 
 
-def test_a_target_out_of_reach_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "nextpnr"
-    monkeypatch.setenv(nextpnr.NEXTPNR_VARIABLE, str(program))
-    for said, target, message in (
-        ("ERROR: giving up", 800.0, "^800 MHz are out of reach; ask for less$"),
-        ("ERROR: giving up", None, "giving up"),
-        ("ERROR: no such part", 800.0, "no such part"),
-    ):
-        program.write_text(f"#!/bin/sh\necho '{said}' >&2\n[ \"$1\" = --version ]\n")
-        program.chmod(0o755)
-        design = Design(Queue(8, 4), tmp_path, "queue", target=target)
-        folder = tmp_path / f"queue-{design.key}"
-        folder.mkdir(exist_ok=True)
-        (folder / "netlist.json").touch()
-        with pytest.raises(EngineError, match=message):
-            design.place(1)
-        assert [path.name for path in folder.iterdir()] == ["netlist.json"]
+def test_a_target_out_of_reach_is_lowered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the router goes round and round; down to a half."""
+    asked: list[str] = []
+
+    def route(_: Path, arguments: Sequence[str], folder: Path, log: str, note: Callable[[str], None]) -> None:
+        assert ("--tmg-ripup" in arguments) == ("100" not in arguments)
+        asked.append(arguments[arguments.index("--freq") + 1])
+        (folder / log).write_text("Info:     iter=1 wires=5\n" * 201)
+        note("routing")
+
+    monkeypatch.setattr(nextpnr, "program", lambda _: Path("nextpnr"))
+    monkeypatch.setattr(nextpnr, "run", route)
+    notes: list[str] = []
+    design = Design(Queue(8, 4), tmp_path, "queue", target=80.0)
+    monkeypatch.setattr(design, "synthesize", lambda _: Path("netlist.json"))
+    (tmp_path / f"queue-{design.key}").mkdir()
+    with pytest.raises(EngineError, match=r"^not even 40 MHz are reached; ask for less$"):
+        design.place(1, notes.append)
+    assert asked[:2] == ["80.00", "77.60"]
+    assert float(asked[-1]) >= 40 > float(asked[-1]) * 0.97
+    assert notes[:2] == ["routing, for 80 MHz", "routing, for 78 MHz"]
+    assert not list((tmp_path / f"queue-{design.key}").iterdir())
 
 
 def test_seeds_placed_at_a_time_have_one_synthesis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
