@@ -239,6 +239,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if min(chosen.seeds, chosen.jobs) < 1:
         parser.error("--seeds and --jobs are at least 1")
+    if chosen.target is not None and chosen.target <= 0:
+        parser.error("--target is above 0")
     try:
         page = None if chosen.output is None else chosen.output.read_text(encoding="utf-8")
         if page is not None:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from accel.core.access import DramRows, dram_rows
 from accel.core.config import Config
+from accel.core.conflicts import Accesses, Numbers
 from accel.core.isa import Instruction, Load
 
 
@@ -29,13 +30,18 @@ class SharedDram:
         program_span: tuple[int, int] | None = None,
     ) -> None:
         self._rows: dict[int, DramRows] = {}
+        self._writers: set[int] = set()
         read: list[DramRows] = []
         written: list[DramRows] = []
         for index, instruction in enumerate(instructions):
             rows = dram_rows(instruction, config)
             if rows is not None:
                 self._rows[index] = rows
-                (read if isinstance(instruction, Load) else written).append(rows)
+                if isinstance(instruction, Load):
+                    read.append(rows)
+                else:
+                    self._writers.add(index)
+                    written.append(rows)
         reads, writes = _all_bounds(read), _all_bounds(written)
         if program_span is not None:
             reads.append(np.array([program_span], dtype=np.int64))
@@ -55,6 +61,25 @@ class SharedDram:
             return None
         found = self._of_bounds(_row_bounds(rows))
         return found if len(found) else None
+
+    def accesses(self, places: npt.NDArray[np.intp]) -> tuple[Accesses, list[Numbers]]:
+        """Accesses to the shared part, of a program whose instructions are at ``places`` among those given.
+
+        Returns:
+            The accesses, and the segments of each of their sets.
+        """
+        sets: list[npt.NDArray[np.intp]] = []
+        which = np.full(int(places.max(initial=-1)) + 1, -1, dtype=np.int32)
+        writes = np.zeros(len(which), dtype=np.bool_)
+        for index in np.unique(places).tolist():
+            elements = self.elements(index)
+            if elements is not None:
+                which[index], writes[index] = len(sets), index in self._writers
+                sets.append(elements)
+        instructions = np.flatnonzero(which[places] >= 0).astype(np.int32)
+        at = places[instructions]
+        accesses = Accesses(sets, instructions, writes[at], which[at])
+        return accesses, [elements.astype(np.int32) for elements in sets]
 
     def span(self, segment: int) -> tuple[int, int]:
         """First and last byte of a segment."""

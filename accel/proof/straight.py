@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.distinct import Distinct
-from accel.core.access import Elements, element_classes
+from accel.core.access import element_classes
 from accel.core.config import Config
 from accel.core.conflicts import Accesses, Conflicts, Ints, Order, row_count, rows_of, scratchpad_touches
 from accel.core.isa import Instruction, Load, Memory, Unit
@@ -154,21 +154,11 @@ def _written_first(accesses: Accesses, known: npt.NDArray[np.bool_], conflicts: 
 def _add_dram(program: Distinct[Instruction], shared: SharedDram, conflicts: Conflicts) -> bool:
     """Add what conflicts in the part of DRAM that is both written and read; whether that can be, and nothing
     writes where the program is."""
-    sets: list[Elements] = []
-    numbers = np.full(len(program.every), -1, dtype=np.int32)
-    writes = np.zeros(len(program.every), dtype=bool)
-    for number, instruction in enumerate(program.every):
-        elements = shared.elements(number)
-        if elements is None:
-            continue
-        numbers[number], writes[number] = len(sets), not isinstance(instruction, Load)
-        sets.append(elements)
-        if writes[number] and shared.program is not None and len(np.intersect1d(elements, shared.program)):
+    accesses, segments = shared.accesses(program.places)
+    if shared.program is not None and accesses.sets:
+        written = [segments[number] for number in np.unique(accesses.which[accesses.writes]).tolist()]
+        if np.isin(np.concatenate([shared.program[:0], *written]), shared.program).any():
             return False
-    which = numbers[program.places]
-    instructions = np.flatnonzero(which >= 0).astype(np.int32)
-    accesses = Accesses(sets, instructions, writes[program.places][instructions], which[instructions])
-    segments = [np.asarray(one, dtype=np.int32) for one in sets]
     if row_count(accesses, segments) > _MOST_ROWS:
         return False
     for rows in rows_of(accesses, segments):

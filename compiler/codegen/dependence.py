@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from accel.base.distinct import Distinct
-from accel.core.access import Elements, element_classes
+from accel.core.access import element_classes
 from accel.core.config import Config
-from accel.core.conflicts import Accesses, Conflicts, Numbers, Order, rows_of, scratchpad_touches
+from accel.core.conflicts import Conflicts, Numbers, Order, rows_of, scratchpad_touches
 from accel.core.isa import Gemm, Instruction, Loops, Set, Transfer, Unit
 from accel.core.memories import UOP, scratchpads_of
 from accel.proof.shared_dram import SharedDram
@@ -98,7 +98,7 @@ def dependences(
             for rows in rows_of(accesses, classes):
                 conflicts.add(rows)
     if shared is not None and shared.segments:
-        dram, segments = _dram_accesses(program, shared)
+        dram, segments = shared.accesses(np.arange(len(program)))
         for rows in rows_of(dram, segments):
             conflicts.add(rows, own=True)
         stores = order.members[Unit.STORE]
@@ -125,21 +125,6 @@ class _Uops:
     def words(self, instruction: Loops) -> npt.NDArray[np.uint32]:
         """The encoded micro-ops of an instruction."""
         return self._held[instruction.uop_begin : instruction.uop_end]
-
-
-def _dram_accesses(program: Distinct[Instruction], shared: SharedDram) -> tuple[Accesses, list[Numbers]]:
-    """Accesses to what of DRAM is both written and read, and the segments of each."""
-    sets: list[Elements] = []
-    places: list[int] = []
-    for place, instruction in enumerate(program):
-        elements = shared.elements(place) if isinstance(instruction, Transfer) else None
-        if elements is not None:
-            sets.append(elements)
-            places.append(place)
-    writes = program.column(lambda one: isinstance(one, Transfer) and not one.FILLS, np.bool_)
-    instructions, which = np.array(places, dtype=np.int32), np.arange(len(sets), dtype=np.int32)
-    segments = [np.asarray(one, dtype=np.int32) for one in sets]
-    return Accesses(sets, instructions, writes[instructions], which), segments
 
 
 # --- tokens ----------------------------------------------------------------------------------------

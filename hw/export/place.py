@@ -192,6 +192,7 @@ class Design:
             try:
                 nextpnr.run(program, [*arguments, *_aim(target)], self._folder, log, told)
             except _OutOfReachError:
+                (self._folder / log).unlink()  # the next one would be judged by it until it writes its own
                 target *= _LOWER
             else:
                 return

@@ -165,6 +165,7 @@ def test_a_target_out_of_reach_is_lowered(tmp_path: Path, monkeypatch: pytest.Mo
     def route(_: Path, arguments: Sequence[str], folder: Path, log: str, note: Callable[[str], None]) -> None:
         assert ("--tmg-ripup" in arguments) == ("100" not in arguments)
         asked.append(arguments[arguments.index("--freq") + 1])
+        assert not (folder / log).exists()  # of the target before
         (folder / log).write_text("Info:     iter=1 wires=5\n" * 201)
         note("routing")
 
