@@ -97,40 +97,49 @@ def search(space: Space[PlanT], table: Tiling, threads: int | None) -> list[Cand
     """The most promising plans, best first.
 
     Those that load ahead, of which the model knows less, are looked for apart, so that no others are left out
-    for them.
+    for them. The model goes through both side by side, as most of what it takes does not depend on how many
+    plans there are.
 
     Args:
         space: of plans.
         table: those that fit, at least one.
         threads: so many for all of them; any number if None.
     """
+    kinds = {
+        ahead: replace(space, kept=[pair for pair in space.kept if pair[1] == ahead])
+        for ahead in np.unique(table.ahead).tolist()
+    }
     found = _Found(space)
-    for ahead in np.unique(table.ahead).tolist():
-        kept = [pair for pair in space.kept if pair[1] == ahead]
-        some = table.take(table.ahead == ahead)
-        _search(found, replace(space, kept=kept), some, threads)
+    found.add(_promising(space, [table.take(table.ahead == ahead) for ahead in kinds]))
+    looked: set[tuple[int, ...]] = set()
+    for _ in range(_ROUNDS):
+        others = []
+        for ahead, kind in kinds.items():
+            fresh = [row for row in found.leaders(ahead) if row not in looked]
+            looked.update(fresh)
+            if fresh:
+                others += kind.fitting(Tiling.of(list(_neighbours(kind, fresh, threads))), threads).rows_of()
+        if not others:
+            break
+        found.add(Tiling.of([row for row in dict.fromkeys(others) if row not in found.rows]))
     return found.ranked()
 
 
-def _search(found: _Found[PlanT], space: Space[PlanT], table: Tiling, threads: int | None) -> None:
-    """Look at the most promising ones of some plans, and at their neighbours."""
-    sizes = space.sizes(table)
-    quick = sizes.quick()
-    effort = sizes.instructions()
-    first = table.take(_best_of_each(table, quick, effort, _FIRST_OF_KIND, _FIRST))
-    first = Tiling.of(list(dict.fromkeys(first.rows_of())))
-    brief = space.predict(first, _BRIEFLY).cycles
-    sizes = space.sizes(first)
-    chosen = first.take(_best_of_each(first, brief, sizes.instructions(), 1, _CLOSELY))
-    begin = found.add(chosen)
-    looked: set[tuple[int, ...]] = set()
-    for _ in range(_ROUNDS):
-        fresh = [row for row in found.leaders(begin) if row not in looked]
-        if not fresh:
-            break
-        looked.update(fresh)
-        others = space.fitting(Tiling.of(list(_neighbours(space, fresh, threads))), threads)
-        found.add(Tiling.of([row for row in dict.fromkeys(others.rows_of()) if row not in found.rows]))
+def _promising(space: Space[PlanT], kinds: Sequence[Tiling]) -> Tiling:
+    """Of plans of some kinds those to look at closely: the best of each, briefly looked at."""
+    first = []
+    for table in kinds:
+        sizes = space.sizes(table)
+        best = table.take(_best_of_each(table, sizes.quick(), sizes.instructions(), _FIRST_OF_KIND, _FIRST))
+        first.append(Tiling.of(list(dict.fromkeys(best.rows_of()))))
+    brief = space.predict(Tiling.joined(first), _BRIEFLY).cycles
+    ends = np.cumsum([len(table.rows) for table in first])[:-1]
+    return Tiling.joined(
+        [
+            table.take(_best_of_each(table, cycles, space.sizes(table).instructions(), 1, _CLOSELY))
+            for table, cycles in zip(first, np.split(brief, ends), strict=True)
+        ]
+    )
 
 
 def ranked_together(found: Sequence[list[Candidate[PlanT]]]) -> list[Candidate[PlanT]]:
@@ -167,25 +176,24 @@ class _Found(Generic[PlanT]):
         self.table: Tiling | None = None
         self.parts: list[Predictions] = []
 
-    def add(self, table: Tiling) -> int:
-        """Look at some more; how many there were before."""
-        begin = len(self.rows)
+    def add(self, table: Tiling) -> None:
+        """Look at some more."""
         if not len(table.rows):
-            return begin
+            return
         self.rows.update(table.rows_of())
-        self.table = table if self.table is None else self.table.join(table)
+        self.table = table if self.table is None else Tiling.joined([self.table, table])
         self.parts.append(self.space.predict(table))
-        return begin
 
     def of(self, name: str) -> FloatArray:
         """A part of the predictions of all."""
         return np.concatenate([getattr(part, name) for part in self.parts])
 
-    def leaders(self, begin: int) -> list[tuple[int, ...]]:
-        """The best of them but for the first ones."""
+    def leaders(self, ahead: int) -> list[tuple[int, ...]]:
+        """The best of those that load ahead, or of those that do not."""
         assert self.table is not None
-        order = np.argsort(self.of("cycles")[begin:], kind="stable")[:_REFINED]
-        return self.table.take(begin + order).rows_of()
+        kind = np.flatnonzero(self.table.ahead == ahead)
+        order = np.argsort(self.of("cycles")[kind], kind="stable")[:_REFINED]
+        return self.table.take(kind[order]).rows_of()
 
     def ranked(self) -> list[Candidate[PlanT]]:
         """All, best first. Of plans that are about as good as the best those come first that read the fewest
@@ -272,7 +280,7 @@ def every_plan(
         keeps = {"kept": np.array([kept]), "ahead": np.array([ahead])}
         table = every._replace(threads=number, thread_axis=axis, outer=outer, **keeps)
         found.append(space.fitting(table, exactly, least if kept else 0))
-    return Tiling(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+    return Tiling.joined(found)
 
 
 def _keeping(space: Space[PlanT], alone: Tiling) -> Iterator[tuple[int, int, Tiling]]:

@@ -91,9 +91,10 @@ class Tiling(NamedTuple):
         """The plans as rows of a table."""
         return list(zip(*(array.tolist() for array in self), strict=True))
 
-    def join(self, other: Tiling) -> Tiling:
-        """These and others."""
-        return Tiling(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
+    @classmethod
+    def joined(cls, tables: Sequence[Tiling]) -> Tiling:
+        """All plans of some tables."""
+        return cls(*(np.concatenate(columns) for columns in zip(*tables, strict=True)))
 
 
 def parts(a: IntArray | int, b: IntArray | int) -> IntArray:
