@@ -16,6 +16,8 @@ Only the order of LOADs changes, and all that a LOAD fills is read as before.
 
 from __future__ import annotations
 
+import sys
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -66,19 +68,21 @@ def loads_ahead(emitted: Sequence[Emitted], config: Config, kept: Collection[int
     waits = _waits(emitted, kept, spans) if kept else deque()
     if not waits:
         return list(emitted)
-    clocks = _Clocks(config)
-    found: list[Emitted] = []
+    clocks, fetch = _Clocks(config), _Fetch(config)
+    early: dict[int, list[Emitted]] = {}
     left: dict[int, list[Emitted]] = {}
+    before = -1
     for place, one in enumerate(emitted):
         span = spans.filled(one)
         if span is None:
+            if one.instruction.unit is Unit.COMPUTE:
+                fetch.computes(place, clocks.computed)
             clocks.other(one, spans)
-            found.append(one)
             continue
         while waits and waits[0].place <= place:
             waits.popleft()
         rest = left.pop(place, [one])
-        free = clocks.free(span) if rest else 0.0
+        free = max(clocks.free(span), fetch.told()) if rest else 0.0
         while waits and waits[0].behind < place and clocks.load < free:
             ahead = waits[0].place
             whole, *others = left.get(ahead, [emitted[ahead]])
@@ -86,14 +90,18 @@ def loads_ahead(emitted: Sequence[Emitted], config: Config, kept: Collection[int
             if not cut:
                 break
             left[ahead] = [*cut[1:], *others]
+            before = max(before, waits[0].behind + 1, min(place, fetch.place(clocks.load)))
+            early.setdefault(before, []).append(cut[0])
             if not left[ahead]:
                 waits.popleft()
             clocks.bring(spans.brought(cut[0]))
-            found.append(cut[0])
         for part in rest:
             clocks.bring(spans.brought(part))
-            found.append(part)
-    return found
+        left[place] = rest
+        before = place
+    return [
+        part for place, one in enumerate(emitted) for part in (*early.get(place, ()), *left.get(place, [one]))
+    ]
 
 
 def _waits(emitted: Sequence[Emitted], kept: Collection[int], spans: _Spans) -> deque[_Wait]:
@@ -202,16 +210,41 @@ class _Spans:
             yield _Span(operand.memory, int(column.min()), int(column.max()) + reach + 1)
 
 
+class _Fetch:
+    """About when instructions are handed out: not before there is room in the compute unit's queue for all
+    those of its own that come first."""
+
+    def __init__(self, config: Config) -> None:
+        self._depth = config.compute_queue
+        self._places: list[int] = []
+        self._starts: list[float] = []
+
+    def computes(self, place: int, start: float) -> None:
+        """An instruction of the compute unit, and when it starts."""
+        self._places.append(place)
+        self._starts.append(start)
+
+    def told(self) -> float:
+        """When what comes next is handed out."""
+        return self._starts[-self._depth] if len(self._starts) >= self._depth else 0.0
+
+    def place(self, cycle: float) -> int:
+        """The last place of what is handed out by then, among those so far."""
+        started = bisect_right(self._starts, cycle) + self._depth
+        return self._places[started] if started < len(self._places) else sys.maxsize
+
+
 class _Clocks:
     """About when units are free, in cycles.
 
     Attributes:
         load: when the load unit is.
+        computed: when the compute unit is.
     """
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.load = self._computed = self._stored = 0.0
+        self.load = self.computed = self._stored = 0.0
         self._read, self._ready = ({m: np.zeros(m.depth(config)) for m in (INP, WGT)} for _ in range(2))
         self._kept = np.zeros(config.acc_depth)
         """When the last STORE of each accumulator is done."""
@@ -243,16 +276,16 @@ class _Clocks:
             self._compute(one, instruction, spans)
         elif isinstance(instruction, Store):
             begin, end = instruction.sram_base, instruction.sram_base + instruction.sram_elements
-            start = max(self._stored, self._computed + compute_depth(config) + store_depth(config))
+            start = max(self._stored, self.computed + compute_depth(config) + store_depth(config))
             self._stored = start + (end - begin) * config.out_element_bytes / config.bus_bytes
             self._kept[begin:end] = self._stored + config.write_latency
 
     def _compute(self, one: Emitted, loops: Loops, spans: _Spans) -> None:
         read = spans.read(one)
         for _, begin, end in spans.written(one):
-            self._computed = max(self._computed, float(self._kept[begin:end].max(initial=0.0)))
+            self.computed = max(self.computed, float(self._kept[begin:end].max(initial=0.0)))
         for memory, begin, end in read:
-            self._computed = max(self._computed, float(self._ready[memory][begin:end].max(initial=0.0)))
-        self._computed += loops.iter_out * loops.iter_in * len(one.uops)
+            self.computed = max(self.computed, float(self._ready[memory][begin:end].max(initial=0.0)))
+        self.computed += loops.iter_out * loops.iter_in * len(one.uops)
         for memory, begin, end in read:
-            self._read[memory][begin:end] = self._computed + compute_depth(self.config)
+            self._read[memory][begin:end] = self.computed + compute_depth(self.config)

@@ -7,7 +7,7 @@
                                                     gemm(C, B[k])
 
 Where the iterations of the loop throughout which it is kept take turns, there are as many copies again, and
-each has those of ``y % 2``.
+every other iteration has those; of several loops around it all iterations are counted, one after the other.
 
 That a copy holds what a LOAD would bring is noticed when instructions are emitted.
 """
@@ -32,7 +32,7 @@ from accel.compiler.nest.nest import (
 def lower_kept(nest: Nest) -> Nest:
     """The same nest with copies of all buffers that keep something. Loops over virtual threads are left out:
     what differs between threads gets copies when those are lowered."""
-    kept = [buffer for buffer in nest.locals if buffer.kept or buffer.turns is not None]
+    kept = [buffer for buffer in nest.locals if buffer.kept or buffer.turns]
     if not kept:
         return nest
     threads = {node.var for node in walk_nodes(nest.body) if isinstance(node, For) and node.threads}
@@ -40,11 +40,12 @@ def lower_kept(nest: Nest) -> Nest:
     for buffer in kept:
         loops = [v for v in buffer.kept if v not in threads]
         count, number = prod(v.extent for v in loops), _number(loops)
-        if buffer.turns is not None:
-            turn = Binary("%", buffer.turns, Const(2))
+        turns = [v for v in buffer.turns if v not in threads]
+        if turns:
+            turn = Binary("%", _number(turns), Const(2))
             number = simplify(Binary("+", Binary("*", turn, Const(count)), number))
             count *= 2
-        copies[buffer] = replace(buffer, copies=buffer.copies * count, kept=(), turns=None), number
+        copies[buffer] = replace(buffer, copies=buffer.copies * count, kept=(), turns=()), number
 
     def moved(region: Region) -> Region:
         if region.buffer not in copies:

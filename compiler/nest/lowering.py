@@ -133,8 +133,8 @@ class Lowering:
             domain = self._needed(stage.tensor, outer)
             self.places[stage] = attach
         shape = tuple(r.largest for r in domain)
-        differing, kept = self._kept(stage, outer, domain)
-        buffer = self._add_buffer(stage.tensor, shape, domain, stage, kept)
+        differing, kept, turns = self._kept(stage, outer, domain)
+        buffer = self._add_buffer(stage.tensor, shape, domain, stage, kept, turns)
         self.around[buffer] = differing
         nest = StageNest(stage, domain, outer, buffer, self._is_guarded(stage.tensor))
         make_loops(nest)
@@ -147,10 +147,10 @@ class Lowering:
         domain: tuple[Range, ...],
         stage: Stage | None,
         kept: tuple[IterVar, ...] = (),
+        turns: tuple[IterVar, ...] = (),
     ) -> Buffer:
         scope = stage.scope if stage is not None else None
         keeps = stage is not None and stage.keeps
-        turns = self._turns(stage) if stage is not None and stage.ahead else None
         buffer = Buffer(tensor.name, shape, tensor.dtype, scope, kept=kept, keeps=keeps, turns=turns)
         self.buffers[tensor] = buffer
         self.starts[tensor] = tuple(r.start for r in domain)
@@ -159,11 +159,11 @@ class Lowering:
 
     def _kept(
         self, stage: Stage, outer: tuple[IterVar, ...], domain: tuple[Range, ...]
-    ) -> tuple[tuple[IterVar, ...], tuple[IterVar, ...]]:
-        """The loops of ``outer`` that a stage's buffer has another content for, and those of them whose
-        iterations each have a part of their own."""
+    ) -> tuple[tuple[IterVar, ...], tuple[IterVar, ...], tuple[IterVar, ...]]:
+        """The loops of ``outer`` that a stage's buffer has another content for, those of them whose
+        iterations each have a part of their own, and those whose iterations take turns."""
         if not stage.keeps:
-            return outer, ()
+            return outer, (), ()
         around: tuple[IterVar, ...] = ()
         if stage.keep is not None:
             consumer, leaf = stage.keep
@@ -175,14 +175,8 @@ class Lowering:
                 )
         used = {v for part in domain for v in (*variables(part.start), *variables(part.extent))}
         kept = tuple(v for v in outer[len(around) :] if v in used and v.extent > 1)
-        return (*around, *kept), kept
-
-    def _turns(self, stage: Stage) -> IterVar | None:
-        """The loop throughout which a stage's buffer keeps something, if that runs more than once."""
-        assert stage.keep is not None
-        consumer, leaf = stage.keep
-        loop = self.nests[consumer].loops[leaf]
-        return loop if loop is not None and loop.extent > 1 else None
+        turns = tuple(v for v in around if v in used and v.extent > 1) if stage.ahead else ()
+        return (*around, *kept), kept, turns
 
     def _automatic(self, stage: Stage) -> tuple[Stage, IterVar] | None:
         """Where a cache stage without ``compute_at`` goes: the innermost loop outside the tensorized block

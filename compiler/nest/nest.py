@@ -45,7 +45,7 @@ class Buffer:
             part of its own.
         kept: loops that there are no copies for yet, each of whose iterations has a part of its own.
         keeps: whether what it holds stays there for longer than where it is brought.
-        turns: a loop whose iterations take turns in two sets of copies, which there are not yet.
+        turns: loops whose iterations take turns in two sets of copies, which there are not yet.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Buffer:
     copies: int = 1
     kept: tuple[IterVar, ...] = ()
     keeps: bool = False
-    turns: IterVar | None = None
+    turns: tuple[IterVar, ...] = ()
 
     def __repr__(self) -> str:
         return f"Buffer({self.name}, {self.shape}, {self.scope or 'dram'})"

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from accel.compiler.ops.workload import Workload
-from accel.compiler.plans.arrays import IntArray
+from accel.compiler.plans.arrays import BoolArray, IntArray
 from accel.compiler.plans.blocking import adds_by_product, passes_of
 from accel.compiler.plans.conv_schedule import merged_groups, taps_at_once
 from accel.compiler.plans.sums import Sums, part_sizes
@@ -102,6 +102,13 @@ class ConvShape(Sums):
         start = self.start(way, output, tap)
         before, whole = (self.top, self.height) if not way else (self.left, self.width)
         return np.asarray(np.maximum(np.minimum(start + size, before + whole) - np.maximum(start, before), 0))
+
+    def same_rows(self, below: IntArray, taps: IntArray) -> BoolArray:
+        """Whether the last ones of the kernel's rows, so many at a time, meet the same rows of the input as
+        the first ones of outputs so many rows below."""
+        whole = (taps < self.kernel[0]) & (self.kernel[0] % taps == 0)
+        apart = (self.kernel[0] - taps) * self.dilation[0] == below * self.stride[0]
+        return np.asarray(whole & apart & (not self.is_transposed))
 
     def sizes(self, way: int, most: int) -> list[int]:
         """Rows or columns of tiles of the output that are worth trying; whole phases of transposed ones."""

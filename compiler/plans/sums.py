@@ -145,6 +145,12 @@ class Sums(ABC):
     def outputs_moved(self, config: Config, channels: IntArray, rows: IntArray, columns: IntArray) -> Moved:
         """Of the output, or of the residual."""
 
+    def same_rows(self, below: IntArray, taps: IntArray) -> BoolArray:
+        """Whether the last ones of the kernel's rows, so many at a time, meet the same rows of the input as
+        the first ones of outputs so many rows below."""
+        del below
+        return np.zeros_like(taps, dtype=bool)
+
     def zeros(
         self, row: Count, rows: Count, column: Count, columns: Count, tap: Count, taps: Count
     ) -> IntArray:

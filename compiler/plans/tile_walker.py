@@ -126,6 +126,8 @@ class _Turn:
         if shape.diagonal:
             self.input_held = np.zeros_like(self.input_held)
         self.weights_held = one_step & (self.place > 0) & (~sizes.pixels_outer | self.one_channel)
+        below = (self.tap_at == 0) & (self.row_at >= sizes.rows_apart) & (self.rows == loops.table.rows)
+        self.input_held |= sizes.rows_again & below
         shared = sizes.along_channels & (slot > 0)
         self.input_held |= sizes.inputs_kept & ((self.channel_turn > 0) | shared)
         shared = sizes.along_rows & (slot > 0)

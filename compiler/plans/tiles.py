@@ -298,10 +298,26 @@ class Sizes:
         return np.where(self.kernel_parts == 1, own, 0)
 
     @cached_property
+    def rows_again(self) -> BoolArray:
+        """Whether a tile's first step needs what the last one of the tile above has left in the buffer."""
+        below = np.where(self.pixels_outer, self._turns(self.along_channels, self.across_channels) == 1, True)
+        one_depth = self._turns(self.along_depth, self.depths) == 1
+        alike = self.shape.same_rows(self.rows_apart, self.table.kernel_rows)
+        return np.asarray(below & one_depth & (self.across_columns == 1) & alike & ~self.inputs_kept)
+
+    @property
+    def rows_apart(self) -> IntArray:
+        """Rows from a tile to the one below that the same buffers are for."""
+        return self.table.rows * self._threads(self.along_rows)
+
+    @cached_property
     def _plane(self) -> IntArray:
-        """Elements of a block of depth that all tiles load of the input, each by itself."""
+        """Elements of a block of depth that all tiles load of the input, each by itself but for rows that a
+        buffer still holds."""
         shape, table = self.shape, self.table
         down = each(lambda rows, taps: shape.loaded_by(0, rows, taps), table.rows, table.kernel_rows)
+        again = np.maximum(shape.rows // table.rows - self._threads(self.along_rows), 0)
+        down = down - self.rows_again * again * shape.seen(0, table.rows, table.kernel_rows)
         across = each(
             lambda columns, taps: shape.loaded_by(1, columns, taps),
             table.columns,

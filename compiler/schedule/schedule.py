@@ -165,8 +165,8 @@ class Stage(Loops):
         Args:
             consumer: the stage that the loop is of.
             axis: the loop.
-            ahead: whether there is as much room again, in which every other iteration has its own: then what
-                the next one needs can be copied while this one goes on.
+            ahead: whether there is as much room again, in which every other iteration has its own, across the
+                loops around it: then what the next one needs can be copied while this one goes on.
 
         Raises:
             ScheduleError: it is no copy into a scratchpad, or the axis is no loop of the consumer.

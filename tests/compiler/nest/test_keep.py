@@ -1,5 +1,6 @@
 """What scratchpads keep throughout a loop: loaded once, shared by threads, and right in any case."""
 
+from itertools import groupby
 from random import Random
 
 import pytest
@@ -10,6 +11,7 @@ import accel
 from accel import te
 from accel.base.errors import ScheduleError
 from accel.compiler.operators.default import candidates, planner_of
+from accel.compiler.plans.conv_schedule import ConvPlan, conv_schedule
 from accel.compiler.plans.gemm_plans import GemmPlan
 from accel.compiler.plans.gemm_schedule import gemm_schedule
 from accel.core.isa import Load, Memory
@@ -71,6 +73,32 @@ def test_any_plan_that_keeps_something_computes_the_same() -> None:
     check()
     assert tally["weights"]
     assert tally["inputs"]
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 8), (8, 3), (3, 3)])
+def test_places_take_turns_across_rows_of_tiles(rows: int, columns: int) -> None:
+    """Whether there is one tile beside another, an even number of them or not, a place's inputs lie where
+    those of the place before do not."""
+    machine = accel.machine("vta")
+    workload = accel.conv2d(1, 32, 8, 8, 64, 1, shift=5)
+    plan = ConvPlan(
+        channels=1,
+        rows=rows,
+        columns=columns,
+        depth=2,
+        kernel_rows=1,
+        threads=1,
+        thread_axis="channels",
+        outer="pixels",
+        kept="inputs",
+        ahead=True,
+    )
+    program = accel.build(conv_schedule(workload, machine, plan), machine)
+    loads = [one for one in program.instructions if isinstance(one, Load) and one.memory == Memory.INP]
+    sets = [one.sram_base // (2 * rows * columns) for one in loads]
+    places = [number for number, _ in groupby(sets)]
+    assert places == [n % 2 for n in range(-(-8 // rows) * -(-8 // columns))]
+    assert not program.run().mismatches
 
 
 def tiled() -> te.Schedule:

@@ -12,9 +12,10 @@ from accel.compiler.codegen.build import compile_schedule
 from accel.compiler.operators.default import candidates
 from accel.compiler.plans.conv_default import CONV_PLANNER
 from accel.compiler.plans.conv_model import conv_shape
-from accel.compiler.plans.conv_plans import conv_plans, fitting
+from accel.compiler.plans.conv_plans import conv_plans, conv_table, fitting
 from accel.compiler.plans.conv_schedule import ConvPlan, conv_schedule
 from accel.compiler.plans.sums import part_sizes
+from accel.compiler.plans.tiles import Sizes
 from accel.compiler.plans.transfers import moved
 from accel.core.config import Config
 from accel.core.isa import Gemm, Load, Loops, Memory, Store, decode
@@ -49,6 +50,14 @@ def compiled(workload: accel.Workload, machine: accel.Machine, plan: ConvPlan) -
 def predicted_cycles(workload: accel.Workload, machine: accel.Machine, plan: ConvPlan) -> float:
     shape = conv_shape(workload, machine.config)
     return CONV_PLANNER.predict(shape, machine.config, plan).cycles
+
+
+def operand_bytes(image: Image) -> int:
+    """What LOADs bring of both."""
+    config = image.config
+    sizes = {Memory.INP: config.inp_element_bytes, Memory.WGT: config.wgt_element_bytes}
+    loads = [one for one in image.instructions if isinstance(one, Load)]
+    return sum(one.x_size * one.y_size * sizes.get(one.memory, 0) for one in loads)
 
 
 def cycles(image: Image) -> int:
@@ -89,13 +98,39 @@ def test_bytes_are_known_closely(options: dict[str, Any]) -> None:
     for workload in layers(**options):
         for candidate in candidates(workload, config)[::30]:
             image = compiled(workload, machine, candidate.plan)
-            loads = [one for one in image.instructions if isinstance(one, Load)]
-            sizes = {Memory.INP: config.inp_element_bytes, Memory.WGT: config.wgt_element_bytes}
-            loaded = sum(one.x_size * one.y_size * sizes.get(one.memory, 0) for one in loads)
+            loaded = operand_bytes(image)
             assert candidate.prediction.load * config.bus_bytes == pytest.approx(loaded, rel=0.1, abs=512)
             stores = [one for one in image.instructions if isinstance(one, Store)]
             stored = sum(one.x_size * one.y_size for one in stores) * config.out_element_bytes
             assert candidate.prediction.store * config.bus_bytes == stored
+
+
+@pytest.mark.parametrize(("stride", "rows"), [(2, 1), (1, 2)])
+@pytest.mark.parametrize(("groups", "along"), [(64, "channels"), (1, "depth")])
+def test_rows_that_a_buffer_still_holds_are_not_loaded(
+    stride: int, rows: int, groups: int, along: str
+) -> None:
+    """Where steps have a row of the kernel, a tile may begin with those that the one above has ended with."""
+    machine = accel.machine("vta")
+    config = machine.config
+    workload = accel.conv2d(1, 64, 17, 17, 64, 3, stride=stride, groups=groups, shift=5)
+    depth, threads = (1, 2) if groups > 1 else (2, 2)
+    plan = ConvPlan(
+        channels=1,
+        rows=rows,
+        columns=15,
+        depth=depth,
+        kernel_rows=1,
+        threads=threads,
+        thread_axis=along,  # type: ignore[arg-type]
+        outer="channels",
+        kept="weights",
+    )
+    image = compiled(workload, machine, plan)
+    sizes = Sizes(conv_shape(workload, config), config, conv_table([plan]))
+    assert sizes.rows_again.all()
+    assert sizes.read_bytes()[0] == operand_bytes(image)
+    assert predicted_cycles(workload, machine, plan) == pytest.approx(cycles(image), rel=0.03)
 
 
 # --- time --------------------------------------------------------------------------------------------
