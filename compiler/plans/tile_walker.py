@@ -139,27 +139,55 @@ class _Turn:
 
     def _ahead(self, loops: _Loops) -> None:
         """What is kept of the outermost loop comes at once for its first iteration, and for others bit by bit
-        beside the one before, but for what is under way beside that already."""
-        sizes, table = loops.sizes, loops.table
+        beside the one before; but what there is no time for beside the first one comes with the second."""
+        sizes, shape, config = loops.sizes, loops.shape, loops.config
+        channels, threads = loops.table.channels, loops.table.threads
+        inputs = sizes.inputs * sizes.steps * (config.inp_element_bytes / config.bus_bytes)
+        weights = sizes.weights * sizes.steps * (config.wgt_element_bytes / config.bus_bytes)
+        slots = shape.slots / sizes.tiles
+
+        def share_of(
+            tiles: IntArray,
+            turns: tuple[IntArray, IntArray],
+            beside: IntArray,
+            beats: tuple[FloatArray, FloatArray],
+            left: FloatArray,
+            shared: BoolArray,
+        ) -> FloatArray:
+            """Of what a tile's step needs as much as is loaded beside it: by the tiles of an iteration, the turns
+            of the outermost and of the inner loop, tiles under way with the first one, what is kept and what
+            else a tile needs, how much of it there is for the next iteration, and which threads need what
+            another one does."""
+            (around, inner), (own, other) = turns, beats
+            free = np.where(tiles > beside, tiles - beside, tiles)
+            time = free * (slots - other) - np.where(tiles > beside, 0.0, own)
+            early = np.clip(time / np.maximum(own, 1e-9), 0.0, 1.0)
+            begins = early * np.where(tiles > beside, inner > 0, 1.0) / free
+            late = ((around == 1) & (inner == 0) & ~shared) * (1 - early)
+            return np.asarray(np.where(around == 0, begins, 1 / tiles) * left + late)
+
         begins = (self.channel_turn == 0) & (self.place == 0)
-
-        def share_of(tiles: IntArray, filling: IntArray, around: IntArray, inner: IntArray) -> FloatArray:
-            """Of a turn, by all tiles of an iteration, and those of its first turn."""
-            later = np.where(tiles > filling, (inner > 0) / np.maximum(tiles - filling, 1), 1 / tiles)
-            return np.where(around > 0, 1 / tiles, later)
-
-        step = np.where(sizes.along_channels, table.threads, 1) * table.channels
-        left = np.clip(loops.shape.channels - self.channel_at - step, 0, table.channels)
-        beside = np.where(sizes.along_rows, np.minimum(table.threads, sizes.down_rows), 1)
-        share = share_of(sizes.pixel_tiles, beside, self.channel_turn, self.place)
-        share = share * left / np.maximum(self.channels, 1)
-        first = begins & ~self.weights_held
-        self.weights_now = np.where(sizes.weights_ahead, first + share, ~self.weights_held * 1.0)
-        beside = np.where(sizes.along_channels, np.minimum(table.threads, sizes.across_channels), 1)
-        share = share_of(sizes.across_channels, beside, self.place, self.channel_turn)
-        share = share * (self.place + 1 < loops.places)
-        first = begins & ~self.input_held
-        self.inputs_now = np.where(sizes.inputs_ahead, first + share, ~self.input_held * 1.0)
+        step = np.where(sizes.along_channels, threads, 1) * channels
+        left = np.clip(shape.channels - self.channel_at - step, 0, channels) / np.maximum(self.channels, 1)
+        beside = np.where(sizes.along_rows, np.minimum(threads, sizes.down_rows), 1)
+        turns = self.channel_turn, self.place
+        share = share_of(
+            sizes.pixel_tiles, turns, beside, (weights, inputs), left, sizes.along_rows & (self.slot > 0)
+        )
+        share = np.where(self.place == 0, begins * 1.0, 0.0) * ~self.weights_held + share
+        self.weights_now = np.where(sizes.weights_ahead, share, ~self.weights_held * 1.0)
+        left = 1.0 * (self.place + 1 < loops.places)
+        beside = np.where(sizes.along_channels, np.minimum(threads, sizes.across_channels), 1)
+        share = share_of(
+            sizes.across_channels,
+            turns[::-1],
+            beside,
+            (inputs, weights),
+            left,
+            sizes.along_channels & (self.slot > 0),
+        )
+        share = np.where(self.channel_turn == 0, begins * 1.0, 0.0) * ~self.input_held + share
+        self.inputs_now = np.where(sizes.inputs_ahead, share, ~self.input_held * 1.0)
 
 
 class TileWalker:
