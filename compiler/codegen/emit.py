@@ -28,6 +28,7 @@ from accel.compiler.codegen.memory import (
 from accel.compiler.codegen.residuals import residuals_ahead
 from accel.compiler.codegen.starting import Elements, Unstarted, boxes_of, first_step
 from accel.compiler.codegen.startup import parameters_last, settings_first
+from accel.compiler.codegen.zeros import zeros_once
 from accel.compiler.expr.guards import Ranges, alike, boxes, first_steps
 from accel.compiler.expr.linear import (
     Derived,
@@ -208,7 +209,7 @@ class Emission:
 
     def _reordered(self) -> list[Emitted]:
         """What is emitted, in the order in which units wait least for one another."""
-        return loads_ahead(self._handed_over(), self.config, self._kept)
+        return zeros_once(loads_ahead(self._handed_over(), self.config, self._kept), self.config)
 
     def _handed_over(self) -> list[Emitted]:
         if self._unstarted is None:

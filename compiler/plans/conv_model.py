@@ -159,11 +159,22 @@ class DepthwiseShape(ConvShape):
         return self.reach(way, outputs, taps)
 
     def zeros(
-        self, row: Count, rows: Count, column: Count, columns: Count, tap: Count, taps: Count
+        self,
+        row: Count,
+        rows: Count,
+        column: Count,
+        columns: Count,
+        tap: Count,
+        taps: Count,
+        *,
+        between: BoolArray,
     ) -> IntArray:
-        boxes = self.reach(0, rows, taps) * self.reach(1, columns, self.kernel[1])
-        read = self.loaded(0, row, rows, tap, taps) * self.loaded(1, column, columns, 0, self.kernel[1])
-        return np.asarray(boxes - read)
+        down, across = (
+            self.loaded(0, row, rows, tap, taps),
+            self.loaded(1, column, columns, 0, self.kernel[1]),
+        )
+        written = np.where(between, down, self.reach(0, rows, taps))
+        return np.asarray(written * self.reach(1, columns, self.kernel[1]) - down * across)
 
 
 def _before(met: IntArray) -> IntArray:

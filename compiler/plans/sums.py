@@ -152,10 +152,19 @@ class Sums(ABC):
         return np.zeros_like(taps, dtype=bool)
 
     def zeros(
-        self, row: Count, rows: Count, column: Count, columns: Count, tap: Count, taps: Count
+        self,
+        row: Count,
+        rows: Count,
+        column: Count,
+        columns: Count,
+        tap: Count,
+        taps: Count,
+        *,
+        between: BoolArray,
     ) -> IntArray:
-        """Elements of zeros that LOADs write around what such outputs and taps meet, for a block of depth."""
-        del rows, column, columns, tap, taps
+        """Elements of zeros that LOADs write around what such outputs and taps meet, for a block of depth;
+        where they write ``between`` rows of zeros, only those beside what is read."""
+        del rows, column, columns, tap, taps, between
         return np.asarray(0 * row)
 
     def bias_stays(self, pixels_outer: BoolArray, room: BoolArray) -> BoolArray:

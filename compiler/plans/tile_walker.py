@@ -154,10 +154,10 @@ class _Turn:
             left: FloatArray,
             shared: BoolArray,
         ) -> FloatArray:
-            """Of what a tile's step needs as much as is loaded beside it: by the tiles of an iteration, the turns
-            of the outermost and of the inner loop, tiles under way with the first one, what is kept and what
-            else a tile needs, how much of it there is for the next iteration, and which threads need what
-            another one does."""
+            """Of what a tile's step needs as much as is loaded beside it: by the tiles of an iteration, the
+            turns of the outermost and of the inner loop, tiles under way with the first one, what is kept and
+            what else a tile needs, how much of it there is for the next iteration, and which threads need
+            what another one does."""
             (around, inner), (own, other) = turns, beats
             free = np.where(tiles > beside, tiles - beside, tiles)
             time = free * (slots - other) - np.where(tiles > beside, 0.0, own)
@@ -320,7 +320,7 @@ class TileWalker:
             + last * (shape.passes - shape.resets + out.instructions * (1 + shape.residual)),
         )
         if shape.padded:
-            found.pads = self._pads(turn)
+            found.pads = self._pads(turn, sizes, numbers >= self.table.threads[plans])
         if shape.stored:
             parameters = shape.row_moved(config.par_element_bytes, config, turn.channels).beats
             found.port = last * (parameters * ~sizes.bias_stays + shape.residual * out.beats)
@@ -363,9 +363,11 @@ class TileWalker:
         some, others = turn.valid * turn.inputs_now, turn.valid * turn.weights_now
         return Moved(*(one * some + other * others for one, other in zip(inputs, weights, strict=True)))
 
-    def _pads(self, turn: _Turn) -> FloatArray:
-        """Words of zeros around the input."""
-        zeros = self.shape.zeros(turn.row_at, turn.rows, turn.column_at, turn.columns, turn.tap_at, turn.taps)
+    def _pads(self, turn: _Turn, sizes: Sizes, later: BoolArray) -> FloatArray:
+        """Words of zeros around the input; rows of them stay where all tiles have the same ones."""
+        between = later & (sizes.down_rows * sizes.kernel_parts == 1)
+        place = turn.row_at, turn.rows, turn.column_at, turn.columns, turn.tap_at, turn.taps
+        zeros = self.shape.zeros(*place, between=between)
         return np.asarray(zeros * turn.batches * turn.inputs * (turn.valid & ~turn.input_held) * 1.0)
 
     def _met(self, turn: _Turn) -> IntArray:
