@@ -1,7 +1,8 @@
 """What a layer takes at least on a machine, whatever its plan.
 
-It is slots, or all that is loaded or stored once, as tensors lie in DRAM; before that the first operands are
-asked for, and behind that the last results are written. What a program has to load again is not counted.
+It is slots, or all that is loaded or stored once, as tensors lie in DRAM, or what the store unit's lanes
+finish; before that the first operands are asked for, and behind that the last results are written. What is
+loaded again is not counted.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def least_cycles(workload: Workload, config: Config) -> float:
     outputs, load, slots = (
         _of_pool(shape, config) if isinstance(shape, PoolShape) else _of_sums(shape, config)
     )
-    stored = outputs * config.out_element_bytes
+    pace = 1.0 if isinstance(shape, PoolShape) else shape.store_pace(config)
+    stored = outputs * config.out_element_bytes * pace
     first = fetched_first(config) + REQUEST_STARTUP + config.read_latency
     last = compute_depth(config) + REQUEST_STARTUP + store_depth(config) + config.write_latency
     return first + max(slots, load / config.bus_bytes, stored / config.bus_bytes) + last

@@ -106,6 +106,10 @@ class Sums(ABC):
         """Whether the compute unit loads a residual."""
         return self.residual and not self.stored and not self.residual_product
 
+    def store_pace(self, config: Config) -> float:
+        """Cycles that a beat of a STORE takes: as many as the lanes need that finish it."""
+        return config.bus_bytes / config.lanes if self.stored else 1.0
+
     def choices(self: SumsT) -> list[SumsT]:
         """All ways to have a residual added."""
         able = self.residual and self.square and not self.stored

@@ -195,7 +195,7 @@ class TileWalker:
 
     def __init__(self, shape: Sums, config: Config, table: Tiling) -> None:
         self.shape, self.config, self.table = shape, config, table
-        self.store_pace = config.bus_bytes / config.lanes if shape.stored else 1.0
+        self.store_pace = shape.store_pace(config)
         self.gemm_instructions = 1 if shape.gemms == shape.outputs * shape.depth * shape.taps else 2
         if not shape.weighted and not shape.resets:
             self.gemm_instructions += min(2, sum(taps > 1 for taps in shape.kernel))

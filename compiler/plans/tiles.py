@@ -386,8 +386,7 @@ class Sizes:
             fetched = fetched + np.where(
                 self.bias_stays, 0, self.tiles * table.channels * config.par_element_bytes / config.bus_bytes
             )
-        pace = config.bus_bytes / config.lanes if shape.stored else 1.0
-        store = self.elements * (config.out_element_bytes / config.bus_bytes) * pace
+        store = self.elements * (config.out_element_bytes / config.bus_bytes) * shape.store_pace(config)
         sums = shape.slots + shape.residual_loaded * self.tiles * (latency + store)
         kept = np.where(self.bias_stays, 0, np.where(self.pixels_outer, self.tiles, self.across_channels))
         sums = sums + biases * kept * latency

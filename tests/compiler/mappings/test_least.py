@@ -50,3 +50,12 @@ def test_the_busiest_unit_decides() -> None:
     )
     weights = 1024 * 1024 / 8
     assert least_cycles(accel.gemm(1, 1024, 1024), config) == pytest.approx(weights + edges, rel=0.01)
+
+
+def test_lanes_may_be_what_takes_longest() -> None:
+    """Two of them finish two values a cycle."""
+    layer = accel.conv2d(1, 64, 28, 28, 64, 1, shift=6)
+    values = 64 * 28 * 28
+    two, eight = (least_cycles(layer, accel.machine("vta-int8", post_lanes=n).config) for n in (2, 8))
+    assert values / 2 < two < values / 2 + 500
+    assert eight < 0.6 * two  # the slots of the products
