@@ -71,23 +71,25 @@ class Point:
     short: bool
 
 
-def points(machines: list[str], networks: list[str], mapping: str) -> Iterator[Point]:
+def points(machines: list[str], networks: list[str], mapping: str, measure: int | None) -> Iterator[Point]:
     """Every layer on every machine, told as soon as it is known; equal layers of a network once."""
     for machine in machines:
         base, changes = MACHINES[machine]
         config = accel.machine(base, **changes).config
         for network in networks:
             for layer in layers_of(network, default_epilogue(config)):
-                found = _point(machine, config, network, layer, mapping)
+                found = _point(machine, config, network, layer, mapping, measure)
                 if found is not None:
                     print(json.dumps(asdict(found)), file=sys.stderr, flush=True)
                     yield found
 
 
-def _point(machine: str, config: Config, network: str, layer: Layer, mapping: str) -> Point | None:
+def _point(
+    machine: str, config: Config, network: str, layer: Layer, mapping: str, measure: int | None
+) -> Point | None:
     workload = layer.workload()
     try:
-        result = accel.build(workload, config, mapping=mapping).run(check=False)
+        result = accel.build(workload, config, mapping=mapping, measure=measure).run(check=False)
         plain = result
         if result.image.mapping != "plain":
             plain = accel.build(workload, config, mapping="plain").run(check=False)
@@ -168,9 +170,15 @@ def main() -> None:
     parser.add_argument("--machines", nargs="*", choices=MACHINES, default=list(MACHINES))
     parser.add_argument("--networks", nargs="*", choices=NETWORKS, default=list(FEW))
     parser.add_argument("--mapping", default="auto", help="as accel compile has it")
+    parser.add_argument(
+        "--measure",
+        type=int,
+        metavar="N",
+        help="simulate the N most promising plans of each, take the fastest",
+    )
     parser.add_argument("--json", type=Path, help="write every point here")
     options = parser.parse_args()
-    found = list(points(options.machines, options.networks, options.mapping))
+    found = list(points(options.machines, options.networks, options.mapping, options.measure))
     if options.json is not None:
         options.json.write_text(json.dumps([asdict(one) for one in found], indent=1))
     print(table(found))

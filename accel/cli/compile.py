@@ -19,6 +19,7 @@ from accel.cli.common import (
     json_option,
     parse_settings,
     print_json,
+    progress_bar,
     set_option,
     show,
     terminal_width,
@@ -37,7 +38,7 @@ from accel.compiler.ops.mean import Mean
 from accel.compiler.ops.quantized import Quantized
 from accel.compiler.ops.workload import Workload
 from accel.compiler.schedule.files import load_schedule, save_steps
-from accel.compiler.target.machine import machine
+from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.core.isa import Loops
 from accel.core.token_rules import is_carrier
@@ -82,6 +83,12 @@ def _shared_options(config: str) -> list[click.Parameter]:
     )
     @click.option("--explain", is_flag=True, help="Show the mappings and schedules that were compared.")
     @click.option(
+        "--measure",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Simulate the N most promising schedules, and take the fastest.",
+    )
+    @click.option(
         "--schedule",
         "schedule_file",
         type=path,
@@ -107,6 +114,7 @@ class Request:
     tile: str | None
     mapping: str
     explain: bool
+    measure: int | None
     schedule_file: Path | None
     save_schedule: Path | None
     output: Path | None
@@ -125,6 +133,8 @@ class Request:
             )
         if self.tile is not None:
             raise click.UsageError("--tile is given; with --schedule its steps say the tiles.", context)
+        if self.measure is not None:
+            raise click.UsageError("--measure compares schedules; with --schedule there is one.", context)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,18 +156,15 @@ def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any])
     check_targets(given(written), given({"--schedule": asked.schedule_file} | config_file(asked.config)))
     begin = time.perf_counter()
     try:
+        choice, mapping, threads = None, asked.mapping, asked.vthreads
+        if asked.schedule_file is not None:
+            steps, kept = load_schedule(asked.schedule_file)
+            mapping = kept or PLAIN if mapping == AUTO else mapping
+        else:
+            choice = _chosen(workload, target, asked)
+            steps, mapping = choice.schedule(target).steps, choice.mapping.name
+            threads = None  # the plan has them
         with busy("compiling"):
-            choice, mapping, threads = None, asked.mapping, asked.vthreads
-            if asked.schedule_file is not None:
-                steps, kept = load_schedule(asked.schedule_file)
-                mapping = kept or PLAIN if mapping == AUTO else mapping
-            else:
-                one = mapping_of(workload, PLAIN if mapping == AUTO else mapping)
-                sides = planner_of(one.workload).sides
-                tile = {} if asked.tile is None else tile_sides(sides, asked.tile)
-                choice = choose(workload, target.config, mapping=mapping, threads=threads, tile=tile)
-                steps, mapping = choice.schedule(target).steps, choice.mapping.name
-                threads = None  # the plan has them
             program = build(workload, target, vthreads=threads, steps=steps, mapping=mapping)
     except ProgramFault as error:
         if not asked.as_json:
@@ -177,6 +184,21 @@ def _run(operator: Operator, arguments: dict[str, Any], options: dict[str, Any])
     show(*_told(compiled, asked), wide=asked.explain)
     wrote(*given(written).values())
     return 0
+
+
+def _chosen(workload: Workload, target: Machine, asked: Request) -> Choice:
+    """The mapping and the plan, those that are measured by what they take."""
+    with busy("choosing a schedule"):
+        one = mapping_of(workload, PLAIN if asked.mapping == AUTO else asked.mapping)
+        sides = planner_of(one.workload).sides
+        tile = {} if asked.tile is None else tile_sides(sides, asked.tile)
+        found = choose(workload, target.config, mapping=asked.mapping, threads=asked.vthreads, tile=tile)
+    if asked.measure is None:
+        return found
+    from accel.run.measured import measured  # noqa: PLC0415  # seldom needed
+
+    with progress_bar("schedules") as told:
+        return measured(found, target, asked.measure, told)
 
 
 def _told(compiled: Compiled, asked: Request) -> list[RenderableType]:

@@ -115,12 +115,18 @@ def _columns(candidates: list[Candidate[Any]], planner: Planner[Any, Any], confi
         ),
         _Column(heading="DRAM reads", cells=[f"{plan['read_bytes']:,}" for plan in plans]),
         _Column(heading="predicted cycles", cells=[f"{plan['predicted_cycles']:,}" for plan in plans]),
+        _Column(heading="simulated", cells=[_simulated(plan) for plan in plans]),
         _Column(heading="GEMM and ALU", cells=shares("compute"), least=3),
         _Column(heading="loads", cells=shares("load"), least=4),
         _Column(heading="stores", cells=shares("store"), least=5),
         _Column(heading="bound by", cells=[plan["bound_by"] for plan in plans]),
     ]
     return [column for column in found if any(column.cells)]
+
+
+def _simulated(plan: dict[str, Any]) -> str:
+    cycles = plan["simulated_cycles"]
+    return "" if cycles is None else f"{cycles:,}"
 
 
 def _longest(side: Side, plans: Sequence[dict[str, Any]]) -> int:
@@ -155,6 +161,7 @@ def candidate_dict(candidate: Candidate[Any], planner: Planner[Any, Any], config
             "store": prediction.store / prediction.cycles,
         },
         "bound_by": prediction.bound,
+        "simulated_cycles": candidate.simulated,
     }
 
 
@@ -169,4 +176,5 @@ def chosen_rows(chosen: dict[str, Any], planner: Planner[Any, Any], config: Conf
         ("tile", f"{sizes} ({names})"),
         ("threads", threads + along),
         ("predicted", f"{chosen['predicted_cycles']:,} cycles, bound by {chosen['bound_by']}"),
+        *([("simulated", f"{_simulated(chosen)} cycles")] if chosen["simulated_cycles"] else []),
     ]

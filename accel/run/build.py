@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from accel.base.arguments import check_integer
 from accel.base.errors import ScheduleError
 from accel.compiler.codegen.build import compile_schedule
 from accel.compiler.mappings.build import compile_mapped
@@ -32,6 +33,7 @@ def build(
     constants: Mapping[str, npt.NDArray[Any]] | None = None,
     mapping: str = AUTO,
     keep_results: bool = False,
+    measure: int | None = None,
 ) -> Program:
     """Compile a schedule, or a workload with the default schedule, for a machine.
 
@@ -49,6 +51,8 @@ def build(
             ``auto`` for what takes the fewest cycles. The host packs inputs for it, see
             ``docs/mappings.md``. With steps, ``auto`` is ``plain``.
         keep_results: whether ``auto`` only takes mappings that leave what is written as it is without one.
+        measure: of a workload, how many of the plans that the model ranks best are compiled and simulated;
+            the fastest is taken. If not given, the one that is predicted to be.
 
     Raises:
         ConfigError, ScheduleError, TensorizeError, ShapeError: it does not fit the machine, or is nothing
@@ -57,17 +61,24 @@ def build(
     """
     chosen = machine(on)
     begin = time.perf_counter()
+    most = None if measure is None else check_integer("measure", measure, error=ScheduleError)
     if isinstance(target, Workload):
         if steps is not None and tile:
             raise ScheduleError("a tile is given with steps, which say the tiles; give one of the two")
-        image = _compiled(target, chosen, vthreads, tile, steps, constants, mapping, keep_results)
+        if steps is not None and most:
+            raise ScheduleError(
+                "plans are to be measured, and steps are given, which are one; give one of the two"
+            )
+        image = _compiled(target, chosen, vthreads, tile, steps, constants, mapping, keep_results, most)
     elif not isinstance(target, Schedule):
         raise ScheduleError(
             f"what is to be compiled is {reprlib.repr(target)}; it must be a workload, as accel.gemm makes, "
             f"or a schedule"
         )
-    elif steps is not None or tile:
-        given = "a tile is" if steps is None else "steps are"
+    elif steps is not None or tile or most:
+        given = (
+            "steps are" if steps is not None else "a tile is" if tile else "a number of plans to measure is"
+        )
         raise ScheduleError(f"{given} given with a schedule; that goes with a workload")
     elif mapping not in (AUTO, PLAIN):
         raise ScheduleError(f"the mapping is {mapping!r}, given with a schedule; it goes with a workload")
@@ -88,11 +99,16 @@ def _compiled(
     constants: Mapping[str, npt.NDArray[Any]] | None,
     mapping: str,
     keep_results: bool,
+    measure: int | None,
 ) -> Image:
     if steps is None:
         choice = choose(
             workload, on.config, mapping=mapping, threads=vthreads, tile=tile, keep_results=keep_results
         )
+        if measure is not None:
+            from accel.run.measured import measured  # noqa: PLC0415  # seldom needed
+
+            choice = measured(choice, on, measure)
         return compile_mapped(choice.mapping, choice.schedule(on), on.config, constants=constants)
     mapped = mapping_of(workload, PLAIN if mapping == AUTO else mapping)
     schedule = scheduled(mapped.workload, on, steps)

@@ -49,12 +49,14 @@ class Candidate(Generic[PlanT]):
         read_bytes: of operands that it loads from DRAM, those that are loaded again counted again.
         rated: the cycles by which it is compared with others of its operator: those predicted, and some more
             where the model knows less.
+        simulated: the cycles that it takes, if somebody has looked.
     """
 
     plan: PlanT
     prediction: Prediction
     read_bytes: int
     rated: float
+    simulated: int | None = None
 
 
 def check_threads_fit(what: str, config: Config, threads: int | None, fits: Callable[[int], bool]) -> None:

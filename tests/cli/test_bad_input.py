@@ -112,6 +112,14 @@ SIZES = ["-m", 40, "-n", 48, "-k", 56]
             "(see 'accel compile gemm --help')",
         ),
         (
+            ["--measure", 4, "--schedule", "s.toml"],
+            "--measure compares schedules; with --schedule there is one. (see 'accel compile gemm --help')",
+        ),
+        (
+            ["--measure", 0],
+            "Invalid value for '--measure': 0 is not in the range x>=1. (see 'accel compile gemm --help')",
+        ),
+        (
             ["--save-schedule", "there/s.toml"],
             "'there/s.toml' cannot be written: there is no folder 'there'",
         ),

@@ -199,6 +199,19 @@ def test_explain(accel: Shell) -> None:
     assert not list(accel.folder.iterdir())
 
 
+def test_measure(accel: Shell) -> None:
+    found = accel(*LARGER, "--measure", 4, "--explain", "--json").json
+    cycles = [one["simulated_cycles"] for one in found["candidates"]]
+    assert None not in cycles[:4]
+    assert set(cycles[4:]) == {None}
+    assert found["plan"] == found["candidates"][0]
+    told = accel(*LARGER, "--measure", 4, "-o", "measured.accel").text
+    assert f"simulated     {cycles[0]:,} cycles\n" in told
+    assert Program.load("measured.accel").run().cycles == cycles[0]
+    assert "simulated" in accel(*LARGER, "--measure", 4, "--explain").text.splitlines()[0]
+    assert "simulated" not in accel(*LARGER, "--explain").text
+
+
 def test_explain_with_a_number_of_threads(accel: Shell) -> None:
     found = accel(*LARGER, "--explain", "--vthreads", 3, "--json").json["candidates"]
     assert {plan["threads"] for plan in found} == {3}
