@@ -50,6 +50,12 @@ from accel.run.stages import STAGES as PROGRAM_STAGES
 @click.option("--no-fuse", is_flag=True, help="Leave every node by itself, to see what fusion saves; slower.")
 @click.option("--explain", is_flag=True, help="Show where each node runs, and what that was compared with.")
 @click.option(
+    "--measure",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Simulate the N most promising schedules of each layer, and take the fastest.",
+)
+@click.option(
     "--annotate",
     metavar="OUT.onnx",
     type=click.Path(path_type=Path),
@@ -66,6 +72,7 @@ def compile_onnx(
     approximate: bool,
     no_fuse: bool,
     explain: bool,
+    measure: int | None,
     annotate: Path | None,
     output: Path | None,
     as_json: bool,
@@ -94,7 +101,9 @@ def compile_onnx(
         network = read_network(model, batch=batch)
         if annotate is not None:
             check_annotation(model, annotate)
-        program = network.build(target, strict=strict, approximate=approximate, fusion=not no_fuse)
+        program = network.build(
+            target, strict=strict, approximate=approximate, fusion=not no_fuse, measure=measure
+        )
         if annotate is not None:
             note("simulating")
             result = program.run(check=False)

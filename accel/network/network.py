@@ -5,6 +5,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from accel.base.arguments import check_integer
+from accel.base.errors import ScheduleError
 from accel.compiler.target.machine import Machine, machine
 from accel.core.config import Config
 from accel.formats import onnx_import, tflite_import
@@ -39,6 +41,7 @@ class Network:
         approximate: bool = False,
         keep: bool = False,
         fusion: bool = True,
+        measure: int | None = None,
     ) -> NetworkProgram:
         """Compile the network for a machine with ``post=1``.
 
@@ -48,15 +51,19 @@ class Network:
             approximate: let additions whose integers are not exact stay on the machine.
             keep: keep the result of every stage, so that a run compares all of them.
             fusion: let nodes be carried out as one; without it every node is by itself, to compare with.
+            measure: plans of each layer that are compiled and simulated, to take the fastest; if not given,
+                the one that is predicted to be.
 
         Raises:
             ConfigError: there is no such machine.
             GraphError: the machine has ``post=0``, or ``strict`` finds multiplications on the host.
+            ScheduleError: ``measure`` is no positive integer.
         """
         target = machine(on)
+        most = None if measure is None else check_integer("measure", measure, error=ScheduleError)
         begin = time.perf_counter()
         groups = fuse(self.graph) if fusion else apart(self.graph)
-        parts, choices = place(self.graph, groups, target, approximate=approximate)
+        parts, choices = place(self.graph, groups, target, approximate=approximate, measure=most)
         if strict:
             check_strict(self.graph, parts)
         steps, arrangements = link(self.graph, parts, target.config, keep=keep)

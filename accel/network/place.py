@@ -14,6 +14,7 @@ from accel.network.fuse import Group
 from accel.network.layout import Laid
 from accel.network.lower import Layer, NotOnMachine
 from accel.network.stage import Stage
+from accel.run.measured import measured
 from accel.run.program import Program, as_program
 
 
@@ -60,8 +61,52 @@ class Part:
         return self.stage.moves_nothing
 
 
+class _Compiler:
+    """Compiles layers; those that are alike share a program.
+
+    Args:
+        graph: the layers'.
+        machine: that programs are for.
+        measure: plans of each layer that are simulated, if any are.
+    """
+
+    def __init__(self, graph: Graph, machine: Machine, measure: int | None) -> None:
+        self._graph, self._machine, self._measure = graph, machine, measure
+        self._known: list[tuple[Layer, Program, int]] = []
+
+    def program(self, layer: Layer) -> tuple[Program, int]:
+        """A layer's program, and the cycles that it takes by itself, as predicted or simulated. It is proven
+        as a part of its chain.
+
+        Raises:
+            NotOnMachine: the compiler finds no schedule.
+        """
+        first = enters(self._graph, layer)
+        for other, program, cycles in self._known:
+            same = (other.operator, other.parameters) == (layer.operator, layer.parameters)
+            if same and enters(self._graph, other) == first:
+                return program, cycles
+        machine = self._machine
+        try:
+            choice = planned(self._graph, layer, machine.config)
+            if self._measure is not None:
+                choice = measured(choice, machine, self._measure)
+            program = as_program(compile_mapped(choice.mapping, choice.schedule(machine), machine.config))
+        except (ScheduleError, ShapeError) as error:
+            raise NotOnMachine(str(error)) from None
+        best = choice.candidates[0]
+        cycles = round(best.prediction.cycles) if best.simulated is None else best.simulated
+        self._known.append((layer, program, cycles))
+        return program, cycles
+
+
 def place(
-    graph: Graph, groups: Sequence[Group], machine: Machine, *, approximate: bool = False
+    graph: Graph,
+    groups: Sequence[Group],
+    machine: Machine,
+    *,
+    approximate: bool = False,
+    measure: int | None = None,
 ) -> tuple[tuple[Part, ...], tuple[Choice, ...]]:
     """Compile what is on the machine, as :class:`~accel.network.choose.Chooser` decides; leave the rest to
     the host.
@@ -71,6 +116,7 @@ def place(
         groups: from a pass before; every node is in one of them.
         machine: that programs are for.
         approximate: whether additions may differ from floating point.
+        measure: plans of each layer that are simulated, if any are.
 
     Returns:
         The parts in an order in which they can run, and what was compared for each group that has several
@@ -84,11 +130,11 @@ def place(
             f"{machine.config.label} has post=0; networks are compiled for machines with post=1, as vta-int8"
         )
     chooser = Chooser(graph, machine.config, approximate=approximate)
-    compiled: list[tuple[Layer, Program, int]] = []
+    compiler = _Compiler(graph, machine, measure)
     found: dict[str, Part] = {}
     choices: dict[str, Choice] = {}
     for group in groups:
-        parts, choice = _placed(graph, group, chooser, machine, compiled)
+        parts, choice = _placed(group, chooser, compiler)
         found |= {part.stage.output: part for part in parts}
         if len(choice.alternatives) > 1:
             choices[parts[-1].stage.output] = choice
@@ -99,13 +145,7 @@ def place(
     )
 
 
-def _placed(
-    graph: Graph,
-    group: Group,
-    chooser: Chooser,
-    machine: Machine,
-    compiled: list[tuple[Layer, Program, int]],
-) -> tuple[list[Part], Choice]:
+def _placed(group: Group, chooser: Chooser, compiler: _Compiler) -> tuple[list[Part], Choice]:
     """A group's parts. What turns out to have no program is chosen anew, without it."""
     while True:
         options, choice = chooser.choose(group)
@@ -114,7 +154,7 @@ def _placed(
             program, alone = None, None
             if option.layer is not None:
                 try:
-                    program, alone = _compiled(graph, option.layer, machine, compiled)
+                    program, alone = compiler.program(option.layer)
                 except NotOnMachine as error:
                     chooser.refuse(option, str(error))
                     break
@@ -131,30 +171,6 @@ def _placed(
             )
         else:
             return parts, choice
-
-
-def _compiled(
-    graph: Graph, layer: Layer, machine: Machine, known: list[tuple[Layer, Program, int]]
-) -> tuple[Program, int]:
-    """A layer's program, and the cycles that it is predicted to take by itself; layers that are alike share
-    one. It is proven as a part of its chain.
-
-    Raises:
-        NotOnMachine: the compiler finds no schedule.
-    """
-    first = enters(graph, layer)
-    for other, program, cycles in known:
-        same = (other.operator, other.parameters) == (layer.operator, layer.parameters)
-        if same and enters(graph, other) == first:
-            return program, cycles
-    try:
-        choice = planned(graph, layer, machine.config)
-        program = as_program(compile_mapped(choice.mapping, choice.schedule(machine), machine.config))
-    except (ScheduleError, ShapeError) as error:
-        raise NotOnMachine(str(error)) from None
-    cycles = round(choice.candidates[0].prediction.cycles)
-    known.append((layer, program, cycles))
-    return program, cycles
 
 
 def check_strict(graph: Graph, parts: Sequence[Part]) -> None:

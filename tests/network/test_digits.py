@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from accel.base.errors import ScheduleError
 from accel.core.config import Config
 from accel.formats.comparison import compare
 from accel.formats.onnx_import import load_onnx
@@ -25,6 +26,7 @@ from accel.network.digits import (
 from accel.network.program import NetworkProgram
 from accel.package.plan import deploy_network
 from accel.views import Timeline
+from tests.expect import refused
 from tests.lockstep.builds import BUILDS, opened
 from tests.network.networks import MACHINE
 from tests.package.driver import BASE, Driver, Hardware, library
@@ -69,6 +71,17 @@ def test_it_reads_digits() -> None:
     theirs = run_onnx_runtime(MODEL.read_bytes(), {INPUT: images}, [OUTPUT])[OUTPUT]
     assert np.array_equal(theirs.argmax(1), scores.argmax(1))
     assert np.isclose(theirs, scores, atol=0.5).all()  # the order of an addition's multiply-adds
+
+
+def test_layers_with_measured_plans_take_fewer_cycles(program: NetworkProgram) -> None:
+    other = digits_network().build(MACHINE, strict=True, measure=8)
+    usual, measured = program.run(), other.run()
+    assert measured.cycles < usual.cycles
+    assert not measured.mismatches
+    parts = [part for part in other.parts if part.program is not None]
+    assert all(part.alone == part.program.run(check=False).cycles for part in parts)
+    with refused(ScheduleError, "measure is 0; it must be a positive integer"):
+        digits_network().build(MACHINE, measure=0)
 
 
 def test_the_machine_does_all_products(program: NetworkProgram) -> None:
