@@ -1,6 +1,6 @@
 """The fastest of several plans: those that the model ranks best are compiled, and simulated."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -84,9 +84,5 @@ def _picked(candidates: Sequence[Candidate[Any]], most: int) -> list[Candidate[A
 
 def _kind(plan: Any) -> tuple[Any, ...]:
     """What a plan chooses besides sizes."""
-
-    def choices() -> Iterator[Any]:
-        values = (getattr(plan, one.name) for one in fields(plan))
-        yield from (value for value in values if isinstance(value, str | bool))
-
-    return tuple(choices())
+    values = (getattr(plan, one.name) for one in fields(plan))
+    return tuple(value for value in values if isinstance(value, str | bool))
