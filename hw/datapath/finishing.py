@@ -150,7 +150,7 @@ class Lanes(wiring.Component):
         m = Module()
         config, setting = self._config, self.setting
         channel_bits = 2 * _SUM_BITS
-        slot = Signal(SlotLayout(config))
+        slot = Signal(SlotLayout(config), reset_less=True)
         with m.If(self.advance):
             m.d.sync += slot.eq(self.slot)
         channels = Signal(min(config.lanes, config.block_out) * channel_bits)

@@ -124,7 +124,9 @@ def _fill(m: Module, own: Own, number: int, pad: Scratchpad) -> None:
 def _staged(m: Module, stages: int, beat: Sequence[Signal]) -> Sequence[Signal]:
     """What a beat consists of, behind the stages in which outputs are finished; they load together."""
     for number in range(stages):
-        behind = [Signal(len(part), name=f"stage_{number}_{n}") for n, part in enumerate(beat)]
+        behind = [
+            Signal(len(part), name=f"stage_{number}_{n}", reset_less=n > 0) for n, part in enumerate(beat)
+        ]
         m.d.sync += [held.eq(part) for held, part in zip(behind, beat, strict=True)]
         beat = behind
     return beat
