@@ -14,6 +14,7 @@ from accel.base.extras import not_installed
 from accel.core.config import Config
 from accel.hw.board.top import BoardTop
 from accel.hw.export import nextpnr
+from accel.hw.export.hdl import UNORDERED_READS
 from accel.hw.export.tools import run_tool, tool
 
 CONFIG = "ecp5-int8"
@@ -163,7 +164,7 @@ def project(design: Any) -> dict[str, bytes]:
         from amaranth_boards.ulx3s import ULX3S_85F_Platform  # noqa: PLC0415  # optional
     except ImportError:
         raise EngineError(not_installed("designs for the ULX3S need amaranth-boards", "fpga")) from None
-    plan = ULX3S_85F_Platform(toolchain="Trellis").prepare(design, "top")
+    plan = ULX3S_85F_Platform(toolchain="Trellis").prepare(design, "top", script_after_read=UNORDERED_READS)
     return {
         name: content.encode() if isinstance(content, str) else content
         for name, content in plan.files.items()
