@@ -37,6 +37,8 @@ AVAILABLE = {"slots": 83640, "flip_flops": 83640, "block_ram": 208, "multipliers
 SPEEDS = (6, 7, 8)
 """Speed grades; 8 is the fastest."""
 PART = ("--85k", "--package", "CABGA381")
+PLACER = ("--placer", "static")
+"""The other placer's wires are a quarter longer, and may be too many to be routed."""
 ROUTER = ("--router", "router2")
 """The other router may not come to an end on a design with paths as wide as these."""
 NEXTPNR_VARIABLE = "ACCEL_NEXTPNR"
@@ -76,7 +78,7 @@ def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note
 
     Args:
         path: nextpnr.
-        arguments: on its command line, besides those that say which device, router and log.
+        arguments: on its command line, besides those that say which device, placer, router and log.
         folder: where it runs.
         log: name of the file that it writes what it does into.
         note: told how far it is.
@@ -84,7 +86,7 @@ def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note
     Raises:
         EngineError: it fails.
     """
-    whole = [*PART, *ROUTER, *arguments, "-q", "-l", log]
+    whole = [*PART, *PLACER, *ROUTER, *arguments, "-q", "-l", log]
     run_tool(path, whole, folder, lambda: note(stage(folder / log)))
 
 

