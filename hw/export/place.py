@@ -157,15 +157,18 @@ class Design:
             return self._read(kept)
         netlist = self.synthesize(note)
         program = nextpnr.program("placement")
-        names = {kind: f"{kind}-{seed}.{os.getpid()}" for kind in ("report", "placed", "log")}
-        arguments = [*_OPTIONS, "--speed", str(self._speed), "--seed", str(seed)]
-        arguments += ["--json", netlist.name, "--report", names["report"], "--write", names["placed"]]
+        names = {kind: f"{kind}-{seed}.{os.getpid()}" for kind in ("report", "placed", "routed", "log")}
+        always = [*_OPTIONS, "--speed", str(self._speed), "--seed", str(seed)]
+        places = [*always, "--json", netlist.name, "--no-route", "--write", names["placed"]]
+        routes = [*always, "--json", names["placed"], "--no-pack", "--no-place"]
+        routes += ["--report", names["report"], "--write", names["routed"]]
         try:
-            self._route(program, arguments, names["log"], note)
+            nextpnr.run(program, [*places, *_aim(self._target)], self._folder, names["log"], note)
+            self._route(program, routes, names["log"], note)
             placement = parse(
                 seed,
                 report=json.loads((self._folder / names["report"]).read_text(encoding="utf-8")),
-                placed=json.loads((self._folder / names["placed"]).read_text(encoding="utf-8")),
+                placed=json.loads((self._folder / names["routed"]).read_text(encoding="utf-8")),
                 statistics=json.loads((self._folder / "stat.json").read_text(encoding="utf-8")),
             )
         finally:
@@ -175,7 +178,7 @@ class Design:
         return placement
 
     def _route(self, program: Path, arguments: list[str], log: str, note: Note) -> None:
-        """Have nextpnr run, with lower targets where it comes to no end.
+        """Have nextpnr route what it has placed, with lower targets where it comes to no end.
 
         Raises:
             EngineError: it fails, or not even half of the target is reached.
@@ -191,10 +194,10 @@ class Design:
                 raise _OutOfReachError
 
         while target >= self._target / 2:
+            (self._folder / log).unlink(missing_ok=True)  # it would be judged by that of another run
             try:
                 nextpnr.run(program, [*arguments, *_aim(target)], self._folder, log, told)
             except _OutOfReachError:
-                (self._folder / log).unlink()  # the next one would be judged by it until it writes its own
                 target *= _LOWER
             else:
                 return

@@ -116,12 +116,20 @@ def test_stages_are_told_by_the_log(tmp_path: Path) -> None:
     for line, name in (
         ("Info: Packing LUTs...", "packing"),
         ("Info:     at initial placer iter 0, wirelen = 458", "placing"),
+        ("Info: Running Static placer...", "placing"),
         ("Info: Running simulated annealing placer for refinement.", "refining"),
         ("Info: Routing..", "routing"),
     ):
         with log.open("a") as file:
             file.write(f"{line}\n")
         assert stage(log) == name
+
+
+def test_rounds_are_the_routers(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert nextpnr.rounds(log) == 0
+    log.write_text("Info: iter=34 steplen=0.34 a=18.7\nInfo:     iter=1 wires=5\nInfo:     iter=2 wires=6\n")
+    assert nextpnr.rounds(log) == 2
 
 
 def test_tools_that_fail_or_are_missing_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,9 +173,15 @@ def test_a_native_nextpnr_goes_before_that_of_the_extra(
 def test_a_target_out_of_reach_is_lowered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the router goes round and round; down to a half."""
     asked: list[str] = []
+    placed: list[str] = []
 
     def route(_: Path, arguments: Sequence[str], folder: Path, log: str, note: Callable[[str], None]) -> None:
         assert ("--tmg-ripup" in arguments) == ("100" not in arguments)
+        if "--no-route" in arguments:
+            (folder / log).write_text("")
+            placed.append(arguments[arguments.index("--write") + 1])
+            return
+        assert arguments[arguments.index("--json") + 1] == placed[0]
         asked.append(arguments[arguments.index("--freq") + 1])
         assert not (folder / log).exists()  # of the target before
         (folder / log).write_text("Info:     iter=1 wires=5\n" * 201)
@@ -182,6 +196,7 @@ def test_a_target_out_of_reach_is_lowered(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(EngineError, match=r"^not even 40 MHz are reached; ask for less$"):
         design.place(1, notes.append)
     assert asked[:2] == ["80.00", "77.60"]
+    assert len(placed) == 1
     assert float(asked[-1]) >= 40 > float(asked[-1]) * 0.97
     assert notes[:2] == ["routing, for 80 MHz", "routing, for 78 MHz"]
     assert not list((tmp_path / f"queue-{design.key}").iterdir())
