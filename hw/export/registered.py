@@ -2,20 +2,11 @@
 
 from typing import Any
 
-from amaranth.hdl import (
-    Cat,
-    ClockDomain,
-    ClockSignal,
-    DomainRenamer,
-    Elaboratable,
-    Instance,
-    Module,
-    ResetSignal,
-    Signal,
-    Value,
-)
+from amaranth.hdl import Cat, Elaboratable, Module, ResetSignal, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+
+from accel.hw.export.resets import globally_reset
 
 
 class Registered(wiring.Component):
@@ -53,12 +44,8 @@ class Registered(wiring.Component):
 
 
 class GloballyReset(Registered):
-    """The same for an ECP5, where reset comes by wires for clocks: it goes to thousands of registers all over
-    the device, and their tools give such wires to clocks alone."""
+    """The same for an ECP5, where reset comes by global wires."""
 
     def reset(self, m: Module, design: wiring.Component) -> Elaboratable:
-        m.domains.design = ClockDomain("design", local=True)
-        m.d.comb += ClockSignal("design").eq(ClockSignal())
-        m.submodules.global_reset = Instance("DCCA", i_CLKI=ResetSignal(), o_CLKO=ResetSignal("design"))
-        renamed: Elaboratable = DomainRenamer("design")(design)
-        return renamed
+        found: Elaboratable = globally_reset(m, "design", ResetSignal())(design)
+        return found
