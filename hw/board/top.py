@@ -1,8 +1,9 @@
 """The core, memory in block RAM, and the bridge to a host, between two pins of a serial line."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Module, ResetInserter
+from amaranth.hdl import Elaboratable, Module, ResetInserter, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -35,11 +36,14 @@ class BoardTop(wiring.Component):
         m = Module()
         core, memory = Core(self._config), AxiMemory(self._config, self._size)
         m.submodules.bridge = bridge = Bridge(self._config, self._size, self._cycles)
-        m.submodules.core = ResetInserter(bridge.core_reset)(core)
-        m.submodules.memory = ResetInserter(bridge.core_reset)(memory)
+        m.submodules.core, m.submodules.memory = self.reset(m, bridge.core_reset, core, memory)
         m.d.comb += [bridge.rx.eq(self.rx), self.tx.eq(bridge.tx), self.irq.eq(core.irq)]
         bus, registers = Axi4(self._config), AxiLite()
         wiring.connect(m, pins(core, bus, MANAGER), pins(memory, bus.flip(), MANAGER))
         wiring.connect(m, pins(bridge, registers, SUBORDINATE), pins(core, registers.flip(), SUBORDINATE))
         wiring.connect(m, bridge.service, memory.service)
         return m
+
+    def reset(self, m: Module, reset: Value, *parts: wiring.Component) -> Sequence[Elaboratable]:
+        """Parts that are reset with all the others, and by this."""
+        return [ResetInserter(reset)(part) for part in parts]

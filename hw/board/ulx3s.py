@@ -1,11 +1,21 @@
 """The design for a ULX3S with an ECP5-85F, and its bitstream."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, Signal
+from amaranth.hdl import (
+    ClockDomain,
+    ClockSignal,
+    Elaboratable,
+    Instance,
+    Module,
+    ResetSignal,
+    Signal,
+    Value,
+)
 from amaranth.lib import io, wiring
 from amaranth.lib.cdc import ResetSynchronizer
 
@@ -14,6 +24,8 @@ from accel.base.extras import not_installed
 from accel.core.config import Config
 from accel.hw.board.top import BoardTop
 from accel.hw.export import nextpnr
+from accel.hw.export.hdl import UNORDERED_READS
+from accel.hw.export.resets import globally_reset
 from accel.hw.export.tools import run_tool, tool
 
 CONFIG = "ecp5-int8"
@@ -84,6 +96,14 @@ def bit_cycles(mhz: float, rate: int) -> int:
     return cycles
 
 
+class Ecp5Top(BoardTop):
+    """The same for an ECP5, where reset comes by global wires."""
+
+    def reset(self, m: Module, reset: Value, *parts: wiring.Component) -> Sequence[Elaboratable]:
+        renamed = globally_reset(m, "core", ResetSignal() | reset)
+        return [renamed(part) for part in parts]
+
+
 class Ulx3s(wiring.Component):
     """:class:`~accel.hw.board.top.BoardTop` on the pins of the board.
 
@@ -96,7 +116,7 @@ class Ulx3s(wiring.Component):
 
     def __init__(self, config: Config, *, pll: Pll, cycles: int, size: int = MEMORY_BYTES) -> None:
         self._pll = pll
-        self._top = BoardTop(config, size=size, cycles=cycles)
+        self._top = Ecp5Top(config, size=size, cycles=cycles)
         super().__init__({})
 
     def elaborate(self, platform: Any) -> Module:
@@ -163,7 +183,7 @@ def project(design: Any) -> dict[str, bytes]:
         from amaranth_boards.ulx3s import ULX3S_85F_Platform  # noqa: PLC0415  # optional
     except ImportError:
         raise EngineError(not_installed("designs for the ULX3S need amaranth-boards", "fpga")) from None
-    plan = ULX3S_85F_Platform(toolchain="Trellis").prepare(design, "top")
+    plan = ULX3S_85F_Platform(toolchain="Trellis").prepare(design, "top", script_after_read=UNORDERED_READS)
     return {
         name: content.encode() if isinstance(content, str) else content
         for name, content in plan.files.items()

@@ -12,8 +12,8 @@ from accel.core.config import Config
 from accel.core.memories import ACC, bits_of
 from accel.hw.datapath.beats import BeatLayout
 from accel.hw.datapath.kinds import Kind, choose
-from accel.hw.datapath.layouts import log2
-from accel.hw.datapath.scratchpads import Scratchpad, Shape, Write, bank_of
+from accel.hw.datapath.layouts import log2, sram_bits
+from accel.hw.datapath.scratchpads import UNORDERED, Scratchpad, Shape, Write, bank_of
 
 
 class SlotLayout(data.StructLayout):
@@ -76,7 +76,7 @@ class OutMirror(wiring.Component):
         grain = shape.grain_bits * narrow // wide
         elements = []
         for number, write in enumerate(self._writes):
-            memory = Memory(shape=bytes_ * 8, depth=shape.bank_depth, init=[])
+            memory = Memory(shape=bytes_ * 8, depth=shape.bank_depth, init=[], attrs=UNORDERED)
             m.submodules[f"bank_{number}"] = memory
             port = memory.write_port(granularity=grain)
             read = memory.read_port()
@@ -90,7 +90,7 @@ class OutMirror(wiring.Component):
                 read.en.eq(out.advance),
             ]
             elements.append(read.data)
-        chosen = Signal(BeatLayout(self._kinds, self._config))
+        chosen = Signal(BeatLayout(self._kinds, self._config), reset_less=True)
         with m.If(out.advance):
             m.d.sync += chosen.eq(out.beat)
         if any(kind.finished for kind in self._kinds):
@@ -111,7 +111,7 @@ class OutMirror(wiring.Component):
 
     def _sums(self, m: Module, elements: Sequence[Value], chosen: Any) -> None:
         """The accumulators of a slot, from the elements that the banks have read."""
-        slot = Signal(SlotLayout(self._config))
+        slot = Signal(SlotLayout(self._config), reset_less=True)
         with m.If(self.out.advance):
             m.d.sync += slot.eq(self.out.slot)
         bank = bank_of(chosen.index + slot.distance, len(elements))
@@ -141,12 +141,49 @@ class OutMirror(wiring.Component):
 
 
 class Accumulators(Scratchpad):
-    """The accumulators: two elements can be read at once, and beats for the kinds of STOREs in ``out``."""
+    """The accumulators: two elements can be read at once, and beats for the kinds of STOREs in ``out``.
+
+    ``result_valid`` writes ``result`` as element ``result_index``. Beats and words, which no result follows
+    in the next cycle, are written a cycle later than in other scratchpads: nothing reads them so soon, and
+    so there are registers in front of so many block RAMs.
+    """
 
     def __init__(self, unit_kinds: Sequence[Kind], out: Sequence[Kind], config: Config) -> None:
         self._out = out
         self._config = config
-        super().__init__(ACC, unit_kinds, config, copies=2, extra={"out": In(MirrorRead(out, config))})
+        more = {
+            "out": In(MirrorRead(out, config)),
+            "result_valid": In(1),
+            "result_index": In(sram_bits(config)),
+            "result": In(config.acc_element_bytes * 8),
+        }
+        super().__init__(ACC, unit_kinds, config, copies=2, extra=more)
+
+    def writes(self, m: Module) -> list[Write]:
+        return [self._late(m, write, number) for number, write in enumerate(super().writes(m))]
+
+    def _late(self, m: Module, early: Write, number: int) -> Write:
+        """A bank's write port a cycle later; results are not late."""
+        shape = self.layout
+        held, write = Write(shape, number, "held"), Write(shape, number, "final")
+        m.d.sync += [
+            held.enable.eq(early.enable),
+            held.address.eq(early.address),
+            held.data.eq(early.data),
+        ]
+        m.d.comb += [
+            write.enable.eq(held.enable),
+            write.address.eq(held.address),
+            write.data.eq(held.data),
+        ]
+        with m.If(self.result_valid):
+            mine = bank_of(self.result_index, shape.banks) == number
+            m.d.comb += [
+                write.enable.eq(mine.replicate(shape.grains)),
+                write.address.eq(self.result_index >> log2(shape.banks)),
+                write.data.eq(self.result),
+            ]
+        return write
 
     def mirror(self, m: Module, writes: Sequence[Write]) -> None:
         m.submodules.mirror = mirror = OutMirror(self._out, writes, self.layout, self._config)

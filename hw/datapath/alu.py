@@ -108,10 +108,10 @@ class Alu(wiring.Component):
                 for n, side in enumerate((left, right))
             ]
             if registered:
-                held = [Signal(half, name=f"factor_{n}") for n in range(len(factors))]
+                held = [Signal(half, name=f"factor_{n}", reset_less=True) for n in range(len(factors))]
                 m.d.sync += [one.eq(factor) for one, factor in zip(held, factors, strict=True)]
                 factors = held
-            product = Signal(2 * half)
+            product = Signal(2 * half, reset_less=True)
             m.d.sync += product.eq(factors[0] * factors[1])
             products.append(product)
             if len(mine) > 1:
@@ -121,7 +121,7 @@ class Alu(wiring.Component):
             reduce(add, (one[:half] for one in products[1:]), products[0][half:]),
         )
         if others:
-            total = Signal(half)
+            total = Signal(half, reset_less=True)
             m.d.sync += total.eq(reduce(add, others, Mux(phase[late], 0, total)))
             upper = upper + total
         return Cat(lower, upper[:half])

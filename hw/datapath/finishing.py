@@ -103,20 +103,31 @@ class SlotWalker(wiring.Component):
                 element_last.eq(slot.part == parts - 1),
             ]
 
-        row, held = Signal(PAR_INDEX_BITS), Signal(ParLayout())
+        held = Signal(ParLayout())
+        following, next_row = Signal(PAR_INDEX_BITS), Signal(PAR_INDEX_BITS)
+        """Of PAR, the element behind that of this slot, and that with which the next row begins: whether a
+        slot is asked for is known late."""
         m.d.comb += self.par_index.eq(held.par)
         done = Signal()
         m.d.comb += done.eq(self.step & self.finished & slot.inside & element_last)
         with m.If(self.step & self.finished):
             m.d.sync += number.eq(number + 1)
         with m.If(done):
-            m.d.sync += held.par.eq(held.par + held.par_x)
+            m.d.sync += [held.par.eq(following), following.eq(following + held.par_x)]
         with m.If(done & self.adds):
             m.d.sync += self.res_index.eq(self.res_index + 1)
         with m.If(self.step & self.finished & self.last & self.row_last):
-            m.d.sync += [held.par.eq(row + held.par_y), row.eq(row + held.par_y)]
+            m.d.sync += [
+                held.par.eq(next_row),
+                following.eq(next_row + held.par_x),
+                next_row.eq(next_row + held.par_y),
+            ]
         with m.If(self.start):
-            m.d.sync += [held.eq(self.par), row.eq(self.par.par)]
+            m.d.sync += [
+                held.eq(self.par),
+                following.eq(self.par.par + self.par.par_x),
+                next_row.eq(self.par.par + self.par.par_y),
+            ]
         with m.If(self.flush):
             m.d.sync += self.res_index.eq(0)
         return m
@@ -150,7 +161,7 @@ class Lanes(wiring.Component):
         m = Module()
         config, setting = self._config, self.setting
         channel_bits = 2 * _SUM_BITS
-        slot = Signal(SlotLayout(config))
+        slot = Signal(SlotLayout(config), reset_less=True)
         with m.If(self.advance):
             m.d.sync += slot.eq(self.slot)
         channels = Signal(min(config.lanes, config.block_out) * channel_bits)

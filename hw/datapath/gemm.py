@@ -71,8 +71,10 @@ class GemmCore(wiring.Component):
                 terms = [_late(m, columns[k] * wgt[o * size + k], product) for k in range(size)]
                 for stages in sums:
                     pairs = zip(terms[::2], terms[1::2], strict=True)
-                    terms = [_late(m, x + y, stages) for x, y in pairs]
-                m.d.sync += self.sums.word_select(b * config.block_out + o, ACC_BITS).eq(terms[0])
+                    terms = [_late(m, _sum(m, x, y), stages) for x, y in pairs]
+                total = Signal(signed(ACC_BITS), reset_less=True)
+                m.d.sync += total.eq(terms[0])
+                m.d.comb += self.sums.word_select(b * config.block_out + o, ACC_BITS).eq(total)
         return m
 
     def _whole(self, column: int) -> Value:
@@ -97,10 +99,18 @@ def _if(condition: Value, value: Value) -> Value:
     return (value.as_unsigned() & condition.replicate(len(value))).as_signed()
 
 
+def _sum(m: Module, left: Value, right: Value) -> Value:
+    """A signed sum, kept as a signal of its own: synthesis would make one cell of the whole tree, with
+    adders of three operands in front that take twice the logic of carry chains."""
+    total = Signal(signed(max(len(left), len(right)) + 1), attrs={"keep": 1})
+    m.d.comb += total.eq(left + right)
+    return total
+
+
 def _late(m: Module, value: Value, stages: int) -> Value:
     """A signed value so many cycles later."""
     for _ in range(stages):
-        held = Signal(signed(len(value)))
+        held = Signal(signed(len(value)), reset_less=True)
         m.d.sync += held.eq(value)
         value = held
     return value

@@ -70,7 +70,7 @@ class Pipeline:
         return wire
 
     def _register(self, name: str, value: Signal) -> Signal:
-        register = Signal(value.shape(), name=name)
+        register = Signal(value.shape(), name=name, reset_less=True)
         with self._m.If(self._advance):
             self._m.d.sync += register.eq(value)
         return register

@@ -23,6 +23,11 @@ from accel.hw.datapath.beats import BeatLayout
 from accel.hw.datapath.kinds import Kind, choose
 from accel.hw.datapath.layouts import bits_for_depth, log2, sram_bits
 
+UNORDERED = {"no_rw_check": 1}
+"""Of memories in which no element matters that is read in the cycle in which it is written: tokens, or
+what is forwarded, keep both apart. So synthesis need not keep what was there before in registers beside a
+block RAM, which does not promise it."""
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -94,10 +99,12 @@ class Access(wiring.Signature):
 class Write:
     """One bank's write port, before the memories: enables per grain, an address and an element."""
 
-    def __init__(self, shape: Shape, number: int) -> None:
-        self.enable = Signal(shape.grains, name=f"write_enable_{number}")
-        self.address = Signal(bits_for_depth(shape.bank_depth), name=f"write_address_{number}")
-        self.data = Signal(shape.element_bits, name=f"write_data_{number}")
+    def __init__(self, shape: Shape, number: int, name: str = "write") -> None:
+        self.enable = Signal(shape.grains, name=f"{name}_enable_{number}")
+        self.address = Signal(
+            bits_for_depth(shape.bank_depth), name=f"{name}_address_{number}", reset_less=True
+        )
+        self.data = Signal(shape.element_bits, name=f"{name}_data_{number}", reset_less=True)
 
 
 def bank_of(index: Value, banks: int) -> Value:
@@ -281,7 +288,7 @@ class Scratchpad(wiring.Component):
         shape = self.layout
         elements = []
         for number, write in enumerate(writes):
-            memory = Memory(shape=shape.element_bits, depth=shape.bank_depth, init=[])
+            memory = Memory(shape=shape.element_bits, depth=shape.bank_depth, init=[], attrs=UNORDERED)
             m.submodules[f"copy_{copy}_bank_{number}"] = memory
             port = memory.write_port(granularity=shape.grain_bits)
             read = memory.read_port()

@@ -7,7 +7,7 @@ from typing import Any
 
 from accel.core.config import Config
 from accel.hw.core import Core
-from accel.hw.export.hdl import rtlil_text
+from accel.hw.export.hdl import UNORDERED_READS, rtlil_text
 from accel.hw.export.tools import run_tool, tool
 
 CELLS = {
@@ -41,7 +41,9 @@ def _statistics(config: Config) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "core.il").write_text(rtlil_text(Core(config), "accel"), encoding="utf-8")
-        script = "read_rtlil core.il; synth_ecp5 -top accel; tee -q -o stat.json stat -json"
+        script = (
+            f"read_rtlil core.il; {UNORDERED_READS}; synth_ecp5 -top accel; tee -q -o stat.json stat -json"
+        )
         run_tool(yosys, ["-q", "-p", script], folder)
         text = (folder / "stat.json").read_text(encoding="utf-8")
     statistics: dict[str, Any] = json.loads(text[text.index("{") :])

@@ -13,6 +13,9 @@ from amaranth.back import rtlil
 from accel.base.errors import EngineError
 from accel.base.extras import not_installed
 
+UNORDERED_READS = "setparam -set COLLISION_X_MASK 1'1 a:no_rw_check %m t:$memrd_v2 %i r:CLK_ENABLE=1 %i"
+"""What has Yosys know of RTLIL what the attribute of a memory says, which it only heeds in Verilog."""
+
 
 def rtlil_text(
     design: Any, name: str, platform: Any = None, *, ports: Any = None, sources: bool = False

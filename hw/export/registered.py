@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Elaboratable, Module, ResetSignal, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+
+from accel.hw.export.resets import globally_reset
 
 
 class Registered(wiring.Component):
@@ -21,13 +23,13 @@ class Registered(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.submodules.design = self._design
+        m.submodules.design = self.reset(m, self._design)
         ports: dict[Any, list[Value]] = {In: [], Out: []}
         for name, member in self._design.signature.members.items():
             ports[member.flow].append(Value.cast(getattr(self._design, name)))
         inputs, outputs = Cat(ports[In]), Cat(ports[Out])
-        held = Signal(len(inputs))
-        captured, gathered = Signal(len(outputs)), Signal(len(outputs))
+        held = Signal(len(inputs), reset_less=True)
+        captured, gathered = (Signal(len(outputs), reset_less=True) for _ in range(2))
         m.d.sync += [
             held.eq(Cat(self.shift_in, held)),
             captured.eq(outputs),
@@ -35,3 +37,15 @@ class Registered(wiring.Component):
         ]
         m.d.comb += [inputs.eq(held), self.shift_out.eq(gathered[-1])]
         return m
+
+    def reset(self, m: Module, design: wiring.Component) -> Elaboratable:
+        """The design with the reset that it is to have."""
+        return design
+
+
+class GloballyReset(Registered):
+    """The same for an ECP5, where reset comes by global wires."""
+
+    def reset(self, m: Module, design: wiring.Component) -> Elaboratable:
+        found: Elaboratable = globally_reset(m, "design", ResetSignal())(design)
+        return found

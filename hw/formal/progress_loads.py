@@ -121,6 +121,9 @@ def _parts_in_flight(
         for n in range(depth):
             filled = RangeLayout(config)(inside.signal(f"flight.filled_{n}"))
             claims.lemma("ranges are of what is in flight", ~filled.any | flying[n])
+            if shared:
+                left = filled.any & inside.signal(f"flight.data_left_{n}")
+                claims.lemma("what is awaited is left", inside.signal(f"flight.awaits_{n}") == left)
     if shared:
         claims.assume(~component.start | ~inside.input("flight.has_pads"))
         for n in range(depth):

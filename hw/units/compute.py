@@ -184,7 +184,9 @@ class Compute(wiring.Component):
         for stage in range(config.tree_stages + 1):
             read, before = (dst, src), operation
             operation = self._delay(m, operation, f"product_{stage}")
-            late = [Signal(sram_bits(config), name=f"{name}_{stage}") for name in ("dst", "src")]
+            late = [
+                Signal(sram_bits(config), name=f"{name}_{stage}", reset_less=True) for name in ("dst", "src")
+            ]
             m.d.sync += [late[0].eq(dst), late[1].eq(src)]
             dst, src = late
 
@@ -212,12 +214,11 @@ class Compute(wiring.Component):
             earlier=earlier,
         )
         self._operands(m, (before, operation), accumulators, read, (dst, src), changing, core.sums, alu)
-        with m.If(writing.run):
-            m.d.comb += [
-                accumulators.word_valid.eq(1),
-                accumulators.word_index.eq(writing_dst),
-                accumulators.word.eq(written),
-            ]
+        m.d.comb += [
+            accumulators.result_valid.eq(writing.run),
+            accumulators.result_index.eq(writing_dst),
+            accumulators.result.eq(written),
+        ]
         return writing.last
 
     def _operands(

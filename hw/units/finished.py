@@ -5,12 +5,9 @@ from typing import Any
 
 from amaranth.hdl import Module, Signal, Value
 
-from accel.core.isa import StoreReq
 from accel.core.memories import PAR, RES
 from accel.hw.datapath.beats import BeatWalker
-from accel.hw.datapath.finishing import Lanes, ParLayout, SlotWalker
-from accel.hw.datapath.layouts import view
-from accel.hw.datapath.queue import BypassQueue
+from accel.hw.datapath.finishing import Lanes, SlotWalker
 from accel.hw.datapath.scratchpads import Scratchpad, connect_access
 from accel.hw.units.own import Own
 
@@ -23,7 +20,7 @@ class FinishedBeats:
         unit: the store unit, with ``post=1``, whose ``wdata``, ``wstrb`` and ``wlast`` this drives.
         own: its LOADs and SETs.
         beats: which accumulators each beat holds.
-        begins: a STORE starts that has beats.
+        par: which elements of PAR the STORE uses whose first beat is loaded into that walker.
         asking: a beat, or one of its slots, is asked of the accumulators.
         last: with it, its burst ends.
 
@@ -39,25 +36,19 @@ class FinishedBeats:
         own: Own,
         beats: BeatWalker,
         *,
-        begins: Value,
+        par: Value,
         asking: Signal,
         last: Signal,
     ) -> None:
         config = unit.config
-        par_view = view(StoreReq, config, unit.issue.entry.word)
         m.submodules.walker = walker = SlotWalker(unit.kinds, config)
-        m.submodules.pars = pars = BypassQueue(ParLayout(), 2)
         m.submodules.lanes = lanes = Lanes(config.post_stages, config)
-        m.submodules.par = par = Scratchpad(PAR, own.kinds, config, paced=True)
+        m.submodules.par = pars = Scratchpad(PAR, own.kinds, config, paced=True)
         m.submodules.res = res = Scratchpad(RES, own.kinds, config, paced=True, circular=True)
         m.d.comb += [
             walker.flush.eq(unit.control.flush),
-            pars.flush.eq(unit.control.flush),
-            pars.push.eq(begins),
-            pars.pop.eq(beats.free),
-            *(getattr(pars.data, name).eq(getattr(par_view, name)) for name, _ in ParLayout()),
             walker.start.eq(beats.free),
-            walker.par.eq(pars.head),
+            walker.par.eq(par),
             walker.beat.eq(beats.beat),
             walker.row_last.eq(beats.row_last),
             walker.step.eq(asking),
@@ -66,11 +57,11 @@ class FinishedBeats:
             lanes.advance.eq(unit.out.advance),
             lanes.slot.eq(walker.slot),
             lanes.sums.eq(unit.out.sums),
-            lanes.par.eq(par.read_0.element),
+            lanes.par.eq(pars.read_0.element),
             lanes.res.eq(res.read_0.element),
             lanes.setting.eq(own.setting),
         ]
-        for number, (pad, index) in enumerate(((par, walker.par_index), (res, walker.res_index))):
+        for number, (pad, index) in enumerate(((pars, walker.par_index), (res, walker.res_index))):
             _fill(m, own, number, pad)
             m.d.comb += [pad.advance.eq(unit.out.advance), pad.read_0.index.eq(index)]
             connect_access(m, unit, pad)
@@ -124,7 +115,9 @@ def _fill(m: Module, own: Own, number: int, pad: Scratchpad) -> None:
 def _staged(m: Module, stages: int, beat: Sequence[Signal]) -> Sequence[Signal]:
     """What a beat consists of, behind the stages in which outputs are finished; they load together."""
     for number in range(stages):
-        behind = [Signal(len(part), name=f"stage_{number}_{n}") for n, part in enumerate(beat)]
+        behind = [
+            Signal(len(part), name=f"stage_{number}_{n}", reset_less=n > 0) for n, part in enumerate(beat)
+        ]
         m.d.sync += [held.eq(part) for held, part in zip(behind, beat, strict=True)]
         beat = behind
     return beat

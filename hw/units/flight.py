@@ -130,34 +130,48 @@ class Flight(wiring.Component):
             )
             m.d.sync += due.eq(Mux(retirement.valid, other, one))
         if self._hazards:
-            overlaps = []
-            for n in range(depth):
-                filled = Signal(RangeLayout(self._config), name=f"filled_{n}")
-                meets = Signal(name=f"meets_{n}")
-                is_next = self.room & (self.slot == n)
-                with m.If(retirement.valid & (head == n)):
-                    m.d.sync += filled.any.eq(0)
-                with m.If(is_next):
-                    m.d.sync += [
-                        filled.any.eq(self.start & self.range.any),
-                        filled.kind.eq(self.range.kind),
-                        filled.begin.eq(self.range.begin),
-                        filled.end.eq(self.range.end),
-                    ]
-                with m.If(self.flush):
-                    m.d.sync += filled.any.eq(0)
-                with m.If(self.taking):
-                    m.d.sync += meets.eq(
-                        Mux(is_next, _overlap(self.range, self.following), _overlap(filled, self.following))
-                    )
-                overlaps.append(filled.any & meets)
-            m.d.comb += self.conflict.eq(self.range.any & Cat(*overlaps).any())
-            if self._shared:
-                left = [overlap & data for overlap, data in zip(overlaps, data_left, strict=True)]
-                m.d.comb += self.unwritten.eq(self.range.any & Cat(*left).any())
+            self._meet(m, head)
         with m.If(self.flush):
             m.d.sync += [head.eq(0), self.slot.eq(0)]
         return m
+
+    def _meet(self, m: Module, head: Signal) -> None:
+        """What the range meets."""
+        retirement = self.retirement
+        overlaps, left = [], []
+        for n in range(self.depth):
+            filled = Signal(RangeLayout(self._config), name=f"filled_{n}")
+            meets = Signal(name=f"meets_{n}")
+            is_next = self.room & (self.slot == n)
+            with m.If(retirement.valid & (head == n)):
+                m.d.sync += filled.any.eq(0)
+            with m.If(is_next):
+                m.d.sync += [
+                    filled.any.eq(self.start & self.range.any),
+                    filled.kind.eq(self.range.kind),
+                    filled.begin.eq(self.range.begin),
+                    filled.end.eq(self.range.end),
+                ]
+            with m.If(self.flush):
+                m.d.sync += filled.any.eq(0)
+            with m.If(self.taking):
+                m.d.sync += meets.eq(
+                    Mux(is_next, _overlap(self.range, self.following), _overlap(filled, self.following))
+                )
+            overlaps.append(filled.any & meets)
+            if self._shared:
+                awaits = Signal(name=f"awaits_{n}")
+                """Its range is one, and its data is not complete."""
+                with m.If(self.data_done & (self.data_slot == n)):
+                    m.d.sync += awaits.eq(0)
+                with m.If(is_next):
+                    m.d.sync += awaits.eq(self.start & self.range.any & self.has_data)
+                with m.If(self.flush):
+                    m.d.sync += awaits.eq(0)
+                left.append(awaits & meets)
+        m.d.comb += self.conflict.eq(self.range.any & Cat(*overlaps).any())
+        if self._shared:
+            m.d.comb += self.unwritten.eq(self.range.any & Cat(*left).any())
 
 
 def _overlap(one: Any, other: Any) -> Value:

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 
 from accel.core.config import Config
 from accel.core.isa import Store as StoreInstruction
-from accel.core.isa import Unit
+from accel.core.isa import StoreReq, Unit
 from accel.hw.bus.abandoned import Abandoned
 from accel.hw.bus.axi import Axi4Write, every_burst, pins
 from accel.hw.bus.axi import ports as axi_ports
@@ -22,7 +22,7 @@ from accel.hw.datapath.accumulators import MirrorRead
 from accel.hw.datapath.beats import BeatWalker, PlacesLayout
 from accel.hw.datapath.bursts import BurstWalker
 from accel.hw.datapath.checks import first_fault
-from accel.hw.datapath.finishing import slots_per_beat
+from accel.hw.datapath.finishing import ParLayout, slots_per_beat
 from accel.hw.datapath.kinds import dram_lane, kind_number, kinds_of
 from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, log2, view
 from accel.hw.datapath.queue import BypassQueue, Queue
@@ -153,11 +153,11 @@ class Store(wiring.Component):
             m.d.sync += [left.eq(total - 1), more_left.eq(total != 1)]
         with m.Elif(asking):
             m.d.sync += [left.eq(left - 1), more_left.eq(left != 1)]
-        beats = self._places(m, begins & moves, asking)
+        beats, par = self._places(m, begins & moves, asking)
         if own is None:
             full = self._write(m, asking, last)
         else:
-            finished = FinishedBeats(m, self, own, beats, begins=begins & moves, asking=asking, last=last)
+            finished = FinishedBeats(m, self, own, beats, par=par, asking=asking, last=last)
             full = finished.full
             m.d.comb += [
                 self.busy.eq(written | own.loader.data_valid),
@@ -250,14 +250,19 @@ class Store(wiring.Component):
             ]
         return read
 
-    def _places(self, m: Module, begins: Value, asking: Signal) -> BeatWalker:
-        """Which accumulators each beat holds."""
+    def _places(self, m: Module, begins: Value, asking: Signal) -> tuple[BeatWalker, Value]:
+        """Which accumulators each beat holds; gives also what the next STORE uses of PAR, if there is such a
+        memory."""
         kinds, kind = self.kinds, self._kind
         store = view(StoreInstruction, self.config, self.issue.entry.word)
         post = bool(self.config.post)
         m.submodules.beats = beats = BeatWalker(kinds, self.config, rows=post)
-        m.submodules.queue = queue = BypassQueue(PlacesLayout(self.config), 2)
-        places = queue.data
+        behind = {"places": PlacesLayout(self.config), **({"par": ParLayout()} if post else {})}
+        m.submodules.queue = queue = BypassQueue(data.StructLayout(behind), 2)
+        places = queue.data.places
+        if post:
+            of_par = view(StoreReq, self.config, self.issue.entry.word)
+            m.d.comb += [getattr(queue.data.par, name).eq(getattr(of_par, name)) for name, _ in ParLayout()]
         m.d.comb += [
             beats.flush.eq(self.control.flush),
             queue.flush.eq(self.control.flush),
@@ -268,13 +273,13 @@ class Store(wiring.Component):
             places.x_size.eq(store.x_size),
             places.y_size.eq(store.y_size),
             queue.push.eq(begins),
-            beats.places.eq(queue.head),
+            beats.places.eq(queue.head.places),
             *([] if post else [beats.step.eq(asking)]),
             beats.start.eq(queue.valid & beats.free),
             queue.pop.eq(beats.free),
             self.out.beat.eq(beats.beat),
         ]
-        return beats
+        return beats, queue.head.par if post else Const(0, 0)
 
 
 def _granted_layout(config: Config) -> data.StructLayout:

