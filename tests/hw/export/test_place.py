@@ -175,7 +175,16 @@ def test_a_target_out_of_reach_is_lowered(tmp_path: Path, monkeypatch: pytest.Mo
     asked: list[str] = []
     placed: list[str] = []
 
-    def route(_: Path, arguments: Sequence[str], folder: Path, log: str, note: Callable[[str], None]) -> None:
+    def route(
+        _: Path,
+        arguments: Sequence[str],
+        folder: Path,
+        log: str,
+        note: Callable[[str], None],
+        *,
+        placer: str = "",
+    ) -> None:
+        del placer
         assert ("--tmg-ripup" in arguments) == ("100" not in arguments)
         if "--no-route" in arguments:
             (folder / log).write_text("")
@@ -203,6 +212,29 @@ def test_a_target_out_of_reach_is_lowered(tmp_path: Path, monkeypatch: pytest.Mo
     assert float(asked[-1]) >= 40 > float(asked[-1]) * 0.98
     assert notes[:2] == ["routing, for 80 MHz", "routing, for 78 MHz"]
     assert not list((tmp_path / f"queue-{design.key}").iterdir())
+
+
+@pytest.mark.parametrize("able", [0, 1, 2])
+def test_what_cannot_be_routed_is_placed_by_the_other_placer(
+    able: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a program in nextpnr's place, to which the first placers leave no way for a wire."""
+    program = tmp_path / "nextpnr"
+    lines = ["#!/bin/sh", f'echo "$*" >> {tmp_path}/runs', 'case "$*" in *--no-place*) ;; *) exit 0;; esac']
+    lines += [f'[ "$(grep -c -e --no-route {tmp_path}/runs)" -gt {able} ] && exit 0']
+    lines += ["echo \"ERROR: Failed to route arc 4.0 of net 'x', from A to B.\" >&2", "exit 1"]
+    program.write_text("\n".join(lines) + "\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(nextpnr, "program", lambda _: program)
+    design = Design(Queue(8, 4), tmp_path, "queue")
+    monkeypatch.setattr(design, "synthesize", lambda _: Path("netlist.json"))
+    (tmp_path / f"queue-{design.key}").mkdir()
+    missing = nextpnr.UnroutableError if able == len(nextpnr.PLACERS) else FileNotFoundError
+    with pytest.raises(missing):  # where it is routed, there is no report to be read
+        design.place(1)
+    runs = (tmp_path / "runs").read_text().splitlines()
+    placers = [re.findall(r"--placer (\w+)", run)[0] for run in runs if "--no-route" in run]
+    assert placers == list(nextpnr.PLACERS[: able + 1])
 
 
 def test_seeds_placed_at_a_time_have_one_synthesis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
