@@ -53,8 +53,6 @@ write_json netlist.json
 """
 """Nothing is simplified across the border between the design and its registers."""
 
-_AIMED = re.compile(r'("target_freq": ")[0-9.]+')
-"""What a placed design says of its target, which counts for part of what nextpnr does."""
 _SOURCE = re.compile(r"^ *attribute \\src .*\n", re.MULTILINE)
 
 
@@ -160,17 +158,13 @@ class Design:
             return self._read(kept)
         netlist = self.synthesize(note)
         program = nextpnr.program("placement")
-        names = {kind: f"{kind}-{seed}.{os.getpid()}" for kind in ("report", "placed", "routed", "log")}
-        always = [*_OPTIONS, "--speed", str(self._speed), "--seed", str(seed)]
-        places = [*always, "--json", netlist.name, "--no-route", "--write", names["placed"]]
-        routes = [*always, "--json", names["placed"], "--no-pack", "--no-place"]
-        routes += ["--report", names["report"], "--write", names["routed"]]
+        names = {kind: f"{kind}-{seed}.{os.getpid()}" for kind in ("report", "placed", "log")}
+        arguments = [*_OPTIONS, "--speed", str(self._speed), "--seed", str(seed)]
+        arguments += ["--json", netlist.name, "--report", names["report"], "--write", names["placed"]]
         try:
             for placer in nextpnr.PLACERS:
-                arguments = [*places, *_aim(self._target)]
-                nextpnr.run(program, arguments, self._folder, names["log"], note, placer=placer)
                 try:
-                    self._route(program, routes, names["placed"], names["log"], note)
+                    self._route(program, arguments, names["log"], note, placer)
                 except nextpnr.UnroutableError:
                     if placer == nextpnr.PLACERS[-1]:
                         raise
@@ -179,7 +173,7 @@ class Design:
             placement = parse(
                 seed,
                 report=json.loads((self._folder / names["report"]).read_text(encoding="utf-8")),
-                placed=json.loads((self._folder / names["routed"]).read_text(encoding="utf-8")),
+                placed=json.loads((self._folder / names["placed"]).read_text(encoding="utf-8")),
                 statistics=json.loads((self._folder / "stat.json").read_text(encoding="utf-8")),
             )
         finally:
@@ -188,14 +182,15 @@ class Design:
         write_atomically(kept, json.dumps(asdict(placement), indent=1).encode())
         return placement
 
-    def _route(self, program: Path, arguments: list[str], placed: str, log: str, note: Note) -> None:
-        """Have nextpnr route what it has placed, with lower targets where it comes to no end.
+    def _route(self, program: Path, arguments: list[str], log: str, note: Note, placer: str) -> None:
+        """Have nextpnr run, with lower targets where it comes to no end.
 
         Raises:
+            UnroutableError: what this placer has placed cannot be routed.
             EngineError: it fails, or not even half of the target is reached.
         """
         if not self._target:
-            nextpnr.run(program, [*arguments, *_aim(None)], self._folder, log, note)
+            nextpnr.run(program, [*arguments, *_aim(None)], self._folder, log, note, placer=placer)
             return
         target = self._target
 
@@ -207,10 +202,9 @@ class Design:
         while target >= self._target / 2:
             (self._folder / log).unlink(missing_ok=True)  # it would be judged by that of another run
             try:
-                nextpnr.run(program, [*arguments, *_aim(target)], self._folder, log, told)
+                nextpnr.run(program, [*arguments, *_aim(target)], self._folder, log, told, placer=placer)
             except _OutOfReachError:
                 target *= _LOWER
-                _aim_again(self._folder / placed, target)
             else:
                 return
         raise EngineError(f"not even {self._target / 2:g} MHz are reached; ask for less")
@@ -254,12 +248,6 @@ def _aim(target: float | None) -> tuple[str, ...]:
     if target is None:
         return ("--freq", str(_UNTARGETED_MHZ))
     return ("--freq", f"{target:.2f}", "--tmg-ripup")
-
-
-def _aim_again(placed: Path, target: float) -> None:
-    """Have what has been placed say another target."""
-    text = placed.read_text(encoding="utf-8")
-    placed.write_text(_AIMED.sub(rf"\g<1>{target * 1e6:.6f}", text), encoding="utf-8")
 
 
 def parse(seed: int, *, report: Any, placed: Any, statistics: Any) -> Placement:
