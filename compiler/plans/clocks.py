@@ -228,12 +228,14 @@ class _Clocks:
     """Which unit is free when, of some plans; those still under way come first.
 
     Attributes:
-        compute, load, port, write: when the unit, or the port, is free.
-        used: by pairs of buffers, when the computation that read them last is done; the last pair is one that
-            nobody waits for, here and below.
-        ready: by pairs of buffers, when what was loaded last is there.
-        stored, partly: by sets of accumulators, when the last tile in them is stored, and the first piece of
-            it; of the two sets behind the others nobody waits for the one, and the other is always free.
+        compute, port, write: when the unit, or the port, is free.
+        load: when data could come that the load unit asks for next.
+        used: by pairs of buffers, when data could come that are asked for once the computation that read them
+            last is done; the last pair is one that nobody waits for, here and below.
+        ready: by pairs of buffers, when what was loaded last can be computed with.
+        stored, partly: by sets of accumulators, when the last tile in them has been written, and the first
+            piece of it, before the answer to that; of the two sets behind the others nobody waits for the
+            one, and the other is always free.
         dues: when the next burst, and the next LOAD, could have its data, had all before it taken their share
             of those in flight.
         writes_due: the same of a burst that is written, and its answer.
@@ -249,11 +251,12 @@ class _Clocks:
         self.drain = compute_depth(config)
         self.count, threads = len(work.threads), int(work.threads.max(initial=1))
         self.compute, self.port = work.compute_start.copy(), work.port_start.copy()
-        self.load, self.write = work.load_start.copy(), np.zeros(self.count)
+        self.write = np.zeros(self.count)
+        self.load = work.load_start + REQUEST_STARTUP + self.latency
         self.used, self.ready, self.added_used, self.added_ready = (
             np.zeros((threads + 1, self.count)) for _ in range(4)
         )
-        self.stored, self.partly = (np.zeros((threads + 2, self.count)) for _ in range(2))
+        self.stored, self.partly = np.full((2, threads + 2, self.count), -float(config.write_latency))
         self.dues, self.writes_due = np.full((2, self.count), _NEVER), np.full(self.count, _NEVER)
         self.pads = np.zeros((threads + 1, self.count))
         self.padded, self.known_pads, self.came = (np.zeros(self.count) for _ in range(3))
@@ -340,7 +343,9 @@ class _Stretch:
 
     def __init__(self, clocks: _Clocks, count: int) -> None:
         config = clocks.config
-        self.latency, self.write_latency, self.drain = clocks.latency, config.write_latency, clocks.drain
+        self.latency, self.write_latency = clocks.latency, config.write_latency
+        self.until_asked = clocks.drain + _TOKEN + REQUEST_STARTUP + clocks.latency
+        """From the last slot that reads a buffer until the data come that take its place."""
         self.compute, self.load, self.port, self.write, self.writes_due, self.came, self.padded = (
             one[:count]
             for one in (
@@ -356,8 +361,7 @@ class _Stretch:
             one.reshape(-1) for one in (clocks.stored, clocks.partly, clocks.pads)
         )
         self.wanted, self.filled = clocks.pads[:, :count], clocks.ready[:, :count]
-        self._asked, self._end, self._due = np.zeros((3, count))
-        self._dues = np.zeros((2, count))
+        self._come, self._end, self._due = np.zeros((3, count))
 
     def loads(self, row: _LoadRow, *, added: bool = False) -> None:
         """LOADs of operands, or of what is ``added``, into buffers, as soon as those are free."""
@@ -365,32 +369,28 @@ class _Stretch:
         if not there:
             return
         used, ready = self.adders if added else self.buffers
-        asked, end, due = self._asked, self._end, self._due
-        used.take(buffers, out=asked, mode="clip")
-        asked += _TOKEN
-        np.maximum(asked, self.load, out=asked)
-        asked += REQUEST_STARTUP
-        np.maximum(self.bursts_due, self.loads_due, out=due)
-        due -= self.latency
-        np.maximum(asked, due, out=asked)
-        np.maximum(self.dues, asked, out=self._dues)
-        self._dues += costs
-        np.copyto(self.dues, self._dues, where=some)
-        np.add(asked, self.latency, out=end)
-        np.maximum(end, self.port, out=end)
+        come, end, due, dues = self._come, self._end, self._due, self.dues
+        used.take(buffers, out=come, mode="clip")
+        np.maximum(come, self.load, out=come)
+        np.maximum(come, self.bursts_due, out=come)
+        np.maximum(come, self.loads_due, out=come)
+        np.maximum(come, self.port, out=end)
         if pads is not None:
-            self._pad(pads, asked, end, some, filled)
+            self._pad(pads, come - self.latency, end, some, filled)
         end += data
+        np.subtract(come, self.latency, out=due)
+        np.maximum(dues, due, out=dues, where=some)
+        dues += costs
         np.maximum(self.bursts_due, self.loads_due, out=due)
         np.maximum(end, due, out=end)
         np.copyto(self.port, end, where=some)
         if pads is not None:
             np.copyto(self.came, end, where=some)
-        asked += bursts
-        due -= self.latency
-        np.maximum(asked, due, out=asked)
-        np.copyto(self.load, asked, where=some)
-        end += WRITE_DELAY
+        come += bursts
+        np.maximum(come, due, out=come)
+        come += REQUEST_STARTUP
+        np.copyto(self.load, come, where=some)
+        end += WRITE_DELAY + _TOKEN
         ready[filled] = end
 
     def _pad(
@@ -405,76 +405,76 @@ class _Stretch:
         np.copyto(self.padded, written, where=some)
         done = (self.wanted > before) & (self.wanted <= written) & some
         np.copyto(
-            self.filled, np.maximum(self.filled, start + self.wanted - before + WRITE_DELAY), where=done
+            self.filled,
+            np.maximum(self.filled, start + self.wanted - before + (WRITE_DELAY + _TOKEN)),
+            where=done,
         )
         self.pads[filled] = known
 
     def wait_for_operands(self, buffers: IntArray, *, padded: bool) -> None:
         """Compute what operands in buffers are needed for once they are there, and the padding that was not
         written before the last data: behind these."""
-        ready = self._asked
+        ready = self._come
         self.buffers[1].take(buffers, out=ready, mode="clip")
         if padded:
             left = self.pads[buffers] - self.padded
-            np.maximum(ready, np.where(left > 0, self.came + left + WRITE_DELAY, 0.0), out=ready)
-        ready += _TOKEN
+            behind = self.came + left + (WRITE_DELAY + _TOKEN)
+            np.maximum(ready, np.where(left > 0, behind, 0.0), out=ready)
         np.maximum(self.compute, ready, out=self.compute)
 
     def wait_for_stored(self, sets: IntArray) -> None:
         """Take accumulators once the first piece of the tile before is stored."""
-        self.partly.take(sets, out=self._asked, mode="clip")
-        np.maximum(self.compute, self._asked, out=self.compute)
+        self.partly.take(sets, out=self._come, mode="clip")
+        self._come += self.write_latency
+        np.maximum(self.compute, self._come, out=self.compute)
 
     def wait_for_pieces(self, sets: IntArray, work: FloatArray) -> None:
         """A tile's first computation waits for the last piece of the tile before to be stored; ``work`` is
-        that of a piece."""
-        self.stored.take(sets, out=self._asked, mode="clip")
-        self._asked += work
-        np.maximum(self.compute, self._asked, out=self.compute)
+        that of a piece, and the answer to what has been written."""
+        self.stored.take(sets, out=self._come, mode="clip")
+        self._come += work
+        np.maximum(self.compute, self._come, out=self.compute)
 
     def free(self, buffers: IntArray) -> None:
         """What was in buffers has been read."""
-        np.add(self.compute, self.drain, out=self._asked)
-        self.buffers[0][buffers] = self._asked
+        np.add(self.compute, self.until_asked, out=self._come)
+        self.buffers[0][buffers] = self._come
 
     def add(self, row: tuple[BoolArray, IntArray, IntArray, FloatArray, FloatArray]) -> None:
         """Add what is loaded besides operands, where tiles end."""
         last, buffers, read, ahead, adding = row
         self.compute += ahead
-        ready = self.adders[1].take(buffers) + _TOKEN
-        np.maximum(self.compute, ready, out=self.compute, where=last)
+        np.maximum(self.compute, self.adders[1].take(buffers), out=self.compute, where=last)
         self.compute += adding
-        self.adders[0][read] = self.compute + self.drain
+        self.adders[0][read] = self.compute + self.until_asked
 
     def store(self, row: _StoreRow) -> None:
         """STOREs of tiles that are done."""
-        there, last, places, until, data, answers, early, piece, others = row
+        there, last, places, until, data, answers, piece, others = row
         if not there:
             return
-        write, due, first, done, end = self.write, self.writes_due, self._asked, self._end, self._due
+        write, due, first, done, end = self.write, self.writes_due, self._come, self._end, self._due
         np.add(self.compute, until, out=first)
-        if early is None or piece is None:
+        if piece is None:
             np.maximum(write, first, out=write)
             np.maximum(due, write, out=due)
             write += data
         else:
-            first -= early
             np.maximum(first, write, out=first)
             np.maximum(due, first, out=due)
             np.add(first, data, out=done)
-            np.add(first, early, out=end)
-            end += piece
+            np.add(first, piece, out=end)
             np.maximum(done, end, out=done)
             np.copyto(write, done, where=last)
         due += answers
         np.subtract(due, self.write_latency, out=done)
         np.maximum(write, done, out=write)
-        np.add(write, self.write_latency, out=done)
-        self.stored[places] = done
-        if others is not None:
-            done -= others
-        first += self.write_latency
-        np.maximum(first, done, out=first)
+        self.stored[places] = write
+        if others is None:
+            np.maximum(first, write, out=first)
+        else:
+            np.subtract(write, others, out=done)
+            np.maximum(first, done, out=first)
         self.partly[places] = first
 
 
@@ -487,11 +487,10 @@ _StoreRow = tuple[
     FloatArray,
     FloatArray | None,
     FloatArray | None,
-    FloatArray | None,
 ]
 """STOREs of a turn: whether there are any, and where; accumulators; cycles until the first beat, of the
-data, and until answers are there; slots beside which earlier pieces are stored, cycles of the last piece, and
-of the others."""
+data, and until answers are there; from the first beat to the last one at least, and of the pieces in front of
+the last one."""
 
 
 class _Walk:
@@ -609,10 +608,9 @@ class _Walk:
         """STOREs of turns of the first plans."""
         script = self.script
         there = _any(script.last[begin:end, :n])
-        beside = (None, None) if script.beside is None else (script.beside, self.last_piece)
-        arrays = (script.last, self.stores, self.until_stored, self.store_cycles, self.answers)
+        times = self.until_stored, self.store_cycles, self.answers, self.last_piece, self.others
         rows = (
-            repeat(None) if one is None else one[begin:end, :n] for one in (*arrays, *beside, self.others)
+            repeat(None) if one is None else one[begin:end, :n] for one in (script.last, self.stores, *times)
         )
         return zip(there, *rows)  # noqa: B905 (some are endless, as there are none)
 
@@ -651,10 +649,12 @@ class _Walk:
 
     @cached_property
     def taken(self) -> FloatArray:
-        """Slots of the first piece of a turn's computation."""
+        """Cycles from the last beat of a tile that is stored to the end of the first piece of the turn's
+        computation, if it waits for the answer."""
         script = self.script
         work = script.slots if script.clear is None else script.slots + script.clear
-        return work if script.pieces is None else np.asarray(work / script.pieces)
+        piece = work if script.pieces is None else work / script.pieces
+        return np.asarray(piece + self.config.write_latency)
 
     @cached_property
     def waits(self) -> IntArray:
@@ -670,9 +670,11 @@ class _Walk:
 
     @cached_property
     def until_stored(self) -> FloatArray:
-        """Cycles from the last slot to the first beat of a STORE, if there is one."""
+        """Cycles from the last slot to the first beat of a STORE, if there is one; fewer where it begins
+        earlier than that."""
         cycles = compute_depth(self.config) + _TOKEN + REQUEST_STARTUP + store_depth(self.config)
-        return np.where(self.script.last, float(cycles), _NEVER)
+        early = 0 if self.script.beside is None else self.script.beside
+        return np.where(self.script.last, cycles - early, _NEVER)
 
     @cached_property
     def store_cycles(self) -> FloatArray:
@@ -680,14 +682,17 @@ class _Walk:
         return np.asarray(self.script.stored * self.pace)
 
     @cached_property
-    def last_piece(self) -> FloatArray:
-        """Those of the last piece."""
-        assert self.script.pieces is not None
-        return np.asarray(self.store_cycles / self.script.pieces)
+    def last_piece(self) -> FloatArray | None:
+        """Cycles from the first beat to the last one at least, as the last piece waits for the last slot;
+        None if no STORE begins before that."""
+        script = self.script
+        if script.beside is None or script.pieces is None:
+            return None
+        return np.asarray(script.beside + self.store_cycles / script.pieces)
 
     @cached_property
     def others(self) -> FloatArray | None:
-        """Those of all pieces but one; None if there are no others."""
+        """Those of the data of all pieces but one; None if there are no others."""
         pieces = self.script.pieces
         return None if pieces is None else np.asarray(self.store_cycles * (1 - 1 / pieces))
 

@@ -33,6 +33,11 @@ _REFINED = 3
 """The best of them are tried with somewhat other sizes, until that gains nothing."""
 _ROUNDS = 3
 """How often."""
+_GAIN = 0.001
+"""Share by which that must have made the best one faster to be worth another round."""
+_BEHIND = 0.06
+"""Share by which plans that load ahead, or those that do not, may be slower than the others and still be
+tried with other sizes."""
 KEEPING = (*((kept, 0) for kept in range(len(KEPT))), *((kept, 1) for kept in range(1, len(KEPT))))
 """What scratchpads may keep, by index into :data:`KEPT`, and whether they have room for what comes next."""
 LESS_SURE = 0.03
@@ -82,11 +87,14 @@ class Space(Generic[PlanT]):
             least: accumulators that tiles of all threads have.
         """
         sizes = self.sizes(table)
-        chosen = sizes.useful(threads) & self.allowed(sizes) & sizes.fits()
+        chosen = sizes.useful(threads) & self.allowed(sizes) & sizes.has_room()
         if least:
             chosen = chosen & (table.threads * sizes.elements >= least)
         made = table._replace(threads=np.minimum(table.threads, sizes.turns)).where(chosen)
-        return made.take(self.sizes(made).keeps_well()) if made.kept.any() else made
+        if not made.kept.any():
+            return made
+        sizes = self.sizes(made)
+        return made.take(sizes.keeps_well() & sizes.has_micro_ops())
 
     def predict(self, table: Tiling, most: int = TURNS) -> Predictions:
         """What plans take."""
@@ -112,7 +120,11 @@ def search(space: Space[PlanT], table: Tiling, threads: int | None) -> list[Cand
     found = _Found(space)
     found.add(_promising(space, [table.take(table.ahead == ahead) for ahead in kinds]))
     looked: set[tuple[int, ...]] = set()
+    fastest = np.inf
     for _ in range(_ROUNDS):
+        before, fastest = fastest, found.cycles.min()
+        if fastest > before * (1 - _GAIN):
+            break
         others = []
         for ahead, kind in kinds.items():
             fresh = [row for row in found.leaders(ahead) if row not in looked]
@@ -184,16 +196,19 @@ class _Found(Generic[PlanT]):
         self.table = table if self.table is None else Tiling.joined([self.table, table])
         self.parts.append(self.space.predict(table))
 
-    def of(self, name: str) -> FloatArray:
-        """A part of the predictions of all."""
-        return np.concatenate([getattr(part, name) for part in self.parts])
+    @property
+    def cycles(self) -> FloatArray:
+        """Those predicted, of all."""
+        return np.concatenate([part.cycles for part in self.parts])
 
     def leaders(self, ahead: int) -> list[tuple[int, ...]]:
-        """The best of those that load ahead, or of those that do not."""
+        """The best of those that load ahead, or of those that do not; none if others are far ahead."""
         assert self.table is not None
-        kind = np.flatnonzero(self.table.ahead == ahead)
-        order = np.argsort(self.of("cycles")[kind], kind="stable")[:_REFINED]
-        return self.table.take(kind[order]).rows_of()
+        kind, cycles = np.flatnonzero(self.table.ahead == ahead), self.cycles
+        order = kind[np.argsort(cycles[kind], kind="stable")[:_REFINED]]
+        if cycles[order[0]] > cycles.min() * (1 + _BEHIND):
+            return []
+        return self.table.take(order).rows_of()
 
     def ranked(self) -> list[Candidate[PlanT]]:
         """All, best first. Of plans that are about as good as the best those come first that read the fewest
@@ -201,7 +216,7 @@ class _Found(Generic[PlanT]):
         is known."""
         assert self.table is not None
         sizes = self.space.sizes(self.table)
-        read, effort, cycles = sizes.read_bytes(), sizes.instructions(), self.of("cycles")
+        read, effort, cycles = sizes.read_bytes(), sizes.instructions(), self.cycles
         cycles = cycles * (1 + LESS_SURE * self.table.ahead)
         close = cycles <= cycles.min() * (1 + CLOSE)
         keys = (effort, read, self.table.ahead)

@@ -160,6 +160,16 @@ class Sizes:
         return tiled
 
     def fits(self) -> BoolArray:
+        """Which plans' buffers and micro-ops fit the scratchpads, and their tokens the counters."""
+        return self.has_room() & self.has_micro_ops()
+
+    def has_micro_ops(self) -> BoolArray:
+        """Which plans' micro-ops fit their scratchpad, of those that keep something; others load fewer."""
+        if not self.table.kept.any():
+            return np.full(self.tiled.shape, True)
+        return np.asarray((self.table.kept == 0) | (self.micro_ops <= self.config.uop_depth))
+
+    def has_room(self) -> BoolArray:
         """Which plans' buffers fit the scratchpads, and their tokens the counters."""
         config, table = self.config, self.table
         stays = self.bias_stays
@@ -168,14 +178,14 @@ class Sizes:
         else:
             bias = np.where(stays, self.shape.biases, self._bias_of_tiles()) * self.shape.bias
             room = self.tiled + bias <= config.acc_depth
-        fitting: BoolArray = (
+        found: BoolArray = (
             (self.input_buffers * self.inputs + self.residuals <= config.inp_depth)
             & (self.weight_buffers * self.weights + self.units <= config.wgt_depth)
             & (self.tiled <= config.acc_depth)
             & room
             & (table.threads + self._ahead <= config.token_limit)
         )
-        return fitting & (self.micro_ops <= config.uop_depth) if table.kept.any() else fitting
+        return found
 
     @cached_property
     def input_buffers(self) -> IntArray:
