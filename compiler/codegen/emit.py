@@ -67,7 +67,7 @@ from accel.compiler.target.registry import AccessPtr, Emitted, Target, find_emit
 from accel.compiler.target.store_emitter import finish_tile
 from accel.core.access import dram_rows
 from accel.core.config import Config
-from accel.core.isa import Gemm, Instruction, Mac, Memory, Set, SetAcc, SetInp, SetOut, SetSum
+from accel.core.isa import Gemm, Instruction, Load, Mac, Memory, Set, SetAcc, SetInp, SetOut, SetSum
 
 _SHARE, _SHORT_LIST = 64, 16
 """Boxes become one instruction if that takes this share of the micro-op memory, or so few micro-ops that all
@@ -196,7 +196,7 @@ class Emission:
         """What the caches above know by its id."""
         self._run(nest.body, {})
         self._forget()
-        self.emitted = self._reordered()
+        self._reorder()
         for node in copies:  # what no iteration has loaded is an input nevertheless
             if node.source.buffer.scope is None:
                 self._placed(node.source.buffer, node.target.buffer, store=False)
@@ -207,13 +207,23 @@ class Emission:
         for known in (self._copies, self._parts, self._split, self._known, self._joined):
             known.clear()
 
-    def _reordered(self) -> list[Emitted]:
-        """What is emitted, in the order in which units wait least for one another."""
-        return zeros_once(loads_ahead(self._handed_over(), self.config, self._kept), self.config)
+    def _reorder(self) -> None:
+        """Bring what is emitted into the order in which units wait least for one another. Where the first
+        LOAD into a buffer is cut, its first piece takes its place."""
+        self.emitted = zeros_once(loads_ahead(self._handed_over(), self.config, self._kept), self.config)
+        loads = [one.instruction for one in self.emitted if isinstance(one.instruction, Load)]
+        there = {id(load) for load in loads}
+        for buffer, first in self.first_loads.items():
+            if id(first) not in there:
+                assert isinstance(first, Load)
+                begin = first.route, first.sram_base, first.dram_base
+                self.first_loads[buffer] = next(
+                    load for load in loads if (load.route, load.sram_base, load.dram_base) == begin
+                )
 
     def _handed_over(self) -> list[Emitted]:
         if self._unstarted is None:
-            return handed_over(self.emitted)
+            return handed_over(self.emitted, self.config)
         early = parameters_last(stored_early(self.emitted, self.config.token_limit))
         return residuals_ahead(settings_first(early), self.config)
 

@@ -9,8 +9,8 @@
                                 ...
 
 Only tiles whose accumulators are taken again at once do so, and the last one of a program, behind which there
-is nothing to store its results beside. This is for passes over the accumulators; where the store unit
-finishes sums, see :mod:`accel.compiler.codegen.ending`.
+is nothing to store its results beside: see :mod:`accel.compiler.codegen.last_steps`. This is for passes over
+the accumulators; where the store unit finishes sums, see :mod:`accel.compiler.codegen.ending`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from accel.compiler.codegen.ending import Range, cut_by, range_of_store, span_of
+from accel.compiler.codegen.last_steps import Part, by_parts
 from accel.compiler.target.parts import parts_of
 from accel.compiler.target.registry import Emitted
 from accel.core.access import COLUMNS
+from accel.core.config import Config
 from accel.core.isa import Alu, Gemm, Loops, Store, Unit
 
+_LATEST = 8
+"""Instructions among which products are looked for whose rows parts of the last tile may consist of."""
 _MICRO_OPS = 64
 """Of all parts of products, at most, unless they are those of the products as a whole."""
 
 
-def handed_over(emitted: Sequence[Emitted]) -> list[Emitted]:
+def handed_over(emitted: Sequence[Emitted], config: Config) -> list[Emitted]:
     """The same program with passes, STOREs, resets and products of other sums in another order."""
     result: list[Emitted] = []
     at = 0
@@ -42,13 +46,14 @@ def handed_over(emitted: Sequence[Emitted]) -> list[Emitted]:
             begin -= 1
         passes, stores = result[begin:], emitted[at : _behind(emitted, at, _is_store)]
         at += len(stores)
+        if at == len(emitted):
+            return _finished(result[:begin], passes, stores, config)
         ahead = _behind(emitted, at, _is_load)
         resets = emitted[ahead : _behind(emitted, ahead, _resets)]
         begun = ahead + len(resets)
         product = _behind(emitted, begun, _is_load) if resets else begun
         behind = product + 1 if product < len(emitted) and _multiplies(emitted[product]) else product
-        last = ahead == len(emitted)
-        found = _cut_best(passes, stores, resets, emitted[product:behind] if resets else [], last=last)
+        found = _cut_best(passes, stores, resets, emitted[product:behind] if resets else [])
         if found is None:
             result += stores
             continue
@@ -58,13 +63,20 @@ def handed_over(emitted: Sequence[Emitted]) -> list[Emitted]:
     return result
 
 
+def _finished(
+    emitted: Sequence[Emitted], passes: Sequence[Emitted], stores: Sequence[Emitted], config: Config
+) -> list[Emitted]:
+    """The program whose last tile has these passes and STOREs."""
+    units = dict.fromkeys([1, *_rows_of([one for one in emitted[-_LATEST:] if _multiplies(one)])])
+    choices = [found for unit in units for found in [_parts(passes, stores, unit)] if found is not None]
+    return by_parts(emitted, choices, config) if choices else [*emitted, *passes, *stores]
+
+
 def _cut_best(
     passes: Sequence[Emitted],
     stores: Sequence[Emitted],
     resets: Sequence[Emitted],
     products: Sequence[Emitted],
-    *,
-    last: bool,
 ) -> tuple[list[Emitted], list[Emitted], bool] | None:
     """Passes and STOREs of a tile in parts, and resets and products of the next one; whether the products are
     left out, as no parts are theirs; None if what follows takes other accumulators, or nothing can be cut.
@@ -73,10 +85,10 @@ def _cut_best(
     """
     best = None
     for unit in dict.fromkeys([1, *_rows_of([*resets, *products])]):
-        found = _parts(passes, stores, resets, unit, last=last)
-        if found is None:
+        found = _parts(passes, stores, unit)
+        if found is None or not _taken_again(resets, found[1]):
             continue
-        parts, ranges = found
+        parts, ranges = [one for _, one in sorted(found[0], key=lambda part: part[0])], found[1]
         ordered = _in_order([*resets, *products], ranges)
         if ordered is not None and _micro_ops(ordered) <= max(_MICRO_OPS, _micro_ops(products)):
             return parts, ordered, False
@@ -121,24 +133,33 @@ def _multiplies(one: Emitted) -> bool:
 
 
 def _parts(
-    passes: Sequence[Emitted], stores: Sequence[Emitted], resets: Sequence[Emitted], unit: int, *, last: bool
-) -> tuple[list[Emitted], list[Range]] | None:
+    passes: Sequence[Emitted], stores: Sequence[Emitted], unit: int
+) -> tuple[list[Part], list[Range]] | None:
     """Passes and STOREs of a tile by parts of a multiple of some accumulators, and those parts' accumulators;
-    None if what follows takes others, or if they cannot be cut."""
+    None if they cannot be cut."""
     pieces = [piece for one in stores for piece in _pieces(one, stores, unit)]
     ranges = [range_of_store(one) for one in pieces]
-    begin, end = min(a for a, _ in ranges), max(b for _, b in ranges)
-    again = any(begin <= _first(one) < end for one in resets)
-    if len(pieces) < 2 or not (again or last):
+    if len(pieces) < 2:
         return None
-    numbered: list[tuple[int, Emitted]] = []
+    every = _whole(ranges)
+    numbered: list[Part] = []
     for one in passes:
         cut = cut_by(one, ranges, twice=True)
-        if not cut or not all(_stays(piece, ranges[number], (begin, end)) for number, piece in cut):
+        if not cut or not all(_stays(piece, ranges[number], every) for number, piece in cut):
             return None
         numbered += cut
-    numbered += enumerate(pieces)
-    return [one for _, one in sorted(numbered, key=lambda pair: pair[0])], ranges
+    return [*numbered, *enumerate(pieces)], ranges
+
+
+def _taken_again(resets: Sequence[Emitted], ranges: Sequence[Range]) -> bool:
+    """Whether some accumulators of a tile are reset for the next one."""
+    begin, end = _whole(ranges)
+    return any(begin <= _first(one) < end for one in resets)
+
+
+def _whole(ranges: Sequence[Range]) -> Range:
+    """All of them, and what lies between."""
+    return min(begin for begin, _ in ranges), max(end for _, end in ranges)
 
 
 def _stays(one: Emitted, own: Range, every: Range) -> bool:
@@ -164,7 +185,7 @@ def _first(one: Emitted) -> int:
 def _in_order(instructions: Sequence[Emitted], ranges: Sequence[Range]) -> list[Emitted] | None:
     """Instructions by the part that their accumulators are in, first those whose accumulators lie behind all
     that is stored; None if one cannot be cut that way."""
-    every = min(begin for begin, _ in ranges), max(end for _, end in ranges)
+    every = _whole(ranges)
     end = max((span_of(one, "dst")[1] for one in instructions), default=0)
     parts = [(every[1], end), *ranges] if end > every[1] else ranges
     numbered: list[tuple[int, Emitted]] = []

@@ -33,7 +33,7 @@ _REFINED = 3
 """The best of them are tried with somewhat other sizes, until that gains nothing."""
 _ROUNDS = 3
 """How often."""
-_GAIN = 0.001
+_GAIN = 0.0002
 """Share by which that must have made the best one faster to be worth another round."""
 _BEHIND = 0.06
 """Share by which plans that load ahead, or those that do not, may be slower than the others and still be

@@ -53,6 +53,7 @@ class _Turn:
         valid: whether there is such a tile and step.
         first, last: whether the step is the tile's.
         ends: whether the tile is among the last ones of all.
+        steps_left: of its tile, behind it.
         place, channel_turn: of the tile, in turns of threads.
         row_at, rows, column_at, columns: of the output.
         channels, batches: blocks.
@@ -70,6 +71,7 @@ class _Turn:
         self.slot = slot = numbers % threads
         step, tile = numbers // threads % loops.steps, numbers // threads // loops.steps
         self.ends = tile == loops.tiles - 1
+        self.steps_left = loops.steps - 1 - step
         inner = np.where(along_depth, loops.depths, sizes.kernel_parts)
         kernel_part = np.where(along_depth, step // inner, step % inner)
         deep = np.where(along_depth, step % inner * threads + slot, step // inner)
@@ -299,7 +301,7 @@ class TileWalker:
         loops = _Loops(sizes)
         turn = _Turn(loops, numbers)
         first, last = turn.first, turn.last
-        loads = self._loads(turn)
+        loads, weights = self._loads(turn)
         gemms = np.where(turn.valid, turn.channels * turn.batches * turn.depth * self._met(turn), 0) * 1.0
         elements = turn.channels * turn.batches * turn.rows * turn.columns * 1.0
         out = shape.outputs_moved(config, turn.channels, turn.rows, turn.columns).times(turn.batches)
@@ -334,6 +336,8 @@ class TileWalker:
         if shape.bias and not shape.stored and not sizes.bias_stays.all():
             found.before = self._biases(turn, sizes)
         self._add_pieces(found, turn, sizes, gemms, elements)
+        if shape.resets and not shape.residual:
+            self._by_parts(found, turn, sizes, weights)
         return found
 
     def _add_pieces(
@@ -350,8 +354,46 @@ class TileWalker:
             found.pieces = np.where(ends, turn.channels, 1)
             found.beside = ends * gemms * (1 - 1 / np.maximum(turn.channels, 1))
 
-    def _loads(self, turn: _Turn) -> Moved:
-        """LOADs of both operands."""
+    def _by_parts(self, found: Turns, turn: _Turn, sizes: Sizes, weights: FloatArray) -> None:
+        """The last steps of the last tile, where threads have one each: those of the first channels come
+        first, then their passes beside LOADs of the weights of the others."""
+        assert found.loads is not None
+        assert found.pieces is not None
+        threads = sizes.table.threads
+        count, full = np.minimum(threads, sizes.depths), (sizes.depths - 1) % threads + 1
+        before = (turn.steps_left == 1) & (turn.slot >= full) & (count == threads)
+        number = np.where(before, turn.slot - full, count - full + turn.slot)
+        several = sizes.along_depth & (count > 1) & (turn.channels > 1)
+        several &= sizes.tiles * sizes.steps >= 2 * count  # else there is nothing before them to go on from
+        there = several & turn.valid & turn.ends & ((turn.steps_left == 0) | before)
+        if not there.any():
+            return
+        channels = np.maximum(turn.channels, 1)
+        elements = channels * turn.batches * turn.rows * turn.columns
+        rows = parts(channels, parts_of(elements))
+        first, last = np.minimum(rows / channels, 1.0), 1 - (parts(channels, rows) - 1) * rows / channels
+        passes = elements * (self.shape.pass_slots - 1.0)
+        final = self.shape.depth - (sizes.depths - 1) * sizes.table.depth
+        blocks = ((count - 1) * sizes.table.depth + final) / np.maximum(turn.depth, 1)
+        products, left = blocks * found.slots, blocks * weights * (1 - first)
+        behind = products * (1 - first) + passes
+        whole = found.slots * final / np.maximum(turn.depth, 1)
+        end = (whole + passes) * last
+        there &= np.maximum(end, behind - left) < whole + passes
+        begins = np.rint(count - left * count / np.maximum(blocks * found.loads.beats, 1e-9)) - 1
+        begins = np.clip(begins, 0, count - 2)
+        shares = np.where(
+            number < begins,
+            products * first / np.maximum(begins, 1),
+            (np.where(begins > 0, behind, products + passes) - end) / np.maximum(count - 1 - begins, 1),
+        )
+        shares = np.where(number < count - 1, shares, found.slots * last)
+        found.slots = np.where(there, shares, found.slots)
+        found.tail = np.where(there & turn.last, passes * last, found.tail)
+        found.beside = found.tail * (1 - 1 / found.pieces)
+
+    def _loads(self, turn: _Turn) -> tuple[Moved, FloatArray]:
+        """LOADs of both operands, and beats of those of weights."""
         shape, config = self.shape, self.config
         inputs = shape.inputs_moved(
             config,
@@ -361,7 +403,8 @@ class TileWalker:
         ).times(turn.batches)
         weights = shape.weights_moved(config, turn.channels, turn.depth, turn.taps)
         some, others = turn.valid * turn.inputs_now, turn.valid * turn.weights_now
-        return Moved(*(one * some + other * others for one, other in zip(inputs, weights, strict=True)))
+        every = Moved(*(one * some + other * others for one, other in zip(inputs, weights, strict=True)))
+        return every, weights.beats * others
 
     def _pads(self, turn: _Turn, sizes: Sizes, later: BoolArray) -> FloatArray:
         """Words of zeros around the input; rows of them stay where all tiles have the same ones."""
