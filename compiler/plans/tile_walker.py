@@ -379,8 +379,10 @@ class TileWalker:
         behind = products * (1 - first) + passes
         whole = found.slots * final / np.maximum(turn.depth, 1)
         end = (whole + passes) * last
-        there &= np.maximum(end, behind - left) < whole + passes
-        begins = np.rint(count - left * count / np.maximum(blocks * found.loads.beats, 1e-9)) - 1
+        beats = blocks * found.loads.beats
+        there &= (beats > products) & (np.maximum(end, behind - left) < whole + passes)
+        there &= there.sum(axis=0) == count  # all of them, or none
+        begins = np.rint(count - left * count / np.maximum(beats, 1e-9)) - 1
         begins = np.clip(begins, 0, count - 2)
         shares = np.where(
             number < begins,
