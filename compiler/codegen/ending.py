@@ -38,8 +38,8 @@ def stored_early(emitted: Sequence[Emitted], tokens: int = 255) -> list[Emitted]
     seen: list[Range] = []
     end = len(emitted)
     while end:
-        stores = _begin(emitted, end, lambda one: one.instruction.unit is Unit.STORE)
-        products = _begin(emitted, stores, _multiplies)
+        stores = begin_of(emitted, end, lambda one: one.instruction.unit is Unit.STORE)
+        products = begin_of(emitted, stores, _multiplies)
         rows = [piece for one in emitted[stores:end] for piece in _by_rows(one)]
         ranges = [range_of_store(one) for one in rows if isinstance(one.instruction, Store)]
         if len(seen) + len(ranges) > min(tokens // 2, _PARTS):
@@ -48,7 +48,7 @@ def stored_early(emitted: Sequence[Emitted], tokens: int = 255) -> list[Emitted]
         if not ranges or products == stores or again:
             break
         seen += ranges
-        loads = _begin(emitted, products, lambda one: one.instruction.unit is Unit.LOAD)
+        loads = begin_of(emitted, products, lambda one: one.instruction.unit is Unit.LOAD)
         ordered = _in_order(emitted[products:stores], ranges)
         if ordered is None:
             pieces += [emitted[stores:end], emitted[products:stores]]
@@ -59,7 +59,7 @@ def stored_early(emitted: Sequence[Emitted], tokens: int = 255) -> list[Emitted]
     return [*emitted[:end], *(one for piece in reversed(pieces) for one in piece)]
 
 
-def _begin(emitted: Sequence[Emitted], end: int, belongs: Callable[[Emitted], bool]) -> int:
+def begin_of(emitted: Sequence[Emitted], end: int, belongs: Callable[[Emitted], bool]) -> int:
     """Where those begin that belong together, one after the other up to ``end``."""
     while end and belongs(emitted[end - 1]):
         end -= 1

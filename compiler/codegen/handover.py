@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from accel.compiler.codegen.ending import Range, cut_by, range_of_store, span_of
-from accel.compiler.codegen.last_steps import Part, by_parts
+from accel.compiler.codegen.last_steps import Part, by_parts, multiplies
 from accel.compiler.target.parts import parts_of
 from accel.compiler.target.registry import Emitted
 from accel.core.access import COLUMNS
@@ -52,7 +52,7 @@ def handed_over(emitted: Sequence[Emitted], config: Config) -> list[Emitted]:
         resets = emitted[ahead : _behind(emitted, ahead, _resets)]
         begun = ahead + len(resets)
         product = _behind(emitted, begun, _is_load) if resets else begun
-        behind = product + 1 if product < len(emitted) and _multiplies(emitted[product]) else product
+        behind = product + 1 if product < len(emitted) and multiplies(emitted[product]) else product
         found = _cut_best(passes, stores, resets, emitted[product:behind] if resets else [])
         if found is None:
             result += stores
@@ -67,7 +67,7 @@ def _finished(
     emitted: Sequence[Emitted], passes: Sequence[Emitted], stores: Sequence[Emitted], config: Config
 ) -> list[Emitted]:
     """The program whose last tile has these passes and STOREs."""
-    units = dict.fromkeys([1, *_rows_of([one for one in emitted[-_LATEST:] if _multiplies(one)])])
+    units = dict.fromkeys([1, *_rows_of([one for one in emitted[-_LATEST:] if multiplies(one)])])
     choices = [found for unit in units for found in [_parts(passes, stores, unit)] if found is not None]
     return by_parts(emitted, choices, config) if choices else [*emitted, *passes, *stores]
 
@@ -99,7 +99,7 @@ def _cut_best(
 
 def _micro_ops(emitted: Sequence[Emitted]) -> int:
     """Of products."""
-    return sum(len(one.uops) for one in emitted if _multiplies(one))
+    return sum(len(one.uops) for one in emitted if multiplies(one))
 
 
 def _rows_of(emitted: Sequence[Emitted]) -> list[int]:
@@ -126,10 +126,6 @@ def _is_load(one: Emitted) -> bool:
 
 def _resets(one: Emitted) -> bool:
     return isinstance(one.instruction, Alu) or (isinstance(one.instruction, Gemm) and one.instruction.reset)
-
-
-def _multiplies(one: Emitted) -> bool:
-    return isinstance(one.instruction, Gemm) and one.instruction.multiplies
 
 
 def _parts(

@@ -17,13 +17,13 @@ steps are taken apart follows from the cycles that all of it takes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from accel.compiler.codegen.clocks import Clocks, Span, Spans, cut
-from accel.compiler.codegen.ending import Range, cut_by
+from accel.compiler.codegen.ending import Range, begin_of, cut_by
 from accel.compiler.target.registry import Emitted
 from accel.core.config import Config
 from accel.core.isa import Gemm, Load
@@ -85,8 +85,8 @@ def _last_steps(emitted: Sequence[Emitted], ranges: Sequence[Range], spans: Span
     filled: list[Span] = []
     micro_ops, end = 0, len(emitted)
     while True:
-        products = _begin(emitted, end, _multiplies)
-        begin = _begin(emitted, products, lambda one: spans.filled(one) is not None)
+        products = begin_of(emitted, end, multiplies)
+        begin = begin_of(emitted, products, lambda one: spans.filled(one) is not None)
         cuts = [cut_by(one, ranges, twice=True) for one in emitted[products:end]]
         micro_ops += sum(len(one.uops) for parts in cuts for _, one in parts)
         if begin == products or not cuts or not all(cuts) or micro_ops > _MICRO_OPS:
@@ -100,14 +100,8 @@ def _last_steps(emitted: Sequence[Emitted], ranges: Sequence[Range], spans: Span
         end = begin
 
 
-def _begin(emitted: Sequence[Emitted], end: int, belongs: Callable[[Emitted], bool]) -> int:
-    """Where those begin that belong together, one after the other up to ``end``."""
-    while end and belongs(emitted[end - 1]):
-        end -= 1
-    return end
-
-
-def _multiplies(one: Emitted) -> bool:
+def multiplies(one: Emitted) -> bool:
+    """Whether it is a GEMM that adds products."""
     return isinstance(one.instruction, Gemm) and one.instruction.multiplies
 
 
