@@ -101,11 +101,13 @@ class Turns:
         """These turns, and later ones of the first plans; the others do nothing then."""
 
         def joined(early: FloatArray, more: FloatArray | None, name: str) -> FloatArray:
-            shape = (later.valid.shape[0], early.shape[1])
-            rest = np.full(shape, 1 if name == "pieces" else 0, dtype=early.dtype)
+            turns = len(early)
+            every = np.empty((turns + len(later.valid), early.shape[1]), dtype=early.dtype)
+            every[:turns] = early
+            every[turns:] = 1 if name == "pieces" else 0
             if more is not None:
-                rest[:, : more.shape[1]] = more
-            return np.concatenate([early, rest])
+                every[turns:, : more.shape[1]] = more
+            return every
 
         found: dict[str, Any] = {}
         for one in fields(self):
@@ -506,21 +508,22 @@ class _Walk:
         self.longest = int(self.length.max(initial=0))
         numbers = np.arange(self.longest)[:, None]
         numbers = np.where((self.head >= 0) & (numbers >= self.head), numbers + self.skipped, numbers)
-        self.script = self._turns(walker, numbers)
+        self.script = self._turns(walker, numbers, 0, len(order))
         self.pace = walker.store_pace
         self.clocks = _Clocks(walker.config, work)
 
-    def _turns(self, walker: Walker, numbers: IntArray) -> Turns:
-        """What turns do: those that most plans have of all of them, the others of those that have more."""
-        cuts = np.unique(self.length)
-        under_way = (self.length > cuts[:, None]).sum(axis=1)
-        areas = cuts * len(self.plans) + (self.longest - cuts) * under_way
-        if not len(cuts) or areas.min() > _WORTH * self.longest * len(self.plans):
-            return walker.turns(numbers, self.plans)
+    def _turns(self, walker: Walker, numbers: IntArray, begin: int, count: int) -> Turns:
+        """What turns from one on do, of the first plans: those that most of these have of all of them, the
+        others of those that have more."""
+        length, end = self.length[:count], len(numbers)
+        cuts = np.unique(length[length > begin])
+        under_way = (length > cuts[:, None]).sum(axis=1)
+        areas = (cuts - begin) * count + (end - cuts) * under_way
+        if not len(cuts) or areas.min() > _WORTH * (end - begin) * count:
+            return walker.turns(numbers[begin:, :count], self.plans[:count])
         cut, some = (int(one[areas.argmin()]) for one in (cuts, under_way))
-        return walker.turns(numbers[:cut], self.plans).followed(
-            walker.turns(numbers[cut:, :some], self.plans[:some])
-        )
+        early = self._turns(walker, numbers[:cut], begin, count)
+        return early.followed(self._turns(walker, numbers, cut, some))
 
     def predict(self) -> Predictions:
         """What plans take, in their first order."""

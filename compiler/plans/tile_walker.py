@@ -355,16 +355,16 @@ class TileWalker:
             found.beside = ends * gemms * (1 - 1 / np.maximum(turn.channels, 1))
 
     def _by_parts(self, found: Turns, turn: _Turn, sizes: Sizes, weights: FloatArray) -> None:
-        """The last steps of the last tile, where threads have one each: those of the first channels come
-        first, then their passes beside LOADs of the weights of the others."""
+        """The last steps of the last tile, one of each thread: those of the first channels come first, then
+        their passes beside LOADs of the weights of the others."""
         assert found.loads is not None
         assert found.pieces is not None
-        threads = sizes.table.threads
-        count, full = np.minimum(threads, sizes.depths), (sizes.depths - 1) % threads + 1
-        before = (turn.steps_left == 1) & (turn.slot >= full) & (count == threads)
+        count = sizes.table.threads
+        full = (sizes.depths - 1) % count + 1
+        before = (turn.steps_left == 1) & (turn.slot >= full)
         number = np.where(before, turn.slot - full, count - full + turn.slot)
-        several = sizes.along_depth & (count > 1) & (turn.channels > 1)
-        several &= sizes.tiles * sizes.steps >= 2 * count  # else there is nothing before them to go on from
+        several = sizes.along_depth & (count > 1) & (turn.channels > 1) & (sizes.table.kept == 0)
+        several &= sizes.depths >= 2 * count  # so that no buffer holds what a step needs already
         there = several & turn.valid & turn.ends & ((turn.steps_left == 0) | before)
         if not there.any():
             return
@@ -381,7 +381,6 @@ class TileWalker:
         end = (whole + passes) * last
         beats = blocks * found.loads.beats
         there &= (beats > products) & (np.maximum(end, behind - left) < whole + passes)
-        there &= there.sum(axis=0) == count  # all of them, or none
         begins = np.rint(count - left * count / np.maximum(beats, 1e-9)) - 1
         begins = np.clip(begins, 0, count - 2)
         shares = np.where(
