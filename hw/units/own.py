@@ -13,7 +13,7 @@ from accel.hw.datapath.checks import is_finished
 from accel.hw.datapath.finishing import SettingLayout
 from accel.hw.datapath.kinds import kinds_of
 from accel.hw.datapath.layouts import view
-from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.queue import LedQueue
 from accel.hw.datapath.residuals import Residuals
 from accel.hw.units.flight import Flight, RangeLayout
 from accel.hw.units.loader import Loader
@@ -138,7 +138,7 @@ class Own:
         unit, loader, config = self._unit, self.loader, self._unit.config
         issue, control = unit.issue, unit.control
         in_flight = config.loads_in_flight + config.stores_in_flight
-        m.submodules.order = order = Queue(1, in_flight)
+        m.submodules.order = order = LedQueue(1, in_flight)
         """Of each instruction that has not retired, whether it is a STORE."""
         under_way = Signal()
         loads, stores, both = loader.retirement, flight.retirement, unit.retirement
