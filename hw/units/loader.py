@@ -100,7 +100,6 @@ class Loader(wiring.Component):
             gap.eq(load.x_pad_0 + load.x_pad_1),
             moves.eq((load.x_size != 0) & ~self.is_set if config.post else load.x_size != 0),
             has_data.eq(moves & (load.y_size != 0)),
-            has_pads.eq(moves & ((box.head != 0) | (box.tail != 0) | ((gap != 0) & (load.y_size > 1)))),
             flight.start.eq(self.start),
             flight.retiring.index.eq(self.entry.index),
             flight.retiring.push_prev.eq(load.push_prev),
@@ -189,6 +188,8 @@ class Loader(wiring.Component):
                     flight.following.begin.eq(following.sram_base),
                     flight.following.end.eq(self.following.box.end),
                 ]
+            some = (box.head != 0) | (box.tail != 0) | ((gap != 0) & (load.y_size > 1))
+            m.d.comb += has_pads.eq(moves & some)
             self._pad(m, flight, kind, gap, has_pads)
         return m
 
