@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.isa import Load, Opcode, StoreReq
 from accel.core.token_rules import WORKERS
-from accel.hw.datapath.checks import cause_of, is_finished, par_end
+from accel.hw.datapath.checks import WordLayout, cause_of, is_finished, known_of, par_end
 from accel.hw.datapath.layouts import (
     INDEX_BITS,
     EntryLayout,
@@ -28,7 +28,8 @@ class Dispatch(wiring.Component):
     """What fetch pushes in cycle t is pushed into its unit's queue in t + ``dispatch_stages``, through the
     port of the unit's name.
 
-    In between lie as many registers: behind the products, behind their sums, and behind what is multiplied.
+    In between lie as many registers: behind the products, behind their sums and what the word says of faults,
+    and behind what is multiplied.
     ``busy`` tells that there is an instruction in one of them, ``oldest`` which is the first.
     """
 
@@ -66,7 +67,10 @@ class Dispatch(wiring.Component):
         padded = load.opcode != Opcode.STORE if config.post else None
         box = add_up(m, load, products.shape()(held), padded=padded)
         end = self._end(load, box)
-        valid, unit, word, index, held, end = self._stage(m, stages > 1, valid, unit, word, index, box, end)
+        known = self._known(m, unit, word)
+        valid, unit, word, index, held, end, known = self._stage(
+            m, stages > 1, valid, unit, word, index, box, end, known
+        )
         box = box.shape()(held)
         entry = Signal(EntryLayout(config))
         m.d.comb += [
@@ -74,19 +78,26 @@ class Dispatch(wiring.Component):
             entry.index.eq(index),
             entry.box.eq(place(m, view(Load, config, word), box, config)),
             entry.box.end.eq(end),
+            entry.cause.eq(cause_of(m, WordLayout(config)(known), box)),
             self.busy.eq(Cat(there for there, _ in self._held).any()),
         ]
         for worker in WORKERS:
-            here = unit == worker
-            cause = cause_of(m, worker, word, box, self.mem_size, config)
             enqueue = port_of(self, worker)
-            m.d.comb += [enqueue.push.eq(valid & here), enqueue.data.eq(entry)]
-            with m.If(here):
-                m.d.comb += entry.cause.eq(cause)
+            m.d.comb += [enqueue.push.eq(valid & (unit == worker)), enqueue.data.eq(entry)]
         for there, number in self._held:
             with m.If(there):
                 m.d.comb += self.oldest.eq(number)
         return m
+
+    def _known(self, m: Module, unit: Value, word: Value) -> Value:
+        """What the word says of what is wrong with an instruction, found out while the ends of its box are
+        added up."""
+        known = Signal(WordLayout(self._config))
+        for worker in WORKERS:
+            its = known_of(m, worker, word, self.mem_size, self._config)
+            with m.If(unit == worker):
+                m.d.comb += known.eq(its)
+        return Value.cast(known)
 
     def _end(self, transfer: Any, box: data.View) -> Value:
         """The scratchpad element behind the last one; of STOREs that are finished, that of PAR."""
