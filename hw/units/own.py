@@ -15,7 +15,7 @@ from accel.hw.datapath.kinds import kinds_of
 from accel.hw.datapath.layouts import view
 from accel.hw.datapath.queue import LedQueue
 from accel.hw.datapath.residuals import Residuals
-from accel.hw.units.flight import Flight, RangeLayout
+from accel.hw.units.flight import Flight, RangeLayout, RetireLayout
 from accel.hw.units.loader import Loader
 
 
@@ -26,6 +26,13 @@ class KnownLayout(data.StructLayout):
     def __init__(self) -> None:
         names = ("is_load", "is_set", "is_store", "of_res", "finished", "adds", "touches_par", "good")
         super().__init__(dict.fromkeys(names, 1))
+
+
+class _OrderLayout(data.StructLayout):
+    """An instruction that has not retired: whether it is a STORE, and what it leaves behind."""
+
+    def __init__(self) -> None:
+        super().__init__({"is_store": 1, "retiring": RetireLayout()})
 
 
 class Own:
@@ -140,8 +147,8 @@ class Own:
         unit, loader, config = self._unit, self.loader, self._unit.config
         issue, control = unit.issue, unit.control
         in_flight = config.loads_in_flight + config.stores_in_flight
-        m.submodules.order = order = LedQueue(1, in_flight)
-        """Of each instruction that has not retired, whether it is a STORE."""
+        m.submodules.order = order = LedQueue(_OrderLayout(), in_flight)
+        """What has not retired."""
         under_way = Signal()
         loads, stores, both = loader.retirement, flight.retirement, unit.retirement
         m.d.comb += [
@@ -152,13 +159,14 @@ class Own:
             loader.start.eq(issue.start & ~known.is_store),
             order.flush.eq(control.flush),
             order.push.eq(issue.start),
-            order.data.eq(known.is_store),
+            order.data.is_store.eq(known.is_store),
+            order.data.retiring.eq(flight.retiring),
             order.pop.eq(both.valid),
-            loader.hold.eq(order.head),
-            flight.hold.eq(~order.head),
+            loader.hold.eq(order.head.is_store),
+            flight.hold.eq(~order.head.is_store),
             both.valid.eq(loads.valid | stores.valid),
-            both.retired.eq(Mux(order.head, stores.retired, loads.retired)),
-            both.oldest.eq(Mux(order.head, stores.oldest, loads.oldest)),
+            both.retired.eq(order.head.retiring),
+            both.oldest.eq(order.head.retiring.index),
             both.occupied.eq(order.valid),
         ]
         wiring.connect(m, loader.read, wiring.flipped(unit.read))
