@@ -91,7 +91,7 @@ class Load(wiring.Component):
         word = view(SetInp, self._config, self.issue.entry.word)
         is_set, under_way = Signal(), Signal()
         setting = _Setting(unsigned=Signal(name="inp_unsigned"), zero=Signal.like(word.zero, name="inp_zero"))
-        m.d.comb += [is_set.eq(word.opcode == Opcode.SET), loader.is_set.eq(is_set)]
+        m.d.comb += is_set.eq(word.opcode == Opcode.SET)
         m.d.sync += under_way.eq(start & is_set & ~flush)
         with m.If(start & is_set):
             m.d.sync += [setting.unsigned.eq(word.unsigned), setting.zero.eq(word.zero)]

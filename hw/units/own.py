@@ -90,7 +90,6 @@ class Own:
         """What the unit wants to know early, of the next entry."""
         following = self._unit.issue.following
         load, store = (view(cls, self._unit.config, following.word) for cls in (Load, StoreReq))
-        moves = (store.x_size != 0) & (store.y_size != 0)
         known = Signal(KnownLayout(), name="following_known")
         of_par = known.is_load & (load.memory == OwnMemory.PAR)
         m.d.comb += [
@@ -100,7 +99,7 @@ class Own:
             known.of_res.eq(known.is_load & (load.memory == OwnMemory.RES)),
             known.finished.eq(known.is_store & is_finished(store.memory)),
             known.adds.eq(known.is_store & (store.memory == Finishing.ADD)),
-            known.touches_par.eq((of_par | known.finished) & moves),
+            known.touches_par.eq((of_par | known.finished) & following.moves.data),
             known.good.eq(following.cause == 0),
         ]
         return known
@@ -155,7 +154,6 @@ class Own:
             loader.flush.eq(control.flush),
             loader.mem_base.eq(control.mem_base),
             loader.entry.eq(issue.entry),
-            loader.is_set.eq(known.is_set),
             loader.start.eq(issue.start & ~known.is_store),
             order.flush.eq(control.flush),
             order.push.eq(issue.start),
