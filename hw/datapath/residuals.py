@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -66,7 +66,6 @@ class Residuals(wiring.Component):
         elements = self.elements[: len(held)]
         loaded, taken = Signal(count, name="loaded"), Signal(count, name="taken")
         """What the instruction at hand loads, and what it takes."""
-        left, arrived = Signal(count, name="left"), Signal(count, name="arrived")
         names = ("fits", "held_all", "vacant_all", "ready_all")
         fits, held_all, vacant_all, ready_all = (Signal(name=name) for name in names)
         """Whether ``spare``, and so on, is as much as the instruction at hand loads or takes."""
@@ -81,29 +80,39 @@ class Residuals(wiring.Component):
             loads.push.eq(self.start & self.is_load & (elements != 0)),
             loads.data.eq(elements),
             loads.pop.eq(self.written),
-            arrived.eq(Mux(self.written, loads.head, 0)),
             stores.flush.eq(self.flush),
             stores.push.eq(self.start & self.is_store),
             stores.data.eq(taken),
             stores.pop.eq(self.retire),
-            left.eq(Mux(self.retire, stores.head, 0)),
         ]
-        # What starts is known late, what that would change is not.
+        # What starts and what retires is known late, what that would change is not.
         waiting = Mux(self.valid, self.elements, self.following)
-        for one, all_of, start, more in (
-            (spare, fits, Mux(self.is_load, spare - elements, spare + taken), 0),
-            (held, held_all, Mux(self.is_load, held + elements, held - taken), 0),
-            (vacant, vacant_all, vacant - loaded, left),
-            (ready, ready_all, ready - taken, arrived),
+        for one, all_of, begun, comes, more in (
+            (spare, fits, Mux(self.is_load, spare - elements, spare + taken), Const(0), Const(0)),
+            (held, held_all, Mux(self.is_load, held + elements, held - taken), Const(0), Const(0)),
+            (vacant, vacant_all, vacant - loaded, self.retire, stores.head),
+            (ready, ready_all, ready - taken, self.written, loads.head),
         ):
-            begun, now, then = (Signal(count, name=f"{one.name}_{name}") for name in ("begun", "now", "then"))
-            m.d.comb += [begun.eq(start), now.eq(one + more), then.eq(begun + more)]
+            then = Signal(count, name=f"{one.name}_then")
+            m.d.comb += then.eq(begun)
+            (stays, stay_all), (changed, change_all) = (
+                self._with(m, f"{one.name}_{name}", before, wanted, comes, more)
+                for name, before, wanted in (("now", one, waiting), ("then", then, self.following))
+            )
             m.d.sync += [
-                one.eq(Mux(self.start, then, now)),
-                all_of.eq(Mux(self.start, self.following <= then, waiting <= now)),
+                one.eq(Mux(self.start, changed, stays)),
+                all_of.eq(Mux(self.start, change_all, stay_all)),
             ]
         with m.If(self.start & self.is_load):
             m.d.sync += self.begin.eq(self.begin + elements)
         with m.If(self.flush):
             m.d.sync += [held.eq(0), spare.eq(depth), vacant.eq(depth), ready.eq(0), self.begin.eq(0)]
         return m
+
+    def _with(
+        self, m: Module, name: str, before: Signal, wanted: Value, comes: Value, more: Value
+    ) -> tuple[Value, Value]:
+        """A count, with more if that comes, and whether it is as much as wanted."""
+        after = Signal.like(before, name=f"{name}_more")
+        m.d.comb += after.eq(before + more)
+        return Mux(comes, after, before), Mux(comes, wanted <= after, wanted <= before)
