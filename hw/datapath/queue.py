@@ -133,7 +133,7 @@ class LedQueue(wiring.Component):
             behind.flush.eq(self.flush),
             behind.data.eq(self.data),
             behind.push.eq(self.push & (behind.valid | ~taking)),
-            behind.pop.eq(behind.valid & taking),
+            behind.pop.eq(behind.valid & self.pop),  # where one is behind, there is a head
         ]
         with m.If(taking):
             m.d.sync += [
@@ -217,7 +217,7 @@ class HeadQueue(wiring.Component):
             behind.flush.eq(self.flush),
             behind.data.eq(enqueue.data),
             behind.push.eq(enqueue.push & (behind.valid | ~issue.taking)),
-            behind.pop.eq(behind.valid & issue.taking),
+            behind.pop.eq(behind.valid & issue.start),  # where one is behind, there is a head
         ]
         with m.If(reservation.reserve & ~issue.start):
             m.d.sync += [taken.eq(taken + 1), reservation.room.eq(taken != self.depth - 1)]
