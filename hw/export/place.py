@@ -39,11 +39,18 @@ _MOST_ROUNDS = 200
 """Of nextpnr's router; what is not routed as it should be by then hardly ever is."""
 _LOWER = 0.98
 """By this a target is lowered that is out of reach."""
+_WIRE_PS = 800
+"""How long a wire takes, for synthesis. Its own 300 is less than most do on a full device: with that the
+longest paths are those behind memories, and others get more levels of logic than there is time for."""
 _SCRIPT = f"""\
 read_rtlil {_TOP}.il
 setattr -mod -set keep_hierarchy 1 {_TOP}.{_CORE}
 {UNORDERED_READS}
-synth_ecp5 -top {_TOP}
+synth_ecp5 -top {_TOP} -run begin:map_luts
+techmap -map +/lattice/latches_map.v
+abc9 -W {_WIRE_PS}
+clean
+synth_ecp5 -top {_TOP} -run map_cells:
 tee -q -o stat.json stat -json
 setattr -mod -unset keep_hierarchy {_TOP}.{_CORE}
 flatten
@@ -51,7 +58,8 @@ clean
 autoname
 write_json netlist.json
 """
-"""Nothing is simplified across the border between the design and its registers."""
+"""Nothing is simplified across the border between the design and its registers. Between its two halves,
+``synth_ecp5`` runs the same, but for the wires."""
 
 _SOURCE = re.compile(r"^ *attribute \\src .*\n", re.MULTILINE)
 
