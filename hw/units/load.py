@@ -66,7 +66,7 @@ class Load(wiring.Component):
         for number, kind in enumerate(self._kinds):
             name = kind.route.scratchpad.name
             taps = tap_names(config) if kind.route.scratchpad is INP else []
-            pad = Scratchpad(kind.route.scratchpad, self._kinds, config, taps=taps)
+            pad = Scratchpad(kind.route.scratchpad, self._kinds, config, taps=taps, late=True)
             m.submodules[name] = pad
             m.d.comb += [
                 pad.beat_valid.eq(loader.data_valid & (loader.data_beat.kind == number)),
