@@ -24,7 +24,8 @@ class Residuals(wiring.Component):
     is ``begin``.
 
     Whether elements find room is known from registers: it is found out in the cycle before, for the
-    instruction that stays and for the one that comes if this one starts, which is known late.
+    instruction that stays and for the one that comes if this one starts. What starts and what retires is
+    known late, so little hangs on it: counts are those of the cycle before, with what has changed since.
     """
 
     def __init__(self, config: Config) -> None:
@@ -55,27 +56,12 @@ class Residuals(wiring.Component):
         count = range(depth + 1)
         m.submodules.loads = loads = Queue(count, self._config.loads_in_flight)
         m.submodules.stores = stores = Queue(count, self._config.stores_in_flight)
-        held = Signal(count)
-        """Loaded by LOADs that have started, less taken by STOREs that have."""
-        spare = Signal(count, init=depth)
-        """How many more may be loaded by then."""
-        vacant = Signal(count, init=depth)
-        """The same with what STOREs take that have not retired; what may be loaded now."""
-        ready = Signal(count)
-        """Loaded by LOADs that are written, less taken by STOREs that have started."""
-        elements = self.elements[: len(held)]
+        elements = self.elements[: len(Signal(count))]
         loaded, taken = Signal(count, name="loaded"), Signal(count, name="taken")
         """What the instruction at hand loads, and what it takes."""
-        names = ("fits", "held_all", "vacant_all", "ready_all")
-        fits, held_all, vacant_all, ready_all = (Signal(name=name) for name in names)
-        """Whether ``spare``, and so on, is as much as the instruction at hand loads or takes."""
         m.d.comb += [
             loaded.eq(Mux(self.is_load, elements, 0)),
             taken.eq(Mux(self.is_add, elements, 0)),
-            self.full.eq(self.is_load & ~fits),
-            self.empty.eq(self.is_add & ~held_all),
-            self.room.eq(~self.is_load | vacant_all),
-            self.there.eq(~self.is_add | ready_all),
             loads.flush.eq(self.flush),
             loads.push.eq(self.start & self.is_load & (elements != 0)),
             loads.data.eq(elements),
@@ -85,34 +71,61 @@ class Residuals(wiring.Component):
             stores.data.eq(taken),
             stores.pop.eq(self.retire),
         ]
-        # What starts and what retires is known late, what that would change is not.
-        waiting = Mux(self.valid, self.elements, self.following)
-        for one, all_of, begun, comes, more in (
-            (spare, fits, Mux(self.is_load, spare - elements, spare + taken), Const(0), Const(0)),
-            (held, held_all, Mux(self.is_load, held + elements, held - taken), Const(0), Const(0)),
-            (vacant, vacant_all, vacant - loaded, self.retire, stores.head),
-            (ready, ready_all, ready - taken, self.written, loads.head),
-        ):
-            then = Signal(count, name=f"{one.name}_then")
-            m.d.comb += then.eq(begun)
-            (stays, stay_all), (changed, change_all) = (
-                self._with(m, f"{one.name}_{name}", before, wanted, comes, more)
-                for name, before, wanted in (("now", one, waiting), ("then", then, self.following))
+        was = {
+            name: self._before(m, name, there, amount)
+            for name, there, amount in (
+                ("loaded", self.start, loaded),
+                ("taken", self.start, taken),
+                ("left", self.retire, stores.head),
+                ("arrived", self.written, loads.head),
             )
+        }
+        """Of the cycle before."""
+        waiting = Mux(self.valid, self.elements, self.following)
+        all_of = {}
+        for name, initial, more, less, begun, comes, then in (
+            ("held", 0, "loaded", "taken", (loaded, taken), Const(0), Const(0)),
+            ("spare", depth, "taken", "loaded", (taken, loaded), Const(0), Const(0)),
+            ("vacant", depth, "left", "loaded", (Const(0), loaded), self.retire, stores.head),
+            ("ready", 0, "arrived", "taken", (Const(0), taken), self.written, loads.head),
+        ):
+            late = Signal(count, name=f"{name}_before", init=initial)
+            now, after = Signal(count, name=name), Signal(count, name=f"{name}_after")
+            there = Signal(name=f"{name}_all")
+            m.d.comb += [now.eq(late + was[more] - was[less]), after.eq(now + begun[0] - begun[1])]
             m.d.sync += [
-                one.eq(Mux(self.start, changed, stays)),
-                all_of.eq(Mux(self.start, change_all, stay_all)),
+                late.eq(now),
+                there.eq(
+                    Mux(
+                        self.start,
+                        self._fits(m, f"{name}_start", self.following, after, comes, then),
+                        self._fits(m, f"{name}_stay", waiting, now, comes, then),
+                    )
+                ),
             ]
+            with m.If(self.flush):
+                m.d.sync += late.eq(initial)
+            all_of[name] = there
+        m.d.comb += [
+            self.full.eq(self.is_load & ~all_of["spare"]),
+            self.empty.eq(self.is_add & ~all_of["held"]),
+            self.room.eq(~self.is_load | all_of["vacant"]),
+            self.there.eq(~self.is_add | all_of["ready"]),
+        ]
         with m.If(self.start & self.is_load):
             m.d.sync += self.begin.eq(self.begin + elements)
         with m.If(self.flush):
-            m.d.sync += [held.eq(0), spare.eq(depth), vacant.eq(depth), ready.eq(0), self.begin.eq(0)]
+            m.d.sync += self.begin.eq(0)
         return m
 
-    def _with(
-        self, m: Module, name: str, before: Signal, wanted: Value, comes: Value, more: Value
-    ) -> tuple[Value, Value]:
-        """A count, with more if that comes, and whether it is as much as wanted."""
-        after = Signal.like(before, name=f"{name}_more")
-        m.d.comb += after.eq(before + more)
-        return Mux(comes, after, before), Mux(comes, wanted <= after, wanted <= before)
+    def _before(self, m: Module, name: str, there: Value, amount: Value) -> Value:
+        """An amount of the cycle before, 0 if it was not there."""
+        was, held = Signal(name=f"was_{name}"), Signal.like(amount, name=f"{name}_held")
+        m.d.sync += [was.eq(there & ~self.flush), held.eq(amount)]
+        return Mux(was, held, 0)
+
+    def _fits(self, m: Module, name: str, wanted: Value, there: Signal, comes: Value, more: Value) -> Value:
+        """Whether there is as much as wanted, with more if that comes."""
+        after = Signal.like(there, name=name)
+        m.d.comb += after.eq(there + more)
+        return Mux(comes, wanted <= after, wanted <= there)

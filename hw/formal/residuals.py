@@ -31,10 +31,9 @@ def residuals() -> Claims:
         claims.assume(~(component.written if name == "loads" else component.retire) | (count != 0))
 
     held, spare, vacant, ready = (claims.inside.signal(name) for name in ("held", "spare", "vacant", "ready"))
-    for name, count in (("fits", spare), ("held_all", held), ("vacant_all", vacant), ("ready_all", ready)):
-        claims.lemma(
-            f"it is known early, {name}", ~valid | (claims.inside.signal(name) == (elements <= count))
-        )
+    for name, count in (("held", held), ("spare", spare), ("vacant", vacant), ("ready", ready)):
+        known = claims.inside.signal(f"{name}_all")
+        claims.lemma(f"it is known early, {name}", ~valid | (known == (elements <= count)))
     sums = {}
     for name in ("loads", "stores"):
         total: Value = Const(0)
