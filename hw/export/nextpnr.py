@@ -38,9 +38,9 @@ AVAILABLE = {"slots": 83640, "flip_flops": 83640, "block_ram": 208, "multipliers
 SPEEDS = (6, 7, 8)
 """Speed grades; 8 is the fastest."""
 PART = ("--85k", "--package", "CABGA381")
-PLACERS = ("static", "heap")
-"""The one to begin with, and the other. The other one's wires are a quarter longer, and may be too many to be
-routed; the first one may put two cells where no wire leads from the one to the other."""
+PLACERS = ("heap", "static")
+"""The one to begin with, and the other. The static one's wires are shorter, but with most seeds it leaves a
+few paths far too long; and it may put two cells where no wire leads from the one to the other."""
 ROUTER = ("--router", "router2")
 """The other router may not come to an end on a design with paths as wide as these."""
 NEXTPNR_VARIABLE = "ACCEL_NEXTPNR"
