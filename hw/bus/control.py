@@ -20,8 +20,11 @@ from accel.core.registers import (
 )
 from accel.hw.bus.axi import OKAY, SLVERR, subordinate_ports
 from accel.hw.datapath.copies import COPIES, copies
+from accel.hw.datapath.layouts import log2
 
 WORD_BITS = 8 * WORD_BYTES
+_GROUP = 8
+"""Words of registers that are chosen from at once."""
 
 
 class Control(wiring.Component):
@@ -181,22 +184,52 @@ class Control(wiring.Component):
             m.d.sync += [asked.eq(1), address.eq(self.s_axi_araddr)]
         with m.If(self.s_axi_rvalid & self.s_axi_rready):
             m.d.sync += self.s_axi_rvalid.eq(0)
+        place = address[2:]
+        found, known, low_of = Signal(WORD_BITS), Signal(), Signal()
+        """The word at the address, whether there is one, and whether it is a counter's low one."""
+        high = Signal(WORD_BITS)
+        self._look_up(m, place, values, (found, known, low_of, high))
+        takes_kept = (kept_of == place) & (kept_of != 0)
         with m.If(asked):
-            m.d.sync += [asked.eq(0), self.s_axi_rvalid.eq(1)]
-            with m.Switch(address[2:]):
-                for register, word in _words(self._config):
-                    place = (register.offset >> 2) + word
-                    value = values[register.name][WORD_BITS * word : WORD_BITS * (word + 1)]
-                    with m.Case(place):
-                        m.d.sync += [self.s_axi_rdata.eq(value), self.s_axi_rresp.eq(OKAY)]
-                        if register.access is Access.COUNTER and word == 0:
-                            high = values[register.name][WORD_BITS:]
-                            m.d.sync += [kept.eq(high), kept_of.eq(place + 1)]
-                        elif register.access is Access.COUNTER:
-                            with m.If(kept_of == place):
-                                m.d.sync += [self.s_axi_rdata.eq(kept), kept_of.eq(0)]
-                with m.Default():
-                    m.d.sync += [self.s_axi_rdata.eq(0), self.s_axi_rresp.eq(SLVERR)]
+            m.d.sync += [
+                asked.eq(0),
+                self.s_axi_rvalid.eq(1),
+                self.s_axi_rdata.eq(Mux(takes_kept, kept, found)),
+                self.s_axi_rresp.eq(Mux(known, OKAY, SLVERR)),
+            ]
+            with m.If(low_of):
+                m.d.sync += [kept.eq(high), kept_of.eq(place + 1)]
+            with m.Elif(takes_kept):
+                m.d.sync += kept_of.eq(0)
+
+    def _look_up(self, m: Module, place: Value, values: dict[str, Value], found: tuple[Signal, ...]) -> None:
+        """What there is at a place: a word, that there is one, that it is a counter's low one, and the high
+        one. First one of each few places is chosen, then one of those: from what they say in a row, synthesis
+        makes a long chain."""
+        groups: dict[int, dict[int, tuple[Value, ...]]] = {}
+        for register, word in _words(self._config):
+            low, group = (number := (register.offset >> 2) + word) % _GROUP, number // _GROUP
+            value = values[register.name]
+            is_low = register.access is Access.COUNTER and word == 0
+            told = (
+                value[WORD_BITS * word : WORD_BITS * (word + 1)],
+                Const(1, 1),
+                Const(is_low, 1),
+                value[WORD_BITS:] if is_low else Const(0, WORD_BITS),
+            )
+            groups.setdefault(group, {})[low] = told
+        bits = log2(_GROUP)
+        heads: dict[int, list[Signal]] = {}
+        for group, cases in groups.items():
+            heads[group] = [Signal(len(one), name=f"group_{group}_{n}") for n, one in enumerate(found)]
+            with m.Switch(place[:bits]):
+                for low, told in cases.items():
+                    with m.Case(low):
+                        m.d.comb += [one.eq(value) for one, value in zip(heads[group], told, strict=True)]
+        with m.Switch(place[bits:]):
+            for group, head in heads.items():
+                with m.Case(group):
+                    m.d.comb += [one.eq(value) for one, value in zip(found, head, strict=True)]
 
 
 def _words(config: Config) -> Iterator[tuple[Register, int]]:

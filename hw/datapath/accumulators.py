@@ -13,7 +13,7 @@ from accel.core.memories import ACC, bits_of
 from accel.hw.datapath.beats import BeatLayout
 from accel.hw.datapath.kinds import Kind, choose
 from accel.hw.datapath.layouts import log2, sram_bits
-from accel.hw.datapath.scratchpads import UNORDERED, Scratchpad, Shape, Write, bank_of
+from accel.hw.datapath.scratchpads import UNORDERED, Scratchpad, Shape, Write, bank_of, held
 
 
 class SlotLayout(data.StructLayout):
@@ -99,14 +99,14 @@ class OutMirror(wiring.Component):
             if kind.finished:
                 continue
             bits = bits_of(kind.route.dtype)
-            held = elements
+            read = elements
             if bits < narrow:
-                held = [Cat(one[n : n + bits] for n in range(0, len(one), narrow)) for one in elements]
+                read = [Cat(one[n : n + bits] for n in range(0, len(one), narrow)) for one in elements]
             if len(self._kinds) == 1:
-                self._beat(m, kind, held, chosen)
+                self._beat(m, kind, read, chosen)
             else:
                 with m.If(chosen.kind == number):
-                    self._beat(m, kind, held, chosen, f"_of_{kind.route.name.lower()}")
+                    self._beat(m, kind, read, chosen, f"_of_{kind.route.name.lower()}")
         return m
 
     def _sums(self, m: Module, elements: Sequence[Value], chosen: Any) -> None:
@@ -160,21 +160,16 @@ class Accumulators(Scratchpad):
         super().__init__(ACC, unit_kinds, config, copies=2, extra=more)
 
     def writes(self, m: Module) -> list[Write]:
-        return [self._late(m, write, number) for number, write in enumerate(super().writes(m))]
+        return [self._final(m, write, number) for number, write in enumerate(super().writes(m))]
 
-    def _late(self, m: Module, early: Write, number: int) -> Write:
+    def _final(self, m: Module, early: Write, number: int) -> Write:
         """A bank's write port a cycle later; results are not late."""
         shape = self.layout
-        held, write = Write(shape, number, "held"), Write(shape, number, "final")
-        m.d.sync += [
-            held.enable.eq(early.enable),
-            held.address.eq(early.address),
-            held.data.eq(early.data),
-        ]
+        late, write = held(m, early, shape, number), Write(shape, number, "final")
         m.d.comb += [
-            write.enable.eq(held.enable),
-            write.address.eq(held.address),
-            write.data.eq(held.data),
+            write.enable.eq(late.enable),
+            write.address.eq(late.address),
+            write.data.eq(late.data),
         ]
         with m.If(self.result_valid):
             mine = bank_of(self.result_index, shape.banks) == number

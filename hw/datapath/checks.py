@@ -1,14 +1,15 @@
 """What is wrong with an instruction by itself, as :func:`accel.core.faults.instruction_fault` has it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from typing import Any
 
 from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.lib import data
 
-from accel.core.config import Config
+from accel.core.config import DRAM_ADDRESS_BITS, Config
 from accel.core.faults import CAUSE_BITS, Cause, most_taps
 from accel.core.isa import (
     Alu,
@@ -30,7 +31,7 @@ from accel.core.isa.instructions import TAPS_BITS
 from accel.core.memories import PAR
 from accel.core.requantize import MAX_ADD_SHIFT
 from accel.hw.datapath.kinds import Kind, choose, kind_number, kinds_of
-from accel.hw.datapath.layouts import log2, view
+from accel.hw.datapath.layouts import log2, sram_bits, view
 
 
 def first_fault(m: Module, faults: Sequence[tuple[Value, Value | Cause]]) -> Signal:
@@ -60,7 +61,7 @@ class _Special:
         unpadded: whether the bits of pads mean something else.
         reserved: whether it has what it must not have.
         unbounded: whether it touches other elements of its scratchpad than ``sram_base`` and its size say.
-        beyond: whether it touches more elements than there are of another scratchpad.
+        beyond: whether it touches elements of another scratchpad that there are not.
     """
 
     unpadded: Value
@@ -69,16 +70,43 @@ class _Special:
     beyond: Value
 
 
+class WordLayout(data.StructLayout):
+    """What an instruction's word says of its faults: the ``cause`` of the first one, if the word alone has
+    one; whether its box must end in a scratchpad of ``depth`` elements (``in_sram``), and whether in a memory
+    that holds ``room`` of its elements (``in_dram``)."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(
+            {
+                "cause": CAUSE_BITS,
+                "in_sram": 1,
+                "depth": sram_bits(config),
+                "in_dram": 1,
+                "room": DRAM_ADDRESS_BITS + 1,
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Bounds:
+    """Where a box must end, as in :class:`WordLayout`."""
+
+    in_sram: Value
+    depth: Value
+    in_dram: Value
+    room: Value
+
+
 def transfer_faults(
     transfer: Any,
-    box: Any,
     mem_size: Value,
     kinds: Sequence[Kind],
     *,
     pads: bool,
     special: _Special | None = None,
-) -> list[tuple[Value, Cause]]:
-    """Faults of a LOAD or STORE; none if ``x_size`` is zero. ``pads``: whether it may have some."""
+) -> tuple[list[tuple[Value, Cause]], _Bounds]:
+    """Faults of a LOAD or STORE that its word alone has, and where its box must end; neither if ``x_size`` is
+    zero. ``pads``: whether it may have some."""
     moves = transfer.x_size != 0
     known: Value = Const(0, 1)
     for kind in kinds:
@@ -90,31 +118,33 @@ def transfer_faults(
         if special is not None:
             any_pad = any_pad & ~special.unpadded
         faults.append((moves & any_pad, Cause.STORE_PAD))
+    in_sram = moves
     if special is not None:
-        faults.append((moves & special.reserved, Cause.RESERVED))
-    depth = choose(number, [Const(kind.depth) for kind in kinds])
-    stop = choose(number, [box.stop * kind.element_bytes for kind in kinds])
-    outside = box.end > depth
-    if special is not None:
-        outside = (outside & ~special.unbounded) | special.beyond
-    faults.append((moves & outside, Cause.SRAM_RANGE))
-    faults.append((moves & (transfer.y_size != 0) & (stop > mem_size), Cause.DRAM_RANGE))
-    return faults
+        in_sram = moves & ~special.unbounded
+        faults += [(moves & special.reserved, Cause.RESERVED), (moves & special.beyond, Cause.SRAM_RANGE)]
+    bounds = _Bounds(
+        in_sram=in_sram,
+        depth=choose(number, [Const(kind.depth) for kind in kinds]),
+        in_dram=moves & (transfer.y_size != 0),
+        room=choose(number, [mem_size >> log2(kind.element_bytes) for kind in kinds]),
+    )
+    return faults, bounds
 
 
-def cause_of(m: Module, unit: Unit, word: Value, box: Any, mem_size: Value, config: Config) -> Signal:
-    """What is wrong with an instruction of a unit by itself: with its fields, or with the memory that it
-    covers."""
+def known_of(m: Module, unit: Unit, word: Value, mem_size: Value, config: Config) -> data.View:
+    """What the word of a unit's instruction says of what is wrong with it."""
     transfer, alu = view(Load, config, word), view(Alu, config, word)
     sides = {"previous": unit.previous is not None, "following": unit.next is not None}
     faults = [(neighbour_fault(transfer, **sides), Cause.NEIGHBOUR)]
     if unit is Unit.STORE and config.post:
-        faults += store_unit_faults(word, box, mem_size, config)
+        found, bounds = store_unit_faults(word, mem_size, config)
     else:
         stores = unit is Unit.STORE
         kinds = kinds_of(Store if stores else Load, unit, config)
         moving: Value = Const(1, 1) if stores else transfer.opcode == Opcode.LOAD
-        faults += _only(moving, transfer_faults(transfer, box, mem_size, kinds, pads=not stores))
+        of_transfer, bounds = transfer_faults(transfer, mem_size, kinds, pads=not stores)
+        found, bounds = _only(moving, of_transfer), _bounded(moving, bounds)
+    faults += found
     if unit is Unit.LOAD and config.post:
         faults += inp_set_faults(view(SetInp, config, word))
     if unit is Unit.COMPUTE:
@@ -122,7 +152,22 @@ def cause_of(m: Module, unit: Unit, word: Value, box: Any, mem_size: Value, conf
         faults += _only(loops, loops_faults(alu, config))
         if config.post:
             faults += compute_set_faults(view(SetAcc, config, word), config)
-    return first_fault(m, faults)
+    known = Signal(WordLayout(config), name=f"{unit.label}_known")
+    m.d.comb += [
+        known.cause.eq(first_fault(m, faults)),
+        *(getattr(known, name).eq(value) for name, value in vars(bounds).items()),
+    ]
+    return known
+
+
+def cause_of(m: Module, known: data.View, box: Any) -> Signal:
+    """What is wrong with an instruction by itself: with its fields, as :func:`known_of` has it, or with the
+    memory that it covers. Both ends are known late, and little is left to do behind them."""
+    beyond = [
+        (known.in_sram & (box.end > known.depth), Cause.SRAM_RANGE),
+        (known.in_dram & (box.stop > known.room), Cause.DRAM_RANGE),
+    ]
+    return first_fault(m, [(known.cause != 0, known.cause), *beyond])
 
 
 def inp_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
@@ -132,8 +177,11 @@ def inp_set_faults(setting: Any) -> list[tuple[Value, Cause]]:
     return [((setting.opcode == Opcode.SET) & beyond, Cause.ZERO_POINT)]
 
 
-def store_unit_faults(word: Value, box: Any, mem_size: Value, config: Config) -> list[tuple[Value, Cause]]:
-    """Faults of what the store unit executes with ``post=1``, but for neighbours and residuals."""
+def store_unit_faults(
+    word: Value, mem_size: Value, config: Config
+) -> tuple[list[tuple[Value, Cause]], _Bounds]:
+    """Faults of what the store unit executes with ``post=1``, but for neighbours and residuals, that the word
+    alone has, and where a box must end."""
     stores, loads = kinds_of(Store, Unit.STORE, config), kinds_of(Load, Unit.STORE, config)
     store, load, setting = (view(cls, config, word) for cls in (StoreReq, Load, SetOut))
     no = Const(0, 1)
@@ -148,13 +196,16 @@ def store_unit_faults(word: Value, box: Any, mem_size: Value, config: Config) ->
     of_load = _Special(unpadded=no, reserved=of_res & (load.sram_base != 0), unbounded=of_res, beyond=no)
     is_load, is_set = load.opcode == Opcode.LOAD, load.opcode == Opcode.SET
     is_out = setting.part == SetOut.PART
-    return [
-        *_only(
-            ~is_load & ~is_set, transfer_faults(load, box, mem_size, stores, pads=False, special=of_store)
-        ),
-        *_only(is_load, transfer_faults(load, box, mem_size, loads, pads=False, special=of_load)),
+    stored, store_bounds = transfer_faults(load, mem_size, stores, pads=False, special=of_store)
+    loaded, load_bounds = transfer_faults(load, mem_size, loads, pads=False, special=of_load)
+    faults = [
+        *_only(~is_load & ~is_set, stored),
+        *_only(is_load, loaded),
         (is_set & is_out & (setting.shift > MAX_ADD_SHIFT), Cause.RESERVED),
     ]
+    either = zip(vars(load_bounds).values(), vars(store_bounds).values(), strict=True)
+    bounds = _Bounds(**dict(zip(vars(load_bounds), (Mux(is_load, *both) for both in either), strict=True)))
+    return faults, _bounded(~is_set, bounds)
 
 
 def is_finished(memory: Value) -> Value:
@@ -171,6 +222,11 @@ def par_end(store: Any) -> Value:
 def _only(condition: Value, faults: Sequence[tuple[Value, Cause]]) -> list[tuple[Value, Cause]]:
     """Faults of a kind of instruction."""
     return [(condition & fault, cause) for fault, cause in faults]
+
+
+def _bounded(condition: Value, bounds: _Bounds) -> _Bounds:
+    """Bounds of a kind of instruction."""
+    return replace(bounds, in_sram=condition & bounds.in_sram, in_dram=condition & bounds.in_dram)
 
 
 def loops_faults(alu: Any, config: Config) -> list[tuple[Value, Cause]]:

@@ -102,6 +102,15 @@ class PlacedLayout(data.StructLayout):
         super().__init__({name: sram_bits(config) for name in names})
 
 
+class MovesLayout(data.StructLayout):
+    """What a LOAD or STORE moves, all 0 of other instructions: the ``kind`` of its memory, as its unit counts
+    those of its LOADs or STOREs; whether it has ``data``, ``pads``, and scratchpad elements at all
+    (``some``)."""
+
+    def __init__(self) -> None:
+        super().__init__({"kind": KIND_BITS, "data": 1, "pads": 1, "some": 1})
+
+
 class EntryLayout(data.StructLayout):
     """An entry of an instruction queue; ``cause`` is what is wrong with the instruction by itself."""
 
@@ -111,6 +120,7 @@ class EntryLayout(data.StructLayout):
                 "word": INSTRUCTION_BITS,
                 "index": INDEX_BITS,
                 "box": PlacedLayout(config),
+                "moves": MovesLayout(),
                 "cause": CAUSE_BITS,
             }
         )

@@ -103,6 +103,48 @@ class BypassQueue(wiring.Component):
         return m
 
 
+class LedQueue(wiring.Component):
+    """A queue whose head is in registers; what is pushed in cycle t can be popped in t + 1.
+
+    Its user knows that there are never more than ``depth`` entries, and pops only if one is there. Who pushes
+    and pops knows so late in a cycle: ``head`` hangs on ``pop`` alone.
+    """
+
+    def __init__(self, shape: ShapeLike, depth: int) -> None:
+        self.depth = depth
+        self.shape = shape
+        super().__init__(
+            {
+                "flush": In(1),
+                "push": In(1),
+                "data": In(shape),
+                "valid": Out(1),
+                "head": Out(shape),
+                "pop": In(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.behind = behind = Queue(self.shape, max(1, self.depth - 1))
+        taking = Signal()
+        m.d.comb += [
+            taking.eq(self.pop | ~self.valid),
+            behind.flush.eq(self.flush),
+            behind.data.eq(self.data),
+            behind.push.eq(self.push & (behind.valid | ~taking)),
+            behind.pop.eq(behind.valid & self.pop),  # where one is behind, there is a head
+        ]
+        with m.If(taking):
+            m.d.sync += [
+                self.valid.eq(behind.valid | self.push),
+                self.head.eq(Mux(behind.valid, behind.head, self.data)),
+            ]
+        with m.If(self.flush):
+            m.d.sync += self.valid.eq(0)
+        return m
+
+
 class Reservation(wiring.Signature):
     """Places of a :class:`HeadQueue`, seen from who reserves them.
 
@@ -175,7 +217,7 @@ class HeadQueue(wiring.Component):
             behind.flush.eq(self.flush),
             behind.data.eq(enqueue.data),
             behind.push.eq(enqueue.push & (behind.valid | ~issue.taking)),
-            behind.pop.eq(behind.valid & issue.taking),
+            behind.pop.eq(behind.valid & issue.start),  # where one is behind, there is a head
         ]
         with m.If(reservation.reserve & ~issue.start):
             m.d.sync += [taken.eq(taken + 1), reservation.room.eq(taken != self.depth - 1)]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,11 +15,17 @@ from accel.hw.datapath.queue import Queue
 class Residuals(wiring.Component):
     """Counts of the elements of RES.
 
-    ``elements`` are those that the instruction at hand loads (``is_load``) or takes (``is_add``). ``full``
-    and ``empty`` tell that it must not, whatever is under way; ``room`` that a LOAD finds room, and ``there``
-    that a STORE finds all it takes written. ``load`` and ``store`` start a LOAD of RES and a STORE of any
-    kind; ``written`` tells that the oldest LOAD that was not written now is, ``retire`` that the oldest STORE
-    retires. The next element loaded is ``begin``.
+    ``elements`` are those that the instruction at hand, if there is one (``valid``), loads (``is_load``) or
+    takes (``is_add``); ``following`` those of the one that is at hand in the cycle after it starts, or after
+    one without any. ``full`` and ``empty`` tell that the one at hand must not, whatever is under way;
+    ``room`` that a LOAD finds room, and ``there`` that a STORE finds all it takes written. ``start`` starts
+    it: a LOAD of RES, a STORE of any kind (``is_store``), or another instruction. ``written`` tells that the
+    oldest LOAD that was not written now is, ``retire`` that the oldest STORE retires. The next element loaded
+    is ``begin``.
+
+    Whether elements find room is known from registers: it is found out in the cycle before, for the
+    instruction that stays and for the one that comes if this one starts. What starts and what retires is
+    known late, so little hangs on it: counts are those of the cycle before, with what has changed since.
     """
 
     def __init__(self, config: Config) -> None:
@@ -27,16 +33,18 @@ class Residuals(wiring.Component):
         super().__init__(
             {
                 "flush": In(1),
+                "valid": In(1),
                 "elements": In(sram_bits(config)),
+                "following": In(sram_bits(config)),
                 "is_load": In(1),
+                "is_store": In(1),
                 "is_add": In(1),
                 "full": Out(1),
                 "empty": Out(1),
                 "room": Out(1),
                 "there": Out(1),
                 "begin": Out(RES.address_bits(config)),
-                "load": In(1),
-                "store": In(1),
+                "start": In(1),
                 "written": In(1),
                 "retire": In(1),
             }
@@ -48,47 +56,76 @@ class Residuals(wiring.Component):
         count = range(depth + 1)
         m.submodules.loads = loads = Queue(count, self._config.loads_in_flight)
         m.submodules.stores = stores = Queue(count, self._config.stores_in_flight)
-        held = Signal(count)
-        """Loaded by LOADs that have started, less taken by STOREs that have."""
-        spare = Signal(count, init=depth)
-        """How many more may be loaded by then."""
-        vacant = Signal(count, init=depth)
-        """The same with what STOREs take that have not retired; what may be loaded now."""
-        ready = Signal(count)
-        """Loaded by LOADs that are written, less taken by STOREs that have started."""
-        elements = self.elements[: len(held)]
-        takes = Signal()
-        left, arrived = Signal(count), Signal(count)
+        elements = self.elements[: len(Signal(count))]
+        loaded, taken = Signal(count, name="loaded"), Signal(count, name="taken")
+        """What the instruction at hand loads, and what it takes."""
         m.d.comb += [
-            self.full.eq(self.is_load & (self.elements > spare)),
-            self.empty.eq(self.is_add & (self.elements > held)),
-            self.room.eq(~self.is_load | (self.elements <= vacant)),
-            self.there.eq(~self.is_add | (self.elements <= ready)),
-            takes.eq(self.store & self.is_add),
+            loaded.eq(Mux(self.is_load, elements, 0)),
+            taken.eq(Mux(self.is_add, elements, 0)),
             loads.flush.eq(self.flush),
-            loads.push.eq(self.load & (elements != 0)),
+            loads.push.eq(self.start & self.is_load & (elements != 0)),
             loads.data.eq(elements),
             loads.pop.eq(self.written),
-            arrived.eq(Mux(self.written, loads.head, 0)),
             stores.flush.eq(self.flush),
-            stores.push.eq(self.store),
-            stores.data.eq(Mux(self.is_add, elements, 0)),
+            stores.push.eq(self.start & self.is_store),
+            stores.data.eq(taken),
             stores.pop.eq(self.retire),
-            left.eq(Mux(self.retire, stores.head, 0)),
         ]
-        # What starts is known late, what that would change is not.
-        m.d.sync += [
-            vacant.eq(Mux(self.load, vacant - elements + left, vacant + left)),
-            ready.eq(Mux(takes, ready - elements + arrived, ready + arrived)),
-        ]
-        with m.If(self.load):
+        was = {
+            name: self._before(m, name, there, amount)
+            for name, there, amount in (
+                ("loaded", self.start, loaded),
+                ("taken", self.start, taken),
+                ("left", self.retire, stores.head),
+                ("arrived", self.written, loads.head),
+            )
+        }
+        """Of the cycle before."""
+        waiting = Mux(self.valid, self.elements, self.following)
+        all_of = {}
+        for name, initial, more, less, begun, comes, then in (
+            ("held", 0, "loaded", "taken", (loaded, taken), Const(0), Const(0)),
+            ("spare", depth, "taken", "loaded", (taken, loaded), Const(0), Const(0)),
+            ("vacant", depth, "left", "loaded", (Const(0), loaded), self.retire, stores.head),
+            ("ready", 0, "arrived", "taken", (Const(0), taken), self.written, loads.head),
+        ):
+            late = Signal(count, name=f"{name}_before", init=initial)
+            now, after = Signal(count, name=name), Signal(count, name=f"{name}_after")
+            there = Signal(name=f"{name}_all")
+            m.d.comb += [now.eq(late + was[more] - was[less]), after.eq(now + begun[0] - begun[1])]
             m.d.sync += [
-                held.eq(held + elements),
-                spare.eq(spare - elements),
-                self.begin.eq(self.begin + elements),
+                late.eq(now),
+                there.eq(
+                    Mux(
+                        self.start,
+                        self._fits(m, f"{name}_start", self.following, after, comes, then),
+                        self._fits(m, f"{name}_stay", waiting, now, comes, then),
+                    )
+                ),
             ]
-        with m.If(takes):
-            m.d.sync += [held.eq(held - elements), spare.eq(spare + elements)]
+            with m.If(self.flush):
+                m.d.sync += late.eq(initial)
+            all_of[name] = there
+        m.d.comb += [
+            self.full.eq(self.is_load & ~all_of["spare"]),
+            self.empty.eq(self.is_add & ~all_of["held"]),
+            self.room.eq(~self.is_load | all_of["vacant"]),
+            self.there.eq(~self.is_add | all_of["ready"]),
+        ]
+        with m.If(self.start & self.is_load):
+            m.d.sync += self.begin.eq(self.begin + elements)
         with m.If(self.flush):
-            m.d.sync += [held.eq(0), spare.eq(depth), vacant.eq(depth), ready.eq(0), self.begin.eq(0)]
+            m.d.sync += self.begin.eq(0)
         return m
+
+    def _before(self, m: Module, name: str, there: Value, amount: Value) -> Value:
+        """An amount of the cycle before, 0 if it was not there."""
+        was, held = Signal(name=f"was_{name}"), Signal.like(amount, name=f"{name}_held")
+        m.d.sync += [was.eq(there & ~self.flush), held.eq(amount)]
+        return Mux(was, held, 0)
+
+    def _fits(self, m: Module, name: str, wanted: Value, there: Signal, comes: Value, more: Value) -> Value:
+        """Whether there is as much as wanted, with more if that comes."""
+        after = Signal.like(there, name=name)
+        m.d.comb += after.eq(there + more)
+        return Mux(comes, wanted <= after, wanted <= there)

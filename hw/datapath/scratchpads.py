@@ -107,6 +107,17 @@ class Write:
         self.data = Signal(shape.element_bits, name=f"{name}_data_{number}", reset_less=True)
 
 
+def held(m: Module, early: Write, shape: Shape, number: int) -> Write:
+    """A bank's write port a cycle later."""
+    late = Write(shape, number, "held")
+    m.d.sync += [
+        late.enable.eq(early.enable),
+        late.address.eq(early.address),
+        late.data.eq(early.data),
+    ]
+    return late
+
+
 def bank_of(index: Value, banks: int) -> Value:
     """Bank of an element."""
     return index[: log2(banks)] if banks > 1 else Const(0, 1)
@@ -172,6 +183,8 @@ class Scratchpad(wiring.Component):
         circular: behind the last element comes the first; nothing writes more elements than there are.
         taps: names of the elements that can be read at once with element 0, each in a bank of its own, of
             which there are ``tap_banks`` at least.
+        late: everything is written a cycle later, from registers in front of the block RAMs; nobody reads it
+            so soon.
 
     Ports: ``beat_valid`` writes what ``beat`` describes from ``data``; ``word_valid`` writes element
     ``word_index`` whole. ``read_n`` reads one of the elements, and the port of a tap's name its; where two
@@ -191,6 +204,7 @@ class Scratchpad(wiring.Component):
         circular: bool = False,
         extra: Mapping[str, Any] | None = None,
         taps: Sequence[str] = (),
+        late: bool = False,
     ) -> None:
         self.holds = holds
         self._kinds = kinds = [kind for kind in unit_kinds if kind.route.scratchpad is holds]
@@ -199,6 +213,7 @@ class Scratchpad(wiring.Component):
         self.paced = paced
         self._circular = circular
         self._taps = taps
+        self._late = late
         banks = config.tap_banks if taps else 1
         self.layout = scratchpad_shape(holds, kinds, config, circular=circular, taps=banks)
         bits = self.layout.element_bits
@@ -272,6 +287,8 @@ class Scratchpad(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         writes = self.writes(m)
+        if self._late:
+            writes = [held(m, write, self.layout, number) for number, write in enumerate(writes)]
         for copy in range(self._copies):
             names = () if copy else self._taps
             reads = [getattr(self, name) for name in (f"read_{copy}", *names)]

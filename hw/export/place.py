@@ -39,11 +39,25 @@ _MOST_ROUNDS = 200
 """Of nextpnr's router; what is not routed as it should be by then hardly ever is."""
 _LOWER = 0.98
 """By this a target is lowered that is out of reach."""
+_LEAST = 0.78
+"""Of the target, what nextpnr expects at least of a placement that reaches it once it is routed. One of which
+it expects less has a few paths that are far too long; for them it neglects all others."""
+_PLACINGS = 3
+"""With one seed."""
+_OTHER_SEED = 1000
+"""What is added to it for the next one of those."""
+_WIRE_PS = 800
+"""How long a wire takes, for synthesis. Its own 300 is less than most do on a full device: with that the
+longest paths are those behind memories, and others get more levels of logic than there is time for."""
 _SCRIPT = f"""\
 read_rtlil {_TOP}.il
 setattr -mod -set keep_hierarchy 1 {_TOP}.{_CORE}
 {UNORDERED_READS}
-synth_ecp5 -top {_TOP}
+synth_ecp5 -top {_TOP} -run begin:map_luts
+techmap -map +/lattice/latches_map.v
+abc9 -W {_WIRE_PS}
+clean
+synth_ecp5 -top {_TOP} -run map_cells:
 tee -q -o stat.json stat -json
 setattr -mod -unset keep_hierarchy {_TOP}.{_CORE}
 flatten
@@ -51,7 +65,8 @@ clean
 autoname
 write_json netlist.json
 """
-"""Nothing is simplified across the border between the design and its registers."""
+"""Nothing is simplified across the border between the design and its registers. Between its two halves,
+``synth_ecp5`` runs the same, but for the wires."""
 
 _SOURCE = re.compile(r"^ *attribute \\src .*\n", re.MULTILINE)
 
@@ -159,12 +174,12 @@ class Design:
         netlist = self.synthesize(note)
         program = nextpnr.program("placement")
         names = {kind: f"{kind}-{seed}.{os.getpid()}" for kind in ("report", "placed", "log")}
-        arguments = [*_OPTIONS, "--speed", str(self._speed), "--seed", str(seed)]
+        arguments = [*_OPTIONS, "--speed", str(self._speed)]
         arguments += ["--json", netlist.name, "--report", names["report"], "--write", names["placed"]]
         try:
             for placer in nextpnr.PLACERS:
                 try:
-                    self._route(program, arguments, names["log"], note, placer)
+                    self._place(program, seed, arguments, names["log"], note, placer)
                 except nextpnr.UnroutableError:
                     if placer == nextpnr.PLACERS[-1]:
                         raise
@@ -182,11 +197,35 @@ class Design:
         write_atomically(kept, json.dumps(asdict(placement), indent=1).encode())
         return placement
 
-    def _route(self, program: Path, arguments: list[str], log: str, note: Note, placer: str) -> None:
-        """Have nextpnr run, with lower targets where it comes to no end.
+    def _place(
+        self, program: Path, seed: int, arguments: list[str], log: str, note: Note, placer: str
+    ) -> None:
+        """Have nextpnr run, with other seeds of its own where a placement is poor.
 
         Raises:
             UnroutableError: what this placer has placed cannot be routed.
+            EngineError: it fails, or not even half of the target is reached.
+        """
+        for again in range(_PLACINGS):
+            own = ["--seed", str(seed + again * _OTHER_SEED)]
+            try:
+                self._route(program, [*arguments, *own], log, note, placer, picky=again < _PLACINGS - 1)
+            except _PoorError:
+                note(f"poor, after {again + 1}")
+            else:
+                return
+
+    def _route(
+        self, program: Path, arguments: list[str], log: str, note: Note, placer: str, *, picky: bool
+    ) -> None:
+        """Have nextpnr run, with lower targets where it comes to no end.
+
+        Args:
+            picky: whether not to go on with a placement that is poor.
+
+        Raises:
+            UnroutableError: what this placer has placed cannot be routed.
+            _PoorError: what it has placed is poor.
             EngineError: it fails, or not even half of the target is reached.
         """
         if not self._target:
@@ -198,6 +237,9 @@ class Design:
             note(f"{text}, for {target:.0f} MHz")
             if nextpnr.rounds(self._folder / log) > _MOST_ROUNDS:
                 raise _OutOfReachError
+            expected = nextpnr.expected(self._folder / log)
+            if picky and expected is not None and expected < _LEAST * target:
+                raise _PoorError
 
         while target >= self._target / 2:
             (self._folder / log).unlink(missing_ok=True)  # it would be judged by that of another run
@@ -241,6 +283,10 @@ class Design:
 
 class _OutOfReachError(Exception):
     """A target is."""
+
+
+class _PoorError(Exception):
+    """A placement is."""
 
 
 def _aim(target: float | None) -> tuple[str, ...]:

@@ -125,7 +125,6 @@ def _parts_in_flight(
                 left = filled.any & inside.signal(f"flight.data_left_{n}")
                 claims.lemma("what is awaited is left", inside.signal(f"flight.awaits_{n}") == left)
     if shared:
-        claims.assume(~component.start | ~inside.input("flight.has_pads"))
         for n in range(depth):
             claims.lemma("there are no pads", ~flying[n] | ~inside.signal(f"flight.pads_left_{n}"))
         return Const(0, 1)

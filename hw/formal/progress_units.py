@@ -3,9 +3,11 @@
 from amaranth.hdl import Const, Mux, Value
 
 from accel.core.config import Config
+from accel.core.isa import Unit
 from accel.core.timing_rules import compute_depth
 from accel.hw.datapath.sequencer import OperationLayout
 from accel.hw.formal.claims import Claims, any_of, sum_of
+from accel.hw.formal.moves import told
 from accel.hw.formal.progress_loads import each_in_one_place, numbered
 from accel.hw.formal.transfers import walks
 from accel.hw.units.compute import Compute
@@ -104,6 +106,8 @@ def store_unit(config: Config) -> Claims:
     flushed = claims.before(control.flush)
     claims.assume(~flushed | ~component.issue.valid)
     walks(claims, config, "bursts.")
+    for right in told(component.issue.entry, Unit.STORE, config):
+        claims.rely(right)
     if config.post:
         is_load, is_set, is_store = inside.signal("known")[:3]
         claims.lemma("the head is of one kind", ~(is_store & (is_load | is_set)))

@@ -5,7 +5,7 @@ from typing import Any
 
 from amaranth.hdl import Mux, Signal, Value
 
-from accel.hw.datapath.queue import HeadQueue, Queue
+from accel.hw.datapath.queue import HeadQueue, LedQueue, Queue
 from accel.hw.formal.claims import Claims, Proof
 
 _DEPTHS = (1, 2, 3, 4, 8)
@@ -71,6 +71,29 @@ def head_queue(depth: int) -> Claims:
     return claims
 
 
+def led_queue(depth: int) -> Claims:
+    """A queue led by registers, whose user knows how many there are."""
+    component = LedQueue(8, depth)
+    claims = Claims(component)
+    inside = claims.inside
+    valid, push, pop = component.valid, component.push, component.pop
+    entries = valid + inside.signal("behind.count")
+    claims.assume((entries < depth) | ~push)
+    claims.assume(valid | ~pop)
+    claims.claim("an entry is told", valid == (entries != 0))
+    places = max(1, depth - 1)
+    claims.queue("behind", places)
+    inside_now, ahead, pushed = _one_push(claims, component, component.flush, pop, entries, depth)
+    place = Signal(range(places))
+    its = inside.signal("behind.first") + ahead - 1
+    claims.defined(place, Mux(its < places, its, its - places))
+    claims.lemma("it is one of the entries", ~inside_now | (ahead < entries))
+    cell = inside.cell("behind.memory", place)
+    claims.claim("its cell holds its data", ~inside_now | (ahead == 0) | (cell == pushed))
+    claims.claim("in its turn it is the head", ~inside_now | (ahead != 0) | (component.head == pushed))
+    return claims
+
+
 def _one_push(
     claims: Claims, enqueue: Any, flush: Value, pop: Value, entries: Value, depth: int
 ) -> tuple[Signal, Signal, Signal]:
@@ -103,5 +126,13 @@ PROOFS = (
             build=partial(head_queue, depth),
         )
         for depth in _DEPTHS
+    ),
+    *(
+        Proof(
+            name=f"led queue of {depth}",
+            statement="the same of queues with their head in registers that are never too full",
+            build=partial(led_queue, depth),
+        )
+        for depth in _DEPTHS[1:]
     ),
 )

@@ -5,9 +5,11 @@ from functools import partial
 from amaranth.hdl import Const, Mux, Signal, Value
 
 from accel.core.config import NAMED, Config
+from accel.core.isa import Unit
 from accel.hw.datapath.finishing import slots_per_beat
 from accel.hw.datapath.layouts import log2
 from accel.hw.formal.claims import Claims, Proof
+from accel.hw.formal.moves import told
 from accel.hw.formal.transfers import walks
 from accel.hw.units.store import Store
 
@@ -23,6 +25,8 @@ def writes(config: Config) -> Claims:
     written = component.wvalid & component.wready
     claims.assume(~component.abandon | ~component.grant)
     walks(claims, config, "bursts.")
+    for right in told(component.issue.entry, Unit.STORE, config):
+        claims.rely(right)
     claims.queue("responses", config.outstanding)
 
     # Answers come to bursts that were sent.

@@ -7,11 +7,13 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from accel.core.config import DRAM_ADDRESS_BITS, Config
-from accel.core.isa import Load, Opcode, StoreReq
+from accel.core.isa import Load, Opcode, Store, StoreReq
 from accel.core.token_rules import WORKERS
-from accel.hw.datapath.checks import cause_of, is_finished, par_end
+from accel.hw.datapath.checks import WordLayout, cause_of, is_finished, known_of, par_end
+from accel.hw.datapath.kinds import kind_number, kinds_of
 from accel.hw.datapath.layouts import (
     INDEX_BITS,
+    KIND_BITS,
     EntryLayout,
     add_up,
     measure,
@@ -24,11 +26,20 @@ from accel.hw.datapath.queue import Enqueue
 from accel.hw.units.interfaces import Fetched
 
 
+class _MovingLayout(data.StructLayout):
+    """What the word of a LOAD or STORE says of what it moves: whether any at all, whether data, and whether
+    there are pads between its rows."""
+
+    def __init__(self) -> None:
+        super().__init__({"kind": KIND_BITS, "moves": 1, "data": 1, "gaps": 1})
+
+
 class Dispatch(wiring.Component):
     """What fetch pushes in cycle t is pushed into its unit's queue in t + ``dispatch_stages``, through the
     port of the unit's name.
 
-    In between lie as many registers: behind the products, behind their sums, and behind what is multiplied.
+    In between lie as many registers: behind the products, behind their sums and what the word says of faults,
+    and behind what is multiplied.
     ``busy`` tells that there is an instruction in one of them, ``oldest`` which is the first.
     """
 
@@ -66,7 +77,10 @@ class Dispatch(wiring.Component):
         padded = load.opcode != Opcode.STORE if config.post else None
         box = add_up(m, load, products.shape()(held), padded=padded)
         end = self._end(load, box)
-        valid, unit, word, index, held, end = self._stage(m, stages > 1, valid, unit, word, index, box, end)
+        known, moving = self._known(m, unit, word), self._moving(m, unit, load)
+        valid, unit, word, index, held, end, known, moving = self._stage(
+            m, stages > 1, valid, unit, word, index, box, end, known, moving
+        )
         box = box.shape()(held)
         entry = Signal(EntryLayout(config))
         m.d.comb += [
@@ -74,19 +88,47 @@ class Dispatch(wiring.Component):
             entry.index.eq(index),
             entry.box.eq(place(m, view(Load, config, word), box, config)),
             entry.box.end.eq(end),
+            *_moves(entry.moves, _MovingLayout()(moving), box),
+            entry.cause.eq(cause_of(m, WordLayout(config)(known), box)),
             self.busy.eq(Cat(there for there, _ in self._held).any()),
         ]
         for worker in WORKERS:
-            here = unit == worker
-            cause = cause_of(m, worker, word, box, self.mem_size, config)
             enqueue = port_of(self, worker)
-            m.d.comb += [enqueue.push.eq(valid & here), enqueue.data.eq(entry)]
-            with m.If(here):
-                m.d.comb += entry.cause.eq(cause)
+            m.d.comb += [enqueue.push.eq(valid & (unit == worker)), enqueue.data.eq(entry)]
         for there, number in self._held:
             with m.If(there):
                 m.d.comb += self.oldest.eq(number)
         return m
+
+    def _known(self, m: Module, unit: Value, word: Value) -> Value:
+        """What the word says of what is wrong with an instruction, found out while the ends of its box are
+        added up."""
+        known = Signal(WordLayout(self._config))
+        for worker in WORKERS:
+            its = known_of(m, worker, word, self.mem_size, self._config)
+            with m.If(unit == worker):
+                m.d.comb += known.eq(its)
+        return Value.cast(known)
+
+    def _moving(self, m: Module, unit: Value, transfer: Any) -> Value:
+        """What the word says of what a LOAD or STORE moves."""
+        config = self._config
+        moving = Signal(_MovingLayout())
+        opcode = transfer.opcode
+        is_load = opcode == Opcode.LOAD
+        moves = (is_load | (opcode == Opcode.STORE)) & (transfer.x_size != 0)
+        m.d.comb += [
+            moving.moves.eq(moves),
+            moving.data.eq(moves & (transfer.y_size != 0)),
+            moving.gaps.eq(moves & ((transfer.x_pad_0 | transfer.x_pad_1) != 0) & (transfer.y_size > 1)),
+        ]
+        for worker in WORKERS:
+            loads, stores = (
+                kind_number(transfer.memory, kinds_of(cls, worker, config)) for cls in (Load, Store)
+            )
+            with m.If(unit == worker):
+                m.d.comb += moving.kind.eq(Mux(is_load, loads, stores))
+        return Value.cast(moving)
 
     def _end(self, transfer: Any, box: data.View) -> Value:
         """The scratchpad element behind the last one; of STOREs that are finished, that of PAR."""
@@ -109,3 +151,14 @@ class Dispatch(wiring.Component):
             m.d.sync += late[0].eq(0)
         self._held.append((late[0], late[3]))
         return late
+
+
+def _moves(moves: Any, moving: Any, box: data.View) -> list[Any]:
+    """What a LOAD or STORE moves, by its word and its box."""
+    around = (box.head != 0) | (box.tail != 0)
+    return [
+        moves.kind.eq(moving.kind),
+        moves.data.eq(moving.data),
+        moves.pads.eq((moving.moves & around) | moving.gaps),
+        moves.some.eq(moving.moves & (box.elements != 0)),
+    ]

@@ -66,7 +66,7 @@ class Load(wiring.Component):
         for number, kind in enumerate(self._kinds):
             name = kind.route.scratchpad.name
             taps = tap_names(config) if kind.route.scratchpad is INP else []
-            pad = Scratchpad(kind.route.scratchpad, self._kinds, config, taps=taps)
+            pad = Scratchpad(kind.route.scratchpad, self._kinds, config, taps=taps, late=True)
             m.submodules[name] = pad
             m.d.comb += [
                 pad.beat_valid.eq(loader.data_valid & (loader.data_beat.kind == number)),
@@ -91,7 +91,7 @@ class Load(wiring.Component):
         word = view(SetInp, self._config, self.issue.entry.word)
         is_set, under_way = Signal(), Signal()
         setting = _Setting(unsigned=Signal(name="inp_unsigned"), zero=Signal.like(word.zero, name="inp_zero"))
-        m.d.comb += [is_set.eq(word.opcode == Opcode.SET), loader.is_set.eq(is_set)]
+        m.d.comb += is_set.eq(word.opcode == Opcode.SET)
         m.d.sync += under_way.eq(start & is_set & ~flush)
         with m.If(start & is_set):
             m.d.sync += [setting.unsigned.eq(word.unsigned), setting.zero.eq(word.zero)]

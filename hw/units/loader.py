@@ -12,7 +12,7 @@ from accel.core.isa import Load
 from accel.hw.bus.port import ReadChannel
 from accel.hw.datapath.beats import BeatLayout, BeatWalker, PlacesLayout
 from accel.hw.datapath.bursts import BurstWalker
-from accel.hw.datapath.kinds import Kind, dram_lane, kind_number
+from accel.hw.datapath.kinds import Kind, dram_lane
 from accel.hw.datapath.layouts import GAP_BITS, INDEX_BITS, KIND_BITS, EntryLayout, sram_bits, view
 from accel.hw.datapath.pads import PadsLayout, PadWalker
 from accel.hw.datapath.queue import BypassQueue, Queue
@@ -22,8 +22,8 @@ from accel.hw.units.flight import Flight, RangeLayout, Retirement
 class Loader(wiring.Component):
     """LOADs of some ``kinds`` of memory, up to ``depth`` in flight.
 
-    ``start`` begins the LOAD in ``entry``, which must be without fault, or a SET (``is_set``), which moves
-    nothing; ``read.valid`` says that bursts of the one before are still to be granted. In a cycle with
+    ``start`` begins the LOAD in ``entry``, which must be without fault, or a SET, which moves nothing;
+    ``read.valid`` says that bursts of the one before are still to be granted. In a cycle with
     ``taking``, the next entry is ``following``; only ranges are looked for in it. A beat that comes from the
     bus in one cycle is written in the next (``data_valid``), pad words in cycles without one.
 
@@ -57,7 +57,6 @@ class Loader(wiring.Component):
                 "mem_base": In(DRAM_ADDRESS_BITS),
                 "entry": In(EntryLayout(config)),
                 "faulty": In(1),
-                **({"is_set": In(1)} if config.post else {}),
                 "start": In(1),
                 "room": Out(1),
                 "conflict": Out(1),
@@ -92,21 +91,16 @@ class Loader(wiring.Component):
         box = self.entry.box
         kind = Signal(KIND_BITS)
         gap = Signal(GAP_BITS)
-        moves = Signal()
         has_data = Signal()
-        has_pads = Signal()
         m.d.comb += [
-            kind.eq(kind_number(load.memory, kinds)),
+            kind.eq(self.entry.moves.kind),
             gap.eq(load.x_pad_0 + load.x_pad_1),
-            moves.eq((load.x_size != 0) & ~self.is_set if config.post else load.x_size != 0),
-            has_data.eq(moves & (load.y_size != 0)),
-            has_pads.eq(moves & ((box.head != 0) | (box.tail != 0) | ((gap != 0) & (load.y_size > 1)))),
+            has_data.eq(self.entry.moves.data),
             flight.start.eq(self.start),
             flight.retiring.index.eq(self.entry.index),
             flight.retiring.push_prev.eq(load.push_prev),
             flight.retiring.push_next.eq(load.push_next),
             flight.has_data.eq(has_data),
-            flight.has_pads.eq(has_pads),
             self.room.eq(flight.room),
             self.conflict.eq(flight.conflict),
         ]
@@ -177,7 +171,7 @@ class Loader(wiring.Component):
             ]
         else:
             m.d.comb += [
-                flight.range.any.eq(moves & (box.elements != 0) & ~self.faulty),
+                flight.range.any.eq(self.entry.moves.some & ~self.faulty),
                 flight.range.kind.eq(kind),
                 flight.range.begin.eq(load.sram_base),
                 flight.range.end.eq(box.end),
@@ -185,14 +179,14 @@ class Loader(wiring.Component):
             if self._hazards:
                 following = view(Load, config, self.following.word)
                 m.d.comb += [
-                    flight.following.kind.eq(kind_number(following.memory, kinds)),
+                    flight.following.kind.eq(self.following.moves.kind),
                     flight.following.begin.eq(following.sram_base),
                     flight.following.end.eq(self.following.box.end),
                 ]
-            self._pad(m, flight, kind, gap, has_pads)
+            self._pad(m, flight, kind, gap)
         return m
 
-    def _pad(self, m: Module, flight: Flight, kind: Signal, gap: Signal, has_pads: Signal) -> None:
+    def _pad(self, m: Module, flight: Flight, kind: Signal, gap: Signal) -> None:
         """Write the pads, of the LOAD that is about to start behind those of the ones before."""
         config = self._config
         load, box = view(Load, config, self.entry.word), self.entry.box
@@ -203,6 +197,7 @@ class Loader(wiring.Component):
         filled = pads_queue.data.pads
         pads_slot = Signal(slots)
         m.d.comb += [
+            flight.has_pads.eq(self.entry.moves.pads),
             pads.flush.eq(self.flush),
             pads_queue.flush.eq(self.flush),
             filled.kind.eq(kind),
@@ -214,7 +209,7 @@ class Loader(wiring.Component):
             filled.x_size.eq(load.x_size),
             filled.y_size.eq(load.y_size),
             pads_queue.data.slot.eq(flight.slot),
-            pads_queue.push.eq(self.start & has_pads),
+            pads_queue.push.eq(self.start & self.entry.moves.pads),
             self.pad_valid.eq(pads.valid & ~self.data_valid),
             self.pad_kind.eq(pads.kind),
             self.pad_index.eq(pads.index),

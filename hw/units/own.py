@@ -13,9 +13,9 @@ from accel.hw.datapath.checks import is_finished
 from accel.hw.datapath.finishing import SettingLayout
 from accel.hw.datapath.kinds import kinds_of
 from accel.hw.datapath.layouts import view
-from accel.hw.datapath.queue import Queue
+from accel.hw.datapath.queue import LedQueue
 from accel.hw.datapath.residuals import Residuals
-from accel.hw.units.flight import Flight, RangeLayout
+from accel.hw.units.flight import Flight, RangeLayout, RetireLayout
 from accel.hw.units.loader import Loader
 
 
@@ -26,6 +26,13 @@ class KnownLayout(data.StructLayout):
     def __init__(self) -> None:
         names = ("is_load", "is_set", "is_store", "of_res", "finished", "adds", "touches_par", "good")
         super().__init__(dict.fromkeys(names, 1))
+
+
+class _OrderLayout(data.StructLayout):
+    """An instruction that has not retired: whether it is a STORE, and what it leaves behind."""
+
+    def __init__(self) -> None:
+        super().__init__({"is_store": 1, "retiring": RetireLayout()})
 
 
 class Own:
@@ -83,7 +90,6 @@ class Own:
         """What the unit wants to know early, of the next entry."""
         following = self._unit.issue.following
         load, store = (view(cls, self._unit.config, following.word) for cls in (Load, StoreReq))
-        moves = (store.x_size != 0) & (store.y_size != 0)
         known = Signal(KnownLayout(), name="following_known")
         of_par = known.is_load & (load.memory == OwnMemory.PAR)
         m.d.comb += [
@@ -93,7 +99,7 @@ class Own:
             known.of_res.eq(known.is_load & (load.memory == OwnMemory.RES)),
             known.finished.eq(known.is_store & is_finished(store.memory)),
             known.adds.eq(known.is_store & (store.memory == Finishing.ADD)),
-            known.touches_par.eq((of_par | known.finished) & moves),
+            known.touches_par.eq((of_par | known.finished) & following.moves.data),
             known.good.eq(following.cause == 0),
         ]
         return known
@@ -123,11 +129,13 @@ class Own:
             loader.following_range.eq(following),
             loader.sram.eq(Mux(known.of_res, residuals.begin, load.sram_base)),
             residuals.flush.eq(unit.control.flush),
+            residuals.valid.eq(issue.valid),
             residuals.elements.eq(box.elements),
+            residuals.following.eq(issue.following.box.elements),
             residuals.is_load.eq(known.of_res),
+            residuals.is_store.eq(known.is_store),
             residuals.is_add.eq(known.adds),
-            residuals.load.eq(issue.start & known.of_res),
-            residuals.store.eq(flight.start),
+            residuals.start.eq(issue.start),
             residuals.written.eq(loader.written & (loader.data_beat.kind == res_kind)),
             residuals.retire.eq(flight.retirement.valid),
         ]
@@ -138,25 +146,25 @@ class Own:
         unit, loader, config = self._unit, self.loader, self._unit.config
         issue, control = unit.issue, unit.control
         in_flight = config.loads_in_flight + config.stores_in_flight
-        m.submodules.order = order = Queue(1, in_flight)
-        """Of each instruction that has not retired, whether it is a STORE."""
+        m.submodules.order = order = LedQueue(_OrderLayout(), in_flight)
+        """What has not retired."""
         under_way = Signal()
         loads, stores, both = loader.retirement, flight.retirement, unit.retirement
         m.d.comb += [
             loader.flush.eq(control.flush),
             loader.mem_base.eq(control.mem_base),
             loader.entry.eq(issue.entry),
-            loader.is_set.eq(known.is_set),
             loader.start.eq(issue.start & ~known.is_store),
             order.flush.eq(control.flush),
             order.push.eq(issue.start),
-            order.data.eq(known.is_store),
+            order.data.is_store.eq(known.is_store),
+            order.data.retiring.eq(flight.retiring),
             order.pop.eq(both.valid),
-            loader.hold.eq(order.head),
-            flight.hold.eq(~order.head),
+            loader.hold.eq(order.head.is_store),
+            flight.hold.eq(~order.head.is_store),
             both.valid.eq(loads.valid | stores.valid),
-            both.retired.eq(Mux(order.head, stores.retired, loads.retired)),
-            both.oldest.eq(Mux(order.head, stores.oldest, loads.oldest)),
+            both.retired.eq(order.head.retiring),
+            both.oldest.eq(order.head.retiring.index),
             both.occupied.eq(order.valid),
         ]
         wiring.connect(m, loader.read, wiring.flipped(unit.read))

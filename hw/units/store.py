@@ -23,7 +23,7 @@ from accel.hw.datapath.beats import BeatWalker, PlacesLayout
 from accel.hw.datapath.bursts import BurstWalker
 from accel.hw.datapath.checks import first_fault
 from accel.hw.datapath.finishing import ParLayout, slots_per_beat
-from accel.hw.datapath.kinds import dram_lane, kind_number, kinds_of
+from accel.hw.datapath.kinds import dram_lane, kinds_of
 from accel.hw.datapath.layouts import BEATS_BITS, INDEX_BITS, log2, view
 from accel.hw.datapath.queue import BypassQueue, Queue
 from accel.hw.datapath.scratchpads import access_ports
@@ -197,7 +197,7 @@ class Store(wiring.Component):
         index = Signal(INDEX_BITS)
         begins = issue.start if own is None else issue.start & own.is_store
         m.d.comb += [
-            moves.eq((store.x_size != 0) & (store.y_size != 0)),
+            moves.eq(entry.moves.data),
             ready.eq(issue.valid & (~bursts.valid & flight.room if own is None else own.can_fail)),
             self.lacking.eq(ready & ~self.tokens.there),
             flight.start.eq(begins),
@@ -234,8 +234,7 @@ class Store(wiring.Component):
     @property
     def _kind(self) -> Value:
         """Of the STORE at the head."""
-        store = view(StoreInstruction, self.config, self.issue.entry.word)
-        return kind_number(store.memory, self.kinds) if len(self.kinds) > 1 else Const(0)
+        return self.issue.entry.moves.kind if len(self.kinds) > 1 else Const(0)
 
     def _write(self, m: Module, asking: Signal, last: Signal) -> Value:
         """The beats on the bus, a cycle after they have been read; gives whether there is one."""

@@ -10,7 +10,8 @@ from amaranth.sim import Simulator
 
 from accel.core.config import Config
 from accel.core.faults import Cause, instruction_fault, sram_ranges
-from accel.core.isa import Instruction, Transfer, encode
+from accel.core.isa import Instruction, Load, Store, Transfer, encode
+from accel.hw.datapath.kinds import kinds_of
 from accel.hw.datapath.layouts import sram_bits
 
 
@@ -45,6 +46,7 @@ def offer(context: Any, entry: Any, instruction: Instruction, index: int, config
     word = int.from_bytes(encode([instruction], config), "little")
     fault = instruction_fault(instruction, config)
     drive(context, entry, word=word, index=index, cause=Cause.NONE if fault is None else fault.cause)
+    drive(context, entry.moves, **moves_of(instruction, config))
     if isinstance(instruction, Transfer):
         most = (1 << sram_bits(config)) - 1
         box = {name: min(value, most) for name, value in box_of(instruction).items()}
@@ -86,4 +88,22 @@ def box_of(transfer: Transfer) -> dict[str, int]:
         "body": transfer.y_size * transfer.width,
         "head": int(places[0]) if len(places) else data.size,
         "tail": data.size - int(places[-1]) - 1 if len(places) else 0,
+    }
+
+
+def moves_of(instruction: Instruction, config: Config) -> dict[str, int]:
+    """What an instruction moves, as an entry has it."""
+    if not isinstance(instruction, Transfer):
+        return dict.fromkeys(("kind", "data", "pads", "some"), 0)
+    kinds = [
+        kind.memory
+        for kind in kinds_of(Load if isinstance(instruction, Load) else Store, instruction.unit, config)
+    ]
+    data = instruction.x_size * instruction.y_size
+    some = instruction.height * instruction.width if instruction.x_size else 0
+    return {
+        "kind": kinds.index(instruction.memory) if instruction.memory in kinds else 0,
+        "data": data != 0,
+        "pads": some != data,
+        "some": some != 0,
     }

@@ -29,7 +29,7 @@ from accel.core.isa import (
     field_specs,
 )
 from accel.core.requantize import MAX_ADD_SHIFT
-from accel.hw.datapath.checks import CAUSE_BITS, cause_of
+from accel.hw.datapath.checks import CAUSE_BITS, cause_of, known_of
 from accel.hw.datapath.layouts import add_up, multiply_out, view
 from tests.hw.bench import run
 from tests.strategies import any_instruction
@@ -49,7 +49,8 @@ class Checks(wiring.Component):
         transfer = view(Load, config, self.word)
         padded = transfer.opcode != Opcode.STORE if config.post else None
         box = add_up(m, transfer, multiply_out(m, transfer, padded=padded), padded=padded)
-        m.d.comb += self.cause.eq(cause_of(m, self._unit, self.word, box, self.mem_size, config))
+        known = known_of(m, self._unit, self.word, self.mem_size, config)
+        m.d.comb += self.cause.eq(cause_of(m, known, box))
         return m
 
 

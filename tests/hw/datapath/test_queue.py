@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from accel.hw.datapath.queue import BypassQueue, HeadQueue, Queue
-from tests.hw.bench import run
+from accel.hw.datapath.queue import BypassQueue, HeadQueue, LedQueue, Queue
+from tests.hw.bench import drive, run
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 8])
@@ -31,6 +31,33 @@ def test_a_queue_is_first_in_first_out(depth: int) -> None:
             context.set(queue.data, value)
             context.set(queue.pop, pop)
             context.set(queue.flush, flush)
+            await context.tick()
+            if pop:
+                held.popleft()
+            if push:
+                held.append(value)
+            if flush:
+                held.clear()
+
+    run(queue, bench)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 8])
+def test_a_queue_led_by_registers_is_first_in_first_out(depth: int) -> None:
+    queue = LedQueue(16, depth)
+
+    async def bench(context: Any) -> None:
+        rng = Random(depth)
+        held: deque[int] = deque()
+        for _ in range(600):
+            assert context.get(queue.valid) == bool(held)
+            if held:
+                assert context.get(queue.head) == held[0]
+            push = len(held) < depth and rng.random() < 0.6
+            pop = bool(held) and rng.random() < 0.5
+            flush = rng.random() < 0.02
+            value = rng.randrange(1 << 16)
+            drive(context, queue, push=push, data=value, pop=pop, flush=flush)
             await context.tick()
             if pop:
                 held.popleft()

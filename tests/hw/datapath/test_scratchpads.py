@@ -15,7 +15,7 @@ from accel.core.isa import Load, Memory, SetAcc, Store, Unit, encode
 from accel.core.memories import UOP
 from accel.hw.datapath.accumulators import Accumulators
 from accel.hw.datapath.beats import BeatWalker
-from accel.hw.datapath.kinds import kinds_of
+from accel.hw.datapath.kinds import kind_number, kinds_of
 from accel.hw.datapath.layouts import EntryLayout, add_up, multiply_out, place, sram_bits, view
 from accel.hw.datapath.scratchpads import Scratchpad
 from accel.hw.units.loader import Loader
@@ -42,19 +42,22 @@ class LoadPath(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.loader = loader = self.loader
-        load, following = (view(Load, self._config, word) for word in (self.word, self.following))
         m.submodules.uops = uops = self.uops
         m.submodules.accumulators = accumulators = self.accumulators
-        m.d.comb += [
-            loader.entry.word.eq(self.word),
-            loader.entry.box.eq(place(m, load, add_up(m, load, multiply_out(m, load)), self._config)),
-            loader.start.eq(self.start),
-            loader.taking.eq(1),
-            loader.following.word.eq(self.following),
-            loader.following.box.eq(
-                place(m, following, add_up(m, following, multiply_out(m, following)), self._config)
-            ),
-        ]
+        m.d.comb += [loader.start.eq(self.start), loader.taking.eq(1)]
+        for entry, word in ((loader.entry, self.word), (loader.following, self.following)):
+            load = view(Load, self._config, word)
+            box = add_up(m, load, multiply_out(m, load))
+            moves = load.x_size != 0
+            gaps = ((load.x_pad_0 | load.x_pad_1) != 0) & (load.y_size > 1)
+            m.d.comb += [
+                entry.word.eq(word),
+                entry.box.eq(place(m, load, box, self._config)),
+                entry.moves.kind.eq(kind_number(load.memory, self.kinds)),
+                entry.moves.data.eq(moves & (load.y_size != 0)),
+                entry.moves.pads.eq(moves & ((box.head != 0) | (box.tail != 0) | gaps)),
+                entry.moves.some.eq(moves & (box.elements != 0)),
+            ]
         for pad, numbers in ((uops, (0,)), (accumulators, (1, 2))):
             here = loader.data_beat.kind == numbers[0]
             padded = loader.pad_kind == numbers[0]

@@ -132,6 +132,19 @@ def test_rounds_are_the_routers(tmp_path: Path) -> None:
     assert nextpnr.rounds(log) == 2
 
 
+def test_the_frequency_expected_is_that_before_routing(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert nextpnr.expected(log) is None
+    log.write_text("Info: Routing..\n")
+    assert nextpnr.expected(log) is None
+    lines = (
+        f"Info: Max frequency for clock '$glbnet$clk': {mhz} MHz (FAIL at 80.00 MHz)\n"
+        for mhz in (65.84, 76.29)
+    )
+    log.write_text("".join(lines))
+    assert nextpnr.expected(log) == 65.84
+
+
 def test_tools_that_fail_or_are_missing_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
     monkeypatch.setattr(tools, "_LOOK_SECONDS", 0.01)
@@ -196,6 +209,32 @@ def test_a_target_out_of_reach_is_lowered(tmp_path: Path, monkeypatch: pytest.Mo
     assert float(asked[-1]) >= 40 > float(asked[-1]) * 0.98
     assert notes[:2] == ["routing, for 80 MHz", "routing, for 78 MHz"]
     assert not list((tmp_path / f"queue-{design.key}").iterdir())
+
+
+def test_what_is_placed_poorly_is_placed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what nextpnr expects before it routes; the last placement is taken as it is."""
+    asked: list[tuple[str, str]] = []
+
+    def route(
+        _: Path, arguments: Sequence[str], folder: Path, log: str, note: Callable[[str], None], *, placer: str
+    ) -> None:
+        assert not (folder / log).exists()  # of the placement before
+        asked.append((arguments[arguments.index("--seed") + 1], placer))
+        note("placing")
+        (folder / log).write_text("Info: Max frequency for clock 'clk': 62.00 MHz (FAIL at 80.00 MHz)\n")
+        note("routing")
+        raise EngineError("as far as it goes")
+
+    monkeypatch.setattr(nextpnr, "program", lambda _: Path("nextpnr"))
+    monkeypatch.setattr(nextpnr, "run", route)
+    for target, seeds in ((80.0, ["4", "1004", "2004"]), (79.0, ["4"])):
+        asked.clear()
+        design = Design(Queue(8, 4), tmp_path, "queue", target=target)
+        monkeypatch.setattr(design, "synthesize", lambda _: Path("netlist.json"))
+        (tmp_path / f"queue-{design.key}").mkdir()
+        with pytest.raises(EngineError, match=r"^as far as it goes$"):
+            design.place(4)
+        assert asked == [(seed, nextpnr.PLACERS[0]) for seed in seeds]
 
 
 @pytest.mark.parametrize("able", [0, 1, 2])

@@ -22,13 +22,14 @@ from accel.hw.datapath.beats import BeatWalker
 from accel.hw.datapath.bursts import BurstWalker
 from accel.hw.datapath.finishing import SlotWalker
 from accel.hw.datapath.pads import PadWalker
-from accel.hw.datapath.queue import HeadQueue, Queue
+from accel.hw.datapath.queue import HeadQueue, LedQueue, Queue
 from accel.hw.datapath.residuals import Residuals
 from accel.hw.datapath.sequencer import Sequencer
 from accel.hw.formal.claims import Proof
 from accel.hw.formal.proofs import PROOFS
 from accel.hw.formal.solver import prove
 from accel.hw.units.compute import Compute
+from accel.hw.units.dispatch import Dispatch
 from accel.hw.units.ending import Ending
 from accel.hw.units.fetch import Fetch
 from accel.hw.units.finished import FinishedBeats
@@ -121,6 +122,22 @@ FAULTS = [
         "elaborate",
         "enqueue.push & (behind.valid | ~issue.taking)",
         "enqueue.push & behind.valid",
+    ),
+    Fault(
+        "led queue of 3",
+        "in its turn it is the head",
+        LedQueue,
+        "elaborate",
+        "self.push & (behind.valid | ~taking)",
+        "self.push & behind.valid",
+    ),
+    Fault(
+        "entries of tiny",
+        "whether there is data is told, load",
+        Dispatch,
+        "_moving",
+        "moves & (transfer.y_size != 0)",
+        "moves",
     ),
     Fault(
         "token counters",
@@ -352,25 +369,25 @@ FAULTS = [
         "residuals",
         "never more than there is room for",
         Residuals,
-        "elaborate",
-        "self.elements <= vacant",
-        "self.elements <= vacant + 1",
+        "_fits",
+        "wanted <= there)",
+        "wanted <= there + 1)",
     ),
     Fault(
         "residuals",
         "program order never holds more",
         Residuals,
         "elaborate",
-        "spare - elements",
-        "spare",
+        "(taken, loaded)",
+        "(taken, taken)",
     ),
     Fault(
         "residuals",
         "what a STORE takes was written",
         Residuals,
         "elaborate",
-        "self.elements <= ready",
-        "self.elements <= held",
+        "(Const(0), taken)",
+        "(Const(0), Const(0))",
     ),
     Fault(
         "lane: sum",
@@ -566,7 +583,7 @@ def without_machine(proof: Proof) -> str:
     machines = "|".join(sorted(NAMED, key=len, reverse=True))
     name = re.sub(rf"\b({machines})$", "", proof.name)
     name = re.sub(r"^(bursts|places|ends) of \w+ LOADs", r"\1 of LOADs", name)
-    return re.sub(r"^(queue|head queue) of [248]$", r"\1 of several", name)
+    return re.sub(r"^(queue|head queue|led queue) of [248]$", r"\1 of several", name)
 
 
 def kind(proof: str) -> str:

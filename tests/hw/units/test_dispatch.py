@@ -9,11 +9,11 @@ import pytest
 
 from accel.core.config import NAMED
 from accel.core.faults import Cause, instruction_fault
-from accel.core.isa import Instruction, Transfer, Unit, Unknown, encode
+from accel.core.isa import Instruction, Load, Store, Transfer, Unit, Unknown, encode
 from accel.core.token_rules import WORKERS
 from accel.hw.datapath.ports import port_of
 from accel.hw.units.dispatch import Dispatch
-from tests.hw.bench import box_of, drive, run
+from tests.hw.bench import box_of, drive, moves_of, run
 from tests.strategies import any_instruction
 from tests.thorough import diagonal
 
@@ -53,6 +53,9 @@ def test_what_fetch_pushes_is_checked_and_pushed_so_many_cycles_later(name: str,
                 entry = context.get(port_of(dispatch, found.unit).data)
                 assert Cause(entry.cause) == (Cause.NONE if fault is None else fault.cause), found
                 assert entry.index == index - stages
+                if fault is None and isinstance(found, Load | Store):
+                    moves = moves_of(found, config)
+                    assert {name: getattr(entry.moves, name) for name in moves} == moves
                 if isinstance(found, Transfer) and fault is None and found.unit is not Unit.STORE:
                     assert {name: getattr(entry.box, name) for name in box_of(found)} == box_of(found)
             if stages:

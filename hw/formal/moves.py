@@ -1,0 +1,46 @@
+"""What the entries of queues say of what a LOAD or STORE moves."""
+
+from functools import partial
+from typing import Any
+
+from amaranth.hdl import Mux, Value
+
+from accel.core.config import NAMED, Config
+from accel.core.isa import Load, Opcode, Store, Unit
+from accel.core.token_rules import WORKERS
+from accel.hw.datapath.kinds import kinds_of
+from accel.hw.datapath.layouts import view
+from accel.hw.datapath.ports import port_of
+from accel.hw.formal.claims import Claims, Proof
+from accel.hw.units.dispatch import Dispatch
+
+
+def told(entry: Any, unit: Unit, config: Config) -> tuple[Value, Value]:
+    """Whether an entry says rightly whether its instruction has data, and of a memory that its unit knows."""
+    transfer = view(Load, config, entry.word)
+    is_load = transfer.opcode == Opcode.LOAD
+    moves = (is_load | (transfer.opcode == Opcode.STORE)) & (transfer.x_size != 0) & (transfer.y_size != 0)
+    loads, stores = (max(1, len(kinds_of(cls, unit, config))) for cls in (Load, Store))
+    return entry.moves.data == moves, entry.moves.kind < Mux(is_load, loads, stores)
+
+
+def entries(config: Config) -> Claims:
+    """What goes to the queues, whatever fetch pushes."""
+    component = Dispatch(config)
+    claims = Claims(component)
+    for unit in WORKERS:
+        enqueue = port_of(component, unit)
+        data, kind = told(enqueue.data, unit, config)
+        claims.claim(f"whether there is data is told, {unit.label}", ~enqueue.push | data)
+        claims.claim(f"there is such a memory, {unit.label}", ~enqueue.push | kind)
+    return claims
+
+
+PROOFS = tuple(
+    Proof(
+        name=f"entries of {name}",
+        statement="they say which LOADs and STOREs have data, and of which of their unit's memories",
+        build=partial(entries, NAMED[name]),
+    )
+    for name in ("tiny", "tiny-int8")
+)
