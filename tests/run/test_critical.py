@@ -178,7 +178,7 @@ def test_without_a_cause_a_run_ends_when_the_graph_says() -> None:
 
 
 def test_a_result_says_why_it_took_its_cycles() -> None:
-    result = accel.build(accel.gemm(24, 16, 16, shift=1), "tiny").run()
+    result = accel.build(accel.gemm(24, 16, 160, shift=1), "tiny").run()
     path = result.critical_path()
     assert path is not None
     assert path is result.critical_path()

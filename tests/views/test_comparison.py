@@ -18,7 +18,7 @@ from tests.programs import gemm_program, rewritten
 
 @cache
 def saved(**timing: int) -> SavedRun:
-    program = accel.build(accel.gemm(24, 16, 16, shift=1), "tiny")
+    program = accel.build(accel.gemm(24, 16, 160, shift=1), "tiny")
     result = program.with_timing(program.config.override(timing)).run(seed=3)
     overrides = {name: str(value) for name, value in timing.items()}
     return SavedRun.of(result, name="one", seed=3, overrides=overrides)
