@@ -57,17 +57,7 @@ def head_queue(depth: int) -> Claims:
     claims.claim("room is told", reservation.room == (entries + owed < depth))
     claims.claim("an entry is told", valid == (entries != 0))
     claims.lemma("it knows how many", (taken == entries + owed) & (taken <= depth))
-    places = max(1, depth - 1)
-    claims.queue("behind", places)
-
-    inside_now, ahead, pushed = _one_push(claims, enqueue, component.flush, issue.start, entries, depth)
-    place = Signal(range(places))
-    its = inside.signal("behind.first") + ahead - 1
-    claims.defined(place, Mux(its < places, its, its - places))
-    claims.lemma("it is one of the entries", ~inside_now | (ahead < entries))
-    cell = inside.cell("behind.memory", place)
-    claims.claim("its cell holds its data", ~inside_now | (ahead == 0) | (cell == pushed))
-    claims.claim("in its turn it is the head", ~inside_now | (ahead != 0) | (issue.entry == pushed))
+    _in_order(claims, enqueue, component.flush, issue.start, entries, issue.entry, depth)
     return claims
 
 
@@ -75,23 +65,29 @@ def led_queue(depth: int) -> Claims:
     """A queue led by registers, whose user knows how many there are."""
     component = LedQueue(8, depth)
     claims = Claims(component)
-    inside = claims.inside
     valid, push, pop = component.valid, component.push, component.pop
-    entries = valid + inside.signal("behind.count")
+    entries = valid + claims.inside.signal("behind.count")
     claims.assume((entries < depth) | ~push)
     claims.assume(valid | ~pop)
     claims.claim("an entry is told", valid == (entries != 0))
-    places = max(1, depth - 1)
+    _in_order(claims, component, component.flush, pop, entries, component.head, depth)
+    return claims
+
+
+def _in_order(
+    claims: Claims, enqueue: Any, flush: Value, pop: Value, entries: Value, head: Value, depth: int
+) -> None:
+    """Claim what comes out of a queue whose head is in registers, and all others ``behind`` it."""
+    inside, places = claims.inside, max(1, depth - 1)
     claims.queue("behind", places)
-    inside_now, ahead, pushed = _one_push(claims, component, component.flush, pop, entries, depth)
+    inside_now, ahead, pushed = _one_push(claims, enqueue, flush, pop, entries, depth)
     place = Signal(range(places))
     its = inside.signal("behind.first") + ahead - 1
     claims.defined(place, Mux(its < places, its, its - places))
     claims.lemma("it is one of the entries", ~inside_now | (ahead < entries))
     cell = inside.cell("behind.memory", place)
     claims.claim("its cell holds its data", ~inside_now | (ahead == 0) | (cell == pushed))
-    claims.claim("in its turn it is the head", ~inside_now | (ahead != 0) | (component.head == pushed))
-    return claims
+    claims.claim("in its turn it is the head", ~inside_now | (ahead != 0) | (head == pushed))
 
 
 def _one_push(
