@@ -29,7 +29,7 @@ from accel.hw.export.nextpnr import AVAILABLE, DEVICE, NAMES, RESOURCES, SPEEDS
 from accel.hw.export.place import Design, Hop, Placement
 
 DEFAULT = ("tiny", "ecp5", "tiny-int8", "ecp5-int8")
-TARGETS = {"ecp5": 81.0, "ecp5-int8": 75.5}
+TARGETS = {"ecp5": 80.0, "ecp5-int8": 75.0}
 """MHz that most placements of these reach."""
 BEGIN, END = "<!-- placed: begin -->", "<!-- placed: end -->"
 """Around what is written into a page."""

@@ -80,40 +80,29 @@ def version() -> str:
     return native_version() or installed(_PACKAGE)
 
 
-class UnroutableError(EngineError):
-    """There is no way for a wire, whatever else is routed how."""
-
-
-def run(
-    path: Path,
-    arguments: Sequence[str],
-    folder: Path,
-    log: str,
-    note: Note = lambda _: None,
-    *,
-    placer: str = PLACERS[0],
-) -> None:
-    """Place and route on the device, in a folder.
+def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note = lambda _: None) -> None:
+    """Place and route on the device, in a folder. What cannot be routed is placed by another placer.
 
     Args:
         path: nextpnr.
         arguments: on its command line, besides those that say which device, placer, router and log.
         folder: where it runs.
-        log: name of the file that it writes what it does into.
+        log: name of the file that it writes what it does into, instead of what is there.
         note: told how far it is.
-        placer: one of :data:`PLACERS`.
 
     Raises:
-        UnroutableError: what was placed cannot be routed.
-        EngineError: it fails.
+        EngineError: it fails, or what any of :data:`PLACERS` has placed cannot be routed.
     """
-    whole = [*PART, "--placer", placer, *ROUTER, *arguments, "-q", "-l", log]
-    try:
-        run_tool(path, whole, folder, lambda: note(stage(folder / log)))
-    except EngineError as error:
-        if _UNROUTABLE in str(error):
-            raise UnroutableError(str(error)) from None
-        raise
+    for placer in PLACERS:
+        (folder / log).unlink(missing_ok=True)  # it would be judged by that of another run
+        whole = [*PART, "--placer", placer, *ROUTER, *arguments, "-q", "-l", log]
+        try:
+            run_tool(path, whole, folder, lambda: note(stage(folder / log)))
+        except EngineError as error:
+            if _UNROUTABLE not in str(error) or placer == PLACERS[-1]:
+                raise
+        else:
+            return
 
 
 def native() -> Path | None:
