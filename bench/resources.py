@@ -101,8 +101,10 @@ def whole_table(placed: Placed) -> str:
 
 
 def path_table(placement: Placement) -> str:
-    """The slowest path, by signal and source line."""
+    """The slowest path, by signal and source line, from the register or memory that it comes out of."""
     rows = [["ns", "signal", "declared in"], ["---:", "---", "---"]]
+    if not placement.path[1].sources:  # of what comes out of it
+        rows.append(["0.0", f"`{shown(placement.path[0].cell)}`", ""])
     for arrived, name, sources in signals(placement.path):
         rows.append([f"{arrived:.1f}", f"`{name}`", ", ".join(f"`{source}`" for source in sources)])
     whole = sum(hop.ns for hop in placement.path)

@@ -65,6 +65,17 @@ def test_a_carry_chain_is_one_signal() -> None:
     ]
 
 
+def test_a_path_of_signals_without_lines_says_where_it_begins() -> None:
+    hops = (
+        Hop(kind="clk-to-q", ns=5.0, cell="store.par.memory.0.3"),
+        Hop(kind="routing", ns=1.0, cell="store.lanes.sum_LUT4_Z", net="store.par.memory.0.3_DO_1"),
+        Hop(kind="setup", ns=0.0, cell="store.lanes.sum_TRELLIS_FF_Q"),
+    )
+    table = resources.path_table(replace(recorded(), path=hops)).splitlines()
+    assert table[2:] == ["| 0.0 | `store.par.memory` |  |", "| 6.0 | `store.lanes.sum` |  |"]
+    assert resources.path_table(recorded()).count("`a`") == 0  # begins with a[4], whose line is known
+
+
 def test_figures_come_as_json(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert resources.main(["tiny", "ecp5", "--kept", "--json", "--folder", str(kept)]) == 0
     (only,) = json.loads(capsys.readouterr().out)["configs"]
