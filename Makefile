@@ -10,7 +10,7 @@
 # make fuzz   random programs on simulator and hardware for SECONDS=60; what differs is left in fuzz/
 # make prove  prove properties of the hardware for all time
 # make fpga   place and route the core on an ECP5, each configuration with SEEDS=5 seeds, for docs/resources.md;
-#             hours, but it goes on where it was stopped; CONFIGS="tiny ecp5" names those wanted
+#             hours, but it goes on where it was stopped; CONFIGS="tiny ecp5" prints the tables of those alone
 # make golden write the golden files anew, and what is generated in docs
 # make docs   build the documentation into build/docs; a warning is an error
 # make bench  measure utilization, predictions, and what compiling and simulating cost (bench/README.md)
@@ -63,7 +63,7 @@ prove: $(VENV)/formal
 	$(BIN)/python -m accel.hw.formal $(ARGS)
 
 fpga: $(VENV)/fpga
-	$(BIN)/python bench/resources.py $(CONFIGS) --seeds $(SEEDS) -o docs/resources.md $(ARGS)
+	$(BIN)/python bench/resources.py $(CONFIGS) --seeds $(SEEDS) $(if $(CONFIGS),,-o docs/resources.md) $(ARGS)
 
 golden: $(VENV)/test
 	$(BIN)/python -m pytest -q -n auto tests/compiler --update-golden

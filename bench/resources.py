@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
-from statistics import median, median_low
+from statistics import median_low
 from typing import Any
 
 from rich.console import Console
@@ -90,10 +91,10 @@ def whole_table(placed: Placed) -> str:
     for name, placements in placed.items():
         found = sorted(placement.mhz for placement in placements)
         one = middle(placements)
-        frequency = f"{median(found):.1f}"
+        frequency = f"{one.mhz:.1f}"
         if len(found) > 1:
             frequency += f" ({found[0]:.1f} to {found[-1]:.1f})"
-        speed = gops(load_config(name), median(found))
+        speed = gops(load_config(name), one.mhz)
         counts = (f"{one.resources[kind]:,} ({one.resources[kind] / AVAILABLE[kind]:.0%})" for kind in NAMES)
         rows.append([f"`{name}`", *counts, frequency, str(len(found)), f"{speed:.1f}"])
     rows.append([f"an {DEVICE} has", *(f"{AVAILABLE[kind]:,}" for kind in NAMES), "", "", ""])
@@ -125,6 +126,18 @@ def parts_table(placement: Placement) -> str:
     return _rows(*rows)
 
 
+def made(placements: Sequence[Placement]) -> str:
+    """How they were made, with their frequencies."""
+    ways: dict[str, list[str]] = {}
+    for placement in placements:
+        way = f"{placement.placer} placer, "
+        way += "no target" if placement.target is None else f"a target of {placement.target:.4g} MHz"
+        if placement.own_seed != placement.seed:
+            way += f", nextpnr's seed {placement.own_seed}"
+        ways.setdefault(way, []).append(f"{placement.seed} ({placement.mhz:.1f} MHz)")
+    return "Seeds " + "; ".join(f"{', '.join(seeds)}: {way}" for way, seeds in ways.items()) + "."
+
+
 def section(placed: Placed, speed: int) -> str:
     """All tables, as Markdown."""
     routing = {
@@ -137,6 +150,7 @@ def section(placed: Placed, speed: int) -> str:
         whole = sum(hop.ns for hop in one.path)
         text += (
             f"\n## The slowest path of `{name}`\n\n"
+            f"{made(placements)}\n\n"
             f"With seed {one.seed}, {one.mhz:.1f} MHz: {whole:.1f} ns, {routing[name]:.1f} of them between "
             "cells. When signals with names of their own arrive:\n\n"
             f"{path_table(one)}\n"
@@ -166,8 +180,8 @@ def as_json(placed: Placed, speed: int) -> dict[str, Any]:
         "configs": [
             {
                 "name": name,
-                "mhz": median(placement.mhz for placement in placements),
-                "gops": gops(load_config(name), median(placement.mhz for placement in placements)),
+                "mhz": middle(placements).mhz,
+                "gops": gops(load_config(name), middle(placements).mhz),
                 "placements": [asdict(placement) for placement in placements],
             }
             for name, placements in placed.items()
@@ -194,7 +208,7 @@ def place_all(designs: dict[str, Design], seeds: int, jobs: int) -> Placed:
                 placed[name].append(placement)
                 advance(f"{name}, seed {placement.seed}: {placement.mhz:.1f} MHz")
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(cancel_futures=True)
             raise
     return {name: sorted(some, key=lambda placement: placement.seed) for name, some in placed.items()}
 
@@ -241,10 +255,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if min(chosen.seeds, chosen.jobs) < 1:
         parser.error("--seeds and --jobs are at least 1")
-    if chosen.target is not None and chosen.target <= 0:
-        parser.error("--target is above 0")
+    if chosen.target is not None and not 0 < chosen.target < inf:
+        parser.error("--target is a number above 0")
     try:
-        page = None if chosen.output is None else chosen.output.read_text(encoding="utf-8")
+        page = None if chosen.output is None else chosen.output.read_text(encoding="utf-8", errors="replace")
         if page is not None:
             with_section(page, "")
         configs = [load_config(name) for name in chosen.configs]

@@ -26,7 +26,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "tiny"
     folder.mkdir()
     for seed, mhz in ((1, 40.0), (2, 50.0)):
-        placement = replace(recorded(), seed=seed, mhz=mhz)
+        placement = replace(recorded(), seed=seed, own_seed=seed + 1000 * (seed == 2), mhz=mhz)
         (folder / f"seed-{seed}.json").write_text(json.dumps(asdict(placement)))
     return tmp_path
 
@@ -39,8 +39,12 @@ def test_tables_are_written_between_the_marks(kept: Path, capsys: pytest.Capture
     assert capsys.readouterr() == ("", "")
     lines = page.read_text().splitlines()
     assert (lines[0], lines[-1]) == ("# Title", "The end.")
-    assert "| `tiny` | 70 (0%) | 48 (0%) | 0 (0%) | 1 (1%) | 45.0 (40.0 to 50.0) | 2 | 2.9 |" in lines
+    assert "| `tiny` | 70 (0%) | 48 (0%) | 0 (0%) | 1 (1%) | 40.0 (40.0 to 50.0) | 2 | 2.6 |" in lines
     assert any(line.startswith("| 0.4 | `a[4]` | `hw/small.py:27`") for line in lines)
+    assert (
+        "Seeds 1 (40.0 MHz): heap placer, no target; 2 (50.0 MHz): heap placer, no target, "
+        "nextpnr's seed 1002."
+    ) in lines
     once = page.read_text()
     assert resources.main(arguments) == 0
     assert page.read_text() == once
@@ -79,8 +83,8 @@ def test_a_path_of_signals_without_lines_says_where_it_begins() -> None:
 def test_figures_come_as_json(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert resources.main(["tiny", "ecp5", "--kept", "--json", "--folder", str(kept)]) == 0
     (only,) = json.loads(capsys.readouterr().out)["configs"]
-    assert only["mhz"] == 45.0
-    assert only["gops"] == pytest.approx(2 * 32 * 0.045)
+    assert only["mhz"] == 40.0
+    assert only["gops"] == pytest.approx(2 * 32 * 0.040)
     assert [one["seed"] for one in only["placements"]] == [1, 2]
 
 
@@ -90,6 +94,7 @@ def test_figures_come_as_json(kept: Path, capsys: pytest.CaptureFixture[str]) ->
         (["tinny"], "did you mean 'tiny'"),
         (["tiny", "-o", "no/page.md"], "'no/page.md' cannot be used: No such file or directory"),
         (["tiny", "-o", "pyproject.toml"], "the page has no '<!-- placed: begin -->'"),
+        (["tiny", "-o", "docs/looking/critical.png"], "the page has no '<!-- placed: begin -->'"),
         (["ecp5", "--kept"], "nothing of ecp5 as it is now has been placed"),
     ],
 )

@@ -90,15 +90,28 @@ def board(
         raise AccelError("accel board takes either --port, to run something, or --bitstream")
     if file is not None and bitstream is not None:
         raise AccelError(f"{str(file)!r} is given with --bitstream; programs run with --port")
-    chosen = click.get_current_context().get_parameter_source("config") is not ParameterSource.DEFAULT
-    if file is not None and (settings or chosen):
+    if file is not None and (settings or _given("config")):
         raise AccelError(f"{str(file)!r} is given with a machine; a file has its own")
+    for name, other, unused, why in (
+        ("clock", "--port", port is not None, "the bitstream says how fast the board is"),
+        ("rate", f"--port {SIMULATED}", port == SIMULATED, "that line has no rate"),
+        ("count", "--bitstream", bitstream is not None, "nothing runs"),
+        ("seed", "--bitstream", bitstream is not None, "nothing runs"),
+        ("count", repr(str(file)), file is not None, "it runs once"),
+    ):
+        if unused and _given(name):
+            raise AccelError(f"--{name} is given with {other}; {why}")
     machine = load_config(config).variant(parse_settings(settings))
     if bitstream is not None:
         check_targets({"--bitstream": bitstream}, config_file(config))
         return _build(machine, bitstream, clock, rate, as_json=as_json)
     assert port is not None
     return _compare(file, machine, port, rate, count, seed, as_json=as_json)
+
+
+def _given(name: str) -> bool:
+    """Whether an option is on the command line."""
+    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
 def _build(machine: Config, bitstream: Path, clock: float, rate: int, *, as_json: bool) -> int:

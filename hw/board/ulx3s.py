@@ -43,41 +43,46 @@ LEDS = ("locked", "rx", "tx", "irq")
 
 _RATE_ERROR = 0.02
 """Of a bit's length; a byte is read ten bits long."""
-_VCO_MHZ = (400.0, 800.0)
-_DIVIDERS = range(1, 81)
+_FEEDBACKS = range(16, 33)
+"""What the PLL's oscillator may be divided by before it is compared with the board's: it runs at 400 to
+800 MHz."""
 _LONGEST_DIVIDER = 128
+_FASTEST_MHZ = 400.0
+"""Of the PLL's output. The device's data sheet (FPGA-DS-02012, sysCLOCK PLL Timing) has this and the rest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pll:
-    """Dividers of a PLL whose output is fed back: input over ``reference`` times ``feedback``, from an
-    oscillator that runs ``output`` times as fast."""
+    """Dividers of a PLL. Its oscillator runs ``feedback`` times as fast as the board's, with which one of its
+    outputs is compared, and ``output`` times as fast as the clock, which is another one."""
 
-    reference: int
     feedback: int
     output: int
 
     @property
     def mhz(self) -> float:
-        """Of the output."""
-        return CLOCK_MHZ * self.feedback / self.reference
+        """Of the clock."""
+        return CLOCK_MHZ * self.feedback / self.output
 
     @classmethod
     def of(cls, mhz: float) -> "Pll":
-        """That which gives a frequency from the board's oscillator.
+        """That which gives a frequency; of several, whose oscillator is furthest from its limits.
 
         Raises:
             ConfigError: there is none.
         """
-        lowest, highest = _VCO_MHZ
-        for reference in range(1, 6):  # its inputs are to have 3 MHz at least
-            feedback = mhz * reference / CLOCK_MHZ
-            if feedback != int(feedback) or int(feedback) not in _DIVIDERS:
-                continue
-            output = round((lowest + highest) / 2 / mhz)
-            if 1 <= output <= _LONGEST_DIVIDER and lowest <= mhz * output <= highest:
-                return cls(reference=reference, feedback=int(feedback), output=output)
-        raise ConfigError(f"the clock is {mhz:g} MHz; the board makes multiples of 5 MHz from 10 to 400")
+        middle = (_FEEDBACKS[0] + _FEEDBACKS[-1]) / 2
+        for feedback in sorted(_FEEDBACKS, key=lambda one: abs(one - middle)):
+            output = round(CLOCK_MHZ * feedback / mhz) if 1 <= mhz <= _FASTEST_MHZ else 0
+            pll = cls(feedback=feedback, output=output)
+            if 1 <= output <= _LONGEST_DIVIDER and pll.mhz == mhz:
+                return pll
+        lowest, highest = (CLOCK_MHZ * end for end in (_FEEDBACKS[0], _FEEDBACKS[-1]))
+        raise ConfigError(
+            f"the clock is {mhz:g} MHz; the board has multiples of 5 MHz from 5 to 160, and up to "
+            f"{_FASTEST_MHZ:g} MHz what a multiple of {CLOCK_MHZ:g} from {lowest:g} to {highest:g} gives, "
+            f"divided by 1 to {_LONGEST_DIVIDER}"
+        )
 
 
 def bit_cycles(mhz: float, rate: int) -> int:
@@ -138,10 +143,12 @@ class Ulx3s(wiring.Component):
         return m
 
     def _instance(self, clock: Any, locked: Signal) -> Instance:
+        compared = Signal()
         return Instance(
             "EHXPLLL",
             a_FREQUENCY_PIN_CLKI=f"{CLOCK_MHZ:g}",
-            a_FREQUENCY_PIN_CLKOP=f"{self._pll.mhz:g}",
+            a_FREQUENCY_PIN_CLKOP=f"{CLOCK_MHZ:g}",
+            a_FREQUENCY_PIN_CLKOS=f"{self._pll.mhz:g}",
             a_ICP_CURRENT="12",
             a_LPF_RESISTOR="8",
             a_MFG_ENABLE_FILTEROPAMP="1",
@@ -151,16 +158,20 @@ class Ulx3s(wiring.Component):
             p_STDBY_ENABLE="DISABLED",
             p_DPHASE_SOURCE="DISABLED",
             p_FEEDBK_PATH="CLKOP",
-            p_CLKI_DIV=self._pll.reference,
-            p_CLKFB_DIV=self._pll.feedback,
+            p_CLKI_DIV=1,
+            p_CLKFB_DIV=1,
             p_CLKOP_ENABLE="ENABLED",
-            p_CLKOP_DIV=self._pll.output,
-            p_CLKOP_CPHASE=self._pll.output // 2,
+            p_CLKOP_DIV=self._pll.feedback,
+            p_CLKOP_CPHASE=self._pll.feedback // 2,
             p_CLKOP_FPHASE=0,
+            p_CLKOS_ENABLE="ENABLED",
+            p_CLKOS_DIV=self._pll.output,
+            p_CLKOS_CPHASE=self._pll.output // 2,
+            p_CLKOS_FPHASE=0,
             i_RST=0,
             i_STDBY=0,
             i_CLKI=clock,
-            i_CLKFB=ClockSignal(),
+            i_CLKFB=compared,
             i_PHASESEL0=0,
             i_PHASESEL1=0,
             i_PHASEDIR=1,
@@ -168,7 +179,8 @@ class Ulx3s(wiring.Component):
             i_PHASELOADREG=1,
             i_PLLWAKESYNC=0,
             i_ENCLKOP=0,
-            o_CLKOP=ClockSignal(),
+            o_CLKOP=compared,
+            o_CLKOS=ClockSignal(),
             o_LOCK=locked,
         )
 

@@ -80,7 +80,7 @@ def version() -> str:
     return native_version() or installed(_PACKAGE)
 
 
-def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note = lambda _: None) -> None:
+def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note = lambda _: None) -> str:
     """Place and route on the device, in a folder. What cannot be routed is placed by another placer.
 
     Args:
@@ -90,19 +90,26 @@ def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note
         log: name of the file that it writes what it does into, instead of what is there.
         note: told how far it is.
 
+    Returns:
+        The one of :data:`PLACERS` that has placed what is routed.
+
     Raises:
-        EngineError: it fails, or what any of :data:`PLACERS` has placed cannot be routed.
+        EngineError: it fails, or what any of them has placed cannot be routed.
     """
-    for placer in PLACERS:
-        (folder / log).unlink(missing_ok=True)  # it would be judged by that of another run
-        whole = [*PART, "--placer", placer, *ROUTER, *arguments, "-q", "-l", log]
+    for placer in PLACERS[:-1]:
         try:
-            run_tool(path, whole, folder, lambda: note(stage(folder / log)))
-        except EngineError as error:
-            if _UNROUTABLE not in str(error) or placer == PLACERS[-1]:
+            return _run(placer, path, arguments, folder, log, note)
+        except EngineError:
+            if _UNROUTABLE not in _text(folder / log):
                 raise
-        else:
-            return
+    return _run(PLACERS[-1], path, arguments, folder, log, note)
+
+
+def _run(placer: str, path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note) -> str:
+    (folder / log).unlink(missing_ok=True)  # it would be judged by that of another run
+    whole = [*PART, "--placer", placer, *ROUTER, *arguments, "-q", "-l", log]
+    run_tool(path, whole, folder, lambda: note(stage(folder / log)))
+    return placer
 
 
 def native() -> Path | None:
@@ -144,10 +151,7 @@ def installed(package: str) -> str:
 
 def stage(log: Path) -> str:
     """How far nextpnr is, by its log."""
-    try:
-        text = log.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return "packing"
+    text = _text(log)
     begun = [
         (text.rfind(mark), name)
         for mark, name in (
@@ -165,19 +169,21 @@ def stage(log: Path) -> str:
 def expected(log: Path) -> float | None:
     """The frequency in MHz that nextpnr expects of what it has placed and not routed yet, by its log; None if
     it has not placed it yet."""
-    try:
-        found = _EXPECTED.search(log.read_text(encoding="utf-8", errors="replace"))
-    except OSError:
-        return None
+    found = _EXPECTED.search(_text(log))
     return None if found is None else float(found[1])
 
 
 def rounds(log: Path) -> int:
     """How often the router has gone over what is not routed as it should be, by its log."""
+    return len(_ROUND.findall(_text(log)))
+
+
+def _text(log: Path) -> str:
+    """What a log has so far."""
     try:
-        return len(_ROUND.findall(log.read_text(encoding="utf-8", errors="replace")))
+        return log.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return 0
+        return ""
 
 
 def used(report: Any) -> dict[str, int]:

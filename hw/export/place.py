@@ -98,7 +98,10 @@ class Placement:
     """A design, placed and routed with one seed.
 
     Attributes:
-        seed: of nextpnr.
+        seed: that was asked for.
+        own_seed: nextpnr's, which is another one where what it placed first was poor.
+        placer: that of :data:`~accel.hw.export.nextpnr.PLACERS` which placed it.
+        target: MHz that were to be reached in the end, after targets out of reach; None if there was none.
         mhz: the highest frequency of its clock.
         resources: number of each of :data:`RESOURCES` after packing, the registers around it left out.
         parts: the same by part, as ``store.lanes``; ``""`` is what lies in none. Cells belong to the part
@@ -107,6 +110,9 @@ class Placement:
     """
 
     seed: int
+    own_seed: int
+    placer: str
+    target: float | None
     mhz: float
     resources: dict[str, int]
     parts: dict[str, dict[str, int]]
@@ -146,15 +152,12 @@ class Design:
         identity = [
             _SOURCE.sub("", self._text),
             _SCRIPT,
-            str(speed),
-            *nextpnr.PART,
-            *_OPTIONS,
-            *_aim(target),
-            *nextpnr.PLACERS,
-            *nextpnr.ROUTER,
+            nextpnr.installed(_YOSYS),
+            nextpnr.version(),
+            *(speed, *nextpnr.PART, *_OPTIONS, *_aim(target), *nextpnr.PLACERS, *nextpnr.ROUTER),
+            *(_MOST_ROUNDS, _LOWER, _LEAST, _PLACINGS, _OTHER_SEED),
         ]
-        identity += [nextpnr.installed(_YOSYS), nextpnr.version()]
-        self.key = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:12]
+        self.key = hashlib.sha256("\0".join(map(str, identity)).encode()).hexdigest()[:12]
         """What is placed, and by what: equal where placements are."""
         self._folder = folder / f"{name}-{self.key}"
         self._synthesizing = threading.Lock()
@@ -168,7 +171,8 @@ class Design:
         """Place and route, if that has not been done with this seed; many minutes for a large core.
 
         Raises:
-            EngineError: a tool is not installed, or fails; or not even half of the target is reached.
+            EngineError: a tool is not installed, or fails; or not even half of the target is reached; or what
+                is kept of this seed is damaged.
         """
         kept = self._folder / f"seed-{seed}.json"
         if kept.exists():
@@ -179,12 +183,13 @@ class Design:
         arguments = [*_OPTIONS, "--speed", str(self._speed)]
         arguments += ["--json", netlist.name, "--report", names["report"], "--write", names["placed"]]
         try:
-            self._place(program, seed, arguments, names["log"], note)
+            made = self._place(program, seed, arguments, names["log"], note)
             placement = parse(
-                seed,
                 report=json.loads((self._folder / names["report"]).read_text(encoding="utf-8")),
                 placed=json.loads((self._folder / names["placed"]).read_text(encoding="utf-8")),
                 statistics=json.loads((self._folder / "stat.json").read_text(encoding="utf-8")),
+                seed=seed,
+                **made,
             )
         finally:
             for name in names.values():
@@ -192,35 +197,44 @@ class Design:
         write_atomically(kept, json.dumps(asdict(placement), indent=1).encode())
         return placement
 
-    def _place(self, program: Path, seed: int, arguments: list[str], log: str, note: Note) -> None:
+    def _place(self, program: Path, seed: int, arguments: list[str], log: str, note: Note) -> dict[str, Any]:
         """Have nextpnr run, with other seeds of its own where a placement is poor.
+
+        Returns:
+            How it was placed, by attributes of :class:`Placement`.
 
         Raises:
             EngineError: it fails, or not even half of the target is reached.
         """
         for again in range(_PLACINGS):
-            own = ["--seed", str(seed + again * _OTHER_SEED)]
+            own = seed + again * _OTHER_SEED
+            whole = [*arguments, "--seed", str(own)]
             try:
-                self._route(program, [*arguments, *own], log, note, picky=again < _PLACINGS - 1)
+                target, placer = self._route(program, whole, log, note, picky=again < _PLACINGS - 1)
             except _PoorError:
                 note(f"poor, after {again + 1}")
             else:
-                return
+                break
+        return {"own_seed": own, "placer": placer, "target": target}
 
-    def _route(self, program: Path, arguments: list[str], log: str, note: Note, *, picky: bool) -> None:
+    def _route(
+        self, program: Path, arguments: list[str], log: str, note: Note, *, picky: bool
+    ) -> tuple[float | None, str]:
         """Have nextpnr run, with lower targets where it comes to no end.
 
         Args:
             picky: whether not to go on with a placement that is poor.
 
+        Returns:
+            The target that was not out of reach, and the placer.
+
         Raises:
             _PoorError: what it has placed is poor.
             EngineError: it fails, or not even half of the target is reached.
         """
-        if not self._target:
-            nextpnr.run(program, [*arguments, *_aim(None)], self._folder, log, note)
-            return
         target = self._target
+        if target is None:
+            return None, nextpnr.run(program, [*arguments, *_aim(None)], self._folder, log, note)
 
         def told(text: str) -> None:
             note(f"{text}, for {target:.0f} MHz")
@@ -230,14 +244,13 @@ class Design:
             if picky and expected is not None and expected < _LEAST * target:
                 raise _PoorError
 
-        while target >= self._target / 2:
+        lowest = target / 2
+        while target >= lowest:
             try:
-                nextpnr.run(program, [*arguments, *_aim(target)], self._folder, log, told)
+                return target, nextpnr.run(program, [*arguments, *_aim(target)], self._folder, log, told)
             except _OutOfReachError:
                 target *= _LOWER
-            else:
-                return
-        raise EngineError(f"not even {self._target / 2:g} MHz are reached; ask for less")
+        raise EngineError(f"not even {lowest:g} MHz are reached; ask for less")
 
     def synthesize(self, note: Note = lambda _: None) -> Path:
         """The netlist, made if it is not there yet; a minute for a large core. Of seeds that are placed at a
@@ -266,7 +279,10 @@ class Design:
             shutil.rmtree(work, ignore_errors=True)
 
     def _read(self, path: Path) -> Placement:
-        return Placement.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        try:
+            return Placement.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise EngineError(f"{str(path)!r} is no placement; without it, it is placed again") from None
 
 
 class _OutOfReachError(Exception):
@@ -284,14 +300,14 @@ def _aim(target: float | None) -> tuple[str, ...]:
     return ("--freq", f"{_BEYOND * target:.2f}", "--tmg-ripup")
 
 
-def parse(seed: int, *, report: Any, placed: Any, statistics: Any) -> Placement:
+def parse(*, report: Any, placed: Any, statistics: Any, **made: Any) -> Placement:
     """A placement from what the tools have written.
 
     Args:
-        seed: that it was made with.
         report: of nextpnr, ``--report``.
         placed: the design that nextpnr writes, ``--write``.
         statistics: of Yosys, ``stat -json``, with the design and the registers around it as two modules.
+        made: the attributes that say how it was made.
     """
     around = statistics["modules"][f"\\{_TOP}"]["num_cells_by_type"]
     outside = {"slots": around.get("LUT4", 0), "flip_flops": around.get("TRELLIS_FF", 0)}
@@ -312,7 +328,7 @@ def parse(seed: int, *, report: Any, placed: Any, statistics: Any) -> Placement:
         key=lambda one: sum(hop["delay"] for hop in one["path"]),
     )
     return Placement(
-        seed=seed,
+        **made,
         mhz=clock["achieved"],
         resources=resources,
         parts={part: {name: parts[part][name] for name in RESOURCES} for part in sorted(parts)},

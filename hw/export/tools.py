@@ -53,10 +53,13 @@ def run_tool(
         watch: called every second meanwhile.
 
     Raises:
-        EngineError: it fails, with the end of what it says.
+        EngineError: it cannot be run, or fails, with the end of what it says.
     """
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen([str(path), *arguments], cwd=folder, stdout=said, stderr=said)  # noqa: S603
+        try:
+            process = subprocess.Popen([str(path), *arguments], cwd=folder, stdout=said, stderr=said)  # noqa: S603
+        except OSError as error:
+            raise EngineError(f"{path.name} cannot be run: {error.strerror}") from None
         try:
             while process.poll() is None:
                 try:
