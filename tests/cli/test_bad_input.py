@@ -241,7 +241,7 @@ def test_schedules_that_cannot_be_read(accel: Shell) -> None:
 
 def truncated(path: Path) -> str:
     path.write_bytes(path.read_bytes()[:-30])
-    return "program 'p.accel' is damaged: File is not a zip file"
+    return "program 'p.accel' is damaged: it does not end as it must: it is cut short, or something follows it"
 
 
 def flipped(path: Path) -> str:

@@ -118,7 +118,7 @@ def test_bad_input(arguments: list[str], message: str, accel: Shell, vectors: Pa
 
 def test_nothing_runs_before_all_is_read(accel: Shell, vectors: Path) -> None:
     write_vector(accel.folder / "damaged", expect=b"")
-    message = "vector 'damaged': expect.npz is damaged: File is not a zip file"
+    message = "vector 'damaged': expect.npz: it is no .npz file; numpy.savez writes what is needed"
     accel.refused("replay", vectors, "damaged", "--json", message=message)
 
 

@@ -414,7 +414,7 @@ def test_a_program_may_fill_its_window(tmp_path: Path) -> None:
 
 def test_deep_nesting_is_refused(scratch: Path) -> None:
     archived(scratch, [("program.json", b"[" * 200_000)])
-    with pytest.raises(ProgramError, match="is damaged: maximum recursion depth exceeded"):
+    with pytest.raises(ProgramError, match="is damaged: its program.json cannot be read as JSON"):
         Program.load(scratch)
 
 
@@ -509,6 +509,7 @@ class Malicious:
 
 
 IS_NONE = "{} is no program file; 'accel compile' writes such files"
+ENDS_OTHERWISE = "it does not end as it must: it is cut short, or something follows it"
 FOREIGN = {
     "empty": (b"", IS_NONE),
     "png": (b"\x89PNG\r\n\x1a\n" + b"\0" * 100, IS_NONE),
@@ -517,7 +518,7 @@ FOREIGN = {
     "empty archive": (an_archive(), IS_NONE),
     "archive": (an_archive("a.txt"), "{}: it has no program.json; it is no program file"),
     "archive like ours": (an_archive("program.json"), "{}: it is an archive, but no program file"),
-    "start of an archive": (b"PK\x03\x04" + b"\0" * 100, "{} is damaged: File is not a zip file"),
+    "start of an archive": (b"PK\x03\x04" + b"\0" * 100, f"{{}} is damaged: {ENDS_OTHERWISE}"),
 }
 
 
@@ -528,6 +529,23 @@ def test_foreign_files_are_refused(kind: str, tmp_path: Path) -> None:
     path.write_bytes(content)
     with refused(ProgramError, message.format(f"program {str(path)!r}")):
         Program.load(path)
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "message"),
+    [
+        (b"", b"junk\n", ENDS_OTHERWISE),
+        (b"", b"\0", ENDS_OTHERWISE),
+        (an_archive("a.txt"), b"", "something stands before it"),
+    ],
+)
+def test_nothing_stands_around_a_program(
+    before: bytes, behind: bytes, message: str, file: Path, scratch: Path
+) -> None:
+    """Which zipfile would pass over in silence."""
+    scratch.write_bytes(before + file.read_bytes() + behind)
+    with refused(ProgramError, f"program {str(scratch)!r} is damaged: {message}"):
+        Program.load(scratch)
 
 
 def test_a_model_is_told_what_makes_a_program_of_it(tmp_path: Path) -> None:
