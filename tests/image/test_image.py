@@ -269,8 +269,8 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
         "its format version is 1; a program for post=1 has version 2",
     ),
     "version zero": (top(version=0), "its format version is 0; versions start at 1"),
-    "version of text": (top(version="1"), "version is '1' in its manifest; it must be of type int"),
-    "version true": (top(version=True), "version is True in its manifest; it must be of type int"),
+    "version of text": (top(version="1"), "version is '1' in its manifest; it must be an integer"),
+    "version true": (top(version=True), "version is true in its manifest; it must be an integer"),
     "format of others": (top(format="other"), "it is an archive, but no program file"),
     "format of runs": (
         top(format="accel-run"),
@@ -292,7 +292,7 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
     "negative code": (top(code_bytes=-16), "its instructions.bin has {code} bytes; at most 0 are expected"),
     "offset of a fraction": (
         top(code_offset=4096.0),
-        "code_offset is 4096.0 in its manifest; it must be of type int",
+        "code_offset is 4096.0 in its manifest; it must be an integer",
     ),
     "offset below zero": (
         top(code_offset=-16),
@@ -311,8 +311,8 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
         top(compile_seconds=float("nan")),
         "compile_seconds is nan in its manifest; it must be a duration",
     ),
-    "source": (top(source=[1]), "source is [1] in its manifest; it must be of type dict"),
-    "notes": (top(notes="none"), "notes is 'none' in its manifest; it must be of type dict"),
+    "source": (top(source=[1]), "source is [1] in its manifest; it must be an object"),
+    "notes": (top(notes="none"), "notes is 'none' in its manifest; it must be an object"),
     "no geometry": (
         lambda manifest: manifest["config"].pop("block_in") and None,
         "its manifest has no 'block_in' where one is needed",

@@ -166,7 +166,7 @@ def test_programs_are_found_in_nested_folders_once(tmp_path: Path) -> None:
 def test_a_folder_must_hold_programs(tmp_path: Path) -> None:
     with refused(
         ProgramError,
-        f"'{tmp_path}' holds no program; a vector is a folder with insn.bin, a test is a .s file",
+        f"'{tmp_path}' holds no program; programs are .accel files, .s files, and folders with insn.bin",
     ):
         find_programs([tmp_path])
     with refused(
