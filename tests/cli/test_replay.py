@@ -84,7 +84,7 @@ def test_limits(limit: list[object], accel: Shell, vectors: Path) -> None:
     [
         ([], "Missing argument 'PATH...'. (see 'accel replay --help')"),
         (["none"], "'none' does not exist; give programs, or folders that hold some"),
-        (["empty"], "'empty' holds no program; a vector is a folder with insn.bin, a test is a .s file"),
+        (["empty"], "'empty' holds no program; programs are .accel files, .s files, and folders with insn.bin"),
         (["set", "--backend", "simm"], "the backend is 'simm'; did you mean 'sim'?"),
         (
             ["set", "--engine", "pysim"],
@@ -100,7 +100,7 @@ def test_limits(limit: list[object], accel: Shell, vectors: Path) -> None:
         ),
         (
             ["set", "empty"],
-            "'empty' holds no program; a vector is a folder with insn.bin, a test is a .s file",
+            "'empty' holds no program; programs are .accel files, .s files, and folders with insn.bin",
         ),
         (
             ["set", "p.accel"],
