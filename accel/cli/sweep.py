@@ -123,6 +123,8 @@ def sweep(
         check_dask()
     if not folder.parent.is_dir():
         raise unwritable(folder, f"there is no folder {str(folder.parent)!r}")
+    if folder.exists() and not folder.is_dir():
+        raise unwritable(folder, "it is no folder")
     folder.mkdir(exist_ok=True)
     for path in targets.values():
         check_writable(path)

@@ -163,6 +163,7 @@ def test_a_fault_is_exit_code_1(accel: Shell, monkeypatch: pytest.MonkeyPatch) -
             "it must be in 2..65535 cycles",
         ),
         ([*SMALL, "-o", "no/folder"], "'no/folder' cannot be written: there is no folder 'no'"),
+        ([*SMALL, "-o", os.devnull], f"{os.devnull!r} cannot be written: it is no folder"),
         (["--workload", "gem"], "'gem' is no workload; did you mean 'gemm'?"),
         (["no.toml"], "sweep 'no.toml' cannot be read: No such file or directory"),
     ],
