@@ -2,7 +2,13 @@
 
 import reprlib
 
-_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "text", int: "an integer", float: "a number"}
+_KINDS: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "text",
+    int: "an integer",
+    float: "a number",
+}
 _WORDS = {None: "null", True: "true", False: "false"}
 
 

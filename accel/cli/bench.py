@@ -39,7 +39,6 @@ from accel.compiler.target.machine import machine
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps.executors import here, in_processes
 
-
 _SUFFIX = ".md"
 
 

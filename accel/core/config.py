@@ -463,8 +463,8 @@ _UNITS = {"": 1, "k": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mib": 1 << 20, "g"
 
 
 def parse_quantity(name: str, value: SupportsIndex | str | bool) -> int:
-    """An integer, written as one, in hexadecimal, with ``KiB``, ``MiB`` or ``GiB``; as true or false where it is
-    a flag, or no field."""
+    """An integer, written as one, in hexadecimal, with ``KiB``, ``MiB`` or ``GiB``; as true or false where it
+    is a flag, or no field."""
     text = str(value).strip().lower()
     if text in ("true", "false") and (name not in SPECS or SPECS[name].unit == "flag"):
         return int(text == "true")

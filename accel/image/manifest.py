@@ -19,9 +19,7 @@ def read_entry(data: Any, key: str, kind: type[T]) -> T:
         raise ProgramError(f"its manifest has no {key!r} where one is needed")
     value = data[key]
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise ProgramError(
-            f"{key} is {shown(value)} in its manifest; it must be {kind_name(kind)}"
-        )
+        raise ProgramError(f"{key} is {shown(value)} in its manifest; it must be {kind_name(kind)}")
     return value
 
 

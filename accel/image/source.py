@@ -123,7 +123,9 @@ class Source:
                 raise ProgramError(f"the source has {name!r}; {nearest(name, known)}")
         expression, schedule, options, mapped = (values.get(name) for name in known)
         if not isinstance(schedule, list | None):
-            raise ProgramError(f"the schedule of the source is {kind_of(schedule)}; it must be a list of steps")
+            raise ProgramError(
+                f"the schedule of the source is {kind_of(schedule)}; it must be a list of steps"
+            )
         return cls(
             expression=None if expression is None else _object("the expression of the source is", expression),
             schedule=schedule,

@@ -319,7 +319,9 @@ def program_of(path: str) -> tuple[bytes, Any]:
             manifest = json.loads(archive.read("program.json"))
             if manifest["format"] != "accel-network":
                 return archive.read("instructions.bin"), manifest
-            chains = [(number, step["chain"]) for number, step in enumerate(manifest["steps"]) if step["chain"]]
+            chains = [
+                (number, step["chain"]) for number, step in enumerate(manifest["steps"]) if step["chain"]
+            ]
             if len(chains) != 1:
                 raise Unreadable(f"the network {path!r} has {len(chains)} programs; a certificate is of one")
             number, chain = chains[0]

@@ -77,7 +77,7 @@ def check_threads_fit(
         least: elements of each scratchpad that the smallest tiles take.
 
     Raises:
-        ScheduleError: with the largest number that fits; or not even one does, with what there is no room for.
+        ScheduleError: with the largest number that fits; or not even one does, with what is too small.
     """
     if fits(threads or 1):
         return

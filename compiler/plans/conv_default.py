@@ -37,7 +37,11 @@ def conv_candidates(
             found.append(search(conv_space(one, config, fixed), table, threads))
     if not found:
         check_threads_fit(
-            "convolution", config, threads, lambda n: _any_fits(shape, config, n), lambda: least(shape, config)
+            "convolution",
+            config,
+            threads,
+            lambda n: _any_fits(shape, config, n),
+            lambda: least(shape, config),
         )
     return ranked_together(found)
 

@@ -76,8 +76,8 @@ def test_a_machine_that_was_made_too_small(accel: Shell) -> None:
     sizes = ("--ic", 8, "--oc", 8, "--size", 9, "--kernel", 3)
     changes = ("--set", "wgt_bytes=64")
     message = (
-        "not even the smallest tiles of this convolution fit configuration 'tiny with wgt_bytes=64'; they need "
-        "96 bytes of wgt (wgt_bytes is 64)"
+        "not even the smallest tiles of this convolution fit configuration 'tiny with wgt_bytes=64'; they "
+        "need 96 bytes of wgt (wgt_bytes is 64)"
     )
     accel.refused("compile", "conv2d", *sizes, "--config", "tiny", *changes, "-o", "p.accel", message=message)
 
@@ -241,7 +241,9 @@ def test_schedules_that_cannot_be_read(accel: Shell) -> None:
 
 def truncated(path: Path) -> str:
     path.write_bytes(path.read_bytes()[:-30])
-    return "program 'p.accel' is damaged: it does not end as it must: it is cut short, or something follows it"
+    return (
+        "program 'p.accel' is damaged: it does not end as it must: it is cut short, or something follows it"
+    )
 
 
 def flipped(path: Path) -> str:

@@ -84,7 +84,10 @@ def test_limits(limit: list[object], accel: Shell, vectors: Path) -> None:
     [
         ([], "Missing argument 'PATH...'. (see 'accel replay --help')"),
         (["none"], "'none' does not exist; give programs, or folders that hold some"),
-        (["empty"], "'empty' holds no program; programs are .accel files, .s files, and folders with insn.bin"),
+        (
+            ["empty"],
+            "'empty' holds no program; programs are .accel files, .s files, and folders with insn.bin",
+        ),
         (["set", "--backend", "simm"], "the backend is 'simm'; did you mean 'sim'?"),
         (
             ["set", "--engine", "pysim"],

@@ -191,7 +191,12 @@ def test_what_is_printed_reads_back(tmp_path: Path) -> None:
         path.write_text(json.dumps({"schema_version": 1, "configs": [data]}))
         assert load_config(path).to_dict() == data
     message = "in 'configs'; one is needed, as 'accel configs vta --json' prints it"
-    for configs, what in (([one, two], "2 of them"), ([], "0 of them"), ([3], "1 of them"), (one, "an object")):
+    for configs, what in (
+        ([one, two], "2 of them"),
+        ([], "0 of them"),
+        ([3], "1 of them"),
+        (one, "an object"),
+    ):
         path.write_text(json.dumps({"schema_version": 1, "configs": configs}))
         with refused(ConfigError, f"configuration {str(path)!r} has {what} {message}"):
             load_config(path)

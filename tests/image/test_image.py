@@ -414,7 +414,7 @@ def test_a_program_may_fill_its_window(tmp_path: Path) -> None:
 
 def test_deep_nesting_is_refused(scratch: Path) -> None:
     archived(scratch, [("program.json", b"[" * 200_000)])
-    with pytest.raises(ProgramError, match="is damaged: its program.json cannot be read as JSON"):
+    with pytest.raises(ProgramError, match=r"is damaged: its program\.json cannot be read as JSON"):
         Program.load(scratch)
 
 

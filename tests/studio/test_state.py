@@ -41,7 +41,10 @@ def test_states_come_back() -> None:
         ({"workload": 3}, "workload is 3; it must be a name"),
         ({"workload": "gemm", "wrokload": 1}, "the state has 'wrokload'; did you mean 'workload'?"),
         ({"workload": "gemm", "steps": {}}, "the steps are no list of at most 400"),
-        ({"workload": "gemm", "steps": [3]}, "a step is an integer; it must be an object of at most 400 entries"),
+        (
+            {"workload": "gemm", "steps": [3]},
+            "a step is an integer; it must be an object of at most 400 entries",
+        ),
         (
             {"workload": "gemm", "settings": {str(n): n for n in range(401)}},
             "settings is an object; it must be an object of at most 400 entries",
