@@ -97,9 +97,9 @@ def bench(
     check_name("network", network, NETWORKS)
     target = machine(config, **parse_settings(settings))
     if output is not None:
+        check_targets({"-o": output}, config_file(config))
         if output.suffix != _SUFFIX and not is_device(output):
             raise AccelError(f"the page is to be written to {str(output)!r}; the name must end in {_SUFFIX}")
-        check_targets({"-o": output}, config_file(config))
     chosen = epilogue or default_epilogue(target.config)
     layers = layers_of(network, chosen)
     tasks = [Task(layer=one, config=target.config, seed=seed, mapping=mapping) for one in layers]
