@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "assembly": "base core image proof",
     "run": "base core image proof assembly compiler sim hw",
     "network": "base core image proof graph formats compiler run sim hw views",
-    "package": "base core graph image network run sim",
+    "package": "base core graph image network run",
     "debug": "base core image assembly sim run",
     "views": "base core image assembly run",
     "benchmarks": "base core compiler run",

@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from accel.base.files import check_targets, write_atomically
+from accel.base.errors import AccelError
+from accel.base.files import check_targets, is_device, write_atomically
 from accel.benchmarks import (
     EPILOGUES,
     NETWORKS,
@@ -37,6 +38,8 @@ from accel.cli.output import wrote
 from accel.compiler.target.machine import machine
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps.executors import here, in_processes
+
+_SUFFIX = ".md"
 
 
 @click.command()
@@ -95,6 +98,8 @@ def bench(
     target = machine(config, **parse_settings(settings))
     if output is not None:
         check_targets({"-o": output}, config_file(config))
+        if output.suffix != _SUFFIX and not is_device(output):
+            raise AccelError(f"the page is to be written to {str(output)!r}; the name must end in {_SUFFIX}")
     chosen = epilogue or default_epilogue(target.config)
     layers = layers_of(network, chosen)
     tasks = [Task(layer=one, config=target.config, seed=seed, mapping=mapping) for one in layers]

@@ -42,8 +42,9 @@ def check(
     The proof holds whatever the timing. A PATH is a program file, a vector from another VTA compiler, an
     assembly text (.s), or a folder of such programs. Tokens left over, and reads of scratchpad elements that
     the program has not written (but an earlier run may have), are legal, but reported. If a proof fails, the
-    reason is printed and the exit code is 1. With --json, what the check could not determine is null, and
-    named in "undetermined".
+    reason is printed and the exit code is 1. Of several programs those that cannot be read keep nobody from
+    the others, and the exit code is 2. With --json, what the check could not determine is null, and named in
+    "undetermined".
 
     \b
     Example:
@@ -93,6 +94,7 @@ def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError],
             for path, report in zip(found, reports, strict=True)
         ]
         print_json({"schema_version": SCHEMA_VERSION, "ok": ok, "programs": programs})
+        _raise_if_unreadable(reports)
         return 0 if ok else 1
     table = Table(box=None, pad_edge=False)
     for heading in ("program", "verdict", "instructions", "races", "tokens left", "unwritten reads"):
@@ -115,7 +117,16 @@ def _several(found: Sequence[Path], reports: Sequence[TokenReport | AccelError],
         for remark in _remarks(report) if isinstance(report, TokenReport) else [str(report)]:
             show(f"{program_name(path)}: {remark}")
     show(f"{sum(proven)} of {len(reports)} proven")
+    _raise_if_unreadable(reports)
     return 0 if ok else 1
+
+
+def _raise_if_unreadable(reports: Sequence[TokenReport | AccelError]) -> None:
+    """Say what is wrong with the first file that cannot be read, and how many there are."""
+    errors = [report for report in reports if not isinstance(report, TokenReport)]
+    if errors:
+        more = f" ({len(errors) - 1} more cannot be read)" if len(errors) > 1 else ""
+        raise ProgramError(f"{errors[0]}{more}")
 
 
 REPORT_KEYS = {

@@ -46,7 +46,7 @@ from accel.run.result import SCHEMA_VERSION
 )
 @engine_option("What simulates the hardware.")
 @click.option(
-    "--hostile", is_flag=True, help="Make memory answer late and stall at random; compare only memory."
+    "--hostile", is_flag=True, help="Make memory answer late and stall at random; compare no cycles."
 )
 @click.option("--serial", is_flag=True, help="Monolithic pipeline: one instruction after another.")
 @jobs_option
@@ -72,7 +72,10 @@ def lockstep(
     A PATH is a program file, an assembly text (.s), a vector's folder, or a folder of such programs. Both
     sides start from the same random inputs and scratchpads; every event of every cycle, the way the run ends,
     the counters and memory must be equal. A program that may race only has to end cleanly. If anything
-    differs, the first difference is shown with what both sides do around it, and the exit code is 1.
+    differs, the first difference is shown with what both sides do around it, and the exit code is 1. With
+    --hostile only the end of a run is compared, and the memory, tokens and scratchpads that it leaves; of a
+    run that stops on an error nothing but that the hardware keeps the rules of the bus. The cycles shown are
+    the simulator's.
 
     \b
     Example:
@@ -126,13 +129,18 @@ def _print(done: list[tuple[str, str, Lockstep]], failed: int) -> None:
         verdict = "equal" if one.equal else "DIFFERENT"
         verdict = f"equal, {one.scope.value}" if one.equal and one.scope is not Scope.EVERYTHING else verdict
         ends = "well" if one.cause is Cause.NONE else one.cause.label
-        table.add_row(name, verdict, ends, f"{one.cycles:,}", f"{one.events:,}")
+        table.add_row(name, verdict, ends, f"{one.cycles:,}", _count(one.events))
     show(table)
     for name, _, one in done:
         for line in _explained(one):
             show(f"{name}: {line}")
-    cycles = sum(one.cycles for *_, one in done)
-    show(f"{len(done) - failed} of {len(done)} equal, {cycles:,} cycles compared")
+    timed = [one.cycles for *_, one in done if one.scope.has_cycles]
+    compared = f"{sum(timed):,} cycles compared" if timed else "no cycles compared"
+    show(f"{len(done) - failed} of {len(done)} equal, {compared}")
+
+
+def _count(events: int | None) -> str:
+    return "-" if events is None else f"{events:,}"
 
 
 def _explained(one: Lockstep) -> Iterator[str]:

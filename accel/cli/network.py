@@ -53,7 +53,8 @@ from accel.run.stages import STAGES as PROGRAM_STAGES
     "--measure",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Simulate the N most promising schedules of each layer, and take the fastest.",
+    help="Simulate the N most promising schedules of each layer, and take the fastest, unless the network "
+    "is slower with them.",
 )
 @click.option(
     "--annotate",

@@ -12,7 +12,7 @@ import click
 from rich.table import Table as TextTable
 
 from accel.base.errors import AccelError, ConfigError, SweepError
-from accel.base.files import check_distinct, check_writable, write_atomically
+from accel.base.files import check_distinct, check_writable, unwritable, write_atomically
 from accel.cli.common import (
     check_name,
     complete,
@@ -28,7 +28,7 @@ from accel.compiler.operators.registry import WORKLOADS
 from accel.core.config import parse_quantity
 from accel.run.result import SCHEMA_VERSION
 from accel.sweeps import Plot, Spec, Table, load_spec, run_sweep
-from accel.sweeps.executors import EXECUTORS
+from accel.sweeps.executors import EXECUTORS, check_dask
 from accel.sweeps.grid import knobs
 from accel.sweeps.plots import check_matplotlib, make_plot
 from accel.sweeps.points import settings_of
@@ -119,7 +119,13 @@ def sweep(
     folder = output or Path(spec.name)
     targets = _targets(spec, folder, parquet)
     check_distinct(targets, {} if file is None else {"FILE": file})
-    folder.mkdir(parents=True, exist_ok=True)
+    if executor == "dask":
+        check_dask()
+    if not folder.parent.is_dir():
+        raise unwritable(folder, f"there is no folder {str(folder.parent)!r}")
+    if folder.exists() and not folder.is_dir():
+        raise unwritable(folder, "it is no folder")
+    folder.mkdir(exist_ok=True)
     for path in targets.values():
         check_writable(path)
     notes: list[str] = []

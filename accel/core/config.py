@@ -7,7 +7,6 @@ documentation and the file readers are driven by these declarations.
 
 import json
 import re
-import reprlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -17,6 +16,7 @@ from typing import Any, Literal, SupportsIndex
 
 from accel.base.arguments import plain_integer
 from accel.base.errors import ConfigError, nearest
+from accel.base.plain import kind_of, shown
 from accel.core.memories import ACC, INP, PAR, PAR_INDEX_BITS, RES, UOP, WGT, bits_of, scratchpads_of
 
 Kind = Literal["geometry", "timing"]
@@ -463,18 +463,19 @@ _UNITS = {"": 1, "k": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "mib": 1 << 20, "g"
 
 
 def parse_quantity(name: str, value: SupportsIndex | str | bool) -> int:
-    """An integer, written as one, in hexadecimal, with ``KiB``, ``MiB`` or ``GiB``, or as true/false."""
-    number = int(value) if isinstance(value, bool) else plain_integer(value)
+    """An integer, written as one, in hexadecimal, with ``KiB``, ``MiB`` or ``GiB``; as true or false where it
+    is a flag, or no field."""
+    text = str(value).strip().lower()
+    if text in ("true", "false") and (name not in SPECS or SPECS[name].unit == "flag"):
+        return int(text == "true")
+    number = plain_integer(value)
     if number is not None:
         return number
-    text = str(value).strip().lower()
-    if text in ("true", "false"):
-        return int(text == "true")
     if re.fullmatch(r"0x[0-9a-f]+", text):
         return int(text, 16)
     match = re.fullmatch(r"(-?\d{1,40})\s*([a-z]*)", text)
     if match is None or match[2] not in _UNITS:
-        raise ConfigError(f"{name} is {value!r}; it must be an integer, as 64, 0x40 or 64KiB")
+        raise ConfigError(f"{name} is {shown(value)}; it must be an integer, as 64, 0x40 or 64KiB")
     return int(match[1]) * _UNITS[match[2]]
 
 
@@ -591,7 +592,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"configuration {str(path)!r} is not {kind}: {error}") from None
     if not isinstance(data, dict):
-        raise ConfigError(f"configuration {str(path)!r} holds {type(data).__name__}; a JSON object is needed")
+        raise ConfigError(f"configuration {str(path)!r} holds {kind_of(data)}; a JSON object is needed")
     return data
 
 
@@ -601,7 +602,7 @@ def _printed(text: str, data: dict[str, Any]) -> dict[str, Any]:
         return data
     found = data["configs"]
     if not isinstance(found, list) or len(found) != 1 or not isinstance(found[0], dict):
-        what = f"{len(found)} of them" if isinstance(found, list) else type(found).__name__
+        what = f"{len(found)} of them" if isinstance(found, list) else kind_of(found)
         raise ConfigError(
             f"configuration {text!r} has {what} in 'configs'; one is needed, as 'accel configs vta --json' "
             f"prints it"
@@ -618,7 +619,7 @@ def from_dict(data: Mapping[str, Any]) -> Config:
     values = dict(data)
     name = values.pop("name", "custom")
     if not isinstance(name, str) or not name.isprintable():
-        raise ConfigError(f"name is {reprlib.repr(name)}; it must be a line of text")
+        raise ConfigError(f"name is {shown(name)}; it must be a line of text")
     for key in values:
         if key not in SPECS:
             raise ConfigError(f"{key!r} is no configuration field; {nearest(key, SPECS)}")
@@ -656,7 +657,7 @@ def from_vta(data: Mapping[str, Any], *, name: str = "custom") -> Config:
         if key in _VTA_IGNORED:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 40:
-            raise ConfigError(f"{key} is {value!r}; it must be an integer logarithm in 0..40")
+            raise ConfigError(f"{key} is {shown(value)}; it must be an integer logarithm in 0..40")
         if key in _VTA_WIDTHS and value != _VTA_WIDTHS[key]:
             raise ConfigError(
                 f"{key} is {value}; operands and results are int8 and sums int32 here, "

@@ -20,6 +20,8 @@ LARGEST_MANIFEST = 8 << 20
 """Bytes that a manifest may have whatever the file's size; as plain data it takes up to 25 times as many."""
 LARGEST_CONTENT = 256 << 20
 """Bytes that all other members together may have whatever the file's size."""
+_END_BYTES = 22
+"""Of the record that an archive ends with, if it has no comment; ours have none."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -46,13 +48,21 @@ class Archive:
     Raises:
         ProgramError: of every method: what it asks for is missing, too large, or packed in a way that
             program files are not.
-        Exception: damage, in whatever way zipfile and zlib meet it.
+        BadZipFile: damage, in words that :func:`damage` gives back.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._held = file.seek(0, os.SEEK_END)
         self._left = max(LARGEST_CONTENT, self._held)
-        self._zip = zipfile.ZipFile(file)
+        file.seek(max(0, self._held - _END_BYTES))
+        if not _is_end(file.read()):
+            raise zipfile.BadZipFile("it does not end as it must: it is cut short, or something follows it")
+        try:
+            self._zip = zipfile.ZipFile(file)
+        except Exception:  # in more ways than it says
+            raise zipfile.BadZipFile("the list of its members cannot be read") from None
+        if min((info.header_offset for info in self._zip.infolist()), default=0):
+            raise zipfile.BadZipFile("something stands before it")
 
     def manifest(self) -> Any:
         """The manifest's data."""
@@ -60,7 +70,10 @@ class Archive:
         if info.file_size > most:
             raise ProgramError(f"its {MANIFEST} has {info.file_size} bytes; at most {most} are expected")
         raw = self._unpacked(info)
-        data = json.loads(raw)
+        try:
+            data = json.loads(raw)
+        except (ValueError, RecursionError):
+            raise zipfile.BadZipFile(f"its {MANIFEST} cannot be read as JSON") from None
         if rb"\ud" in raw.lower():  # half a character, which nothing can print or write
             _check_text(data)
         return data
@@ -105,8 +118,24 @@ class Archive:
         return info
 
     def _unpacked(self, info: zipfile.ZipInfo) -> bytes:
-        with self._zip.open(info) as file:
-            return file.read(info.file_size)  # no more, whatever the compressed data would expand to
+        try:
+            with self._zip.open(info) as file:
+                return file.read(info.file_size)  # no more, whatever the compressed data would expand to
+        except (OSError, zipfile.BadZipFile):
+            raise
+        except Exception:  # zipfile and zlib fail at damaged data in too many ways to list
+            raise zipfile.BadZipFile(f"its {info.filename} cannot be unpacked") from None
+
+
+def damage(error: Exception) -> str:
+    """What is wrong with a file that fails in a way that nobody foresaw, for messages."""
+    told = isinstance(error, zipfile.BadZipFile | ValueError) and str(error)
+    return told or "its parts do not fit together"
+
+
+def _is_end(record: bytes) -> bool:
+    """Whether these are the last bytes of an archive: zipfile takes others behind them for a comment."""
+    return len(record) == _END_BYTES and record[:4] == b"PK\x05\x06" and record[-2:] == b"\0\0"
 
 
 def _check_text(data: Any) -> None:

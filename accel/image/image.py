@@ -25,7 +25,7 @@ from accel.base.errors import AccelError, ProgramError
 from accel.base.files import write_atomically
 from accel.core.config import INSTRUCTION_BYTES, SPECS, Config, from_dict
 from accel.core.isa import Instruction, check_encodable, decode
-from accel.image.archive import MAGIC, Archive, write_archive
+from accel.image.archive import MAGIC, Archive, damage, write_archive
 from accel.image.dram import Dram
 from accel.image.manifest import read_entry, read_object, read_offset, read_optional
 from accel.image.provenance import Provenance
@@ -259,8 +259,8 @@ class Image:
             return cls._parse(file)
         except AccelError as error:
             raise ProgramError(f"{name}: {error}") from None
-        except Exception as error:  # zipfile, zlib and json fail at damaged data in too many ways to list
-            raise ProgramError(f"{name} is damaged: {error or type(error).__name__}") from None
+        except Exception as error:  # what is read fails at damage in too many ways to list
+            raise ProgramError(f"{name} is damaged: {damage(error)}") from None
 
     @classmethod
     def _parse(cls, file: IO[bytes]) -> Self:

@@ -1,10 +1,10 @@
 """The entries of a manifest, each of the type that it must have."""
 
-import reprlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from accel.base.errors import ProgramError
+from accel.base.plain import kind_name, shown
 
 T = TypeVar("T")
 
@@ -19,9 +19,7 @@ def read_entry(data: Any, key: str, kind: type[T]) -> T:
         raise ProgramError(f"its manifest has no {key!r} where one is needed")
     value = data[key]
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise ProgramError(
-            f"{key} is {reprlib.repr(value)} in its manifest; it must be of type {kind.__name__}"
-        )
+        raise ProgramError(f"{key} is {shown(value)} in its manifest; it must be {kind_name(kind)}")
     return value
 
 

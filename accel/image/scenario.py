@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from accel.base.errors import ProgramError, nearest
+from accel.base.plain import kind_name, shown
 from accel.core.config import Config
 from accel.core.faults import Cause
 from accel.core.memories import scratchpads_of
@@ -192,7 +193,7 @@ def check_scenario(start: Start, expected: Expected | None, config: Config, inst
 def _get(data: Any, key: str, kind: type[T]) -> T:
     value = data.get(key) if isinstance(data, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise ProgramError(f"{key} is {value!r}; it must be of type {kind.__name__}")
+        raise ProgramError(f"{key} is {shown(value)}; it must be {kind_name(kind)}")
     return value
 
 

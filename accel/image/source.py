@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from accel.base.errors import ProgramError, nearest
+from accel.base.plain import kind_of
 
 Step = dict[str, Any]
 """One operator call of a schedule: ``op`` and its arguments, which differ from operator to operator."""
@@ -122,7 +123,9 @@ class Source:
                 raise ProgramError(f"the source has {name!r}; {nearest(name, known)}")
         expression, schedule, options, mapped = (values.get(name) for name in known)
         if not isinstance(schedule, list | None):
-            raise ProgramError(f"the schedule of the source is {_kind(schedule)}; it must be a list of steps")
+            raise ProgramError(
+                f"the schedule of the source is {kind_of(schedule)}; it must be a list of steps"
+            )
         return cls(
             expression=None if expression is None else _object("the expression of the source is", expression),
             schedule=schedule,
@@ -133,9 +136,5 @@ class Source:
 
 def _object(subject: str, data: object) -> dict[str, Any]:
     if not isinstance(data, dict):
-        raise ProgramError(f"{subject} {_kind(data)}; a JSON object is needed")
+        raise ProgramError(f"{subject} {kind_of(data)}; a JSON object is needed")
     return dict(data)
-
-
-def _kind(data: object) -> str:
-    return f"of type {type(data).__name__}"

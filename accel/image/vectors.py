@@ -20,7 +20,7 @@ import numpy.typing as npt
 from accel.base.errors import ProgramError
 from accel.core.config import PAGE_BYTES, Config, load_config
 from accel.core.isa import decode
-from accel.image.archive import Archive
+from accel.image.archive import MAGIC, Archive, damage
 from accel.image.image import Image, Region
 from accel.image.room import free_address
 from accel.image.scenario import Expected
@@ -163,6 +163,8 @@ def _arrays(folder: Path, name: str, wanted: dict[str, tuple[int, str]]) -> dict
     """The arrays of an npz file, of the dimensions and dtypes wanted; nothing in it is executed."""
     try:
         with open(folder / name, "rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise ProgramError("it is no .npz file; numpy.savez writes what is needed")
             archive = Archive(file)
             members = {key: f"{key}.npy" for key in wanted if f"{key}.npy" in archive}
             found = {key: _array(archive, member) for key, member in members.items()}
@@ -170,8 +172,8 @@ def _arrays(folder: Path, name: str, wanted: dict[str, tuple[int, str]]) -> dict
         raise ProgramError(f"{name} cannot be read: {error.strerror or error}") from None
     except ProgramError as error:
         raise ProgramError(f"{name}: {error}") from None
-    except Exception as error:  # zipfile, zlib and numpy fail at damaged data in too many ways to list
-        raise ProgramError(f"{name} is damaged: {error or type(error).__name__}") from None
+    except Exception as error:  # what is read fails at damage in too many ways to list
+        raise ProgramError(f"{name} is damaged: {damage(error)}") from None
     for key, (dimensions, dtype) in wanted.items():
         if key not in found:
             raise ProgramError(f"{name} has no array {key!r}; it must hold {', '.join(wanted)}")

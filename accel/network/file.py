@@ -20,7 +20,7 @@ from accel.base.files import write_atomically
 from accel.core.config import from_dict
 from accel.graph.data import graph_to_data
 from accel.graph.graph import Graph, Node
-from accel.image.archive import MAGIC, Archive, write_archive
+from accel.image.archive import MAGIC, Archive, damage, write_archive
 from accel.image.image import NETWORK_FORMAT
 from accel.image.manifest import read_entry
 from accel.network.arrange import Arrangement
@@ -124,8 +124,8 @@ def _read(name: str, file: IO[bytes]) -> NetworkProgram:
         return _parse(Archive(file))
     except AccelError as error:
         raise ProgramError(f"{name}: {error}") from None
-    except Exception as error:  # zipfile, zlib and json fail at damaged data in too many ways to list
-        raise ProgramError(f"{name} is damaged: {error or type(error).__name__}") from None
+    except Exception as error:  # what is read fails at damage in too many ways to list
+        raise ProgramError(f"{name} is damaged: {damage(error)}") from None
 
 
 def _parse(archive: Archive) -> NetworkProgram:

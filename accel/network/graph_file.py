@@ -18,7 +18,7 @@ from accel.base.files import write_atomically
 from accel.graph.data import graph_from_data, graph_to_data
 from accel.graph.graph import Graph
 from accel.graph.tensor import Array, Tensor
-from accel.image.archive import Archive, write_archive
+from accel.image.archive import MAGIC, Archive, damage, write_archive
 from accel.image.manifest import read_entry
 
 FORMAT = "accel-graph"
@@ -48,6 +48,8 @@ def load_graph(path: str | os.PathLike[str]) -> Graph:
     source, name = check_path("graph", path), f"graph {os.fspath(path)!r}"
     try:
         with open(source, "rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise ProgramError(f"{name} is no graph's file; save_graph writes such files")
             return _read(name, file)
     except OSError as error:
         raise ProgramError(f"{name} cannot be read: {error.strerror}") from None
@@ -65,8 +67,8 @@ def _read(name: str, file: IO[bytes]) -> Graph:
         return read_graph(data, archive)
     except AccelError as error:
         raise ProgramError(f"{name}: {error}") from None
-    except Exception as error:  # zipfile, zlib and json fail at damaged data in too many ways to list
-        raise ProgramError(f"{name} is damaged: {error or type(error).__name__}") from None
+    except Exception as error:  # what is read fails at damage in too many ways to list
+        raise ProgramError(f"{name} is damaged: {damage(error)}") from None
 
 
 def constant_members(graph: Graph) -> list[tuple[str, bytes]]:

@@ -41,8 +41,8 @@ from accel.package.deployment import (
     value_bytes,
 )
 from accel.package.host import host_steps, lacks, moves_nothing
+from accel.run.measured import cycles_of
 from accel.run.program import Program
-from accel.sim.timing.model import simulate_timing
 
 MAX_RANK = 16
 """Dimensions that the driver's loops have; ``MAX_RANK`` of ``driver/accel_network.c``."""
@@ -83,7 +83,7 @@ def deploy_program(program: Program, name: str) -> Deployment:
     names = list(dict.fromkeys(one.name for one in program.tensors if one.role == "input"))
     known = {one.name: _like(one) for one in program.tensors}
     building = _Building(name, program.config, [known[one] for one in names])
-    number = building.stream(program, _cycles(program))
+    number = building.stream(program, cycles_of(program))
     for one in program.tensors:
         if one.role == "input":
             building.pack(one, number, one.name)
@@ -112,11 +112,6 @@ def example_run(program: NetworkProgram | Program) -> dict[str, Array]:
 
 def _like(tensor: ImageTensor) -> Tensor:
     return Tensor(name=tensor.name, shape=tensor.shape, dtype=tensor.dtype)
-
-
-def _cycles(program: Program) -> int:
-    address = program.config.mem_base + program.code_offset
-    return simulate_timing(program.instructions, program.config, address=address).cycles
 
 
 # --- what is left out ------------------------------------------------------------------------------
@@ -472,7 +467,7 @@ class _Network:
 
     def _on_machine(self, chain: Chain) -> None:
         program = chain.whole(self._graph)
-        cycles = min(chain.compared.values()) if chain.compared else _cycles(program)
+        cycles = min(chain.compared.values()) if chain.compared else cycles_of(program)
         number = self._building.stream(program, cycles, [part.stage.name for part in chain.layers])
         for tensor in program.tensors:
             if tensor.role == "input":

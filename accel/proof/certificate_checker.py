@@ -37,6 +37,10 @@ class Refused(Exception):
     """The certificate does not prove what it says."""
 
 
+class Unreadable(Exception):
+    """A file is not of the kind that it should be."""
+
+
 def need(holds: bool, otherwise: str) -> None:
     """Refuse the certificate unless something holds."""
     if not holds:
@@ -278,19 +282,9 @@ def main(arguments: list[str]) -> int:
         print("usage: certificate_checker.py CERTIFICATE PROGRAM", file=sys.stderr)
         return 2
     try:
-        with open(arguments[0], encoding="utf-8") as file:
-            certificate = json.load(file)
-        with zipfile.ZipFile(arguments[1]) as archive:
-            code, manifest = program_of(archive)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        RecursionError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+        certificate = certificate_of(arguments[0])
+        code, manifest = program_of(arguments[1])
+    except Unreadable as error:
         print(f"cannot be read: {error}", file=sys.stderr)
         return 2
     try:
@@ -304,16 +298,38 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def program_of(archive: zipfile.ZipFile) -> tuple[bytes, Any]:
+def certificate_of(path: str) -> dict[str, Any]:
+    """The certificate in a file."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except OSError as error:
+        raise Unreadable(f"{path!r}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise Unreadable(f"{path!r} is no JSON file") from None
+    if not isinstance(found, dict) or (found.get("format"), found.get("version")) != (FORMAT, VERSION):
+        raise Unreadable(f"{path!r} is no certificate of version {VERSION}; 'accel check' writes those")
+    return found
+
+
+def program_of(path: str) -> tuple[bytes, Any]:
     """The instructions and the manifest of a program file, or of a network with one program."""
-    manifest = json.loads(archive.read("program.json"))
-    if manifest["format"] != "accel-network":
-        return archive.read("instructions.bin"), manifest
-    chains = [(number, step["chain"]) for number, step in enumerate(manifest["steps"]) if step["chain"]]
-    if len(chains) != 1:
-        raise ValueError(f"the network has {len(chains)} programs; a certificate is of one")
-    number, chain = chains[0]
-    return archive.read(f"chains/{number}/instructions.bin"), chain["program"]
+    try:
+        with zipfile.ZipFile(path) as archive:
+            manifest = json.loads(archive.read("program.json"))
+            if manifest["format"] != "accel-network":
+                return archive.read("instructions.bin"), manifest
+            chains = [
+                (number, step["chain"]) for number, step in enumerate(manifest["steps"]) if step["chain"]
+            ]
+            if len(chains) != 1:
+                raise Unreadable(f"the network {path!r} has {len(chains)} programs; a certificate is of one")
+            number, chain = chains[0]
+            return archive.read(f"chains/{number}/instructions.bin"), chain["program"]
+    except OSError as error:
+        raise Unreadable(f"{path!r}: {error.strerror}") from None
+    except (LookupError, TypeError, ValueError, RecursionError, zipfile.BadZipFile, zlib.error):
+        raise Unreadable(f"{path!r} is no program file, or is damaged") from None
 
 
 def verify(certificate: Any, code: bytes, manifest: Any) -> int:
@@ -323,8 +339,10 @@ def verify(certificate: Any, code: bytes, manifest: Any) -> int:
         need(certificate["span"] == [begin, begin + len(code)], "the program lies elsewhere")
         need(certificate["tokens"] == manifest["start"]["tokens"], "the program starts with other tokens")
         return check(certificate, code)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise Refused(f"it is malformed: {type(error).__name__}: {error}") from None
+    except KeyError as error:
+        raise Refused(f"it is malformed: {error} is missing") from None
+    except (IndexError, TypeError, ValueError, AttributeError, OverflowError):
+        raise Refused("it is malformed: something in it is not of the kind that it should be") from None
 
 
 if __name__ == "__main__":

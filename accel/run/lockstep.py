@@ -40,16 +40,16 @@ class Lockstep:
     """What came of a comparison.
 
     Attributes:
-        cycles: of the simulator; None if it did not get that far.
+        cycles: of the simulator; compared only if the scope has cycles.
         cause: how the run ended in the simulator.
-        events: how many were compared.
+        events: how many were compared; None if the scope has no cycles.
         scope: what was compared.
         difference: the first, or None.
     """
 
     cycles: int
     cause: Cause
-    events: int
+    events: int | None
     scope: Scope
     difference: Difference | None
 
@@ -104,7 +104,9 @@ def lockstep(
     if simulation.timing is None:
         simulation.raise_if_bad()
     assert simulation.timing is not None
-    scope = scope_of(program)
+    stop = simulation.timing.stop
+    proven = scope_of(program)
+    scope = proven.whatever_memory_does(ends_well=stop is None) if hostile else proven
     try:
         run = run_on_hardware(
             program,
@@ -119,20 +121,21 @@ def lockstep(
     except HardwareError as error:
         difference: Difference | None = Difference(what="rules", message=str(error))
     else:
-        if scope is Scope.END:
+        if hostile and run.cause is Cause.TOKEN_OVERFLOW:
+            scope = Scope.END  # legal where counters may overflow, and then what is done depends on time
+        if proven is Scope.END:
             difference = None
         elif hostile:
-            difference = compare_ends(program, scope, simulation.timing, run, sim_dram, rtl_dram)
+            difference = compare_ends(program, proven, simulation.timing, run, sim_dram, rtl_dram)
         else:
-            difference = compare(program, scope, simulation.timing, run, sim_dram, rtl_dram)
-        well = simulation.timing.stop is None and run.cause is Cause.NONE
-        if difference is None and well and scope is Scope.EVERYTHING:
+            difference = compare(program, proven, simulation.timing, run, sim_dram, rtl_dram)
+        well = stop is None and run.cause is Cause.NONE
+        if difference is None and well and proven is Scope.EVERYTHING:
             difference = left_difference(simulation, sim_pads, run, engine)
-    stop = simulation.timing.stop
     return Lockstep(
         cycles=simulation.timing.cycles,
         cause=Cause.NONE if stop is None else stop.fault.cause,
-        events=len(simulation.timing.events()),
+        events=len(simulation.timing.events()) if scope.has_cycles else None,
         scope=scope,
         difference=difference,
     )

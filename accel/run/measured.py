@@ -11,7 +11,7 @@ from accel.compiler.operators.default import planner_of
 from accel.compiler.plans.candidate import Candidate
 from accel.compiler.plans.search import CLOSE
 from accel.compiler.target.machine import Machine
-from accel.core.isa import decode
+from accel.image.image import Image
 from accel.sim.timing.model import simulate_timing
 
 Told = Callable[[int, int], None]
@@ -51,9 +51,7 @@ def measured(choice: Choice, on: Machine, most: int, told: Told | None = None) -
         except ScheduleError as error:  # the model takes it to fit, and it does not
             failed = error
             continue
-        code = decode(image.code, on.config)
-        cycles = simulate_timing(code, on.config, address=image.code_offset).cycles
-        found.append(replace(candidate, simulated=cycles))
+        found.append(replace(candidate, simulated=cycles_of(image)))
     if failed is not None and not found:
         raise failed
     looked = {id(one) for one in picked}
@@ -65,6 +63,13 @@ def measured(choice: Choice, on: Machine, most: int, told: Told | None = None) -
 
     rest = [one for one in choice.candidates if id(one) not in looked]
     return replace(choice, candidates=[*sorted(found, key=order), *rest])
+
+
+def cycles_of(program: Image) -> int:
+    """The cycles that a program takes which starts without tokens, and ends well; what it computes is left
+    out."""
+    address = program.config.mem_base + program.code_offset
+    return simulate_timing(program.instructions, program.config, address=address).cycles
 
 
 def _picked(candidates: Sequence[Candidate[Any]], most: int) -> list[Candidate[Any]]:

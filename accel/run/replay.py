@@ -88,8 +88,8 @@ def find_programs(paths: list[Path]) -> list[Path]:
         here = list(_programs_in(path)) if path.is_dir() else [path]
         if not here:
             raise ProgramError(
-                f"{str(path)!r} holds no program; a vector is a folder with insn.bin, "
-                f"a test is a {TEXT_SUFFIX} file"
+                f"{str(path)!r} holds no program; programs are {PROGRAM_SUFFIX} files, {TEXT_SUFFIX} files, "
+                "and folders with insn.bin"
             )
         found += here
     return list(dict.fromkeys(found))

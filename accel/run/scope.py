@@ -13,14 +13,30 @@ from accel.proof.program import check_program
 
 
 class Scope(Enum):
-    """What must be equal in a program."""
+    """What must be equal in a program, and what a comparison compared."""
 
     EVERYTHING = "everything"
     """Nothing depends on timing."""
     ALL_BUT_MEMORY = "all but memory"
     """Data may race; what is executed, and when, does not depend on it."""
+    RESULT = "the end and what it leaves"
+    """Nothing depends on timing, but the hardware's is another: only how the run ends, memory, tokens and
+    scratchpads are compared."""
     END = "a clean end"
     """Micro-ops or instructions may depend on a race."""
+
+    @property
+    def has_cycles(self) -> bool:
+        """Whether events, and so cycles, are compared."""
+        return self in (Scope.EVERYTHING, Scope.ALL_BUT_MEMORY)
+
+    def whatever_memory_does(self, *, ends_well: bool) -> "Scope":
+        """What of this is compared where the hardware's memory answers when it likes.
+
+        Args:
+            ends_well: whether the run does; where it stops depends on time, and so does what it has done.
+        """
+        return Scope.RESULT if self is Scope.EVERYTHING and ends_well else Scope.END
 
 
 def scope_of(program: Image) -> Scope:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from accel.base.errors import AccelError, ShapeError, nearest
+from accel.base.plain import kind_of
 from accel.compiler.mappings.mapping import AUTO
 from accel.compiler.operators.operator import Operator
 from accel.compiler.operators.parameter import Joint, Kind, Parameter
@@ -204,7 +205,5 @@ def _numbers(name: str, given: object, separator: str, counts: Sequence[int], fo
 
 def _object(what: str, data: object) -> dict[str, Any]:
     if not isinstance(data, Mapping) or len(data) > _LONGEST or not all(isinstance(key, str) for key in data):
-        raise AccelError(
-            f"{what} is {type(data).__name__}; it must be an object of at most {_LONGEST} entries"
-        )
+        raise AccelError(f"{what} is {kind_of(data)}; it must be an object of at most {_LONGEST} entries")
     return dict(data)

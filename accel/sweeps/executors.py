@@ -119,6 +119,18 @@ def _follow(parent: Any) -> None:
     os._exit(1)
 
 
+def check_dask() -> None:
+    """Refuse the executor ``dask`` without Dask.
+
+    Raises:
+        SweepError: it is not installed.
+    """
+    try:
+        import distributed  # noqa: F401, PLC0415
+    except ImportError:
+        raise SweepError(not_installed("the executor dask needs distributed", "cluster")) from None
+
+
 def on_dask(
     function: Callable[[T], R],
     tasks: Sequence[T],
@@ -137,11 +149,10 @@ def on_dask(
     Raises:
         SweepError: Dask is not installed, or there is no such cluster.
     """
-    try:
-        from distributed import Client, KilledWorker, LocalCluster  # noqa: PLC0415
-        from distributed import as_completed as completed  # noqa: PLC0415
-    except ImportError:
-        raise SweepError(not_installed("the executor dask needs distributed", "cluster")) from None
+    check_dask()
+    from distributed import Client, KilledWorker, LocalCluster  # noqa: PLC0415
+    from distributed import as_completed as completed  # noqa: PLC0415
+
     cluster = None
     try:
         if scheduler is None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from accel.base.arguments import check_integer
 from accel.base.errors import AccelError, SweepError, nearest
+from accel.base.plain import shown
 from accel.compiler.mappings.mapping import AUTO
 from accel.compiler.operators.registry import OPERATORS, make_workload, takes_tuples
 from accel.compiler.schedule.files import load_schedule
@@ -153,8 +154,10 @@ def _workload(table: Mapping[str, Any]) -> tuple[str, Values]:
     """Name and parameters; the workload is made once to see whether it can be."""
     parameters = dict(table)
     name = parameters.pop("name", None)
+    if name is None:
+        raise SweepError("a workload has no name; give one, as name = 'gemm'")
     if not isinstance(name, str):
-        raise SweepError(f"a workload's name is {name!r}; it must be a string, as 'gemm'")
+        raise SweepError(f"a workload's name is {shown(name)}; it must be text, as 'gemm'")
     made = make_workload(name, parameters)
     values = (
         (key, tuple(value) if isinstance(value, list) else value) for key, value in made.parameters.items()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.base.errors import SweepError, nearest
+from accel.base.plain import shown
 from accel.compiler.operators.operator import Operator
 from accel.compiler.operators.registry import operator_of
 from accel.sweeps.grid import RUN, flatten, knobs, points
@@ -83,12 +84,15 @@ def make_spec(
     workloads = _tables(data, "workload")
     if not workloads:
         raise SweepError("the sweep has no workload; give one, as [[workload]] with name = 'gemm'")
+    title = data.get("title", name)
+    if not isinstance(title, str) or not title.isprintable():
+        raise SweepError(f"title is {shown(title)}; it must be a line of text")
     grids = _tables(data, "grid") or [{}]
     for key, values in (vary or {}).items():
         _replace(key, list(values), workloads, grids)
     return Spec(
         name=name,
-        title=str(data.get("title", name)),
+        title=title,
         points=tuple(points(workloads, grids, seed=data.get("seed", 0), folder=folder)),
         plots=tuple(make_plot(table) for table in _tables(data, "plot")),
     )

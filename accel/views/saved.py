@@ -26,7 +26,7 @@ from accel.base.files import write_atomically
 from accel.core.config import Config, from_dict
 from accel.core.events import UnitCycles
 from accel.core.isa import Unit
-from accel.image.archive import Archive, write_archive
+from accel.image.archive import MAGIC, Archive, damage, write_archive
 from accel.image.image import RUN_FORMAT, Image
 from accel.image.manifest import read_entry, read_optional
 from accel.run.critical import Segment
@@ -193,6 +193,8 @@ class SavedRun:
         source, name = check_path("run", path), f"run {os.fspath(path)!r}"
         try:
             with open(source, "rb") as file:
+                if file.read(len(MAGIC)) != MAGIC:
+                    raise ProgramError(f"{name} is no saved run; 'accel run --save' writes such files")
                 return cls._read(name, file)
         except OSError as error:
             raise ProgramError(f"{name} cannot be read: {error.strerror}") from None
@@ -228,8 +230,8 @@ class SavedRun:
             return run
         except AccelError as error:
             raise ProgramError(f"{name}: {error}") from None
-        except Exception as error:  # zipfile, zlib and json fail at damaged data in too many ways to list
-            raise ProgramError(f"{name} is damaged: {error or type(error).__name__}") from None
+        except Exception as error:  # what is read fails at damage in too many ways to list
+            raise ProgramError(f"{name} is damaged: {damage(error)}") from None
 
 
 def check_run_path(path: str | os.PathLike[str]) -> Path:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from accel.compiler.plans.candidate import Candidate, Prediction, check_threads_fit
 from accel.compiler.plans.clocks import predict
 from accel.compiler.plans.conv_model import ConvShape, conv_shape
-from accel.compiler.plans.conv_plans import conv_space, conv_table, fitting
+from accel.compiler.plans.conv_plans import conv_space, conv_table, fitting, least
 from accel.compiler.plans.conv_schedule import ConvPlan, conv_schedule
 from accel.compiler.plans.planner import Blocks, Planner, Side
 from accel.compiler.plans.search import ranked_together, search
@@ -36,7 +36,13 @@ def conv_candidates(
         if len(table.rows):
             found.append(search(conv_space(one, config, fixed), table, threads))
     if not found:
-        check_threads_fit("convolution", config, threads, lambda n: _any_fits(shape, config, n))
+        check_threads_fit(
+            "convolution",
+            config,
+            threads,
+            lambda n: _any_fits(shape, config, n),
+            lambda: least(shape, config),
+        )
     return ranked_together(found)
 
 

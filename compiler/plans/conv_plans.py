@@ -10,7 +10,7 @@ from accel.base.errors import ScheduleError
 from accel.compiler.plans.conv_model import ConvShape
 from accel.compiler.plans.conv_schedule import ConvPlan
 from accel.compiler.plans.planner import Blocks
-from accel.compiler.plans.search import Space, every_plan, kept_with
+from accel.compiler.plans.search import Space, every_plan, kept_with, least_needs
 from accel.compiler.plans.sums import every_part, part_sizes
 from accel.compiler.plans.tiles import KEPT, OUTERS, THREAD_AXES, Sizes, Tiling
 from accel.core.config import Config
@@ -128,3 +128,8 @@ def _sizes(shape: ConvShape, fixed: Blocks) -> Iterator[tuple[str, Sequence[int]
                 f"multiple of {step}, or all {whole}"
             )
         yield name, [size] if name in fixed else sizes
+
+
+def least(shape: ConvShape, config: Config) -> dict[str, int]:
+    """Elements of each scratchpad that the smallest tiles of a convolution take."""
+    return least_needs(shape.choices(), config, dict(_sizes(shape, {})))

@@ -14,7 +14,7 @@ from accel.compiler.plans.gemm_model import GemmShape, gemm_shape
 from accel.compiler.plans.gemm_plans import GemmPlan, Outer, ThreadAxis
 from accel.compiler.plans.gemm_schedule import gemm_schedule
 from accel.compiler.plans.planner import Blocks, Planner, Side
-from accel.compiler.plans.search import Space, every_plan, kept_with, ranked_together, search
+from accel.compiler.plans.search import Space, every_plan, kept_with, least_needs, ranked_together, search
 from accel.compiler.plans.sums import every_part, part_sizes
 from accel.compiler.plans.tile_walker import TileWalker
 from accel.compiler.plans.tiles import Sizes, Tiling
@@ -64,8 +64,13 @@ def gemm_candidates(
         ScheduleError: so many threads do not fit, with the largest number that does.
     """
     spaces = [gemm_space(one, config) for one in shape.choices()]
+    one_block = dict.fromkeys(("channels", "rows", "columns", "depth", "kernel_rows", "batches"), (1,))
     check_threads_fit(
-        "matrix product", config, threads, lambda n: any(_smallest_fits(space, n) for space in spaces)
+        "matrix product",
+        config,
+        threads,
+        lambda n: any(_smallest_fits(space, n) for space in spaces),
+        lambda: least_needs([space.shape for space in spaces], config, one_block),
     )
     given = {{"columns": "channels"}.get(name, name): size for name, size in (fixed or {}).items()}
     tried = {

@@ -101,7 +101,7 @@ class Planner(Generic[ShapeT, PlanT]):
             sizes = ", ".join(f"{key} {size}" for key, size in tile.items())
             raise ScheduleError(
                 f"the tile is {sizes}{'' if threads is None else f' for {threads} virtual threads'}; it does "
-                f"not fit configuration {config.name!r}, or leaves nothing to do for each thread"
+                f"not fit configuration {config.label!r}, or leaves nothing to do for each thread"
             )
         return list(found)
 

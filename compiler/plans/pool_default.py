@@ -42,7 +42,9 @@ def pool_candidates(
         if len(table.rows)
     ]
     if not found:
-        check_threads_fit("pooling", config, threads, lambda n: _any_fits(shape, config, n))
+        check_threads_fit(
+            "pooling", config, threads, lambda n: _any_fits(shape, config, n), lambda: _least(shape, config)
+        )
         return []
     every = [
         Candidate(plan=plan, prediction=one, read_bytes=round(one.load * config.bus_bytes), rated=one.cycles)
@@ -69,6 +71,13 @@ def _best(shape: PoolShape, config: Config, table: PoolTable) -> PoolTable:
 
 def _any_fits(shape: PoolShape, config: Config, threads: int) -> bool:
     return any(len(_fitting(shape, config, threads, {}, products).rows) for products in shape.choices)
+
+
+def _least(shape: PoolShape, config: Config) -> dict[str, int]:
+    """Elements of each scratchpad that the smallest tiles take, without products."""
+    smallest = PoolPlan(channels=1, rows=1, columns=1, threads=1, thread_axis="channels", products=False)
+    needs = _model(shape, config, smallest).needs()
+    return {name: int(elements[0]) for name, elements in needs.items()}
 
 
 def _fitting(

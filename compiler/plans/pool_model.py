@@ -25,6 +25,7 @@ from accel.compiler.plans.tiles import parts
 from accel.compiler.plans.transfers import Moved, moved
 from accel.compiler.target.emitters import overwrites
 from accel.core.config import INSTRUCTION_BYTES, UOP_BYTES, Config
+from accel.core.memories import SCRATCHPADS
 from accel.core.timing_rules import WRITE_DELAY, compute_depth
 
 _COPY = 2
@@ -264,20 +265,25 @@ class PoolModel:
 
     def fits(self) -> BoolArray:
         """Whether the scratchpads have room."""
-        table, config = self.table, self.config
+        found = self._stored_at_once() if self.products else np.full(self.table.channels.shape, True)
+        for name, elements in self.needs().items():
+            found = found & (elements <= SCRATCHPADS[name].depth(self.config))
+        return found
+
+    def needs(self) -> dict[str, IntArray]:
+        """Elements that plans take, by scratchpad."""
+        table = self.table
+        each = table.channels * table.threads
         if self.products:
             down, across = self.phases
             rows, columns = down.held(table.rows), across.held(table.columns)
             needed = rows * columns + rows * table.columns * (not across.in_place)
             needed = needed + table.rows * table.columns * (not down.in_place)
             loaded = down.loaded(table.rows) * across.loaded(table.columns)
-            each = table.channels * table.threads
-            room = (each * needed <= config.acc_depth) & (each * loaded <= config.inp_depth)
-            return np.asarray(room & (config.wgt_depth > 0) & self._stored_at_once())
+            return {"inp": each * loaded, "wgt": np.ones_like(each), "acc": each * needed}
         rows, columns = self._seen(0, table.rows), self._seen(1, table.columns)
         apart = rows * table.columns if self.both and not self.taps[1].own else 0
-        needed = table.channels * (rows * columns + apart + table.rows * table.columns)
-        return np.asarray(needed * table.threads <= self.config.acc_depth)
+        return {"acc": each * (rows * columns + apart + table.rows * table.columns)}
 
     def _stored_at_once(self) -> BoolArray:
         """Whether tiles that take the place of what products have copied lie there without gaps: they, and

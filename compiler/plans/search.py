@@ -6,7 +6,7 @@ more closely, and then at their neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic
 
@@ -19,6 +19,7 @@ from accel.compiler.plans.sums import Sums
 from accel.compiler.plans.tile_walker import TileWalker
 from accel.compiler.plans.tiles import KEPT, Sizes, Tiling
 from accel.core.config import Config
+from accel.core.memories import SCRATCHPADS
 
 _BRIEFLY = 40
 """Turns that the model goes through of the plans that are looked at first."""
@@ -296,6 +297,29 @@ def every_plan(
         table = every._replace(threads=number, thread_axis=axis, outer=outer, **keeps)
         found.append(space.fitting(table, exactly, least if kept else 0))
     return Tiling.joined(found)
+
+
+def least_needs(
+    choices: Iterable[Sums], config: Config, tried: Mapping[str, Sequence[int]]
+) -> dict[str, int]:
+    """Elements of each scratchpad that the smallest tiles take, in the way that lacks room in the fewest.
+
+    Args:
+        choices: the ways in which the same can be computed.
+        config: the machine.
+        tried: by an attribute of the table, its sizes.
+    """
+    smallest = {name: [min(sizes)] for name, sizes in tried.items()} | {"threads": [1], "outer": [0, 1]}
+    table = Tiling.grid(*(smallest.get(name, [0]) for name in Tiling._fields))
+    every = [
+        {name: int(np.broadcast_to(elements, 2)[outer]) for name, elements in needs.items()}
+        for shape in choices
+        for needs in [Sizes(shape, config, table).needs()]
+        for outer in range(2)
+    ]
+    return min(
+        every, key=lambda one: sum(size > SCRATCHPADS[name].depth(config) for name, size in one.items())
+    )
 
 
 def _keeping(space: Space[PlanT], alone: Tiling) -> Iterator[tuple[int, int, Tiling]]:

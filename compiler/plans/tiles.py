@@ -16,6 +16,7 @@ from accel.compiler.plans.arrays import BoolArray, FloatArray, IntArray
 from accel.compiler.plans.sums import Sums
 from accel.compiler.target.parts import parts_of
 from accel.core.config import INSTRUCTION_BYTES, Config
+from accel.core.memories import SCRATCHPADS
 from accel.core.timing_rules import compute_depth
 
 THREAD_AXES = ("channels", "rows", "depth", "groups")
@@ -171,21 +172,24 @@ class Sizes:
 
     def has_room(self) -> BoolArray:
         """Which plans' buffers fit the scratchpads, and their tokens the counters."""
-        config, table = self.config, self.table
-        stays = self.bias_stays
+        found: BoolArray = self.table.threads + self._ahead <= self.config.token_limit
+        for name, elements in self.needs().items():
+            found = found & (elements <= SCRATCHPADS[name].depth(self.config))
+        return found
+
+    def needs(self) -> dict[str, IntArray]:
+        """Elements that plans' buffers take, by scratchpad."""
+        stays, table, found = self.bias_stays, self.table, {}
+        bias: IntArray | int = 0
         if self.shape.stored:
-            room: BoolArray = stays | (table.threads * table.channels <= config.par_depth)
+            found["par"] = np.where(stays, 0, table.threads * table.channels)
         else:
             bias = np.where(stays, self.shape.biases, self._bias_of_tiles()) * self.shape.bias
-            room = self.tiled + bias <= config.acc_depth
-        found: BoolArray = (
-            (self.input_buffers * self.inputs + self.residuals <= config.inp_depth)
-            & (self.weight_buffers * self.weights + self.units <= config.wgt_depth)
-            & (self.tiled <= config.acc_depth)
-            & room
-            & (table.threads + self._ahead <= config.token_limit)
-        )
-        return found
+        return found | {
+            "inp": self.input_buffers * self.inputs + self.residuals,
+            "wgt": self.weight_buffers * self.weights + self.units,
+            "acc": self.tiled + bias,
+        }
 
     @cached_property
     def input_buffers(self) -> IntArray:

@@ -71,6 +71,17 @@ def test_a_machine_too_small_for_one_tile(settings: list[str], message: str, acc
     accel.refused(*GEMM, "-m", 9, "-n", 9, "-k", 9, "--bias", *options, message=message)
 
 
+def test_a_machine_that_was_made_too_small(accel: Shell) -> None:
+    """What it lacks is told, and that it is no longer the one of that name."""
+    sizes = ("--ic", 8, "--oc", 8, "--size", 9, "--kernel", 3)
+    changes = ("--set", "wgt_bytes=64")
+    message = (
+        "not even the smallest tiles of this convolution fit configuration 'tiny with wgt_bytes=64'; they "
+        "need 96 bytes of wgt (wgt_bytes is 64)"
+    )
+    accel.refused("compile", "conv2d", *sizes, "--config", "tiny", *changes, "-o", "p.accel", message=message)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -230,7 +241,9 @@ def test_schedules_that_cannot_be_read(accel: Shell) -> None:
 
 def truncated(path: Path) -> str:
     path.write_bytes(path.read_bytes()[:-30])
-    return "program 'p.accel' is damaged: File is not a zip file"
+    return (
+        "program 'p.accel' is damaged: it does not end as it must: it is cut short, or something follows it"
+    )
 
 
 def flipped(path: Path) -> str:

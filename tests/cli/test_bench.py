@@ -175,6 +175,7 @@ def test_a_program_at_fault_has_no_figures(accel: Shell, monkeypatch: pytest.Mon
     ("arguments", "message"),
     [
         (["resnet1"], "the network is 'resnet1'; did you mean 'resnet18'?"),
+        (["small", "-o", "small.txt"], "the page is to be written to 'small.txt'; the name must end in .md"),
         (["small", "-o", "no/small.md"], "'no/small.md' cannot be written: there is no folder 'no'"),
     ],
 )

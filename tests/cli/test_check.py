@@ -223,7 +223,7 @@ def test_bad_input(accel: Shell) -> None:
     message = "program 'no' cannot be read: No such file or directory"
     accel.refused("check", "no", message=message)
     accel.refused("check", message="Missing argument 'PATH...'. (see 'accel check --help')")
-    message = "'.' holds no program; a vector is a folder with insn.bin, a test is a .s file"
+    message = "'.' holds no program; programs are .accel files, .s files, and folders with insn.bin"
     accel.refused("check", ".", message=message)
 
 
@@ -234,12 +234,18 @@ def test_a_file_that_cannot_be_read_keeps_nobody_from_the_others(
     Path("folder").mkdir()
     right.rename("folder/right.accel")
     Path("folder/wrong.accel").write_bytes(b"text")
-    shown = accel("check", "folder", code=1).text
-    assert "unreadable" in shown
-    assert shown.endswith("1 of 2 proven\n")
-    programs = accel("check", "folder", "--json", code=1).json["programs"]
-    assert [program["ok"] for program in programs] == [True, False]
-    assert "wrong.accel" in programs[1]["error"]
+    shown = accel("check", "folder", code=2)
+    assert "unreadable" in shown.text
+    assert shown.text.endswith("1 of 2 proven\n")
+    message = "program 'folder/wrong.accel' is no program file; 'accel compile' writes such files"
+    assert shown.err == f"accel: {message}\n"
+    found = accel("check", "folder", "--json", code=2)
+    assert [program["ok"] for program in found.json["programs"]] == [True, False]
+    assert found.json["programs"][1]["error"] == message
+    assert found.err == f"accel: {message}\n"
+    Path("folder/worse.accel").write_bytes(b"text")
+    again = message.replace("wrong", "worse") + " (1 more cannot be read)"
+    assert accel("check", "folder", code=2).err == f"accel: {again}\n"
 
 
 def test_a_certificate(accel: Shell, saved: Callable[..., Path], tmp_path: Path) -> None:

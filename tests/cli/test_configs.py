@@ -1,5 +1,6 @@
 """``accel configs``."""
 
+import reprlib
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def test_files_are_shown(accel: Shell) -> None:
         ),
         (["none.json"], "configuration 'none.json' cannot be read: No such file or directory"),
         (["."], "configuration '.' cannot be read: Is a directory"),
-        (["list.json"], "configuration 'list.json' holds list; a JSON object is needed"),
+        (["list.json"], "configuration 'list.json' holds a list; a JSON object is needed"),
         (["vta.json"], "'LOG_BLOKC' is no VTA configuration key; did you mean 'LOG_BLOCK'?"),
     ],
 )
@@ -105,6 +106,5 @@ def test_a_file_that_is_not_json(content: str, accel: Shell) -> None:
 
 def test_a_number_without_end_is_no_number(accel: Shell) -> None:
     digits = "9" * 5000
-    whole = f"batch is '{digits}'; it must be an integer, as 64, 0x40 or 64KiB"
-    message = f"{whole[:1000]} ... {whole[-1000:]}"
+    message = f"batch is {reprlib.repr(digits)}; it must be an integer, as 64, 0x40 or 64KiB"
     accel.refused("configs", "tiny", "--set", f"batch={digits}", message=message)

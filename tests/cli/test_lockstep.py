@@ -1,5 +1,6 @@
 """``accel lockstep``."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import accel as library
@@ -18,3 +19,14 @@ def test_several_programs_in_several_processes(accel: Shell, tmp_path: Path) -> 
     assert [one["name"] for one in found["programs"]] == ["3", "5"]
     cycles = [one["cycles"] for one in found["programs"]]
     assert cycles == sorted(set(cycles))
+
+
+def test_hostile_memory_has_no_cycles_to_compare(accel: Shell, saved: Callable[..., Path]) -> None:
+    needs("verilator")
+    path = saved()
+    [told] = accel("lockstep", path, "--hostile", "--json").json["programs"]
+    assert (told["equal"], told["scope"], told["events"]) == (True, "the end and what it leaves", None)
+    text = accel("lockstep", path, "--hostile").text
+    assert "equal, the end and what it leaves" in text
+    assert text.endswith("1 of 1 equal, no cycles compared\n")
+    assert accel("lockstep", path).text.endswith(f"1 of 1 equal, {told['cycles']:,} cycles compared\n")

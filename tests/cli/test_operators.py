@@ -137,7 +137,7 @@ def test_tiles_that_cannot_be(accel: Shell) -> None:
         *LAYER,
         *("--tile", "16x8x8", "--vthreads", 2, "--set", "acc_bytes=1KiB"),
         message="the tile is tile_oc 16, tile_h 8, tile_w 8 for 2 virtual threads; it does not fit "
-        "configuration 'tiny', or leaves nothing to do for each thread",
+        "configuration 'tiny with acc_bytes=1024', or leaves nothing to do for each thread",
     )
     accel(*LAYER, "--save-schedule", "s.toml")
     message = "--tile is given; with --schedule its steps say the tiles. (see 'accel compile conv2d --help')"

@@ -84,7 +84,10 @@ def test_limits(limit: list[object], accel: Shell, vectors: Path) -> None:
     [
         ([], "Missing argument 'PATH...'. (see 'accel replay --help')"),
         (["none"], "'none' does not exist; give programs, or folders that hold some"),
-        (["empty"], "'empty' holds no program; a vector is a folder with insn.bin, a test is a .s file"),
+        (
+            ["empty"],
+            "'empty' holds no program; programs are .accel files, .s files, and folders with insn.bin",
+        ),
         (["set", "--backend", "simm"], "the backend is 'simm'; did you mean 'sim'?"),
         (
             ["set", "--engine", "pysim"],
@@ -100,7 +103,7 @@ def test_limits(limit: list[object], accel: Shell, vectors: Path) -> None:
         ),
         (
             ["set", "empty"],
-            "'empty' holds no program; a vector is a folder with insn.bin, a test is a .s file",
+            "'empty' holds no program; programs are .accel files, .s files, and folders with insn.bin",
         ),
         (
             ["set", "p.accel"],
@@ -118,7 +121,7 @@ def test_bad_input(arguments: list[str], message: str, accel: Shell, vectors: Pa
 
 def test_nothing_runs_before_all_is_read(accel: Shell, vectors: Path) -> None:
     write_vector(accel.folder / "damaged", expect=b"")
-    message = "vector 'damaged': expect.npz is damaged: File is not a zip file"
+    message = "vector 'damaged': expect.npz: it is no .npz file; numpy.savez writes what is needed"
     accel.refused("replay", vectors, "damaged", "--json", message=message)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from accel.base.extras import not_installed
 from accel.cli import sweep as command
 from accel.sweeps.journal import Journal
 from tests.cli.conftest import Shell
@@ -161,6 +162,8 @@ def test_a_fault_is_exit_code_1(accel: Shell, monkeypatch: pytest.MonkeyPatch) -
             "gemm M=16 N=16 K=16 vthreads=1 read_latency=0: read_latency is 0 in configuration 'gemm8x8'; "
             "it must be in 2..65535 cycles",
         ),
+        ([*SMALL, "-o", "no/folder"], "'no/folder' cannot be written: there is no folder 'no'"),
+        ([*SMALL, "-o", os.devnull], f"{os.devnull!r} cannot be written: it is no folder"),
         (["--workload", "gem"], "'gem' is no workload; did you mean 'gemm'?"),
         (["no.toml"], "sweep 'no.toml' cannot be read: No such file or directory"),
     ],
@@ -168,6 +171,12 @@ def test_a_fault_is_exit_code_1(accel: Shell, monkeypatch: pytest.MonkeyPatch) -
 )
 def test_bad_input_is_said(arguments: list[str], message: str, accel: Shell) -> None:
     accel.refused("sweep", *arguments, message=message)
+
+
+def test_without_dask_nothing_is_begun(accel: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    message = not_installed("the executor dask needs distributed", "cluster")
+    accel.refused("sweep", *SMALL, "--executor", "dask", message=message)
 
 
 def interrupted(arguments: list[str], folder: Path, lines: int) -> str:

@@ -117,7 +117,7 @@ def test_block_in_and_out_win_over_block() -> None:
     [
         ({"LOG_BLOK": 4}, "'LOG_BLOK' is no VTA configuration key; did you mean 'LOG_BLOCK'?"),
         ({"LOG_BLOCK": "4"}, "LOG_BLOCK is '4'; it must be an integer logarithm in 0..40"),
-        ({"LOG_BLOCK": True}, "LOG_BLOCK is True; it must be an integer logarithm in 0..40"),
+        ({"LOG_BLOCK": True}, "LOG_BLOCK is true; it must be an integer logarithm in 0..40"),
         ({"LOG_BLOCK": -1}, "LOG_BLOCK is -1; it must be an integer logarithm in 0..40"),
         (
             {"LOG_BLOCK": 40},
@@ -191,7 +191,12 @@ def test_what_is_printed_reads_back(tmp_path: Path) -> None:
         path.write_text(json.dumps({"schema_version": 1, "configs": [data]}))
         assert load_config(path).to_dict() == data
     message = "in 'configs'; one is needed, as 'accel configs vta --json' prints it"
-    for configs, what in (([one, two], "2 of them"), ([], "0 of them"), ([3], "1 of them"), (one, "dict")):
+    for configs, what in (
+        ([one, two], "2 of them"),
+        ([], "0 of them"),
+        ([3], "1 of them"),
+        (one, "an object"),
+    ):
         path.write_text(json.dumps({"schema_version": 1, "configs": configs}))
         with refused(ConfigError, f"configuration {str(path)!r} has {what} {message}"):
             load_config(path)
@@ -199,7 +204,8 @@ def test_what_is_printed_reads_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [3, None, ["a"], "two\nlines", "\ud800"])
 def test_a_name_is_a_line_of_text(name: object) -> None:
-    with refused(ConfigError, f"name is {name!r}; it must be a line of text"):
+    told = "null" if name is None else repr(name)
+    with refused(ConfigError, f"name is {told}; it must be a line of text"):
         from_dict({"name": name})
 
 
@@ -217,7 +223,7 @@ NOT_TEXT = "'utf-8' codec can't decode byte 0xff in position 0: invalid start by
     ("content", "message"),
     [
         (b" " * (1 << 20) + b"{}", "configuration '{path}' is larger than 1,048,576 bytes"),
-        (b"[1]", "configuration '{path}' holds list; a JSON object is needed"),
+        (b"[1]", "configuration '{path}' holds a list; a JSON object is needed"),
         (b"{", "configuration '{path}' is not JSON: " + INCOMPLETE),
         (b"\xff", "configuration '{path}' is not JSON: " + NOT_TEXT),
         (None, "configuration '{path}' cannot be read: No such file or directory"),
@@ -290,6 +296,25 @@ def test_quantities(text: str | int, value: int) -> None:
 def test_what_is_no_quantity(text: str) -> None:
     with refused(ConfigError, f"acc_bytes is {text!r}; it must be an integer, as 64, 0x40 or 64KiB"):
         NAMED["vta"].override({"acc_bytes": text})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"batch": true}', "batch is true; it must be an integer, as 64, 0x40 or 64KiB"),
+        ('{"batch": "true"}', "batch is 'true'; it must be an integer, as 64, 0x40 or 64KiB"),
+        ('{"batch": null}', "batch is null; it must be an integer, as 64, 0x40 or 64KiB"),
+        ("null", "configuration {} holds null; a JSON object is needed"),
+        ("[1]", "configuration {} holds a list; a JSON object is needed"),
+    ],
+)
+def test_files_are_told_of_in_their_own_words(content: str, message: str, tmp_path: Path) -> None:
+    """And only flags are true or false."""
+    path = tmp_path / "c.json"
+    path.write_text(content)
+    with refused(ConfigError, message.format(repr(str(path)))):
+        load_config(path)
+    assert from_dict({"serial": True, "post": "true"}) == Config(name="custom", serial=1, post=1)
 
 
 def test_overrides_replace_fields_of_both_kinds() -> None:

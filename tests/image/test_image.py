@@ -269,8 +269,8 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
         "its format version is 1; a program for post=1 has version 2",
     ),
     "version zero": (top(version=0), "its format version is 0; versions start at 1"),
-    "version of text": (top(version="1"), "version is '1' in its manifest; it must be of type int"),
-    "version true": (top(version=True), "version is True in its manifest; it must be of type int"),
+    "version of text": (top(version="1"), "version is '1' in its manifest; it must be an integer"),
+    "version true": (top(version=True), "version is true in its manifest; it must be an integer"),
     "format of others": (top(format="other"), "it is an archive, but no program file"),
     "format of runs": (
         top(format="accel-run"),
@@ -292,7 +292,7 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
     "negative code": (top(code_bytes=-16), "its instructions.bin has {code} bytes; at most 0 are expected"),
     "offset of a fraction": (
         top(code_offset=4096.0),
-        "code_offset is 4096.0 in its manifest; it must be of type int",
+        "code_offset is 4096.0 in its manifest; it must be an integer",
     ),
     "offset below zero": (
         top(code_offset=-16),
@@ -311,8 +311,8 @@ DAMAGED: dict[str, tuple[Callable[[Any], object], str]] = {
         top(compile_seconds=float("nan")),
         "compile_seconds is nan in its manifest; it must be a duration",
     ),
-    "source": (top(source=[1]), "source is [1] in its manifest; it must be of type dict"),
-    "notes": (top(notes="none"), "notes is 'none' in its manifest; it must be of type dict"),
+    "source": (top(source=[1]), "source is [1] in its manifest; it must be an object"),
+    "notes": (top(notes="none"), "notes is 'none' in its manifest; it must be an object"),
     "no geometry": (
         lambda manifest: manifest["config"].pop("block_in") and None,
         "its manifest has no 'block_in' where one is needed",
@@ -414,7 +414,7 @@ def test_a_program_may_fill_its_window(tmp_path: Path) -> None:
 
 def test_deep_nesting_is_refused(scratch: Path) -> None:
     archived(scratch, [("program.json", b"[" * 200_000)])
-    with pytest.raises(ProgramError, match="is damaged: maximum recursion depth exceeded"):
+    with pytest.raises(ProgramError, match=r"is damaged: its program\.json cannot be read as JSON"):
         Program.load(scratch)
 
 
@@ -509,6 +509,7 @@ class Malicious:
 
 
 IS_NONE = "{} is no program file; 'accel compile' writes such files"
+ENDS_OTHERWISE = "it does not end as it must: it is cut short, or something follows it"
 FOREIGN = {
     "empty": (b"", IS_NONE),
     "png": (b"\x89PNG\r\n\x1a\n" + b"\0" * 100, IS_NONE),
@@ -517,7 +518,7 @@ FOREIGN = {
     "empty archive": (an_archive(), IS_NONE),
     "archive": (an_archive("a.txt"), "{}: it has no program.json; it is no program file"),
     "archive like ours": (an_archive("program.json"), "{}: it is an archive, but no program file"),
-    "start of an archive": (b"PK\x03\x04" + b"\0" * 100, "{} is damaged: File is not a zip file"),
+    "start of an archive": (b"PK\x03\x04" + b"\0" * 100, f"{{}} is damaged: {ENDS_OTHERWISE}"),
 }
 
 
@@ -528,6 +529,23 @@ def test_foreign_files_are_refused(kind: str, tmp_path: Path) -> None:
     path.write_bytes(content)
     with refused(ProgramError, message.format(f"program {str(path)!r}")):
         Program.load(path)
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "message"),
+    [
+        (b"", b"junk\n", ENDS_OTHERWISE),
+        (b"", b"\0", ENDS_OTHERWISE),
+        (an_archive("a.txt"), b"", "something stands before it"),
+    ],
+)
+def test_nothing_stands_around_a_program(
+    before: bytes, behind: bytes, message: str, file: Path, scratch: Path
+) -> None:
+    """Which zipfile would pass over in silence."""
+    scratch.write_bytes(before + file.read_bytes() + behind)
+    with refused(ProgramError, f"program {str(scratch)!r} is damaged: {message}"):
+        Program.load(scratch)
 
 
 def test_a_model_is_told_what_makes_a_program_of_it(tmp_path: Path) -> None:

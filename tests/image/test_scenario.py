@@ -97,7 +97,7 @@ DAMAGED = {
         put("regions", 0, "offset", value=-1),
         "offset is -1 in its manifest; it must not be negative",
     ),
-    "start": (put("start", value=[]), "start is [] in its manifest; it must be of type dict"),
+    "start": (put("start", value=[]), "start is [] in its manifest; it must be an object"),
     "tokens": (put("start", "tokens", value=[0, 0]), "the tokens are [0, 0]; four numbers are needed"),
     "kind of tokens": (
         put("start", "tokens", value=[0, 0, True, 0]),
@@ -108,8 +108,8 @@ DAMAGED = {
         "the tokens at the start are [0, 0, 256, 0]; a counter holds 0..255",
     ),
     "limit": (put("start", "max_cycles", value=0), "max_cycles is 0; it must be positive"),
-    "kind of limit": (put("start", "max_uops", value="7"), "max_uops is '7'; it must be of type int"),
-    "contents": (put("start", "contents", value=None), "contents is None; it must be of type list"),
+    "kind of limit": (put("start", "max_uops", value="7"), "max_uops is '7'; it must be an integer"),
+    "contents": (put("start", "contents", value=None), "contents is null; it must be a list"),
     "scratchpad": (
         put("start", "contents", 0, "scratchpad", value="out"),
         "'out' is no scratchpad; valid are acc, inp, uop, wgt",

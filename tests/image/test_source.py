@@ -39,11 +39,11 @@ def test_a_schedule_has_no_workload() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([], "the source is of type list; a JSON object is needed"),
+        ([], "the source is a list; a JSON object is needed"),
         ({"schedul": []}, "the source has 'schedul'; did you mean 'schedule'?"),
-        ({"expression": 3}, "the expression of the source is of type int; a JSON object is needed"),
-        ({"schedule": {}}, "the schedule of the source is of type dict; it must be a list of steps"),
-        ({"options": "x"}, "the options of the source are of type str; a JSON object is needed"),
+        ({"expression": 3}, "the expression of the source is an integer; a JSON object is needed"),
+        ({"schedule": {}}, "the schedule of the source is an object; it must be a list of steps"),
+        ({"options": "x"}, "the options of the source are text; a JSON object is needed"),
         ({"options": {"workload": 3}}, "the workload of the source is 3; it must be a name"),
         ({"options": {"fold": 1}}, "fold is 1 in the source; it must be true or false"),
     ],

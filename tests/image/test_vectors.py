@@ -166,7 +166,7 @@ def test_programs_are_found_in_nested_folders_once(tmp_path: Path) -> None:
 def test_a_folder_must_hold_programs(tmp_path: Path) -> None:
     with refused(
         ProgramError,
-        f"'{tmp_path}' holds no program; a vector is a folder with insn.bin, a test is a .s file",
+        f"'{tmp_path}' holds no program; programs are .accel files, .s files, and folders with insn.bin",
     ):
         find_programs([tmp_path])
     with refused(
@@ -210,11 +210,11 @@ DAMAGED: dict[str, tuple[dict[str, Any], str]] = {
         {"insn": b"\0" * 24},
         "the instructions are 24 bytes; they must be a multiple of 16",
     ),
-    "no archive": ({"expect": b"text"}, "expect.npz is damaged: File is not a zip file"),
-    "an array": ({"expect": npy()}, "expect.npz is damaged: File is not a zip file"),
+    "no archive": ({"expect": b"text"}, "expect.npz: it is no .npz file; numpy.savez writes what is needed"),
+    "an array": ({"expect": npy()}, "expect.npz: it is no .npz file; numpy.savez writes what is needed"),
     "pickle": (
         {"dram_before": pickle.dumps(Malicious())},
-        "dram_before.npz is damaged: File is not a zip file",
+        "dram_before.npz: it is no .npz file; numpy.savez writes what is needed",
     ),
     "array missing": (
         {"expect": {"length": None}},

@@ -78,7 +78,7 @@ FILES: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda m: first(m, "output").update(coefficients=[[0] * 8] * 4),
         "stands in DRAM more than once",
     ),
-    "no view": (lambda m: m["tensors"][0].update(view=3), "it must be of type dict"),
+    "no view": (lambda m: m["tensors"][0].update(view=3), "it must be an object"),
 }
 
 

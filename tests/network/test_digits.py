@@ -1,11 +1,14 @@
 """The network for digits: its files agree with each other, and it reads digits on every backend."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from accel.base.errors import ScheduleError
+from accel.compiler.mappings.choose import Choice
 from accel.core.config import Config
 from accel.formats.comparison import compare
 from accel.formats.onnx_import import load_onnx
@@ -25,6 +28,7 @@ from accel.network.digits import (
 )
 from accel.network.program import NetworkProgram
 from accel.package.plan import deploy_network
+from accel.run.measured import measured
 from accel.views import Timeline
 from tests.expect import refused
 from tests.lockstep.builds import BUILDS, opened
@@ -82,6 +86,21 @@ def test_layers_with_measured_plans_take_fewer_cycles(program: NetworkProgram) -
     assert all(part.alone == part.program.run(check=False).cycles for part in parts)
     with refused(ScheduleError, "measure is 0; it must be a positive integer"):
         digits_network().build(MACHINE, measure=0)
+
+
+def test_measured_plans_that_make_the_network_slower_are_not_taken(
+    program: NetworkProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As plans that are best by themselves may; here those that are worst."""
+
+    def worst(choice: Choice, *arguments: Any) -> Choice:
+        found = measured(choice, *arguments)
+        simulated = [one for one in found.candidates if one.simulated is not None]
+        return replace(found, candidates=simulated[::-1])
+
+    monkeypatch.setattr("accel.network.place.measured", worst)
+    found = digits_network().build(MACHINE, measure=8)
+    assert [chain.program.code for chain in found.chains] == [one.program.code for one in program.chains]
 
 
 def test_the_machine_does_all_products(program: NetworkProgram) -> None:

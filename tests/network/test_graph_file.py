@@ -66,7 +66,7 @@ def test_damage(file: Path, changes: dict[str, object], message: str) -> None:
 
 def test_what_is_no_archive(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"no archive")
-    with pytest.raises(ProgramError, match="is damaged"):
+    with pytest.raises(ProgramError, match="is no graph's file; save_graph writes"):
         load_graph(tmp_path / "x")
     with pytest.raises(ProgramError, match="cannot be read"):
         load_graph(tmp_path / "missing")

@@ -4,6 +4,7 @@ import ast
 import copy
 import json
 import sys
+import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -138,7 +139,8 @@ def test_damage_is_refused_or_says_the_same(path: tuple[Any, ...], value: Any, r
         ("overflow", lambda c: c.update(token_limit=0)),
         ("other tokens", lambda c: c.update(tokens=[1, 0, 0, 0])),
         ("lies elsewhere", lambda c: c["span"].__setitem__(0, 0)),
-        ("malformed", lambda c: c.pop("order")),
+        ("malformed: 'order' is missing", lambda c: c.pop("order")),
+        ("malformed: something in it", lambda c: c.update(queues=3)),
         ("as many", lambda c: c["clocks"].pop()),
     ],
 )
@@ -173,8 +175,32 @@ def test_the_checker_as_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[
     for content in (b"", b"{", b"[" * 100_000, b"\xff"):
         proof.write_bytes(content)
         assert main([str(proof), str(program)]) == 2
-        assert capsys.readouterr().err.startswith("cannot be read: ")
+        assert capsys.readouterr().err == f"cannot be read: {str(proof)!r} is no JSON file\n"
+    for content in (b"{}", b"[]", b"3", b"null", b'{"format": "accel-certificate", "version": 2}'):
+        proof.write_bytes(content)
+        assert main([str(proof), str(program)]) == 2
+        message = f"{str(proof)!r} is no certificate of version 1; 'accel check' writes those"
+        assert capsys.readouterr().err == f"cannot be read: {message}\n"
     assert main([str(program)]) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04"])
+def test_what_is_no_program_cannot_be_read(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, proof = tmp_path / "p.accel", tmp_path / "p.json"
+    write_certificate(proof, certificate(PLAIN))
+    program.write_bytes(content)
+    assert main([str(proof), str(program)]) == 2
+    assert capsys.readouterr().err == f"cannot be read: {str(program)!r} is no program file, or is damaged\n"
+    program.unlink()
+    with zipfile.ZipFile(program, "w") as archive:
+        archive.writestr("program.json", "[]")
+    assert main([str(proof), str(program)]) == 2
+    capsys.readouterr()
+    program.unlink()
+    assert main([str(proof), str(program)]) == 2
+    assert capsys.readouterr().err == f"cannot be read: {str(program)!r}: No such file or directory\n"
 
 
 def test_the_checker_stands_alone() -> None:

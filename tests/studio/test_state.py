@@ -36,15 +36,18 @@ def test_states_come_back() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (3, "the state is int; it must be an object of at most 400 entries"),
+        (3, "the state is an integer; it must be an object of at most 400 entries"),
         ({}, "the state has no workload; it must name an operator, or a file that was given"),
         ({"workload": 3}, "workload is 3; it must be a name"),
         ({"workload": "gemm", "wrokload": 1}, "the state has 'wrokload'; did you mean 'workload'?"),
         ({"workload": "gemm", "steps": {}}, "the steps are no list of at most 400"),
-        ({"workload": "gemm", "steps": [3]}, "a step is int; it must be an object of at most 400 entries"),
+        (
+            {"workload": "gemm", "steps": [3]},
+            "a step is an integer; it must be an object of at most 400 entries",
+        ),
         (
             {"workload": "gemm", "settings": {str(n): n for n in range(401)}},
-            "settings is dict; it must be an object of at most 400 entries",
+            "settings is an object; it must be an object of at most 400 entries",
         ),
     ],
 )

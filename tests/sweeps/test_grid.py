@@ -195,8 +195,8 @@ def test_what_cannot_be_is_refused(grid: dict[str, Any], message: str) -> None:
     ("workload", "message"),
     [
         ({"name": "gem", "M": 8}, "'gem' is no workload; did you mean 'gemm'?"),
-        ({"name": 8}, "a workload's name is 8; it must be a string"),
-        ({"M": 8}, "a workload's name is None; it must be a string"),
+        ({"name": 8}, "a workload's name is 8; it must be text"),
+        ({"M": 8}, "a workload has no name; give one"),
         ({**GEMM, "shft": 3}, "'shft' is no parameter of gemm; did you mean 'shift'?"),
         (
             {"name": "gemm", "M": 8},

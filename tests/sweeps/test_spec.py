@@ -67,6 +67,7 @@ def test_a_field_of_the_run_gives_way_to_one_of_the_machine() -> None:
         ({"workload": []}, "the sweep has no workload"),
         ({"workload": "gemm"}, "workload is 'gemm'; it must be a table, as [[workload]]"),
         ({"grid": [3]}, "grid is [3]; it must be a table"),
+        ({"title": 3}, "title is 3; it must be a line of text"),
         ({"seed": -1}, "seed is -1; it must be an integer from 0 on"),
         ({"plot": {"x": "M"}}, "a plot has no y; give the column"),
         ({"plot": {"x": "M", "y": "cycles", "bye": "N"}}, "a plot has 'bye'; did you mean 'by'?"),

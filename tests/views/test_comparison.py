@@ -80,7 +80,12 @@ def test_damage_is_told_in_a_line(file: Path, tmp_path: Path, changed: Any, mess
 
 def test_what_is_no_saved_run(file: Path, tmp_path: Path) -> None:
     (tmp_path / "cut.accelrun").write_bytes(file.read_bytes()[:-50])
-    for name, message in (("cut.accelrun", "is damaged"), ("none.accelrun", "cannot be read")):
+    (tmp_path / "text.accelrun").write_text("a text")
+    for name, message in (
+        ("cut.accelrun", "is damaged: it does not end as it must"),
+        ("text.accelrun", "is no saved run; 'accel run --save' writes such files"),
+        ("none.accelrun", "cannot be read"),
+    ):
         with pytest.raises(ProgramError, match=message):
             SavedRun.load(tmp_path / name)
     with pytest.raises(AccelError, match=r"must end in \.accelrun"):

@@ -457,7 +457,10 @@ def test_bad_arguments(make: object, changes: dict[str, object], message: str) -
 
 def test_what_does_not_fit() -> None:
     workload = accel.max_pool2d(1, 1, 1, 200, (1, 200))
-    message = "not even the smallest tiles of this pooling fit configuration 'small'"
+    message = (
+        "not even the smallest tiles of this pooling fit configuration 'small'; they need 3216 bytes of acc "
+        "(acc_bytes is 1024)"
+    )
     with refused(ScheduleError, message):
         accel.build(workload, accel.machine(SMALL))
     with refused(ScheduleError, "50 virtual threads do not fit configuration 'tiny'; at most 25 do"):

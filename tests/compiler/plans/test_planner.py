@@ -62,19 +62,19 @@ def test_the_largest_number_of_threads_is_found(most: int) -> None:
         asked.append(threads)
         return threads <= most
 
-    check_threads_fit("gemm", VTA, most, fits)
+    check_threads_fit("gemm", VTA, most, fits, dict)
     for threads in (most + 1, 10**9):
         asked.clear()
         message = f"{threads} virtual threads do not fit configuration 'vta'; at most {most} do"
         with refused(ScheduleError, message):
-            check_threads_fit("gemm", VTA, threads, fits)
+            check_threads_fit("gemm", VTA, threads, fits, dict)
         assert len(asked) < 14
 
 
 def test_nothing_fits() -> None:
     for threads in (None, 1, 3):
         with refused(ScheduleError, "not even the smallest tiles of this gemm fit configuration 'vta'"):
-            check_threads_fit("gemm", VTA, threads, lambda _: False)
+            check_threads_fit("gemm", VTA, threads, lambda _: False, dict)
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,11 @@ def test_more_threads_than_there_is_work_for(threads: int, most: int) -> None:
 
 def test_windows_that_do_not_fit() -> None:
     workload: Any = accel.max_pool2d(1, 8, 300, 300, 300)
-    with refused(ScheduleError, "not even the smallest tiles of this pooling fit configuration 'tiny'"):
+    message = (
+        "not even the smallest tiles of this pooling fit configuration 'tiny'; they need 2880032 bytes of "
+        "acc (acc_bytes is 4096)"
+    )
+    with refused(ScheduleError, message):
         accel.build(workload, "tiny")
 
 
