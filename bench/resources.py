@@ -36,7 +36,7 @@ BEGIN, END = "<!-- placed: begin -->", "<!-- placed: end -->"
 """Around what is written into a page."""
 LARGE = {"slots": 250, "flip_flops": 250, "block_ram": 1, "multipliers": 1}
 """A part of the core that has so many of one kind is listed by itself."""
-_CELLS = re.compile(r"_(?:TRELLIS_FF|LUT4|CCU2C|PFUMX|L6MUX21|MULT18X18D|DO|DP16KD)_")
+_CELLS = re.compile(r"_(?:TRELLIS_FF|LUT4|CCU2C|PFUMX|L6MUX21|MULT18X18D|DO|DP16KD)_|\$DPRAM_")
 ROOT = Path(__file__).parents[1]
 
 Placed = dict[str, list[Placement]]
@@ -135,7 +135,8 @@ def made(placements: Sequence[Placement]) -> str:
         if placement.own_seed != placement.seed:
             way += f", nextpnr's seed {placement.own_seed}"
         ways.setdefault(way, []).append(f"{placement.seed} ({placement.mhz:.1f} MHz)")
-    return "Seeds " + "; ".join(f"{', '.join(seeds)}: {way}" for way, seeds in ways.items()) + "."
+    first = "Seeds" if len(placements) > 1 else "Seed"
+    return f"{first} " + "; ".join(f"{', '.join(seeds)}: {way}" for way, seeds in ways.items()) + "."
 
 
 def section(placed: Placed, speed: int) -> str:

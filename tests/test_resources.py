@@ -75,6 +75,7 @@ def test_a_path_of_signals_without_lines_says_where_it_begins() -> None:
         Hop(kind="routing", ns=1.0, cell="store.lanes.sum_LUT4_Z", net="store.par.memory.0.3_DO_1"),
         Hop(kind="setup", ns=0.0, cell="store.lanes.sum_TRELLIS_FF_Q"),
     )
+    assert resources.shown("queue.behind.memory.0.53$DPRAM_COMB1") == "queue.behind.memory"
     table = resources.path_table(replace(recorded(), path=hops)).splitlines()
     assert table[2:] == ["| 0.0 | `store.par.memory` |  |", "| 6.0 | `store.lanes.sum` |  |"]
     assert resources.path_table(recorded()).count("`a`") == 0  # begins with a[4], whose line is known
