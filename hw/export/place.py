@@ -155,7 +155,7 @@ class Design:
             nextpnr.installed(_YOSYS),
             nextpnr.version(),
             *(speed, *nextpnr.PART, *_OPTIONS, *_aim(target), *nextpnr.PLACERS, *nextpnr.ROUTER),
-            *(_MOST_ROUNDS, _LOWER, _LEAST, _PLACINGS, _OTHER_SEED),
+            *(*nextpnr.STUCK, _MOST_ROUNDS, _LOWER, _LEAST, _PLACINGS, _OTHER_SEED),
         ]
         self.key = hashlib.sha256("\0".join(map(str, identity)).encode()).hexdigest()[:12]
         """What is placed, and by what: equal where placements are."""

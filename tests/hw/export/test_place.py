@@ -203,8 +203,42 @@ def test_stages_are_told_by_the_log(tmp_path: Path) -> None:
 def test_rounds_are_the_routers(tmp_path: Path) -> None:
     log = tmp_path / "log"
     assert nextpnr.rounds(log) == 0
-    log.write_text("Info: iter=34 steplen=0.34 a=18.7\nInfo:     iter=1 wires=5\nInfo:     iter=2 wires=6\n")
+    lines = ("iter=34 steplen=0.34 a=18.7", "    iter=1 wires=5 overused=3", "    iter=2 wires=6 overused=2")
+    log.write_text("".join(f"Info: {line}\n" for line in lines))
     assert nextpnr.rounds(log) == 2
+
+
+@pytest.mark.parametrize(
+    ("overused", "stuck"),
+    [
+        ([55047, 39109, 29048, 22915, 18914, 16885, 14863, 13872, 13281, 12830, 12632, 12911, 12942], True),
+        ([55047, 39109, 29048, 22915, 18914, 16885, 14863, 13872, 13281, 12830, 12632, 12911], False),
+        ([1743, 1462, 1345, 1213, 1052, 1001], False),
+        ([990, 992, 994, 996, 998, 1000], False),
+        ([5000, 5000, 5000, 5000], False),
+        ([5000, 5000, 5000, 5000, 5000], True),
+    ],
+)
+def test_a_router_that_does_not_get_on_is_stuck(overused: list[int], stuck: bool, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert not nextpnr.is_stuck(log)
+    log.write_text("".join(f"Info:     iter={n} wires=7 overused={one}\n" for n, one in enumerate(overused)))
+    assert nextpnr.is_stuck(log) == stuck
+
+
+def test_what_is_stuck_is_placed_by_the_other_placer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last placer's is routed to its end, though it does not get on either."""
+    monkeypatch.setattr(tools, "_LOOK_SECONDS", 0.01)
+    program = tmp_path / "nextpnr"
+    lines = ["#!/bin/sh", f'echo "$*" >> {tmp_path}/runs']
+    lines += ['for n in 1 2 3 4 5; do echo "Info:     iter=$n wires=7 overused=2000" >> log; done']
+    lines += ['case "$*" in *static*) sleep 0.1;; *) sleep 60;; esac']
+    program.write_text("\n".join(lines) + "\n")
+    program.chmod(0o755)
+    notes: list[str] = []
+    assert nextpnr.run(program, [], tmp_path, "log", notes.append) == "static"
+    assert "stuck, placed by heap" in notes
+    assert (tmp_path / "runs").read_text().count("\n") == 2
 
 
 def test_the_frequency_expected_is_that_before_routing(tmp_path: Path) -> None:
@@ -269,7 +303,9 @@ def test_a_target_out_of_reach_is_lowered(tmp_path: Path, monkeypatch: pytest.Mo
     def route(_: Path, arguments: Sequence[str], folder: Path, log: str, note: Callable[[str], None]) -> str:
         assert "--tmg-ripup" in arguments
         asked.append(float(arguments[arguments.index("--freq") + 1]))
-        (folder / log).write_text("Info:     iter=1 wires=5\n" * (201 if asked[-1] > least else 200))
+        (folder / log).write_text(
+            "Info:     iter=1 wires=5 overused=1\n" * (201 if asked[-1] > least else 200)
+        )
         note("routing")
         return "static"
 
