@@ -53,6 +53,18 @@ def check_distinct(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> N
         taken.append((path, f"{name} writes"))
 
 
+def check_folder(path: Path) -> None:
+    """Refuse what is no folder and cannot become one, before any work is done for it.
+
+    Raises:
+        ProgramError: it is something else, or the folder that it would be in does not exist.
+    """
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise unwritable(path, "it is no folder")
+    if not os.path.isdir(path.parent):
+        raise unwritable(path, f"there is no folder {str(path.parent)!r}")
+
+
 def check_targets(outputs: Mapping[str, Path], inputs: Mapping[str, Path]) -> None:
     """Refuse what cannot or must not be written, before any work is done for it.
 
@@ -106,13 +118,10 @@ def write_folder(path: Path, files: Mapping[str, bytes], replaced: Collection[st
         ProgramError: it cannot be written, or holds something else.
     """
     path = path.resolve()
-    if os.path.lexists(path) and not os.path.isdir(path):
-        raise unwritable(path, "it is no folder")
+    check_folder(path)
     for name in sorted(os.listdir(path) if path.exists() else ()):
         if name not in replaced:
             raise unwritable(path, f"the folder holds {name!r} already")
-    if not os.path.isdir(path.parent):
-        raise unwritable(path, f"there is no folder {str(path.parent)!r}")
     temporary, old = (path.parent / f".accel-{secrets.token_hex(8)}" for _ in range(2))
     try:
         os.mkdir(temporary)

@@ -12,7 +12,7 @@ import click
 from rich.table import Table as TextTable
 
 from accel.base.errors import AccelError, ConfigError, SweepError
-from accel.base.files import check_distinct, check_writable, unwritable, write_atomically
+from accel.base.files import check_distinct, check_folder, check_writable, write_atomically
 from accel.cli.common import (
     check_name,
     complete,
@@ -121,10 +121,7 @@ def sweep(
     check_distinct(targets, {} if file is None else {"FILE": file})
     if executor == "dask":
         check_dask()
-    if not folder.parent.is_dir():
-        raise unwritable(folder, f"there is no folder {str(folder.parent)!r}")
-    if folder.exists() and not folder.is_dir():
-        raise unwritable(folder, "it is no folder")
+    check_folder(folder)
     folder.mkdir(exist_ok=True)
     for path in targets.values():
         check_writable(path)

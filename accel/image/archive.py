@@ -127,6 +127,11 @@ class Archive:
             raise zipfile.BadZipFile(f"its {info.filename} cannot be unpacked") from None
 
 
+def is_archive(file: IO[bytes]) -> bool:
+    """Whether a file, from where it is read next, begins as an archive does."""
+    return file.read(len(MAGIC)) == MAGIC
+
+
 def damage(error: Exception) -> str:
     """What is wrong with a file that fails in a way that nobody foresaw, for messages."""
     told = isinstance(error, zipfile.BadZipFile | ValueError) and str(error)

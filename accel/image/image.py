@@ -25,7 +25,7 @@ from accel.base.errors import AccelError, ProgramError
 from accel.base.files import write_atomically
 from accel.core.config import INSTRUCTION_BYTES, SPECS, Config, from_dict
 from accel.core.isa import Instruction, check_encodable, decode
-from accel.image.archive import MAGIC, Archive, damage, write_archive
+from accel.image.archive import MAGIC, Archive, damage, is_archive, write_archive
 from accel.image.dram import Dram
 from accel.image.manifest import read_entry, read_object, read_offset, read_optional
 from accel.image.provenance import Provenance
@@ -64,7 +64,7 @@ def is_network(path: str | Path) -> bool:
     """Whether a file holds a compiled network; what cannot be read holds none."""
     try:
         with open(path, "rb") as file:
-            if file.read(len(MAGIC)) != MAGIC or not file.seekable():
+            if not is_archive(file) or not file.seekable():
                 return False
             manifest = Archive(file).manifest()
     except Exception:  # whatever is wrong with it, those who read programs say it better
@@ -246,7 +246,7 @@ class Image:
         name = f"program {str(path)!r}"
         try:
             with open(source, "rb") as file:
-                if file.read(len(MAGIC)) != MAGIC:
+                if not is_archive(file):
                     maker = "compile onnx" if source.suffix in MODEL_SUFFIXES else "compile"
                     raise ProgramError(f"{name} is no program file; 'accel {maker}' writes such files")
                 return cls._read(name, file if file.seekable() else io.BytesIO(MAGIC + file.read()))

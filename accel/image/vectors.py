@@ -20,7 +20,7 @@ import numpy.typing as npt
 from accel.base.errors import ProgramError
 from accel.core.config import PAGE_BYTES, Config, load_config
 from accel.core.isa import decode
-from accel.image.archive import MAGIC, Archive, damage
+from accel.image.archive import Archive, damage, is_archive
 from accel.image.image import Image, Region
 from accel.image.room import free_address
 from accel.image.scenario import Expected
@@ -163,7 +163,7 @@ def _arrays(folder: Path, name: str, wanted: dict[str, tuple[int, str]]) -> dict
     """The arrays of an npz file, of the dimensions and dtypes wanted; nothing in it is executed."""
     try:
         with open(folder / name, "rb") as file:
-            if file.read(len(MAGIC)) != MAGIC:
+            if not is_archive(file):
                 raise ProgramError("it is no .npz file; numpy.savez writes what is needed")
             archive = Archive(file)
             members = {key: f"{key}.npy" for key in wanted if f"{key}.npy" in archive}

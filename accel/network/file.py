@@ -20,7 +20,7 @@ from accel.base.files import write_atomically
 from accel.core.config import from_dict
 from accel.graph.data import graph_to_data
 from accel.graph.graph import Graph, Node
-from accel.image.archive import MAGIC, Archive, damage, write_archive
+from accel.image.archive import Archive, damage, is_archive, write_archive
 from accel.image.image import NETWORK_FORMAT
 from accel.image.manifest import read_entry
 from accel.network.arrange import Arrangement
@@ -94,7 +94,7 @@ def load_network(path: str | Path) -> NetworkProgram:
     name = f"network {str(path)!r}"
     try:
         with open(source, "rb") as file:
-            if file.read(len(MAGIC)) != MAGIC:
+            if not is_archive(file):
                 raise ProgramError(f"{name} is no network's file; 'accel compile onnx' writes such files")
             return _read(name, file)
     except OSError as error:

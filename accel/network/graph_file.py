@@ -18,7 +18,7 @@ from accel.base.files import write_atomically
 from accel.graph.data import graph_from_data, graph_to_data
 from accel.graph.graph import Graph
 from accel.graph.tensor import Array, Tensor
-from accel.image.archive import MAGIC, Archive, damage, write_archive
+from accel.image.archive import Archive, damage, is_archive, write_archive
 from accel.image.manifest import read_entry
 
 FORMAT = "accel-graph"
@@ -48,7 +48,7 @@ def load_graph(path: str | os.PathLike[str]) -> Graph:
     source, name = check_path("graph", path), f"graph {os.fspath(path)!r}"
     try:
         with open(source, "rb") as file:
-            if file.read(len(MAGIC)) != MAGIC:
+            if not is_archive(file):
                 raise ProgramError(f"{name} is no graph's file; save_graph writes such files")
             return _read(name, file)
     except OSError as error:

@@ -26,7 +26,7 @@ from accel.base.files import write_atomically
 from accel.core.config import Config, from_dict
 from accel.core.events import UnitCycles
 from accel.core.isa import Unit
-from accel.image.archive import MAGIC, Archive, damage, write_archive
+from accel.image.archive import Archive, damage, is_archive, write_archive
 from accel.image.image import RUN_FORMAT, Image
 from accel.image.manifest import read_entry, read_optional
 from accel.run.critical import Segment
@@ -193,7 +193,7 @@ class SavedRun:
         source, name = check_path("run", path), f"run {os.fspath(path)!r}"
         try:
             with open(source, "rb") as file:
-                if file.read(len(MAGIC)) != MAGIC:
+                if not is_archive(file):
                     raise ProgramError(f"{name} is no saved run; 'accel run --save' writes such files")
                 return cls._read(name, file)
         except OSError as error:

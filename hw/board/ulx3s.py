@@ -73,10 +73,10 @@ class Pll:
         """
         middle = (_FEEDBACKS[0] + _FEEDBACKS[-1]) / 2
         for feedback in sorted(_FEEDBACKS, key=lambda one: abs(one - middle)):
-            output = round(CLOCK_MHZ * feedback / mhz) if 1 <= mhz <= _FASTEST_MHZ else 0
-            pll = cls(feedback=feedback, output=output)
-            if 1 <= output <= _LONGEST_DIVIDER and pll.mhz == mhz:
-                return pll
+            for output in range(1, _LONGEST_DIVIDER + 1):
+                pll = cls(feedback=feedback, output=output)
+                if pll.mhz == mhz <= _FASTEST_MHZ:
+                    return pll
         lowest, highest = (CLOCK_MHZ * end for end in (_FEEDBACKS[0], _FEEDBACKS[-1]))
         raise ConfigError(
             f"the clock is {mhz:g} MHz; the board has multiples of 5 MHz from 5 to 160, and up to "
